@@ -1,1 +1,171 @@
-""""""
+"""What a job is: AppDef and what belongs to it. Standard library only (and yaml, when a text is YAML).
+
+Names are imported from their modules when first used, so that a program that needs the states alone loads nothing
+else. No module here has the name of something that it exports: importing it would hide that.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .dryrun import AppDryRunInfo
+    from .errors import (
+        AppDefError,
+        AppStatusError,
+        ArgumentError,
+        BackendUnavailableError,
+        ComponentLoadError,
+        ComponentNotFoundException,
+        ComponentValidationException,
+        ConfigError,
+        InvalidRunConfigException,
+        JobNotFoundError,
+        MalformedAppHandleException,
+        MountError,
+        ReadOnlyError,
+        SchedulerError,
+        TorchXTuiError,
+        UnknownAppException,
+        UnknownResourceError,
+        UnknownRoleError,
+        UnknownSchedulerException,
+    )
+    from .handles import AppHandle, ParsedAppHandle, make_app_handle, parse_app_handle
+    from .ids import make_unique, normalize_str, random_id
+    from .mounts import BindMount, DeviceMount, Mount, MountType, VolumeMount, parse_mounts
+    from .option_types import CfgVal, get_type_name, parse_bool, runopt
+    from .placeholders import macros
+    from .resource_names import get_named_resources, named_resource_names, named_resources, resource
+    from .resources import NULL_RESOURCE, Resource
+    from .roles import AppDef, RetryPolicy, Role
+    from .run_options import runopts
+    from .sentinels import ALL, MISSING, NA, NONE, UNKNOWN
+    from .serialize import appdef_from_dict, appdef_from_json, appdef_to_dict, appdef_to_json
+    from .states import AppState, ReplicaState, is_started, is_terminal, may_follow
+    from .status import AppStatus, ReplicaStatus, RoleStatus
+    from .workspace import Workspace, copy_projects_with
+
+_HOMES = {
+    "dryrun": ("AppDryRunInfo",),
+    "errors": (
+        "AppDefError",
+        "AppStatusError",
+        "ArgumentError",
+        "BackendUnavailableError",
+        "ComponentLoadError",
+        "ComponentNotFoundException",
+        "ComponentValidationException",
+        "ConfigError",
+        "InvalidRunConfigException",
+        "JobNotFoundError",
+        "MalformedAppHandleException",
+        "MountError",
+        "ReadOnlyError",
+        "SchedulerError",
+        "TorchXTuiError",
+        "UnknownAppException",
+        "UnknownResourceError",
+        "UnknownRoleError",
+        "UnknownSchedulerException",
+    ),
+    "handles": ("AppHandle", "ParsedAppHandle", "make_app_handle", "parse_app_handle"),
+    "ids": ("make_unique", "normalize_str", "random_id"),
+    "placeholders": ("macros",),
+    "mounts": ("BindMount", "DeviceMount", "Mount", "MountType", "VolumeMount", "parse_mounts"),
+    "resource_names": ("get_named_resources", "named_resource_names", "named_resources", "resource"),
+    "resources": ("NULL_RESOURCE", "Resource"),
+    "roles": ("AppDef", "RetryPolicy", "Role"),
+    "option_types": ("CfgVal", "get_type_name", "parse_bool", "runopt"),
+    "run_options": ("runopts",),
+    "sentinels": ("ALL", "MISSING", "NA", "NONE", "UNKNOWN"),
+    "serialize": ("appdef_from_dict", "appdef_from_json", "appdef_to_dict", "appdef_to_json"),
+    "states": ("AppState", "ReplicaState", "is_started", "is_terminal", "may_follow"),
+    "status": ("AppStatus", "ReplicaStatus", "RoleStatus"),
+    "workspace": ("Workspace", "copy_projects_with"),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ALL",
+    "MISSING",
+    "NA",
+    "NONE",
+    "NULL_RESOURCE",
+    "UNKNOWN",
+    "AppDef",
+    "AppDefError",
+    "AppDryRunInfo",
+    "AppHandle",
+    "AppState",
+    "AppStatus",
+    "AppStatusError",
+    "ArgumentError",
+    "BackendUnavailableError",
+    "BindMount",
+    "CfgVal",
+    "ComponentLoadError",
+    "ComponentNotFoundException",
+    "ComponentValidationException",
+    "ConfigError",
+    "DeviceMount",
+    "InvalidRunConfigException",
+    "JobNotFoundError",
+    "MalformedAppHandleException",
+    "Mount",
+    "MountError",
+    "MountType",
+    "ParsedAppHandle",
+    "ReadOnlyError",
+    "ReplicaState",
+    "ReplicaStatus",
+    "Resource",
+    "RetryPolicy",
+    "Role",
+    "RoleStatus",
+    "SchedulerError",
+    "TorchXTuiError",
+    "UnknownAppException",
+    "UnknownResourceError",
+    "UnknownRoleError",
+    "UnknownSchedulerException",
+    "VolumeMount",
+    "Workspace",
+    "appdef_from_dict",
+    "appdef_from_json",
+    "appdef_to_dict",
+    "appdef_to_json",
+    "copy_projects_with",
+    "get_named_resources",
+    "get_type_name",
+    "is_started",
+    "is_terminal",
+    "macros",
+    "make_app_handle",
+    "make_unique",
+    "may_follow",
+    "named_resource_names",
+    "named_resources",
+    "normalize_str",
+    "parse_app_handle",
+    "parse_bool",
+    "parse_mounts",
+    "random_id",
+    "resource",
+    "runopt",
+    "runopts",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _HOME.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    value = getattr(import_module(f".{module}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,1 +1,11 @@
-""""""
+"""Local folders that travel with a job. Importing this gives `Workspace.merge_into` the means to copy."""
+
+from __future__ import annotations
+
+from ...specs import copy_projects_with
+from .copying import copy_project
+from .mixin import WorkspaceMixin
+
+__all__ = ["WorkspaceMixin", "copy_project"]
+
+copy_projects_with(copy_project)

@@ -1,0 +1,266 @@
+"""The contract that every scheduler fulfils."""
+
+from __future__ import annotations
+
+import abc
+import builtins
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from ..specs import NULL_RESOURCE, AppDef, AppDryRunInfo, CfgVal, SchedulerError, Workspace, runopts
+from .responses import (
+    Capabilities,
+    DescribeAppResponse,
+    Finding,
+    ListAppResponse,
+    LogIterator,
+    StateChange,
+    Stream,
+)
+from .structured_opts import StructuredOpts
+from .workspace import WorkspaceMixin
+
+__all__ = [
+    "DAYS_IN_2_WEEKS",
+    "Capabilities",
+    "DescribeAppResponse",
+    "Finding",
+    "ListAppResponse",
+    "LogIterator",
+    "Scheduler",
+    "StateChange",
+    "Stream",
+    "StructuredOpts",
+    "filter_regex",
+    "split_lines",
+    "split_lines_iterator",
+]
+
+DAYS_IN_2_WEEKS = 14
+
+T = TypeVar("T")
+
+
+class Scheduler(abc.ABC, Generic[T]):
+    """Something that runs apps.
+
+    Subclasses provide at least `schedule`, `_submit_dryrun`, `describe`, `list` and `_cancel_existing`; what they set
+    in `capabilities` decides what the screens offer. Methods may be called from any thread.
+
+    Args:
+        backend: the scheduler's name.
+        session_name: the session part of the handles of its apps.
+    """
+
+    capabilities: Capabilities = Capabilities()
+
+    def __init__(self, backend: str, session_name: str) -> None:
+        self.backend = backend
+        self.session_name = session_name
+
+    def close(self) -> None:
+        """Free what this object holds; apps go on. May be called again, never raises."""
+        return
+
+    # Launching
+
+    def submit(self, app: AppDef, cfg: T, workspace: str | Workspace | None = None) -> str:
+        """Launch an app and return its id.
+
+        Args:
+            app: what to run. Its first role takes the workspace.
+            cfg: run options; those that are left out take their defaults.
+            workspace: local folders that travel with the first role.
+
+        Raises:
+            InvalidRunConfigException: a run option is unknown, missing or of another type.
+            SchedulerError: the scheduler takes no workspace, or could not launch the app.
+        """
+        resolved = self.run_opts().resolve(_mapping(cfg))
+        if workspace:
+            if not isinstance(self, WorkspaceMixin):
+                raise SchedulerError(f"{self.backend} takes no workspace: leave it out")
+            app.roles[0].workspace = Workspace.from_str(workspace) if isinstance(workspace, str) else workspace
+            self.build_workspaces(app.roles, resolved)
+        dryrun_info = self.submit_dryrun(app, resolved)  # type: ignore[arg-type]
+        return self.schedule(dryrun_info)
+
+    @abc.abstractmethod
+    def schedule(self, dryrun_info: AppDryRunInfo[Any]) -> str:
+        """Launch what a dry run gave, and return the app's id.
+
+        Raises:
+            SchedulerError: nothing was launched; the message says why.
+        """
+
+    def submit_dryrun(self, app: AppDef, cfg: T) -> AppDryRunInfo[Any]:
+        """Return the request that `schedule` would send; its type is the scheduler's own.
+
+        Raises:
+            AppDefError: the scheduler cannot run such an app.
+            InvalidRunConfigException: a run option is unknown, missing or of another type.
+        """
+        resolved: Any = self.run_opts().resolve(_mapping(cfg))
+        dryrun_info = self._submit_dryrun(app, resolved)
+        for role in app.roles:
+            dryrun_info = role.pre_proc(self.backend, dryrun_info)
+        dryrun_info.app = app
+        dryrun_info.cfg = resolved
+        return dryrun_info
+
+    @abc.abstractmethod
+    def _submit_dryrun(self, app: AppDef, cfg: T) -> AppDryRunInfo[Any]: ...
+
+    def run_opts(self) -> runopts:
+        """Return the run options, those of workspaces included."""
+        opts = self._run_opts()
+        if isinstance(self, WorkspaceMixin):
+            opts.update(self.workspace_opts())
+        return opts
+
+    def _run_opts(self) -> runopts:
+        return runopts()
+
+    # Watching
+
+    @abc.abstractmethod
+    def describe(self, app_id: str) -> DescribeAppResponse | None:
+        """Return what is known of an app, None when it does not exist."""
+
+    def describe_native(self, app_id: str) -> str:
+        """Return what the backend itself says of an app, in its own form.
+
+        Raises:
+            NotImplementedError: this scheduler has nothing of the kind.
+            JobNotFoundError: there is no such app.
+        """
+        raise NotImplementedError(f"{self.backend} has nothing more to say about {app_id}")
+
+    @abc.abstractmethod
+    def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
+        """Return every app that this scheduler knows.
+
+        Args:
+            cfg: run options, for schedulers that have to be told where to look.
+        """
+
+    def exists(self, app_id: str) -> bool:
+        """Tell whether the app was submitted and is still known."""
+        return self.describe(app_id) is not None
+
+    # Ending
+
+    @abc.abstractmethod
+    def _cancel_existing(self, app_id: str) -> None:
+        """End an app that exists."""
+
+    def cancel(self, app_id: str) -> None:
+        """Ask for the app's end; do not wait for it. An app that is final or unknown is left alone."""
+        if self.exists(app_id):
+            self._cancel_existing(app_id)
+
+    def delete(self, app_id: str) -> None:
+        """Remove what is kept of the app, after ending it if it runs. An unknown app is nothing to delete."""
+        if self.exists(app_id):
+            self._delete_existing(app_id)
+
+    def _delete_existing(self, app_id: str) -> None:
+        """Delete an app that exists; where nothing is kept of an app, to end it is all."""
+        self._cancel_existing(app_id)
+
+    # Apps that end with the process that launched them
+
+    def own_app_ids(self) -> builtins.list[str]:
+        """Return the apps that this object launched, that still run, and that were not detached."""
+        return []
+
+    def detach(self, app_id: str) -> None:
+        """Let an app go on when this process ends."""
+
+    def end_own(self) -> None:
+        """Cancel the apps of `own_app_ids`, without waiting."""
+
+    # Logs
+
+    def log_iter(
+        self,
+        app_id: str,
+        role_name: str,
+        k: int = 0,
+        regex: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        should_tail: bool = False,
+        streams: Stream | None = None,
+    ) -> Iterable[str]:
+        r"""Return the log lines of one replica, each with its ``\n``; a last line without one is given at the end.
+
+        Each call begins anew. The result has a ``close()`` that ends a blocked read from another thread.
+
+        Args:
+            app_id: an app that exists.
+            role_name: the role.
+            k: the replica's number in the role.
+            regex: only lines in which this is found.
+            since: only lines from this time on, where `Capabilities.log_time_range` says so.
+            until: only lines up to this time.
+            should_tail: wait for more until the app is final and all was read; else end at the present end.
+            streams: which output; combined where None.
+
+        Raises:
+            ValueError: the stream is not one that this scheduler has, or role and replica do not exist.
+            NotImplementedError: the scheduler has no logs.
+        """
+        raise NotImplementedError(f"{self.backend} has no logs to read")
+
+    def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
+        """Return the file that holds one replica's log, None where it is no file on this machine."""
+        return None
+
+    # Advice
+
+    def check(self) -> builtins.list[Finding]:
+        """Return what was found of the backend: its version and size, or why it cannot be used."""
+        return []
+
+    def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
+        """Return what would go wrong with a launch that `schedule` would accept."""
+        return []
+
+    def _pre_build_validate(self, app: AppDef, scheduler: str, cfg: T) -> None:
+        """Refuse, before its workspace is built, an app that this scheduler cannot run."""
+
+    def _validate(self, app: AppDef, scheduler: str, cfg: T) -> None:
+        """Refuse, after its workspace was built, an app that this scheduler cannot run.
+
+        Raises:
+            ValueError: a role says nothing of the resources that it needs.
+        """
+        for role in app.roles:
+            if role.resource == NULL_RESOURCE:
+                raise ValueError(f"No resource for role: {role.name} (image: {role.image}): give it one")
+
+
+def _mapping(cfg: Any) -> Mapping[str, CfgVal]:
+    return cfg if cfg is not None else {}
+
+
+def filter_regex(regex: str, data: Iterable[str]) -> Iterable[str]:
+    """Return the texts in which ``regex`` is found, as they come."""
+    pattern = re.compile(regex)
+    return filter(pattern.search, data)
+
+
+def split_lines(text: str) -> list[str]:
+    r"""Return the lines of a text, each with its ``\n``; only that ends a line."""
+    *lines, rest = text.split("\n")
+    return [line + "\n" for line in lines] + ([rest] if rest else [])
+
+
+def split_lines_iterator(chunks: Iterable[str]) -> Iterable[str]:
+    """Return the lines of each text in turn; a line never spans two texts."""
+    for chunk in chunks:
+        yield from split_lines(chunk)

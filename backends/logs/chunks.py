@@ -1,0 +1,171 @@
+"""When the bytes of a log file came, and from which stream.
+
+``combined.index`` has one text line for each run of bytes that was added to ``combined.log``:
+``<start offset> <seconds since the epoch> <o|e>``. A record is written before its bytes, and ends where the next one
+starts; so bytes that can be read always have a record, if the file's size is looked at before the index is read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from .log_file import LogFile
+
+_READ = 65536
+
+
+class Chunk(NamedTuple):
+    """Bytes from ``start`` on: when they came (seconds since the epoch, None if unknown) and their stream's letter."""
+
+    start: int
+    time: float | None
+    stream: str
+
+
+class Chunks(Protocol):
+    """How a file's bytes are parted by time and stream."""
+
+    def older(self, size: int) -> Iterator[Chunk]:
+        """Start at ``size``: yield the chunks of the bytes before it, the latest first."""
+        ...
+
+    def newer(self, start: int, size: int) -> list[tuple[int, int, Chunk]]:
+        """Return the chunks of the bytes ``start`` to ``size``, each with its part of that range.
+
+        Each call goes on where the one before ended.
+        """
+        ...
+
+
+class WholeFile:
+    """Chunks of a file without an index: no times for what was there, the time of reading for what comes.
+
+    Args:
+        stream: the stream's letter.
+        floor: the offset of the first byte that counts.
+    """
+
+    def __init__(self, stream: str, floor: int = 0) -> None:
+        self._stream = stream
+        self._floor = floor
+
+    def older(self, size: int) -> Iterator[Chunk]:
+        """Yield the one chunk that was there."""
+        if size > self._floor:
+            yield Chunk(self._floor, None, self._stream)
+
+    def newer(self, start: int, size: int) -> list[tuple[int, int, Chunk]]:
+        """Return all of the range as one chunk that came now."""
+        return [(start, size, Chunk(start, time.time(), self._stream))] if start < size else []
+
+
+class ChunkIndex:
+    """Chunks of ``combined.log`` by ``combined.index``; where that is missing, as a file without an index.
+
+    Args:
+        index: the index file; records that are no records are passed over.
+    """
+
+    def __init__(self, index: LogFile) -> None:
+        self._index = index
+        self._read_to = 0
+        self._queue: deque[Chunk] = deque()
+
+    def older(self, size: int) -> Iterator[Chunk]:
+        """Start at ``size``: yield the chunks of the bytes before it, the latest first."""
+        state = self._index.look()
+        self._read_to = self._whole_records(state.size if state else 0)
+        records = self._backwards(self._read_to)
+        # The latest chunk may go on growing, and one more may be announced without any bytes yet.
+        for record in records:
+            self._queue.appendleft(record)
+            if record.start <= size:
+                break
+        return self._older(size, list(reversed(self._queue)), records)
+
+    @staticmethod
+    def _older(size: int, taken: list[Chunk], records: Iterator[Chunk]) -> Iterator[Chunk]:
+        lowest = size
+        for source in (taken, records):
+            for chunk in source:
+                if chunk.start < lowest:
+                    yield chunk
+                    lowest = chunk.start
+        if lowest > 0:
+            yield Chunk(0, None, "c")
+
+    def newer(self, start: int, size: int) -> list[tuple[int, int, Chunk]]:
+        """Return the chunks of the bytes ``start`` to ``size``, each with its part of that range."""
+        if start >= size:
+            return []
+        self._read_new()
+        queue = self._queue
+        if not queue:
+            return [(start, size, Chunk(start, time.time(), "c"))]
+        found = []
+        if start < queue[0].start:
+            found.append((start, min(size, queue[0].start), Chunk(start, None, "c")))
+        stops = [chunk.start for chunk in queue][1:] + [size]
+        for chunk, stop in zip(list(queue), stops, strict=True):
+            low, high = max(start, chunk.start), min(size, stop)
+            if low < high:
+                found.append((low, high, chunk))
+        while len(queue) > 1 and queue[1].start <= size:
+            queue.popleft()
+        return found
+
+    def _read_new(self) -> None:
+        while data := self._index.read(self._read_to, _READ):
+            end = data.rfind(b"\n") + 1
+            if end == 0:
+                break
+            self._read_to += end
+            for line in data[:end].splitlines():
+                chunk = _record(line)
+                if chunk is not None and (not self._queue or chunk.start >= self._queue[-1].start):
+                    self._queue.append(chunk)
+            if len(data) < _READ:
+                break
+
+    def _whole_records(self, size: int) -> int:
+        """Return the end of the last whole line within ``size`` bytes of the index."""
+        start = max(0, size - _READ)
+        return start + self._index.read(start, size - start).rfind(b"\n") + 1
+
+    def _backwards(self, end: int) -> Iterator[Chunk]:
+        rest = b""
+        while end > 0:
+            start = max(0, end - _READ)
+            lines = (self._index.read(start, end - start) + rest).split(b"\n")
+            rest = lines.pop(0) if start > 0 else b""
+            for line in reversed(lines):
+                chunk = _record(line)
+                if chunk is not None:
+                    yield chunk
+            end = start
+
+
+def stream_lengths(index: LogFile, size: int) -> dict[str, int]:
+    """Return how many of the first ``size`` bytes of ``combined.log`` came from each stream, by its letter."""
+    lengths = {"o": 0, "e": 0, "c": 0}
+    end = size
+    for chunk in ChunkIndex(index).older(size):
+        lengths[chunk.stream] += end - chunk.start
+        end = chunk.start
+    return lengths
+
+
+def _record(line: bytes) -> Chunk | None:
+    """Read one line of the index; None if it is no record."""
+    fields = line.split()
+    if len(fields) != 3 or fields[2] not in (b"o", b"e"):
+        return None
+    try:
+        start, at = int(fields[0]), float(fields[1])
+    except ValueError:
+        return None
+    # Times are added up and shown; infinities and years that time.localtime refuses are faults of the file.
+    return Chunk(start, at if 0 <= at < 2**40 else None, fields[2].decode()) if 0 <= start < 2**63 else None

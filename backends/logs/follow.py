@@ -1,0 +1,121 @@
+"""The thread that reads the logs that are on screen."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from .merge import MergedLog
+
+_log = logging.getLogger(__name__)
+
+# Lines that are indexed before the first word of them: the last page of any screen.
+_PAGE = 500
+# How long older lines are indexed between two looks for new ones (s).
+_SLICE = 0.02
+# After the job's end the files are watched for so long without growing (s): the last lines are on their way.
+_SETTLE = 0.5
+_ENDED_WITHIN = 5.0
+
+
+def poll_interval(quiet: float) -> float:
+    """Return the seconds to the next look at the files after ``quiet`` seconds without a change."""
+    if quiet < 2:
+        return 0.02
+    if quiet < 60:
+        return 0.04
+    return 0.2
+
+
+class LogFollower:
+    """Reads a log in a daemon thread of its own, as it grows, until it ends or is closed.
+
+    Args:
+        log: the log; the thread opens it, reads it and closes its files.
+        on_change: called in the thread when there are other lines, or the end was reached; not again before `seen`.
+        is_final: tells, called in the thread, whether the job has ended; without it the log is followed for ever.
+    """
+
+    def __init__(
+        self,
+        log: MergedLog,
+        on_change: Callable[[], object],
+        is_final: Callable[[], bool] | None = None,
+    ) -> None:
+        self.log = log
+        self.opened = False
+        """Whether the last page has been read."""
+        self.ended = False
+        """Whether the job has ended and every line of it is known."""
+        self._on_change = on_change
+        self._is_final = is_final
+        self._stop = threading.Event()
+        self._told = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="log-follower", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def seen(self) -> None:
+        """Say that the last change is shown: the next one may be told."""
+        self._told.clear()
+
+    def close(self) -> None:
+        """End the thread; it is not waited for, and touches nothing but its own files any more."""
+        self._stop.set()
+
+    def join(self, timeout: float) -> bool:
+        """Wait at most ``timeout`` seconds for the thread's end; return whether it ended."""
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            self._follow()
+        except Exception:
+            _log.exception("reading a log failed")
+        finally:
+            if self._stop.is_set():
+                self.log.close()
+
+    def _follow(self) -> None:
+        log = self.log
+        log.open()
+        older = log.read_older(1.0, _PAGE)
+        self.opened = True
+        self._tell()
+        changed_at = time.monotonic()
+        untold = False
+        while not self._stop.is_set():
+            changed, more = log.poll()
+            now = time.monotonic()
+            if changed:
+                changed_at = now
+            was_older = older
+            if older:
+                older = log.read_older(_SLICE)
+            untold = not self._tell() if changed or was_older or untold else False
+            if not (older or more) and self._has_ended(now - changed_at):
+                self.ended = True
+                self._told.clear()
+                self._tell()
+                return
+            pause = 0.0 if more or older else poll_interval(now - changed_at)
+            self._stop.wait(pause)
+
+    def _tell(self) -> bool:
+        """Tell of a change unless one is told and not seen yet."""
+        if self._told.is_set() or self._stop.is_set():
+            return False
+        self._told.set()
+        self._on_change()
+        return True
+
+    def _has_ended(self, quiet: float) -> bool:
+        if quiet < _SETTLE or self._is_final is None or not self._is_final():
+            return False
+        return self.log.settled or quiet > _ENDED_WITHIN

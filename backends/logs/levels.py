@@ -1,0 +1,70 @@
+"""Where a line says how bad it is: a level word at a level's place, or the exception that ends a traceback."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+Level = Literal["warning", "error", "exception"]
+
+# A level stands early in a line: after a time, a rank, a logger's name.
+_HEAD = 200
+
+_WORD = re.compile(r"(?<![\w.])(WARN(?:ING)?|ERROR|CRITICAL|FATAL)(?![\w.=])")
+_BRACKETS = re.compile(r"\[[^\[\]]*\]|\([^()]*\)|<[^<>]*>")
+_NAME = re.compile(r"[A-Za-z_][\w.\-/]*")
+_EXCEPTION = re.compile(
+    r"(?:\[[^\[\]]{0,40}\]:?\s*){0,3}((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}"
+    r"(?:Error|Exception|Interrupt|Exit|Failure|Timeout))(?=:\s|:?$)"
+)
+_MONTHS_AND_DAYS = re.compile(r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun)")
+
+
+class LevelWord(NamedTuple):
+    """The word ``text[start:end]`` and what it means."""
+
+    start: int
+    end: int
+    level: Level
+
+
+def level_of(text: str) -> LevelWord | None:
+    """Return the word of a line that says its level, or None if it says none.
+
+    ``no ERROR was found`` says none: only times, brackets and a logger's name may stand before the word.
+
+    Args:
+        text: the line as it is shown.
+    """
+    head = text[:_HEAD]
+    word = _WORD.search(head)
+    if word is not None and _is_prefix(head[: word.start()], head[word.end() :]):
+        return LevelWord(word.start(), word.end(), "warning" if word[0].startswith("WARN") else "error")
+    exception = _EXCEPTION.match(head)
+    if exception is not None:
+        return LevelWord(exception.start(1), exception.end(1), "exception")
+    return None
+
+
+def _is_prefix(before: str, after: str) -> bool:
+    """Whether ``before`` is what loggers put before the level; ``after`` follows the level."""
+    if not before or before.isspace():
+        return True
+    # The level itself may be in brackets: `[ERROR]`.
+    if before[-1] in "[(<":
+        before = before[:-1]
+        after = after[1:] if after[:1] in ("]", ")", ">") else after
+    rest = _BRACKETS.sub(" ", before)
+    names = 0
+    tokens = rest.split()
+    for token in tokens:
+        word = token.strip(":,|-*>#")
+        if not any(char.isalpha() for char in word) or word[:1].isdigit() or _MONTHS_AND_DAYS.fullmatch(word):
+            continue
+        if not _NAME.fullmatch(word):
+            return False
+        names += 1
+    if names == 0:
+        return True
+    separated = tokens[-1][-1] in ":|-" or after.lstrip()[:1] in (":", "]", "-", "|")
+    return names == 1 and separated

@@ -1,0 +1,111 @@
+"""A log file read by position, by several threads, without ever blocking on what is no file."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+
+class FileState(NamedTuple):
+    """What a look at a file's entry tells: its size in bytes, its inode and when it was last written (epoch s)."""
+
+    size: int
+    inode: int
+    written_at: float
+
+
+class Readable(Protocol):
+    """What lines are cut from."""
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return up to ``size`` bytes from ``start``."""
+        ...
+
+
+class LogFile:
+    """One file of a log; it may be missing, grow, be cut short or be replaced while it is read.
+
+    Args:
+        path: the file.
+        keep_open: hold the descriptor between reads; off where there are more files than descriptors.
+    """
+
+    def __init__(self, path: Path, *, keep_open: bool = True) -> None:
+        self.path = path
+        self._keep_open = keep_open
+        self._lock = threading.Lock()
+        self._descriptor = -1
+        self._inode = 0
+        self._closed = False
+
+    def look(self) -> FileState | None:
+        """Return the state of the file that is at the path now, or None if there is no regular file."""
+        try:
+            found = self.path.stat()
+        except (OSError, ValueError):
+            return None
+        return FileState(found.st_size, found.st_ino, found.st_mtime) if stat.S_ISREG(found.st_mode) else None
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return the bytes ``start`` to ``start + size`` of the file first opened; fewer at its end or on an error."""
+        with self._lock:
+            descriptor = self._open()
+            if descriptor < 0:
+                return b""
+            try:
+                data = os.pread(descriptor, size, start)
+                # One read gives at most 2 GB, and less on some network file systems.
+                while data and len(data) < size and (more := os.pread(descriptor, size - len(data), start + len(data))):
+                    data += more
+            except OSError:
+                return b""
+            finally:
+                if not self._keep_open:
+                    self._release()
+            return data
+
+    def close(self) -> None:
+        """Release the descriptor; later reads give nothing."""
+        with self._lock:
+            self._closed = True
+            self._release()
+
+    def _open(self) -> int:
+        if self._descriptor >= 0 or self._closed:
+            return self._descriptor
+        try:
+            # Without O_NONBLOCK a named pipe at the path would block until somebody writes.
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except (OSError, ValueError):
+            return -1
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or self._inode not in (0, found.st_ino):
+            os.close(descriptor)
+            return -1
+        self._descriptor, self._inode = descriptor, found.st_ino
+        return descriptor
+
+    def _release(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class Notices:
+    """Our own remarks among the lines, such as that a file was cut: lines kept in memory, read like a file."""
+
+    def __init__(self) -> None:
+        self._text = bytearray()
+
+    def add(self, sentence: str) -> tuple[int, int]:
+        """Keep a line; return where it starts and ends."""
+        start = len(self._text)
+        self._text += sentence.encode() + b"\n"
+        return start, len(self._text)
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return up to ``size`` bytes from ``start``."""
+        return bytes(self._text[start : start + size])

@@ -1,0 +1,209 @@
+"""The logs of all replicas of a job as one list of lines, in the order of time."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from .line_index import BLOCK, LineIndex, Piece, Segment
+from .log_file import LogFile, Notices, Readable
+from .replica_log import ReplicaLog
+from .replica_reader import ReplicaReader, StreamName
+
+# Bytes of one line that are handed out.
+LINE_CAP = 16384
+# More files than this are opened for each read, since a process has 1,024 descriptors on many machines.
+_MOST_OPEN = 256
+_GONE = b"[this line is no longer in the file]"
+
+
+class LogLine(NamedTuple):
+    """One line.
+
+    Attributes:
+        number: the line's number, which never changes; see `line_index`.
+        replica: which of the logs it is from; -1 for a notice of ours.
+        time: when it came (seconds since the epoch), None where nobody noted it.
+        stream: ``o`` stdout, ``e`` stderr, ``c`` either, ``n`` a notice of ours.
+        data: its bytes without the line feed, as printed; at most the cap.
+        omitted: bytes at its end that are not in ``data``.
+    """
+
+    number: int
+    replica: int
+    time: float | None
+    stream: str
+    data: bytes
+    omitted: int
+
+
+class Bounds(NamedTuple):
+    """The number of the first known line, the number after the last one, and whether older ones are still counted."""
+
+    first: int
+    end: int
+    complete: bool
+
+
+class MergedLog:
+    """One or more replicas' logs as one.
+
+    What was there at opening is ordered by arrival time, stable within a replica; what comes later is shown in the order
+    in which it came. `open`, `read_older` and `poll` belong to one thread; the other methods may be called from any.
+
+    Args:
+        logs: the replicas' logs.
+        stream: which stream is wanted.
+    """
+
+    def __init__(self, logs: Sequence[ReplicaLog], stream: StreamName = "combined") -> None:
+        self.logs = tuple(logs)
+        self._notices = Notices()
+        self._files: list[Readable] = [self._notices]
+        self._replica_of: list[int] = [-1]
+        self._registering = 0
+        self._index = LineIndex()
+        self._complete = False
+        self._older: Iterator[Segment] = iter(())
+        self._readers: list[ReplicaReader] = []
+        for self._registering, log in enumerate(self.logs):
+            self._readers.append(ReplicaReader(log, stream, self._register, self._notice))
+
+    def open(self) -> None:
+        """Start at the end of all files."""
+        older = []
+        for number, reader in enumerate(self._readers):
+            self._registering = number
+            older += [_keyed(segments, number) for segments in reader.open()]
+        # Of two at the same time the later replica comes first here, since the list grows backwards.
+        self._older = (segment for _, _, segment in heapq.merge(*older, key=_order, reverse=True))
+
+    def read_older(self, seconds: float, lines: float = math.inf) -> bool:
+        """Index older lines for at most about ``seconds``, or until there are ``lines`` more.
+
+        Returns:
+            whether there are more.
+        """
+        deadline = time.monotonic() + seconds
+        found: list[Segment] = []
+        while lines > 0 and time.monotonic() < deadline:
+            segment = next(self._older, None)
+            if segment is None:
+                self._index.prepend(found)
+                self._complete = True
+                return False
+            found.append(segment)
+            lines -= segment.lines
+        self._index.prepend(found)
+        return True
+
+    def poll(self) -> tuple[bool, bool]:
+        """Take in what came since.
+
+        Returns:
+            whether anything did, and whether there is more to read at once.
+        """
+        fresh: list[Segment] = []
+        changed = more = False
+        for number, reader in enumerate(self._readers):
+            self._registering = number
+            polled = reader.poll()
+            fresh += polled.fresh
+            more = more or polled.more
+            for segment in polled.grown:
+                self._index.grow(segment)
+                changed = True
+        if len(self._readers) > 1:
+            fresh.sort(key=lambda segment: math.inf if segment.time is None else segment.time)
+        if fresh:
+            self._index.append(fresh)
+        return changed or bool(fresh), more
+
+    @property
+    def settled(self) -> bool:
+        """Whether every byte of the replicas' own files is accounted for."""
+        return all(reader.settled for reader in self._readers)
+
+    def bounds(self) -> Bounds:
+        """Return which lines are known."""
+        complete = self._complete
+        return Bounds(*self._index.bounds(), complete)
+
+    def lines(self, first: int, count: int, cap: int = LINE_CAP) -> list[LogLine]:
+        """Read lines.
+
+        Args:
+            first: the number of the first one.
+            count: how many; lines that are not known are left out.
+            cap: bytes of one line that are handed out.
+        """
+        result: list[LogLine] = []
+        number = max(first, self._index.bounds()[0])
+        for piece in self._index.pieces(first, count):
+            file = self._files[piece.file]
+            for data, omitted in read_lines(file, piece, cap):
+                result.append(LogLine(number, self._replica_of[piece.file], piece.time, piece.stream, data, omitted))
+                number += 1
+        return result
+
+    def close(self) -> None:
+        """Release the files; lines can no longer be read."""
+        for file in self._files:
+            if isinstance(file, LogFile):
+                file.close()
+
+    def _register(self, path: Path) -> tuple[LogFile, int]:
+        file = LogFile(path, keep_open=len(self.logs) <= _MOST_OPEN)
+        self._replica_of.append(self._registering)
+        self._files.append(file)
+        return file, len(self._files) - 1
+
+    def _notice(self, sentence: str) -> Segment:
+        start, end = self._notices.add(sentence)
+        return Segment(0, start, end, 1, time.time(), "n")
+
+
+def read_lines(file: Readable, piece: Piece, cap: int) -> list[tuple[bytes, int]]:
+    """Return the lines of a piece, each with the number of bytes that were left out at its end."""
+    data = file.read(piece.start, min(piece.end - piece.start, BLOCK))
+    wanted = piece.skip + piece.take
+    parts = data.split(b"\n", wanted)
+    lines: list[tuple[bytes, int]] = []
+    for part in parts[piece.skip : wanted]:
+        lines.append(_capped_end(part, cap) if len(part) > cap else (part.rstrip(b"\r"), 0))
+    if len(parts) <= wanted and piece.skip < len(parts) and piece.end - piece.start > len(data) > 0:
+        at = piece.start + len(data) - len(parts[-1])
+        lines[-1] = _long_line(file, at, piece.end - at, cap)
+    missing = piece.take - len(lines)
+    return lines + [(_GONE, 0)] * missing if data else [(_GONE, 0)] * piece.take
+
+
+def _long_line(file: Readable, start: int, length: int, cap: int) -> tuple[bytes, int]:
+    """Read a line that is longer than a block."""
+    tail = file.read(start + length - cap, cap)
+    if b"\r" in tail.rstrip(b"\r\n"):
+        return _capped_end(tail.removesuffix(b"\n"), cap)
+    length -= tail.endswith(b"\n")
+    return file.read(start, cap), length - cap
+
+
+def _capped_end(line: bytes, cap: int) -> tuple[bytes, int]:
+    """Cap a line: at its start, unless it overwrites itself as progress bars do, where its last state counts."""
+    line = line.rstrip(b"\r")
+    tail = line[-cap:]
+    if b"\r" in tail:
+        return tail[tail.index(b"\r") + 1 :], 0
+    return line[:cap], max(0, len(line) - cap)
+
+
+def _keyed(segments: Iterator[Segment], replica: int) -> Iterator[tuple[float, int, Segment]]:
+    for segment in segments:
+        yield segment.order, replica, segment
+
+
+def _order(keyed: tuple[float, int, Segment]) -> tuple[float, int]:
+    return keyed[0], keyed[1]

@@ -1,0 +1,180 @@
+"""Reads the files of one replica as one log, also where they were rotated or their supervisor died."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from .chunks import ChunkIndex, Chunks, WholeFile, stream_lengths
+from .line_index import Segment
+from .log_file import FileState, LogFile
+from .replica_log import ReplicaLog
+from .source import FileReplacedError, Source
+
+StreamName = Literal["combined", "stdout", "stderr"]
+LETTERS: dict[StreamName, str] = {"combined": "oec", "stdout": "o", "stderr": "e"}
+
+# The supervisor adds even an unfinished line to the combined file about a second after it came; bytes that are missing
+# there for longer will not come.
+_REST_AFTER = 2.0
+_REST_CHECK = 1.0
+
+
+class Polled(NamedTuple):
+    """What one poll found: new segments, segments whose last line went on, and whether there is more to read at once."""
+
+    fresh: list[Segment]
+    grown: list[Segment]
+    more: bool
+
+
+class ReplicaReader:
+    """The sources of one replica.
+
+    Args:
+        log: where the replica's log is.
+        stream: which stream is wanted.
+        register: opens a file and gives its number.
+        say: makes a segment of a sentence of ours.
+    """
+
+    def __init__(
+        self,
+        log: ReplicaLog,
+        stream: StreamName,
+        register: Callable[[Path], tuple[LogFile, int]],
+        say: Callable[[str], Segment],
+    ) -> None:
+        self.log = log
+        self._letters = LETTERS[stream]
+        self._register = register
+        self._say = say
+        self._indexed = _is_indexed(log)
+        self._sources = self._make_sources()
+        self._rest: dict[str, Source] | None = None
+        self._consumed: dict[str, int] = {}
+        self._behind_since: float | None = None
+        self._next_check = 0.0
+
+    def open(self) -> list[Iterator[Segment]]:
+        """Start at the end of the files; return what is before it, the latest segments first, a file each."""
+        older = [source.open() for source in self._sources]
+        now = time.time()
+        raw = [state for state in self._raw_states().values() if state is not None]
+        if self._is_behind() and all(now - state.written_at > _REST_AFTER for state in raw):
+            older += [source.open() for source in self._start_rest()]
+        return older
+
+    def poll(self) -> Polled:
+        """Read what came since."""
+        fresh: list[Segment] = []
+        grown: list[Segment] = []
+        more = False
+        self._check_rest()
+        for number, source in enumerate(self._sources):
+            try:
+                segments, longer, again = source.poll()
+            except FileReplacedError as replaced:
+                self._sources[number] = self._reopen(source, replaced.cut)
+                fresh.append(self._say(self._replaced_words(source, replaced.cut)))
+                more = True
+                continue
+            fresh += segments
+            if longer is not None:
+                grown.append(longer)
+            more = more or again
+        return Polled(fresh, grown, more)
+
+    @property
+    def settled(self) -> bool:
+        """Whether every byte of the replica's own files is accounted for."""
+        return self._rest is not None or not self._is_behind()
+
+    def _make_sources(self) -> list[Source]:
+        log = self.log
+        if log.combined is not None and (self._indexed or (self._letters == "oec" and log.combined.exists())):
+            return [self._source(log.combined, self._combined_chunks())]
+        plain = {"o": log.stdout, "e": log.stderr}
+        return [
+            self._source(path, WholeFile(letter))
+            for letter, path in plain.items()
+            if path is not None and letter in self._letters
+        ]
+
+    def _combined_chunks(self) -> Chunks:
+        index = self.log.index
+        return ChunkIndex(LogFile(index)) if self._indexed and index is not None else WholeFile("c")
+
+    def _source(self, path: Path, chunks: Chunks, floor: int = 0, order: float = -math.inf) -> Source:
+        file, number = self._register(path)
+        return Source(file, number, chunks, self._letters, floor=floor, timeless_order=order)
+
+    def _reopen(self, source: Source, cut: bool) -> Source:
+        if cut:
+            source.file.close()
+        path = source.file.path
+        if path == self.log.combined:
+            return self._source(path, self._combined_chunks())
+        return self._source(path, WholeFile("o" if path == self.log.stdout else "e"))
+
+    def _replaced_words(self, source: Source, cut: bool) -> str:
+        what = "was cut short, its earlier lines are gone" if cut else "was replaced, what follows is the new file"
+        return f"{self.log.role}/{self.log.replica}: {source.file.path.name} {what}"
+
+    def _raw_states(self) -> dict[str, FileState | None]:
+        paths = {"o": self.log.stdout, "e": self.log.stderr}
+        return {letter: LogFile(path).look() if path else None for letter, path in paths.items()}
+
+    def _is_behind(self) -> bool:
+        """Whether the combined file lacks bytes of the streams' own files."""
+        if not self._indexed or self.log.combined is None:
+            return False
+        combined = LogFile(self.log.combined).look()
+        raw = sum(state.size for state in self._raw_states().values() if state is not None)
+        return raw > (combined.size if combined else 0)
+
+    def _check_rest(self) -> None:
+        """Start to read the streams' own files where the combined one has been behind for too long."""
+        now = time.monotonic()
+        if self._rest is not None or now < self._next_check:
+            return
+        self._next_check = now + _REST_CHECK
+        combined = self._sources[0].position if self._sources else 0
+        if not self._is_behind():
+            self._behind_since = None
+        elif self._behind_since is None or combined != self._behind_at:
+            self._behind_since, self._behind_at = now, combined
+        elif now - self._behind_since >= _REST_AFTER:
+            self._start_rest()
+
+    def _start_rest(self) -> list[Source]:
+        """Add sources for what the combined file lacks."""
+        derived = self._sources[0]
+        index = self.log.index
+        self._consumed = stream_lengths(LogFile(index), derived.position) if index else {}
+        self._rest = {}
+        for letter, path in (("o", self.log.stdout), ("e", self.log.stderr)):
+            if path is not None and letter in self._letters:
+                floor = self._consumed.get(letter, 0)
+                self._rest[letter] = self._source(path, WholeFile(letter, floor), floor, math.inf)
+        derived.skip = self._shown_already
+        self._sources += self._rest.values()
+        return list(self._rest.values())
+
+    def _shown_already(self, letter: str, length: int) -> int:
+        """Tell how much of a chunk that the supervisor added late has been shown from the stream's own file."""
+        start = self._consumed.get(letter, 0)
+        self._consumed[letter] = start + length
+        rest = (self._rest or {}).get(letter)
+        return min(length, max(0, rest.position - start)) if rest is not None else 0
+
+
+def _is_indexed(log: ReplicaLog) -> bool:
+    """Whether the combined file has an index, or will have one when it comes."""
+    if log.combined is None or log.index is None:
+        return False
+    state = LogFile(log.combined).look()
+    return state is None or state.size == 0 or log.index.exists()

@@ -1,0 +1,145 @@
+"""The one place where a job's bytes become text that is safe to show.
+
+A terminal obeys what it is sent: a log may hold sequences that set the window's title, clear the screen, answer as if
+typed, or reorder text. Of all these only SGR (colours and attributes) is kept, as spans beside the text, and what edits
+the line itself is carried out: carriage return, backspace, tab and erase in line. Nothing of the rest gets through, not
+even unfinished.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from .cells import CellLine, Span
+from .sgr import PLAIN, apply_sgr
+
+# Bytes of one line that are read; the rest is named by a mark at its end.
+LINE_LIMIT = 65536
+
+# Each alternative ends at the latest with the line, so that an unfinished sequence is dropped with its content.
+# C1 controls are accepted in their UTF-8 form (U+0080 to U+009F), which terminals obey as well.
+_CONTROL = re.compile(
+    r"""
+      (?:\x1b\[|\x9b) (?P<parameters>[0-?]*) (?P<between>[ -/]*) (?P<final>[@-~]?)  # CSI
+    | (?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])  # OSC, DCS, SOS, PM, APC: up to their end
+      [^\x07\x18\x1a\x1b\x9c]* (?:\x07|\x18|\x1a|\x9c|\x1b\\)?
+    | \x1b [ -/]* [0-Z\\^-~]?  # other escapes
+    | (?P<edit>[\r\b\t])
+    | (?P<other>[\x00-\x1f\x7f-\x9f])
+    """,
+    re.VERBOSE,
+)
+
+_REPLACEMENT = "\ufffd"
+
+
+@dataclass(frozen=True)
+class SafeLine:
+    """One line that is safe to show.
+
+    Attributes:
+        text: printable characters only: no control, no line break, nothing that reorders text.
+        spans: the styles that the line gave to parts of ``text``, in order, not overlapping.
+        omitted: bytes of the line that were left out at its end; ``text`` says so.
+    """
+
+    text: str
+    spans: tuple[Span, ...] = ()
+    omitted: int = 0
+
+
+def sanitize(data: bytes, *, limit: int = LINE_LIMIT, omitted: int = 0) -> SafeLine:
+    """Return one line of a log as safe text.
+
+    Args:
+        data: the line's bytes, without its line feed.
+        limit: bytes that are looked at; the cost grows linearly up to it.
+        omitted: bytes that the caller has left out already, for the mark at the end.
+    """
+    if len(data) > limit:
+        cut = _whole_characters(data, limit)
+        omitted += len(data) - cut
+        data = data[:cut]
+    text = data.decode("utf-8", "replace")
+    if text.isprintable():
+        return _marked(text, (), omitted)
+    line = CellLine(widest=limit * 2)
+    style = PLAIN
+    position = 0
+    for match in _CONTROL.finditer(text):
+        if match.start() > position:
+            line.write(_printable(text[position : match.start()]), style)
+        position = match.end()
+        if match["edit"]:
+            _edit(line, match["edit"])
+        elif match["final"] == "m" and not match["between"] and match["parameters"][:1] not in ("<", "=", ">", "?"):
+            style = apply_sgr(style, match["parameters"])
+        elif match["final"] == "K" and match["parameters"] in ("", "0", "1", "2"):
+            line.erase(int(match["parameters"] or 0))
+    if position < len(text):
+        line.write(_printable(text[position:]), style)
+    return _marked(*line.text_and_spans(), omitted)
+
+
+def plain(text: str) -> str:
+    """Return a name or a message as one line of printable text, without styles.
+
+    Sequences are dropped whole; line breaks and tabs become spaces.
+    """
+    if text.isprintable():
+        return text
+    return _printable(_CONTROL.sub(_plain_control, text.replace("\r\n", "\n")))
+
+
+def size_words(count: int) -> str:
+    """Return a number of bytes with one unit, such as ``512 B`` or ``9.9 MB``."""
+    for size, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} B"
+
+
+def _marked(text: str, spans: tuple[Span, ...], omitted: int) -> SafeLine:
+    if omitted:
+        text += f" [+{size_words(omitted)}]"
+    return SafeLine(text, spans, omitted)
+
+
+def _edit(line: CellLine, control: str) -> None:
+    if control == "\r":
+        line.carriage_return()
+    elif control == "\t":
+        line.tab()
+    else:
+        line.backspace()
+
+
+def _plain_control(match: re.Match[str]) -> str:
+    return " " if (match["edit"] or match["other"] or "") in ("\t", "\r", "\n", "\v", "\f") and match.group() else ""
+
+
+def _printable(text: str) -> str:
+    """Return ``text`` without what is not printable; it holds no C0 and C1 controls any more."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _substitute(char) for char in text)
+
+
+def _substitute(char: str) -> str:
+    """Return what stands for a character that is no printable one."""
+    category = unicodedata.category(char)
+    if category in ("Zs", "Zl", "Zp"):
+        # The ideographic space is two cells wide.
+        return "  " if char == "\u3000" else " "
+    # Format characters reorder or hide text (bidi controls, zero-width ones); the width of the others is unknown.
+    return "" if category in ("Cf", "Cc") else _REPLACEMENT
+
+
+def _whole_characters(data: bytes, limit: int) -> int:
+    """Return where to cut ``data`` at ``limit`` so that no UTF-8 character is parted."""
+    for back in range(4):
+        if limit - back <= 0 or data[limit - back] & 0xC0 != 0x80:
+            return max(0, limit - back)
+    return limit

@@ -1,0 +1,77 @@
+"""Which schedulers there are, and how one is made."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ..specs import BackendUnavailableError, UnknownSchedulerException
+from .api import Scheduler
+
+logger = logging.getLogger(__name__)
+
+GROUP = "torchx_tui.schedulers"
+"""The entry-point group in which other packages register schedulers: name = module:factory."""
+
+# In TorchX's order; the first is the default.
+_MODULES = {"local_cwd": ".local.scheduler"}
+
+
+class SchedulerFactory(Protocol):
+    """Makes a scheduler; keyword arguments are the scheduler's own."""
+
+    def __call__(self, session_name: str, **kwargs: Any) -> Scheduler[Any]: ...
+
+
+def get_scheduler_factories() -> dict[str, SchedulerFactory]:
+    """Return how to make each scheduler, by name, the default first. A module is imported when its factory is called.
+
+    Schedulers of other packages follow ours and never replace them.
+    """
+    ours: dict[str, SchedulerFactory] = {name: functools.partial(_create, module) for name, module in _MODULES.items()}
+    return ours | {name: factory for name, factory in _plugins().items() if name not in ours}
+
+
+def get_default_scheduler_name() -> str:
+    """Return the name of the first scheduler."""
+    return next(iter(get_scheduler_factories()))
+
+
+def create_scheduler(name: str, session_name: str, **kwargs: Any) -> Scheduler[Any]:
+    """Make the scheduler ``name``.
+
+    Raises:
+        UnknownSchedulerException: there is none of that name; the message lists the valid ones.
+        BackendUnavailableError: its package cannot be imported.
+    """
+    factories = get_scheduler_factories()
+    if name not in factories:
+        raise UnknownSchedulerException(name, list(factories))
+    return factories[name](session_name, **kwargs)
+
+
+def _create(module: str, session_name: str, **kwargs: Any) -> Scheduler[Any]:
+    try:
+        factory = importlib.import_module(module, __package__).create_scheduler
+    except ImportError as error:
+        raise BackendUnavailableError(f"this scheduler cannot be loaded: {error}: install what it names") from error
+    return factory(session_name, **kwargs)
+
+
+def _plugins() -> dict[str, SchedulerFactory]:
+    # importlib.metadata takes 20 ms and more to import.
+    from importlib.metadata import entry_points
+
+    return {point.name: functools.partial(_create_plugin, point.name, point.load) for point in entry_points(group=GROUP)}
+
+
+def _create_plugin(name: str, load: Callable[[], SchedulerFactory], session_name: str, **kwargs: Any) -> Scheduler[Any]:
+    try:
+        factory = load()
+    except Exception as error:  # whatever a foreign module raises while it is imported
+        logger.warning("the scheduler %s cannot be loaded", name, exc_info=True)
+        raise BackendUnavailableError(f"the scheduler {name} cannot be loaded: {error}") from error
+    return factory(session_name, **kwargs)

@@ -1,0 +1,179 @@
+"""What a scheduler says about apps, about itself, and before a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal, Protocol
+
+from ..specs import NONE, AppState, Role, RoleStatus
+
+
+class Stream(str, Enum):
+    """Which output of a replica."""
+
+    STDOUT = "stdout"
+    STDERR = "stderr"
+    COMBINED = "combined"
+
+
+@dataclass(frozen=True)
+class StateChange:
+    """An app entered a state.
+
+    Args:
+        state: the state that it entered.
+        at: when, in seconds since the epoch.
+    """
+
+    state: AppState
+    at: float
+
+
+@dataclass
+class DescribeAppResponse:
+    """Everything that a scheduler knows of one app.
+
+    Args:
+        app_id: the app's id.
+        state: its state.
+        num_restarts: how often it was started again, -1 where that is not known.
+        msg: why it is in its state, in words, the cause first.
+        structured_error_msg: the JSON that its first failing replica wrote, or that replica's traceback.
+        ui_url: where else it can be looked at.
+        metadata: what the scheduler adds, by its own keys.
+        roles_statuses: how its replicas are doing.
+        roles: its roles, as far as the scheduler keeps them.
+        name: the name that it was launched under.
+        submitted_at: when it was submitted, in seconds since the epoch.
+        started_at: when its first replica started, in seconds since the epoch.
+        finished_at: when it ended, in seconds since the epoch; set as well for an end whose outcome is not known.
+        timeline: its states in order.
+        user: who launched it.
+        host: the machine that it runs on, where it runs on one.
+        notes: what else should be known of it, such as "on node7, heard of 40 s ago".
+        image: the image of its first role.
+        log_dir: the folder of its logs, where there is one.
+    """
+
+    app_id: str = "<NOT_SET>"
+    state: AppState = AppState.UNSUBMITTED
+    num_restarts: int = -1
+    msg: str = NONE
+    structured_error_msg: str = NONE
+    ui_url: str | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
+    roles_statuses: list[RoleStatus] = field(default_factory=list)
+    roles: list[Role] = field(default_factory=list)
+    name: str = field(default="", kw_only=True)
+    submitted_at: float | None = field(default=None, kw_only=True)
+    started_at: float | None = field(default=None, kw_only=True)
+    finished_at: float | None = field(default=None, kw_only=True)
+    timeline: list[StateChange] = field(default_factory=list, kw_only=True)
+    user: str = field(default="", kw_only=True)
+    host: str = field(default="", kw_only=True)
+    notes: list[str] = field(default_factory=list, kw_only=True)
+    image: str = field(default="", kw_only=True)
+    log_dir: str = field(default="", kw_only=True)
+
+
+@dataclass
+class ListAppResponse:
+    """One app in a scheduler's list.
+
+    Args:
+        app_id: the app's id.
+        state: its state.
+        app_handle: its handle, filled in by the Runner.
+        name: the name that it was launched under.
+        submitted_at: when it was submitted, in seconds since the epoch.
+        started_at: when its first replica started, in seconds since the epoch.
+        finished_at: when it ended, in seconds since the epoch.
+        replicas_running: how many replicas run.
+        replicas_wanted: how many were asked for.
+        replicas_succeeded: how many succeeded.
+        user: who launched it.
+        image: the image of its first role.
+        msg: why it is in its state, in words, the cause first.
+        host: the machine that it runs on, where it runs on one.
+        notes: what else should be known of it.
+    """
+
+    app_id: str
+    state: AppState
+    app_handle: str = "<NOT_SET>"
+    name: str = ""
+    submitted_at: float | None = field(default=None, kw_only=True)
+    started_at: float | None = field(default=None, kw_only=True)
+    finished_at: float | None = field(default=None, kw_only=True)
+    replicas_running: int = field(default=0, kw_only=True)
+    replicas_wanted: int = field(default=0, kw_only=True)
+    replicas_succeeded: int = field(default=0, kw_only=True)
+    user: str = field(default="", kw_only=True)
+    image: str = field(default="", kw_only=True)
+    msg: str = field(default="", kw_only=True)
+    host: str = field(default="", kw_only=True)
+    notes: list[str] = field(default_factory=list, kw_only=True)
+
+    # Responses of one list can be kept in sets.
+    def __hash__(self) -> int:
+        return hash((self.app_id, self.app_handle, self.state))
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a scheduler can do; the screens offer no more than this.
+
+    Args:
+        cancel: end an app.
+        delete: remove what is kept of an app.
+        log_follow: give lines as they come.
+        log_streams: the outputs that can be asked for.
+        log_files: logs are files on this machine (`Scheduler.log_path`).
+        log_time_range: `since` and `until` are honoured.
+        retries: `max_retries` of a role is honoured.
+        resources: `resource` of a role is enforced.
+        workspace: local folders travel with the app.
+        native: `Scheduler.describe_native` says something.
+        shell: a shell can be opened in a replica.
+    """
+
+    cancel: bool = True
+    delete: bool = True
+    log_follow: bool = True
+    log_streams: tuple[Stream, ...] = (Stream.COMBINED,)
+    log_files: bool = False
+    log_time_range: bool = False
+    retries: bool = False
+    resources: bool = False
+    workspace: bool = False
+    native: bool = False
+    shell: bool = False
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was found out about a scheduler, or about an app before its launch.
+
+    Args:
+        level: "error" where the launch, or the scheduler, cannot work.
+        what: what was found.
+        hint: what to do about it.
+    """
+
+    level: Literal["ok", "warning", "error"]
+    what: str
+    hint: str = ""
+
+
+class LogIterator(Protocol):
+    """Log lines that come as they are written; `close` from another thread ends a blocked read."""
+
+    def __iter__(self) -> Iterator[str]: ...
+
+    def __next__(self) -> str: ...
+
+    def close(self) -> None:
+        """End the iteration at once."""
+        ...

@@ -1,0 +1,384 @@
+"""The one door to the schedulers: launch, list, describe, read logs, cancel and delete jobs by app handle."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..specs import (
+    AppDef,
+    AppDefError,
+    AppDryRunInfo,
+    AppState,
+    AppStatus,
+    ReadOnlyError,
+    SchedulerError,
+    UnknownAppException,
+    macros,
+    make_app_handle,
+    parse_app_handle,
+    runopts,
+)
+from .api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Scheduler, Stream
+from .journal import Journal, LaunchRecord, user_name
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+logger = logging.getLogger(__name__)
+
+# TorchX's own environment variables of a job.
+ENV_JOB_ID = "TORCHX_JOB_ID"
+ENV_SESSION_ID = "TORCHX_INTERNAL_SESSION_ID"
+
+
+class Runner:
+    """Submits and watches apps on any scheduler, and keeps the journal of it.
+
+    Every method may be called from any thread. Schedulers are made when they are first asked for.
+
+    Args:
+        session_name: the session part of new handles; TorchX's command line uses ``torchx``.
+        journal: where launches are recorded.
+        read_only: refuse whatever would change a job.
+        scheduler_params: keyword arguments of scheduler factories, by scheduler name.
+    """
+
+    def __init__(
+        self,
+        session_name: str = "torchx",
+        *,
+        journal: Journal | None = None,
+        read_only: bool = False,
+        scheduler_params: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
+        self.session_name = session_name
+        self.journal = journal or Journal()
+        self.read_only = read_only
+        self._scheduler_params = dict(scheduler_params or {})
+        self._schedulers: dict[str, Scheduler[Any]] = {}
+        self._lock = threading.Lock()
+        self._session_id = str(uuid.uuid4())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every scheduler that was made; jobs that run go on."""
+        with self._lock:
+            schedulers = list(self._schedulers.values())
+            self._schedulers.clear()
+        for scheduler in schedulers:
+            scheduler.close()
+
+    # Schedulers
+
+    def scheduler_names(self) -> list[str]:
+        """Return the names of all schedulers in their order; the first is TorchX's default."""
+        from .registry import get_scheduler_factories
+
+        return list(get_scheduler_factories())
+
+    def scheduler(self, name: str) -> Scheduler[Any]:
+        """Return the scheduler ``name``, made at the first call.
+
+        Raises:
+            UnknownSchedulerException: there is none of that name.
+        """
+        from .registry import create_scheduler
+
+        with self._lock:
+            if name not in self._schedulers:
+                params = self._scheduler_params.get(name, {})
+                self._schedulers[name] = create_scheduler(name, self.session_name, **params)
+            return self._schedulers[name]
+
+    def capabilities(self, name: str) -> Capabilities:
+        """Return what the scheduler ``name`` can do."""
+        return self.scheduler(name).capabilities
+
+    def run_opts(self, name: str) -> runopts:
+        """Return the run options of the scheduler ``name``."""
+        return self.scheduler(name).run_opts()
+
+    def check(self, name: str) -> list[Finding]:
+        """Return what the scheduler found on its side: the engine's version, or why it cannot be used."""
+        return self.scheduler(name).check()
+
+    def preflight(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[Finding]:
+        """Return what would go wrong with a launch that the scheduler itself would accept."""
+        return self.scheduler(scheduler).preflight(app, cfg)
+
+    # Launching
+
+    def dryrun(
+        self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None = None
+    ) -> AppDryRunInfo[Any]:
+        """Return the request that `run` would send; ``app`` is not changed.
+
+        Raises:
+            AppDefError: the app cannot be run anywhere.
+            InvalidRunConfigException: a run option is unknown, missing or of the wrong type.
+            SchedulerError: the scheduler does not take this app.
+        """
+        from ..specs import Workspace
+
+        _validate(app)
+        prepared = copy.deepcopy(app)
+        for role in prepared.roles:
+            role.env[ENV_JOB_ID] = make_app_handle(scheduler, self.session_name, macros.app_id)
+            role.env[ENV_SESSION_ID] = self._session_id
+        chosen = self.scheduler(scheduler)
+        if workspace:
+            if not chosen.capabilities.workspace:
+                raise SchedulerError(f"{scheduler} takes no workspace: it runs in the current folder; leave it empty")
+            prepared.roles[0].workspace = Workspace.from_str(workspace)
+        info = chosen.submit_dryrun(prepared, cfg)
+        info._scheduler = scheduler
+        return info
+
+    def run(
+        self,
+        app: AppDef,
+        scheduler: str,
+        cfg: Mapping[str, Any],
+        workspace: str | None = None,
+        *,
+        component: str = "",
+        arguments: Mapping[str, Any] | None = None,
+        relaunch_of: str = "",
+    ) -> str:
+        """Launch ``app`` and return its handle.
+
+        The intent is in the journal before the scheduler is asked, and the app id after it: a crash between the two
+        loses neither the job nor what is needed to launch it again.
+
+        Args:
+            app: what to run.
+            scheduler: the scheduler's name.
+            cfg: run options; those that are left out take their defaults.
+            workspace: what to ship with the first role, for schedulers that can.
+            component: the name of the component that made the app, for the history.
+            arguments: its arguments as text, by parameter.
+            relaunch_of: the journal id of the launch that this one repeats.
+
+        Raises:
+            ReadOnlyError: this runner may not change anything.
+            TorchXTuiError: see `dryrun`; or the launch itself failed.
+        """
+        self._refuse_if_read_only("Launching a job")
+        info = self.dryrun(app, scheduler, cfg, workspace)
+        try:
+            record = self.journal.record_intent(
+                app,
+                scheduler,
+                self.session_name,
+                cfg,
+                component=component,
+                arguments=arguments,
+                workspace=workspace or "",
+                relaunch_of=relaunch_of,
+                expected_app_id=str(getattr(info.request, "app_id", "")),
+            )
+        except OSError as error:
+            raise SchedulerError(
+                f"nothing was launched: the journal in {self.journal.folder} cannot be written ({error.strerror})"
+            ) from error
+        try:
+            app_id = self.scheduler(scheduler).schedule(info)
+        except Exception as error:
+            self._note(record, error=str(error), state=AppState.FAILED.name, message=str(error), state_at=time.time())
+            raise
+        self._note(record, app_id=app_id, state=AppState.SUBMITTED.name, state_at=time.time())
+        return make_app_handle(scheduler, self.session_name, app_id)
+
+    def relaunch(self, handle: str) -> str:
+        """Launch a job again as it was, and return the new handle.
+
+        Raises:
+            UnknownAppException: neither the journal nor the backend knows what it was.
+        """
+        record = self.journal.find(handle)
+        if record is not None:
+            return self.run(
+                record.app_def(),
+                record.scheduler,
+                record.cfg,
+                record.workspace or None,
+                component=record.component,
+                arguments=record.arguments,
+                relaunch_of=record.id,
+            )
+        name, _, _ = parse_app_handle(handle)
+        described = self.describe(handle)
+        if described is None or not described.roles:
+            raise UnknownAppException(handle)
+        return self.run(AppDef(name=described.name or described.app_id, roles=described.roles), name, {})
+
+    # Watching
+
+    def list(self, scheduler: str, cfg: Mapping[str, Any] | None = None) -> list[ListAppResponse]:
+        """Return every app that the scheduler knows, handles filled in."""
+        apps = self.scheduler(scheduler).list(cfg)
+        for app in apps:
+            app.app_handle = make_app_handle(scheduler, self.session_name, app.app_id)
+        return apps
+
+    def describe(self, handle: str) -> DescribeAppResponse | None:
+        """Return what the backend knows of a job, or None if it knows nothing of it."""
+        name, _, app_id = parse_app_handle(handle)
+        return self.scheduler(name).describe(app_id)
+
+    def describe_native(self, handle: str) -> str:
+        """Return what the backend itself says of a job, in its own form."""
+        name, _, app_id = parse_app_handle(handle)
+        return self.scheduler(name).describe_native(app_id)
+
+    def status(self, handle: str) -> AppStatus | None:
+        """Return a job's status, or None if the backend knows nothing of it."""
+        described = self.describe(handle)
+        if described is None:
+            return None
+        return AppStatus(
+            state=described.state,
+            num_restarts=described.num_restarts,
+            msg=described.msg,
+            structured_error_msg=described.structured_error_msg,
+            ui_url=described.ui_url,
+            roles=described.roles_statuses,
+        )
+
+    def wait(self, handle: str, interval: float = 0.2) -> AppStatus:
+        """Wait for a job's final state and return its status; ask every ``interval`` seconds.
+
+        Raises:
+            UnknownAppException: the backend does not know the job.
+        """
+        while True:
+            status = self.status(handle)
+            if status is None:
+                raise UnknownAppException(handle)
+            if status.is_terminal():
+                return status
+            time.sleep(interval)
+
+    def remember(self, handle: str, state: AppState, message: str) -> None:
+        """Keep a job's last known state in the journal, for when its backend no longer knows it."""
+        record = self.journal.find(handle)
+        if record is not None and (record.state, record.message) != (state.name, message):
+            self._note(record, state=state.name, message=message, state_at=time.time(), app_id=_app_id(handle))
+
+    def log_lines(
+        self,
+        handle: str,
+        role_name: str,
+        k: int = 0,
+        regex: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        should_tail: bool = False,
+        streams: Stream | None = None,
+    ) -> Iterable[str]:
+        """Return the log lines of replica ``k`` of a role; its ``close()`` ends a blocked read."""
+        name, _, app_id = parse_app_handle(handle)
+        return self.scheduler(name).log_iter(app_id, role_name, k, regex, since, until, should_tail, streams)
+
+    def log_path(self, handle: str, role_name: str, k: int, streams: Stream) -> Path | None:
+        """Return the file that holds a replica's log, or None where the backend keeps none here."""
+        name, _, app_id = parse_app_handle(handle)
+        return self.scheduler(name).log_path(app_id, role_name, k, streams)
+
+    # Ending
+
+    def cancel(self, handle: str) -> None:
+        """Ask the backend to stop a job; one that is final or unknown is left alone.
+
+        Raises:
+            ReadOnlyError: this runner may not change anything.
+        """
+        self._refuse_if_read_only("Cancelling a job")
+        name, _, app_id = parse_app_handle(handle)
+        record = self.journal.find(handle)
+        if record is not None:
+            self._note(record, cancelled_at=time.time(), cancelled_by=user_name())
+        self.scheduler(name).cancel(app_id)
+
+    def delete(self, handle: str) -> None:
+        """Cancel a job if it runs, and remove what the backend and the journal keep of it.
+
+        Raises:
+            ReadOnlyError: this runner may not change anything.
+        """
+        self._refuse_if_read_only("Deleting a job")
+        name, _, app_id = parse_app_handle(handle)
+        self.scheduler(name).delete(app_id)
+        record = self.journal.find(handle)
+        if record is not None:
+            self.journal.forget(record)
+
+    # Jobs that end with this process
+
+    def own_jobs(self) -> list[str]:
+        """Return the handles of jobs that this process launched, that still run and that were not detached."""
+        return [
+            make_app_handle(name, self.session_name, app_id)
+            for name, scheduler in self._made_schedulers()
+            for app_id in scheduler.own_app_ids()
+        ]
+
+    def detach(self, handle: str) -> None:
+        """Let a job go on when this process ends."""
+        name, _, app_id = parse_app_handle(handle)
+        self.scheduler(name).detach(app_id)
+
+    def end_own_jobs(self) -> None:
+        """Cancel the jobs of `own_jobs`; meant for a process that is told to end."""
+        for _, scheduler in self._made_schedulers():
+            scheduler.end_own()
+
+    def _made_schedulers(self) -> Iterator[tuple[str, Scheduler[Any]]]:
+        with self._lock:
+            made = list(self._schedulers.items())
+        yield from made
+
+    def _refuse_if_read_only(self, what: str) -> None:
+        if self.read_only:
+            raise ReadOnlyError(what)
+
+    def _note(self, record: LaunchRecord, **changes: Any) -> None:
+        """Update a record after the fact; a full disk then costs the note, not the job."""
+        try:
+            self.journal.update(record, **changes)
+        except OSError as error:
+            logger.warning("the journal could not note %s of %s: %s", sorted(changes), record.id, error)
+
+
+def _app_id(handle: str) -> str:
+    return parse_app_handle(handle).app_id
+
+
+def _validate(app: AppDef) -> None:
+    """Refuse an app that no scheduler could run."""
+    from ..specs import MISSING
+
+    if not app.roles:
+        raise AppDefError(f"{app.name or 'the app'} has no roles: a component must return at least one")
+    for role in app.roles:
+        if not role.entrypoint or role.entrypoint == MISSING:
+            raise AppDefError(f"role {role.name} has no entrypoint: nothing to run")
+        if role.num_replicas < 1:
+            raise AppDefError(f"role {role.name} asks for {role.num_replicas} replicas: at least 1 is needed")

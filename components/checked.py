@@ -1,0 +1,39 @@
+"""Arguments of builtin components that become parts of a role, with errors that name the argument."""
+
+from __future__ import annotations
+
+from ..specs import ArgumentError, Mount, MountError, Resource, UnknownResourceError, parse_mounts, resource
+
+
+def checked_resource(cpu: int, gpu: int, memMB: int, h: str | None) -> Resource:
+    """Return the resource of a host name, or of figures where there is none.
+
+    Raises:
+        ArgumentError: No named resource has the host's name.
+    """
+    try:
+        return resource(cpu=cpu, gpu=gpu, memMB=memMB, h=h)
+    except UnknownResourceError as error:
+        raise ArgumentError("h", str(error)) from error
+
+
+def checked_mounts(mounts: list[str] | None) -> list[Mount]:
+    """Return the mounts of their options.
+
+    Raises:
+        ArgumentError: The options are malformed.
+    """
+    try:
+        return parse_mounts(mounts or [])
+    except MountError as error:
+        raise ArgumentError("mounts", str(error)) from error
+
+
+def exactly_one(**given: str | None) -> None:
+    """Check that one of several arguments is given.
+
+    Raises:
+        ArgumentError: None is, or more than one.
+    """
+    if sum(value is not None for value in given.values()) != 1:
+        raise ArgumentError("", f"give exactly one of {', '.join(given)}")

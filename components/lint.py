@@ -1,0 +1,135 @@
+"""The rules of components: what `validate` says about a function, without running it.
+
+Names, messages and lines are TorchX's, so that an editor or a script that reads hers reads ours.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..specs import ComponentNotFoundException
+from .annotations import AnnotationError, read_annotation
+from .source import Definition, SourceFile, return_name
+
+_FILE_RULES = "TorchXValidator"
+_FUNCTION_RULES = "TorchxFunctionValidator"
+
+
+@dataclass
+class LinterMessage:
+    """One fault of a component.
+
+    Args:
+        name: The rules that found it.
+        description: What is wrong.
+        line: The line, from 1; 0 where there is none.
+        char: The column.
+        severity: `error`, which keeps the component from being launched, or `warning`.
+    """
+
+    name: str
+    description: str
+    line: int
+    char: int
+    severity: str = "error"
+
+
+def validate(path: str, component_function: str) -> list[LinterMessage]:
+    """Return the faults of a component.
+
+    It must annotate every parameter with a type that a text can be turned into, take no `**kwargs`, not be async, and
+    return AppDef. A missing docstring is a warning.
+
+    Args:
+        path: The Python file.
+        component_function: The function's name, or that of a class with a `build` method.
+
+    Raises:
+        ComponentNotFoundException: There is no such file.
+    """
+    try:
+        data = Path(path).expanduser().read_bytes()
+    except OSError as error:
+        raise ComponentNotFoundException(f"{path}: {error.strerror or error}") from error
+    try:
+        tree = ast.parse(data, filename=path)
+    except SyntaxError as error:
+        return [LinterMessage(_FILE_RULES, error.msg, error.lineno or 0, error.offset or 0)]
+    except (ValueError, RecursionError, MemoryError) as error:
+        return [LinterMessage(_FILE_RULES, f"not Python: {error}", 0, 0)]
+    source = SourceFile(Path(path), tree)
+    node = source.definition(component_function)
+    if node is None:
+        return [LinterMessage(_FILE_RULES, f"Function {component_function} not found", 0, 0)]
+    return lint_definition(source, node)
+
+
+def lint_definition(source: SourceFile, node: Definition) -> list[LinterMessage]:
+    """Return the faults of a function or class that was found already."""
+    if isinstance(node, ast.ClassDef):
+        return _lint_class(source, node)
+    messages: list[LinterMessage] = []
+    if isinstance(node, ast.AsyncFunctionDef):
+        messages.append(_error(node, f"Function: {node.name} is async, a component is a plain function"))
+    messages += _lint_arguments(source, node, node.name, skip=0)
+    messages += _lint_return(node)
+    if ast.get_docstring(node) is None:
+        text = f"Function: {node.name} has no docstring, which would describe it and its arguments"
+        messages.append(LinterMessage(_FUNCTION_RULES, text, node.lineno, 0, "warning"))
+    return messages
+
+
+def _lint_class(source: SourceFile, node: ast.ClassDef) -> list[LinterMessage]:
+    messages: list[LinterMessage] = []
+    methods = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}
+    if "__init__" in methods:
+        messages += _lint_arguments(source, methods["__init__"], node.name, skip=1)
+    if "build" in methods:
+        messages += _lint_return(methods["build"])
+    elif not node.bases:
+        messages.append(LinterMessage(_FUNCTION_RULES, f"Class: {node.name} has no method build", node.lineno, 0))
+    return messages
+
+
+def _lint_arguments(
+    source: SourceFile, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, skip: int
+) -> list[LinterMessage]:
+    arguments = node.args
+    every = [*arguments.posonlyargs, *arguments.args][skip:]
+    every += [arguments.vararg] if arguments.vararg else []
+    every += arguments.kwonlyargs
+    messages: list[LinterMessage] = []
+    for argument in every:
+        if argument.annotation is None:
+            messages.append(_error(node, f"Missing type annotation for argument {argument.arg!r} in function {name!r}"))
+            continue
+        try:
+            read_annotation(argument.annotation, source.enums)
+        except AnnotationError as error:
+            where = f"for argument {ast.unparse(argument)!r} in function {name!r}"
+            messages.append(_error(node, f"{error} {where}"))
+    if arguments.kwarg:
+        text = (
+            f"Unsupported argument '**{arguments.kwarg.arg}' in function {name!r}: name each argument, or take a dict"
+        )
+        messages.append(_error(node, text))
+    return messages
+
+
+def _lint_return(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[LinterMessage]:
+    name = return_name(node)
+    if name == "AppDef":
+        return []
+    if name is None:
+        text = (
+            f"Function: {node.name} missing return annotation or has unknown annotations. "
+            "Supported return annotation: AppDef"
+        )
+        return [_error(node, text)]
+    return [_error(node, f"Function: {node.name} has incorrect return annotation, supported annotation: AppDef")]
+
+
+def _error(node: ast.stmt, text: str) -> LinterMessage:
+    return LinterMessage(_FUNCTION_RULES, text, node.lineno, 0)

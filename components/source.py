@@ -1,0 +1,193 @@
+"""Components in source text, found and described through `ast`: nothing is run."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..specs import ComponentLoadError
+from .annotations import AnnotationError, read_annotation
+from .docstrings import read_docstring
+from .model import REQUIRED, Computed, Parameter, ParameterKind, ValueType
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A parsed Python file.
+
+    Args:
+        path: Where it is.
+        tree: Its syntax tree.
+    """
+
+    path: Path
+    tree: ast.Module
+
+    def definition(self, name: str) -> Definition | None:
+        """Return the function or class of a name at the file's top level, the last one where there are more."""
+        found = [node for node in self.definitions if node.name == name]
+        return found[-1] if found else None
+
+    @cached_property
+    def definitions(self) -> list[Definition]:
+        """The functions and classes at the top level, also those inside `if` and `try`."""
+        return [node for node in _top_level(self.tree) if isinstance(node, Definition)]
+
+    @property
+    def components(self) -> list[Definition]:
+        """The public functions that say that they return an AppDef, and the classes whose `build` does."""
+        return [node for node in self.definitions if not node.name.startswith("_") and returns_appdef(node)]
+
+    @cached_property
+    def constants(self) -> dict[str, Any]:
+        """The literals that the file gives names to."""
+        values: dict[str, Any] = {}
+        for node in _top_level(self.tree):
+            if isinstance(node, ast.Assign):
+                targets, value = node.targets, node.value
+            elif isinstance(node, ast.AnnAssign) and node.value is not None:
+                targets, value = [node.target], node.value
+            else:
+                continue
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    values[target.id] = _literal(value, {})
+        return {name: value for name, value in values.items() if not isinstance(value, Computed)}
+
+    @cached_property
+    def enums(self) -> dict[str, tuple[str, ...]]:
+        """The names of the members of each Enum class in the file."""
+        found: dict[str, tuple[str, ...]] = {}
+        for node in self.definitions:
+            if isinstance(node, ast.ClassDef) and any(ast.unparse(base).endswith("Enum") for base in node.bases):
+                assigned = [line.targets[0] for line in node.body if isinstance(line, ast.Assign)]
+                found[node.name] = tuple(target.id for target in assigned if isinstance(target, ast.Name))
+        return found
+
+
+def read_source(path: Path) -> SourceFile:
+    """Return a parsed file.
+
+    Raises:
+        ComponentLoadError: It cannot be read, or is not Python; the message has the line.
+    """
+    try:
+        return SourceFile(path, ast.parse(path.read_bytes(), filename=str(path)))
+    except OSError as error:
+        raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
+    except SyntaxError as error:
+        raise ComponentLoadError(str(path), error.lineno, f"syntax error: {error.msg}") from error
+    except ValueError as error:
+        raise ComponentLoadError(str(path), None, f"not Python: {error}") from error
+    except (RecursionError, MemoryError) as error:
+        raise ComponentLoadError(str(path), None, "too deeply nested to read") from error
+
+
+def returns_appdef(node: Definition) -> bool:
+    """Return whether a function's annotation, or that of a class's `build`, says AppDef."""
+    if isinstance(node, ast.ClassDef):
+        builders = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "build"]
+        return any(returns_appdef(builder) for builder in builders)
+    return return_name(node) == "AppDef"
+
+
+def return_name(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
+    """Return the last part of what a function says that it returns: `AppDef` for `specs.AppDef`; None for nothing."""
+    returns = node.returns
+    if returns is None:
+        return None
+    if isinstance(returns, ast.Constant) and isinstance(returns.value, str):
+        return returns.value.rpartition(".")[2]
+    return ast.unparse(returns).rpartition(".")[2]
+
+
+def parameters_of(source: SourceFile, node: Definition) -> list[Parameter]:
+    """Return the parameters of a component; of a class, those that it is made with.
+
+    A parameter whose type is not one that components may have is taken as text: `validate` is what refuses it.
+    """
+    helps = read_docstring(ast.get_docstring(node, clean=False)).parameters
+    if isinstance(node, ast.ClassDef):
+        made_by = next(
+            (item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"), None
+        )
+        if made_by is None:
+            return [replace(field, help=helps.get(field.name, "")) for field in _dataclass_fields(source, node)]
+        helps = {**helps, **read_docstring(ast.get_docstring(made_by, clean=False)).parameters}
+        found = _signature(source, made_by)[1:]
+    else:
+        found = _signature(source, node)
+    return [replace(parameter, help=helps.get(parameter.name, "")) for parameter in found]
+
+
+def _signature(source: SourceFile, node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Parameter]:
+    arguments = node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
+    found = [
+        _parameter(source, argument, default, "positional_or_keyword")
+        for argument, default in zip(positional, [*defaults, *arguments.defaults], strict=True)
+    ]
+    if arguments.vararg:
+        found.append(_parameter(source, arguments.vararg, None, "var_positional"))
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        found.append(_parameter(source, argument, default, "keyword_only"))
+    return found
+
+
+def _parameter(source: SourceFile, argument: ast.arg, default: ast.expr | None, kind: ParameterKind) -> Parameter:
+    value = REQUIRED if default is None else _literal(default, source.constants)
+    if kind == "var_positional":
+        value = ()
+    return Parameter(argument.arg, kind, _value_type(source, argument.annotation), value)
+
+
+def _dataclass_fields(source: SourceFile, node: ast.ClassDef) -> list[Parameter]:
+    fields = [line for line in node.body if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)]
+    return [
+        Parameter(
+            ast.unparse(line.target),
+            "positional_or_keyword",
+            _value_type(source, line.annotation),
+            REQUIRED if line.value is None else _literal(line.value, source.constants),
+        )
+        for line in fields
+    ]
+
+
+def _value_type(source: SourceFile, annotation: ast.expr | None) -> ValueType:
+    if annotation is None:
+        return ValueType("str", "str")
+    try:
+        return read_annotation(annotation, source.enums)
+    except AnnotationError:
+        return ValueType("other", ast.unparse(annotation))
+
+
+def _literal(node: ast.expr, constants: dict[str, Any]) -> Any:
+    """Return the value of a literal, or of a name that the file gives to one."""
+    if isinstance(node, ast.Name) and node.id in constants:
+        return constants[node.id]
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return Computed(ast.unparse(node))
+
+
+def _top_level(tree: ast.Module) -> list[ast.stmt]:
+    found: list[ast.stmt] = []
+    waiting = list(tree.body)
+    while waiting:
+        node = waiting.pop(0)
+        found.append(node)
+        if isinstance(node, (ast.If, ast.Try)):
+            inner = [*node.body, *node.orelse]
+            if isinstance(node, ast.Try):
+                inner += [line for handler in node.handlers for line in handler.body] + node.finalbody
+            waiting = inner + waiting
+    return found

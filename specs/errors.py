@@ -1,0 +1,183 @@
+"""Every error of the project, in one tree; `str()` of each is a sentence that can be shown as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .option_types import CfgVal
+    from .status import AppStatus
+
+
+class TorchXTuiError(Exception):
+    """The root. Its message says what is wrong, where, and what to do."""
+
+    def __str__(self) -> str:
+        # Some of the errors below are KeyErrors too, whose own str() would put the sentence in quotes.
+        return str(self.args[0]) if self.args else type(self).__name__
+
+
+def one_of(names: Iterable[str], nothing: str = "there is none") -> str:
+    """Return the valid choices as one comma-separated text for an error message."""
+    return ", ".join(names) or nothing
+
+
+# What a job is ------------------------------------------------------------------------------------------------------
+
+
+class AppDefError(TorchXTuiError, ValueError):
+    """An AppDef that cannot be launched, written or read: no role, no entrypoint, a slash in its name."""
+
+
+class UnknownRoleError(TorchXTuiError, KeyError):
+    """A role was asked for by a name that the AppDef does not have."""
+
+
+class UnknownResourceError(TorchXTuiError, KeyError):
+    """A named resource was asked for by a name that nothing registers."""
+
+
+class MountError(TorchXTuiError, ValueError, KeyError):
+    """The text of a mount is malformed. TorchX raises ValueError or KeyError, by the fault: this is both."""
+
+
+class InvalidRunConfigException(TorchXTuiError, ValueError):
+    """A run option is unknown, missing or of another type than declared.
+
+    Args:
+        invalid_reason: What is wrong, without a full stop.
+        cfg_key: The option at fault.
+        cfg: The options as they were given.
+    """
+
+    def __init__(self, invalid_reason: str, cfg_key: str, cfg: Mapping[str, CfgVal]) -> None:
+        super().__init__(f"{invalid_reason}. Given: {dict(cfg) if cfg else '<EMPTY>'}")
+        self.invalid_reason = invalid_reason
+        self.cfg_key = cfg_key
+
+
+class MalformedAppHandleException(TorchXTuiError, ValueError):
+    """A text is not an app handle."""
+
+    def __init__(self, app_handle: str) -> None:
+        super().__init__(f"{app_handle} is not of the form: <scheduler_backend>://<session_name>/<app_id>")
+        self.app_handle = app_handle
+
+
+# Where jobs come from -----------------------------------------------------------------------------------------------
+
+
+class ComponentNotFoundException(TorchXTuiError):
+    """No component has the name."""
+
+
+class ComponentValidationException(TorchXTuiError):
+    """A component breaks the rules of `validate`, so that no form can be made from it."""
+
+
+class ComponentLoadError(TorchXTuiError):
+    """A component could not be read or run: a syntax error, an exception, `sys.exit`.
+
+    Args:
+        path: The file, or the module's name where there is no file.
+        line: The line at fault, counted from 1, or None where it is unknown.
+        reason: What happened there, in words.
+    """
+
+    def __init__(self, path: str, line: int | None, reason: str) -> None:
+        super().__init__(f"{path}{f':{line}' if line else ''}: {reason}")
+        self.path = path
+        self.line = line
+        self.reason = reason
+
+
+class ArgumentError(TorchXTuiError, ValueError):
+    """The text given for a parameter of a component is not a value of its type.
+
+    Args:
+        parameter: The parameter's name, empty where the fault is not one parameter's.
+        reason: What is wrong and what is wanted.
+    """
+
+    def __init__(self, parameter: str, reason: str) -> None:
+        super().__init__(f"{parameter}: {reason}" if parameter else reason)
+        self.parameter = parameter
+        self.reason = reason
+
+
+# Where jobs run -----------------------------------------------------------------------------------------------------
+
+
+class UnknownSchedulerException(TorchXTuiError, ValueError):
+    """No scheduler is registered under the name."""
+
+    def __init__(self, scheduler_backend: str, valid: Iterable[str] = ()) -> None:
+        super().__init__(f"There is no scheduler {scheduler_backend}. Valid schedulers: {one_of(valid)}")
+        self.scheduler_backend = scheduler_backend
+
+
+class UnknownAppException(TorchXTuiError):
+    """The backend does not know the app: never launched there, or removed since."""
+
+    def __init__(self, app_handle: str) -> None:
+        super().__init__(f"{app_handle} is not known: it was never launched there, or its backend has removed it")
+        self.app_handle = app_handle
+
+
+class AppStatusError(TorchXTuiError):
+    """An app did not succeed, where success was asked for.
+
+    Args:
+        status: The status that it ended with.
+        message: What to show.
+    """
+
+    def __init__(self, status: AppStatus, message: str = "") -> None:
+        super().__init__(message or f"The job did not succeed: {status.state}")
+        self.status = status
+
+
+class SchedulerError(TorchXTuiError):
+    """A backend could not do what was asked of it."""
+
+
+class BackendUnavailableError(SchedulerError):
+    """A backend cannot be reached: not running, not installed, not permitted."""
+
+
+class JobNotFoundError(SchedulerError):
+    """A job that an action needs is gone.
+
+    Args:
+        app_id: The job's id.
+        backend: The scheduler that was asked.
+    """
+
+    def __init__(self, app_id: str, backend: str = "") -> None:
+        super().__init__(f"There is no job {app_id}{f' on {backend}' if backend else ''}: it may have been removed")
+        self.app_id = app_id
+
+
+class ReadOnlyError(TorchXTuiError):
+    """Something that changes jobs was asked for while the program is read-only."""
+
+    def __init__(self, what: str = "This") -> None:
+        super().__init__(f"{what} is not possible with --read-only: start again without it")
+
+
+def described(error: BaseException) -> str:
+    """Return one line of words for any exception: its type, then its message's first line."""
+    text = str(error).strip()
+    first: str = text.splitlines()[0] if text else ""
+    if isinstance(error, TorchXTuiError):
+        return first
+    name: Any = type(error).__name__
+    return f"{name}: {first}" if first else name
+
+
+# Settings -----------------------------------------------------------------------------------------------------------
+
+
+class ConfigError(TorchXTuiError, ValueError):
+    """A settings file cannot be read, or holds a name or value that is not known."""

@@ -1,0 +1,163 @@
+"""What a replica sees of its host's files, volumes and devices, and the text form of it.
+
+The text is Docker's `--mount`, as TorchX has it: `type=bind,src=/host,dst=/job,readonly`; several mounts follow one
+another, each begun by its `type=`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from .errors import MountError
+
+
+class MountType(str, Enum):
+    """The kinds of mount, by their word in the text form."""
+
+    BIND = "bind"
+    VOLUME = "volume"
+    DEVICE = "device"
+
+
+@dataclass
+class BindMount:
+    """A folder or file of the host.
+
+    Args:
+        src_path: The path on the host.
+        dst_path: The path in the container.
+        read_only: Whether the job may only read it.
+    """
+
+    src_path: str
+    dst_path: str
+    read_only: bool = False
+
+
+@dataclass
+class VolumeMount:
+    """A volume that the scheduler keeps, such as a Kubernetes claim.
+
+    Args:
+        src: The volume's name.
+        dst_path: The path in the container.
+        read_only: Whether the job may only read it.
+    """
+
+    src: str
+    dst_path: str
+    read_only: bool = False
+
+
+@dataclass
+class DeviceMount:
+    """A device of the host.
+
+    Args:
+        src_path: The device on the host, such as `/dev/fuse`.
+        dst_path: The device in the container.
+        permissions: What the job may do: any of `r` (read), `w` (write), `m` (make nodes).
+    """
+
+    src_path: str
+    dst_path: str
+    permissions: str = "rwm"
+
+
+Mount = BindMount | VolumeMount | DeviceMount
+
+_KEYS = {
+    "type": "type",
+    "src": "src",
+    "source": "src",
+    "dst": "dst",
+    "destination": "dst",
+    "target": "dst",
+    "readonly": "readonly",
+    "read_only": "readonly",
+    "perm": "perm",
+}
+_ALLOWED = {
+    MountType.BIND: ("type", "src", "dst", "readonly"),
+    MountType.VOLUME: ("type", "src", "dst", "readonly"),
+    MountType.DEVICE: ("type", "src", "dst", "perm"),
+}
+_TRUE = ("", "true", "1", "yes", "on")
+_FALSE = ("false", "0", "no", "off")
+
+
+def parse_mounts(opts: Iterable[str]) -> list[Mount]:
+    """Return the mounts of a list of options such as `["type=bind", "src=/data", "dst=/data", "readonly"]`.
+
+    Args:
+        opts: The options in order; `type=` begins each mount. `readonly` may have a value: `read_only=false`.
+
+    Raises:
+        MountError: An option is unknown, missing, or has a value that is not valid; the valid ones are listed.
+    """
+    groups: list[dict[str, str]] = []
+    for option in opts:
+        word, has_value, value = option.strip().partition("=")
+        key = _KEYS.get(word)
+        if key is None:
+            raise MountError(f"mount: unknown option `{word}`. Valid options: {', '.join(_KEYS)}")
+        if key == "type":
+            groups.append({})
+        elif not groups:
+            raise MountError(f"mount: `type=` must come first, before `{option}`: want type=bind|volume|device")
+        if key != "readonly" and not (has_value and value):
+            raise MountError(f"mount: `{word}` wants a value: {word}=...")
+        if key in groups[-1]:
+            raise MountError(f"mount: `{word}` is given twice for one mount")
+        groups[-1][key] = value
+    return [_mount(group) for group in groups]
+
+
+def _mount(group: dict[str, str]) -> Mount:
+    try:
+        kind = MountType(group["type"])
+    except ValueError:
+        valid = ", ".join(kind.value for kind in MountType)
+        raise MountError(f"mount: invalid type `{group['type']}`. Valid types: {valid}") from None
+    for key in group:
+        if key not in _ALLOWED[kind]:
+            raise MountError(f"mount: a {kind.value} mount has no `{key}`. Valid: {', '.join(_ALLOWED[kind])}")
+    needed = ("src",) if kind is MountType.DEVICE else ("src", "dst")
+    for key in needed:
+        if key not in group:
+            example = f"type={kind.value}," + ",".join(f"{word}=..." for word in needed)
+            raise MountError(f"mount: a {kind.value} mount wants `{key}=`: {example}")
+    source = group["src"]
+    if kind is MountType.DEVICE:
+        return DeviceMount(source, group.get("dst", source), _permissions(group.get("perm", "rwm")))
+    read_only = "readonly" in group and _flag(group["readonly"])
+    if kind is MountType.VOLUME:
+        return VolumeMount(source, group["dst"], read_only)
+    return BindMount(_home_expanded(source), group["dst"], read_only)
+
+
+def _flag(text: str) -> bool:
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise MountError(f"mount: `readonly={text}`: want true or false")
+
+
+def _permissions(text: str) -> str:
+    for letter in text:
+        if letter not in "rwm":
+            raise MountError(f"mount: `perm={text}`: `{letter}` is not valid, want letters of rwm")
+    return text
+
+
+def _home_expanded(path: str) -> str:
+    if not path.startswith("~"):
+        return path
+    try:
+        return str(Path(path).expanduser())
+    except RuntimeError as error:
+        raise MountError(f"mount: src={path}: {error}") from error

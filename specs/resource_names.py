@@ -1,0 +1,179 @@
+"""Resources by name: generic ones, AWS's, and those that a site or an installed package registers.
+
+Later sources win: generic, AWS, the module named by `TORCHX_CUSTOM_NAMED_RESOURCES` (its `NAMED_RESOURCES`), the
+entry points of the group `torchx.named_resources`. They are gathered at the first look-up, since reading entry points
+costs more than importing this package.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from .errors import UnknownResourceError
+from .resources import RESOURCE_NAME_TAG, Resource, null_resource
+
+logger = logging.getLogger(__name__)
+
+CUSTOM_MODULE_VARIABLE = "TORCHX_CUSTOM_NAMED_RESOURCES"
+ENTRY_POINT_GROUP = "torchx.named_resources"
+
+ResourceFactory = Callable[[], Resource]
+
+
+class NamedResources(Mapping[str, Resource]):
+    """All named resources, looked up by name, upper or lower case alike.
+
+    Iterating gives the names; a resource is made anew at each look-up and carries its name as a tag.
+    """
+
+    def __init__(self) -> None:
+        self._factories: dict[str, ResourceFactory] | None = None
+        self._problems: list[str] = []
+        self._lock = threading.RLock()
+
+    def __getitem__(self, name: str) -> Resource:
+        factories = self._load()
+        spelled = name if name in factories else self._spelling(name, factories)
+        resource = factories[spelled]()
+        if not isinstance(resource, Resource):
+            resource = _converted(resource)
+        if spelled in ("NULL", "MISSING") or RESOURCE_NAME_TAG in resource.tags:
+            return resource
+        return replace(resource, tags={**resource.tags, RESOURCE_NAME_TAG: spelled})
+
+    def __contains__(self, name: object) -> bool:
+        factories = self._load()
+        if not isinstance(name, str):
+            return False
+        return name in factories or name.lower() in (known.lower() for known in factories)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._load())
+
+    def __len__(self) -> int:
+        return len(self._load())
+
+    def reset(self) -> None:
+        """Forget what was gathered, so that the next look-up sees a changed environment."""
+        with self._lock:
+            self._factories = None
+            self._problems = []
+
+    def _spelling(self, name: str, factories: Mapping[str, ResourceFactory]) -> str:
+        same = sorted(known for known in factories if known.lower() == name.lower())
+        if len(same) == 1:
+            return same[0]
+        if same:
+            raise UnknownResourceError(f"The named resource {name} is spelled in several ways: {', '.join(same)}")
+        raise UnknownResourceError(self._unknown(name, list(factories)))
+
+    def _unknown(self, name: str, known: list[str]) -> str:
+        import difflib
+
+        close = difflib.get_close_matches(name.lower(), known, n=1)
+        advice = f"Did you mean `{close[0]}`?" if close else f"Valid names: {', '.join(sorted(known))}"
+        return " ".join([f"No named resource found for `{name}`. {advice}", *self._problems])
+
+    def _load(self) -> dict[str, ResourceFactory]:
+        if self._factories is not None:
+            return self._factories
+        with self._lock:
+            if self._factories is None:
+                from . import named_resources_aws, named_resources_generic
+
+                # Set before others' code runs, which may look a resource up itself.
+                self._factories = {**named_resources_generic.NAMED_RESOURCES, **named_resources_aws.NAMED_RESOURCES}
+                self._factories.update(self._custom())
+                self._factories.update(_registered())
+                self._factories.update(NULL=null_resource, MISSING=null_resource)
+            return self._factories
+
+    def _custom(self) -> Mapping[str, ResourceFactory]:
+        module = os.environ.get(CUSTOM_MODULE_VARIABLE)
+        if not module:
+            return {}
+        import importlib
+
+        try:
+            return dict(importlib.import_module(module).NAMED_RESOURCES)
+        except Exception as error:
+            # A site's broken module must not take the generic names away.
+            problem = f"({CUSTOM_MODULE_VARIABLE}={module} could not be read: {type(error).__name__}: {error})"
+            logger.warning("%s", problem)
+            self._problems.append(problem)
+            return {}
+
+
+def _registered() -> dict[str, ResourceFactory]:
+    from importlib.metadata import EntryPoint, entry_points
+
+    def factory(entry: EntryPoint) -> ResourceFactory:
+        def load() -> Resource:
+            try:
+                return entry.load()()
+            except Exception as error:
+                raise UnknownResourceError(
+                    f"The named resource {entry.name} of the entry point {entry.value} could not be made: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
+
+        return load
+
+    return {entry.name: factory(entry) for entry in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def _converted(foreign: Any) -> Resource:
+    """Return our Resource for TorchX's own, which packages written for TorchX register."""
+    return Resource(
+        cpu=foreign.cpu,
+        gpu=foreign.gpu,
+        memMB=foreign.memMB,
+        capabilities=dict(foreign.capabilities),
+        devices=dict(getattr(foreign, "devices", {})),
+        tags=dict(getattr(foreign, "tags", {})),
+    )
+
+
+named_resources = NamedResources()
+
+
+def named_resource_names() -> list[str]:
+    """Return the names that a person can choose from, sorted; NULL and MISSING are left out."""
+    return sorted(name for name in named_resources if name not in ("NULL", "MISSING"))
+
+
+def get_named_resources(res: str) -> Resource:
+    """Return the resource of a name.
+
+    Raises:
+        UnknownResourceError: Nothing registers the name; the message has the closest one or all of them.
+    """
+    return named_resources[res]
+
+
+def resource(
+    cpu: int | None = None, gpu: int | None = None, memMB: int | None = None, h: str | None = None
+) -> Resource:
+    """Return a resource from figures, or from a name, which wins.
+
+    Args:
+        cpu: CPU cores, 2 where None.
+        gpu: GPUs, 0 where None.
+        memMB: Memory in MB, 1024 where None.
+        h: A named resource, such as `gpu.small`.
+
+    Raises:
+        UnknownResourceError: Nothing registers the name.
+    """
+    if h:
+        return get_named_resources(h)
+    return Resource(
+        cpu=2 if cpu is None else cpu,
+        gpu=0 if gpu is None else gpu,
+        memMB=1024 if memMB is None else memMB,
+    )

@@ -1,0 +1,67 @@
+"""The walls between the rooms: who may import whom, and what the first paint may load."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_import_contracts_hold():
+    """The contracts in pyproject.toml, as `make lint` checks them."""
+    result = subprocess.run(
+        [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Return the modules that a fresh interpreter has after a statement."""
+    code = f"{statement}\nimport sys\nprint('\\n'.join(sys.modules))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    return set(result.stdout.split())
+
+
+@pytest.mark.parametrize("room", ["specs", "components", "backends.api", "backends.runner", "backends.logs.sanitize"])
+def test_no_screen_library_below_tui(room):
+    loaded = loaded_by(f"import torchx_tui.{room}")
+    assert not {"textual", "rich"} & {name.partition(".")[0] for name in loaded}
+
+
+def test_the_app_loads_nothing_that_costs():
+    loaded = loaded_by("import torchx_tui.tui.app, torchx_tui.tui.screens.jobs")
+    roots = {name.partition(".")[0] for name in loaded}
+    assert not {"docker", "kubernetes", "yaml", "psutil", "fsspec", "torch"} & roots
+    assert "torchx_tui.backends.local.scheduler" not in loaded
+
+
+def test_the_supervisor_stands_alone():
+    """It is started by path with -I -S: nothing but the standard library is importable then."""
+    supervisor = ROOT / "backends" / "local" / "supervisor.py"
+    code = f"import runpy; runpy.run_path({str(supervisor)!r}, run_name='supervisor')"
+    result = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_sizes():
+    """No file has two subjects, no function two jobs: 500 and 80 lines at the most."""
+    import ast
+
+    too_long = []
+    for room in ("specs", "components", "backends", "tui"):
+        for path in (ROOT / room).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            if text.count("\n") > 500:
+                too_long.append(f"{path.relative_to(ROOT)}: {text.count(chr(10))} lines")
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    size = (node.end_lineno or 0) - node.lineno + 1
+                    if size > 80:
+                        too_long.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {size} lines")
+    assert too_long == []

@@ -1,0 +1,286 @@
+"""The application: screens, themes, keys that act everywhere, and the way to the Runner."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.text import Text
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.message_pump import MessagePump
+
+from ..backends.journal import user_name
+from . import palette
+from .feed import Feed
+from .job_store import JobStore
+from .messages import ActionDone, BackendChecked, BackendFailed, JobDescribed, JobsChanged, SchedulersFound
+from .theme import css_variables, palette_of, signs_of, textual_theme
+
+if TYPE_CHECKING:
+    from ..backends.runner import Runner
+    from .config import Settings
+    from .job_rows import JobRow
+
+
+class TorchXTuiApp(App[int]):
+    """The dashboard.
+
+    Args:
+        runner: the one door to the backends.
+        settings: what config.toml and the command line chose.
+        schedulers: the names of the backends to watch; all of them if None.
+        now: the clock, in seconds since the epoch; pictures freeze it.
+    """
+
+    TITLE = "torchx-tui"
+    CSS_PATH = ["styles/base.tcss", "styles/jobs.tcss", "styles/launch.tcss", "styles/job.tcss", "styles/dialogs.tcss"]
+    ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow")]
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "leave", "Quit", id="app.quit", show=False),
+        Binding("ctrl+q", "leave", "Quit", id="app.quit_always", show=False, priority=True),
+        Binding("question_mark,f1", "keys", "Keys of this view", key_display="?", id="app.keys", show=False),
+        Binding("colon", "command_palette", "Commands", key_display=":", id="app.commands", show=False),
+        Binding("ctrl+c", "interrupt", "Cancel own jobs and quit", show=False, priority=True, system=True),
+    ]
+
+    def __init__(
+        self,
+        runner: Runner,
+        settings: Settings,
+        *,
+        schedulers: list[str] | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        # NO_COLOR is read once, while the app is made: only the terminal's own colours stay legible under it.
+        no_color = "NO_COLOR" in os.environ
+        super().__init__(ansi_color=True if no_color else None)
+        self.runner = runner
+        self.settings = settings
+        self.now = now
+        self.ascii_signs = settings.ascii
+        self.animation_level = "none"
+        self.jobs = JobStore(runner.journal, now)
+        self.feed = Feed(runner, self.post_from_thread, settings.watch.interval_seconds)
+        self.schedulers = schedulers
+        self.who = f"{user_name()}@{os.uname().nodename.partition('.')[0]}"
+        self._status = Text()
+        self._status_failed = False
+        for colors in palette.PALETTES.values():
+            self.register_theme(textual_theme(colors))
+        self.theme = _theme_name(settings, no_color)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Return our own style sheet variables, for themes that are not ours."""
+        return css_variables(palette.DARK)
+
+    # Life
+
+    def on_mount(self) -> None:
+        """Show the jobs, start the threads, take over the signals."""
+        from .screens.jobs import JobsScreen
+
+        self.push_screen(JobsScreen())
+        self._install_signal_handlers()
+        self.call_after_refresh(self._start_feed)
+
+    def _start_feed(self) -> None:
+        self.run_worker(self._find_schedulers, thread=True, group="schedulers", exit_on_error=False)
+
+    def _find_schedulers(self) -> None:
+        """Find the backends off the event loop: their entry points are read from disk."""
+        names = self.schedulers if self.schedulers is not None else self.runner.scheduler_names()
+        self.post_from_thread(SchedulersFound(names))
+
+    def on_schedulers_found(self, message: SchedulersFound) -> None:
+        """Start to watch the backends."""
+        self.schedulers = message.names
+        self.jobs.set_schedulers(message.names)
+        self.feed.start(message.names)
+        self.update_screens()
+
+    def _install_signal_handlers(self) -> None:
+        """End as DESIGN asks: SIGHUP leaves every job alone, SIGTERM and SIGINT end this process's own."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        for number, ends_own in ((signal.SIGHUP, False), (signal.SIGTERM, True), (signal.SIGINT, True)):
+            try:
+                loop.add_signal_handler(number, partial(self._end_by_signal, ends_own))
+            except (NotImplementedError, RuntimeError, ValueError):
+                return  # not the main thread, as under test
+
+    def _end_by_signal(self, ends_own: bool) -> None:
+        self.feed.end()
+        if ends_own:
+            self.runner.end_own_jobs()
+        self.exit(0)
+
+    def post_from_thread(self, message: Message) -> None:
+        """Hand a message to the app from any thread, without waiting; dropped once the app ends."""
+        if self._running and not self._exit:
+            self.post_message(message)
+
+    def post_to(self, target: MessagePump, message: Message) -> None:
+        """Hand a message to a screen or widget from any thread, without waiting."""
+        if self._running and not self._exit:
+            target.post_message(message)
+
+    # What the threads say
+
+    def on_jobs_changed(self, message: JobsChanged) -> None:
+        """Take the changes of one backend over."""
+        for row in self.jobs.apply(message):
+            self._tell_final(row.app_id, row.state.name)
+        self.update_screens()
+
+    def on_backend_failed(self, message: BackendFailed) -> None:
+        """Keep the rows, say since when the backend is silent."""
+        if self.jobs.fail(message):
+            self.say(f"{message.scheduler}: {message.reason}", failed=True)
+        self.update_screens()
+
+    def on_backend_checked(self, message: BackendChecked) -> None:
+        """Keep what the backend found for the empty screen."""
+        self.jobs.findings[message.scheduler] = message.findings
+        self.update_screens()
+
+    def on_job_described(self, message: JobDescribed) -> None:
+        """Hand the described job to the screens that show it."""
+        for screen in self.screen_stack:
+            handler = getattr(screen, "show_described", None)
+            if handler is not None:
+                handler(message)
+
+    def on_action_done(self, message: ActionDone) -> None:
+        """Say how an action ended, and ask its backends at once."""
+        self.say(message.text, failed=message.failed)
+        for handle in message.gone:
+            self.jobs.forget(handle)
+        for handle in message.handles or (None,):
+            self.feed.refresh(handle)
+        if message.gone:
+            self.update_screens()
+
+    def update_screens(self) -> None:
+        """Let every open screen draw what it shows of the jobs."""
+        for screen in self.screen_stack:
+            handler = getattr(screen, "jobs_updated", None)
+            if handler is not None and screen.is_mounted:
+                handler()
+
+    def _tell_final(self, app_id: str, state: str) -> None:
+        from ..specs import AppState
+        from .words import state_word
+
+        name = state_word(AppState[state]).lower()
+        self.notify(f"{app_id} {name}", markup=False, severity="error" if state == "FAILED" else "information")
+
+    # The status line
+
+    def say(self, text: str, *, failed: bool = False) -> None:
+        """Show a message in the status line; one of a failure stays until the next key."""
+        from ..backends.logs.sanitize import plain
+
+        self._status = Text(plain(text), no_wrap=True)
+        self._status_failed = failed
+        self._refresh_bars()
+
+    def status_text(self) -> Text:
+        """Return the message of the status line with its sign."""
+        if not self._status:
+            return Text()
+        colors, signs = palette_of(self), signs_of(self)
+        text = Text(end="")
+        sign, style = (signs.bad, colors.failed) if self._status_failed else (signs.ok, colors.running)
+        text.append(f"{sign} ", style)
+        text.append(self._status.plain, colors.failed if self._status_failed else colors.text2)
+        return text
+
+    def clear_status(self) -> None:
+        """Take the message away."""
+        if self._status:
+            self._status = Text()
+            self._refresh_bars()
+
+    def _refresh_bars(self) -> None:
+        refresh = getattr(self.screen, "refresh_bars", None) if self.screen_stack else None
+        if refresh is not None:
+            refresh()
+
+    def copy(self, text: str, what: str) -> None:
+        """Copy a text through the terminal, and say so."""
+        from .clipboard import osc52
+
+        sequence = osc52(text)
+        driver = self._driver
+        if sequence is None or driver is None:
+            self.say(f"this terminal takes no copies: {what} was not copied", failed=True)
+            return
+        driver.write(sequence)
+        self._clipboard = text
+        self.say(f"Copied {what}")
+
+    def show_new_job(self, row: JobRow) -> None:
+        """Put a job that was just submitted into the table, and the cursor on it."""
+        from .screens.jobs import JobsScreen
+
+        self.jobs.add(row)
+        self.update_screens()
+        for screen in self.screen_stack:
+            if isinstance(screen, JobsScreen):
+                screen.table.move_to(row.handle)
+
+    # Keys that act everywhere
+
+    def action_keys(self) -> None:
+        """Show the keys of this view."""
+        from .screens.keys import KeysScreen
+
+        if not isinstance(self.screen, KeysScreen):
+            self.push_screen(KeysScreen(self.screen))
+
+    def action_leave(self) -> None:
+        """Quit; with own local jobs running a dialog asks what becomes of them."""
+        own = self.runner.own_jobs()
+        if not own:
+            self.feed.end()
+            self.exit(0)
+            return
+        from .screens.dialogs import QuitDialog
+
+        if not isinstance(self.screen, QuitDialog):
+            self.push_screen(QuitDialog(own), self._leave)
+
+    def _leave(self, choice: str | None) -> None:
+        if choice is None:
+            return
+        self.feed.end()
+        if choice == "cancel":
+            self.runner.end_own_jobs()
+        else:
+            for handle in self.runner.own_jobs():
+                self.runner.detach(handle)
+        self.exit(0)
+
+    def action_interrupt(self) -> None:
+        """Take ctrl+c for a wish to quit, which asks where jobs would end."""
+        self.action_leave()
+
+
+def _theme_name(settings: Settings, no_color: bool) -> str:
+    if no_color:
+        return palette.NO_COLOR.name
+    if settings.theme != "auto":
+        return settings.theme
+    terminal = os.environ.get("TERM", "")
+    full = "256" in terminal or "truecolor" in os.environ.get("COLORTERM", "") or terminal.endswith("direct")
+    return palette.DARK.name if full or not terminal else palette.ANSI_DARK.name

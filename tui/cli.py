@@ -1,0 +1,149 @@
+"""The command ``torchx-tui``: the dashboard, and the same from the shell."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .. import __version__
+
+if TYPE_CHECKING:
+    from .config import Settings
+
+THEMES = ("auto", "torchx-dark", "torchx-light", "torchx-ansi-dark", "torchx-ansi-light")
+
+# Over SSH a screen is drawn less often: every frame is bytes on somebody's link.
+SSH_FRAMES_PER_SECOND = 15
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the command's parser; what a subcommand needs beyond it is imported when it runs."""
+    parser = argparse.ArgumentParser(
+        prog="torchx-tui",
+        description="A full-screen dashboard for TorchX jobs. Without a command it opens the dashboard.",
+    )
+    parser.add_argument("--version", action="version", version=f"torchx-tui {__version__}")
+    parser.add_argument("--config", metavar="FILE", help="settings to read instead of config.toml")
+    parser.add_argument("--debug", action="store_true", help="write tracebacks and details to the log file")
+    parser.add_argument("--read-only", action="store_true", help="refuse whatever would change a job")
+    parser.add_argument("--theme", choices=THEMES, help="colours of the dashboard")
+    parser.add_argument("--ascii", action="store_true", default=None, help="draw with ASCII alone")
+    parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+
+    run = commands.add_parser("run", help="launch a component", description="Launch a component and print its handle.")
+    run.add_argument("-s", "--scheduler", help="where to launch it; the first scheduler if not given")
+    run.add_argument("-cfg", "--scheduler_args", default="", metavar="K=V,...", help="run options of the scheduler")
+    run.add_argument("--workspace", default="", help="what to ship with the first role")
+    run.add_argument("--dryrun", action="store_true", help="print the request, launch nothing")
+    run.add_argument("--detach", action="store_true", help="return at once; the job goes on")
+    run.add_argument("component", help="such as utils.echo, file.py:function, package.module:function")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, help="the component's own arguments")
+
+    listing = commands.add_parser("list", help="list jobs")
+    listing.add_argument("-s", "--scheduler", help="only the jobs of this scheduler")
+
+    status = commands.add_parser("status", help="show a job's state and replicas")
+    status.add_argument("handle")
+    status.add_argument("--roles", default="", help="only these roles, parted by commas")
+    status.add_argument("--json", action="store_true", help="print JSON")
+
+    log = commands.add_parser("log", help="print a job's logs")
+    log.add_argument("--regex", help="only lines that match")
+    log.add_argument("-t", "--tail", action="store_true", help="follow until the job ends")
+    log.add_argument("--streams", choices=("stdout", "stderr", "combined"), help="which stream; combined if not given")
+    log.add_argument("handle", metavar="HANDLE[/ROLE[/REPLICA,...]]")
+
+    for name, words in (("cancel", "stop a job"), ("delete", "stop a job and remove what is kept of it")):
+        commands.add_parser(name, help=words).add_argument("handle")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code: 0, 1 when a job failed, 2 when the command could not be carried out."""
+    from ..specs import TorchXTuiError
+
+    arguments = build_parser().parse_args(argv)
+    try:
+        settings = _settings(arguments)
+        _log_to_file(arguments.debug)
+        if arguments.command:
+            from .shell import run_command
+
+            return run_command(arguments, settings)
+        return open_dashboard(settings, read_only=arguments.read_only)
+    except TorchXTuiError as error:
+        logging.getLogger(__name__).debug("the command failed", exc_info=True)
+        print(f"torchx-tui: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # Whoever read our output has gone; nothing is left to say, not even at the interpreter's own flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    """Return the settings of the file, overridden by the command line."""
+    from pathlib import Path
+
+    import msgspec
+
+    from .config import load_settings
+
+    settings = load_settings(Path(arguments.config) if arguments.config else None)
+    changes: dict[str, object] = {}
+    if arguments.theme:
+        changes["theme"] = arguments.theme
+    if arguments.ascii:
+        changes["ascii"] = True
+    if arguments.no_mouse:
+        changes["mouse"] = False
+    return msgspec.structs.replace(settings, **changes)
+
+
+def _log_to_file(debug: bool) -> None:
+    """Send loggers and warnings to a file: nothing may print to the terminal while the dashboard runs."""
+    from logging.handlers import RotatingFileHandler
+
+    from ..backends.paths import private_folder, state_folder
+
+    logging.captureWarnings(True)
+    root = logging.getLogger()
+    root.setLevel(logging.DEBUG if debug else logging.INFO)
+    try:
+        path = private_folder(state_folder()) / "torchx-tui.log"
+        path.touch(mode=0o600)
+        handler: logging.Handler = RotatingFileHandler(path, maxBytes=5_000_000, backupCount=1, delay=True)
+    except OSError:
+        handler = logging.NullHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s %(message)s"))
+    root.addHandler(handler)
+
+
+def open_dashboard(settings: Settings, *, read_only: bool = False) -> int:
+    """Open the dashboard and return the exit code.
+
+    Args:
+        settings: what the file and the command line chose.
+        read_only: refuse whatever would change a job.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        print("torchx-tui: the dashboard needs a terminal; `torchx-tui list` works without one", file=sys.stderr)
+        return 2
+    # Textual reads these when it is imported.
+    frames = settings.frames_per_second or (SSH_FRAMES_PER_SECOND if "SSH_CONNECTION" in os.environ else 0)
+    if frames:
+        os.environ.setdefault("TEXTUAL_FPS", str(frames))
+    os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
+
+    from ..backends.runner import Runner
+    from .app import TorchXTuiApp
+
+    with Runner(read_only=read_only, scheduler_params=settings.scheduler_params()) as runner:
+        app = TorchXTuiApp(runner, settings)
+        result = app.run(mouse=settings.mouse)
+    return result if isinstance(result, int) else app.return_code or 0

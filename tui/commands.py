@@ -1,0 +1,39 @@
+"""The shell commands that do the same as a screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..backends.journal import LaunchRecord
+
+# Components that TorchX does not have: only our own command launches them.
+_OURS = ("demo.",)
+
+
+def program_for(component: str) -> str:
+    """Return ``torchx``, or ``torchx-tui`` for a component that TorchX lacks."""
+    return "torchx-tui" if component.startswith(_OURS) else "torchx"
+
+
+def run_command(component: str, arguments: dict[str, Any], scheduler: str, cfg: dict[str, Any]) -> list[str]:
+    """Return the argument list that launches a component with these arguments and run options."""
+    from ..components import to_command_line
+
+    command = [program_for(component), "run", "--scheduler", scheduler]
+    if cfg:
+        command += ["--scheduler_args", ",".join(f"{key}={_cfg_text(value)}" for key, value in cfg.items())]
+    return [*command, component, *to_command_line(component, arguments)]
+
+
+def launch_command(record: LaunchRecord) -> list[str]:
+    """Return the argument list that repeats a launch."""
+    return run_command(record.component, record.arguments, record.scheduler, record.cfg)
+
+
+def _cfg_text(value: object) -> str:
+    if isinstance(value, list):
+        return ";".join(str(item) for item in value)
+    if isinstance(value, dict):
+        return ";".join(f"{key}:{item}" for key, item in value.items())
+    return str(value)

@@ -1,0 +1,132 @@
+"""Settings: config.toml in the config folder, read strictly, so that a typo is named and not passed over."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from ..backends.paths import config_folder
+from ..specs import ConfigError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+CONFIG_VARIABLE = "TORCHX_TUI_CONFIG"
+
+ThemeName = Literal["auto", "torchx-dark", "torchx-light", "torchx-ansi-dark", "torchx-ansi-light"]
+
+
+class LocalSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The table ``[local]``: jobs on this machine."""
+
+    max_running: int = 0
+    """How many local jobs run at once; more wait as Pending. 0: no limit."""
+
+    grace_seconds: float = 10.0
+    """Seconds between SIGTERM and SIGKILL when a job is cancelled."""
+
+    keep_days: float = 30.0
+    """Finished runs and their logs are removed after so many days."""
+
+    keep_gigabytes: float = 10.0
+    """The oldest finished runs are removed while all of them together take more."""
+
+
+class WatchSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The table ``[watch]``: how often backends are asked."""
+
+    interval_seconds: float = 1.0
+    """Seconds between two questions to a backend while a job of its is active."""
+
+
+class LaunchSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The table ``[launch]``: where components come from."""
+
+    component_folders: list[str] = []
+    """Folders whose ``*.py`` files are searched for components, beside the current one."""
+
+
+class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Every setting there is, with its default."""
+
+    theme: ThemeName = "auto"
+    """``auto`` is dark, or the terminal's own colours where NO_COLOR is set or the terminal has 16 colours."""
+
+    ascii: bool = False
+    """Draw rules, bars and states with ASCII alone."""
+
+    mouse: bool = True
+    """Take the mouse; off leaves selecting text to the terminal."""
+
+    frames_per_second: int = 0
+    """The most often the screen is drawn; 0 chooses 15 over SSH, else 60."""
+
+    secret_names: list[str] = ["*TOKEN*", "*SECRET*", "*PASSWORD*", "*KEY*"]
+    """Environment variables whose values are masked on screen and in copies."""
+
+    local: LocalSettings = LocalSettings()
+    watch: WatchSettings = WatchSettings()
+    launch: LaunchSettings = LaunchSettings()
+
+    def scheduler_params(self) -> dict[str, dict[str, Any]]:
+        """Return the keyword arguments of each scheduler's factory."""
+        return {
+            "local_cwd": {
+                "max_running": self.local.max_running,
+                "grace_seconds": self.local.grace_seconds,
+                "keep_days": self.local.keep_days,
+                "keep_bytes": int(self.local.keep_gigabytes * 1e9),
+                "handle_signals": False,
+            }
+        }
+
+
+def config_path(environ: Mapping[str, str] | None = None) -> Path:
+    """Return where config.toml is looked for: ``TORCHX_TUI_CONFIG``, else in the config folder."""
+    named = (os.environ if environ is None else environ).get(CONFIG_VARIABLE)
+    return Path(named) if named else config_folder() / "config.toml"
+
+
+def load_settings(path: Path | None = None) -> Settings:
+    """Read the settings; a missing file gives the defaults.
+
+    Raises:
+        ConfigError: the file cannot be read, is no TOML, or holds a name or value that is not known.
+    """
+    path = path or config_path()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Settings()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is no valid TOML: {error}") from error
+    _refuse_unknown(data, Settings, path)
+    try:
+        return msgspec.convert(data, Settings)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def _refuse_unknown(data: Mapping[str, Any], kind: type[msgspec.Struct], path: Path, where: str = "") -> None:
+    """Refuse a name that is no setting, with the nearest that is."""
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    for name, value in data.items():
+        if name not in fields:
+            near = difflib.get_close_matches(name, fields, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(fields)}"
+            raise ConfigError(f"{path}: {where}{name} is no setting; {hint}")
+        nested = fields[name].type
+        if isinstance(nested, type) and issubclass(nested, msgspec.Struct) and isinstance(value, Mapping):
+            _refuse_unknown(value, nested, path, f"{name}.")

@@ -1,0 +1,119 @@
+"""One row of the job table: what a backend listed, completed by the journal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..backends.api import ListAppResponse
+from ..backends.journal import LaunchRecord
+from ..specs import AppState, parse_app_handle
+
+# What people call a scheduler in a column of six cells.
+BACKEND_WORDS = {"local_cwd": "local", "local_docker": "docker", "kubernetes": "k8s"}
+
+
+def backend_word(scheduler: str, *, long: bool = False) -> str:
+    """Return a scheduler's word on screen, such as ``local`` for ``local_cwd``."""
+    if long and scheduler == "kubernetes":
+        return scheduler
+    return BACKEND_WORDS.get(scheduler, scheduler)
+
+
+@dataclass(frozen=True)
+class JobRow:
+    """What the table knows of one job.
+
+    Attributes:
+        handle: the app handle, the row's key.
+        scheduler: the scheduler's name.
+        app_id: the app's id.
+        state: the state as the backend says it; for history, the last one seen.
+        running: replicas that run now; succeeded ones once the job is final.
+        wanted: replicas asked for.
+        why: the reason of the state in words, cause first; empty where there is nothing to say.
+        history: the backend no longer knows the job, the journal does.
+    """
+
+    handle: str
+    scheduler: str
+    app_id: str
+    state: AppState
+    running: int = 0
+    wanted: int = 0
+    submitted_at: float | None = None
+    started_at: float | None = None
+    finished_at: float | None = None
+    component: str = ""
+    why: str = ""
+    user: str = ""
+    image: str = ""
+    notes: tuple[str, ...] = ()
+    history: bool = False
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the job has reached its last state."""
+        return self.state in (AppState.SUCCEEDED, AppState.FAILED, AppState.CANCELLED)
+
+    def age_seconds(self, now: float | None = None) -> float | None:
+        """Return how long ago the job was submitted, or None if that is not known."""
+        if self.submitted_at is None:
+            return None
+        return max(0.0, (time.time() if now is None else now) - self.submitted_at)
+
+    @property
+    def duration_seconds(self) -> float | None:
+        """How long the job ran, for a job that ended."""
+        if self.finished_at is None or self.started_at is None:
+            return None
+        return max(0.0, self.finished_at - self.started_at)
+
+
+def row_of(app: ListAppResponse, record: LaunchRecord | None) -> JobRow:
+    """Return the row of a listed app, with what the journal adds."""
+    scheduler = parse_app_handle(app.app_handle).scheduler_backend
+    final = app.state in (AppState.SUCCEEDED, AppState.FAILED, AppState.CANCELLED)
+    return JobRow(
+        handle=app.app_handle,
+        scheduler=scheduler,
+        app_id=app.app_id,
+        state=app.state,
+        running=app.replicas_succeeded if final else app.replicas_running,
+        wanted=app.replicas_wanted,
+        submitted_at=app.submitted_at or (record.at if record else None),
+        started_at=app.started_at,
+        finished_at=app.finished_at,
+        component=record.component if record else "",
+        why=app.msg,
+        user=app.user or (record.user if record else ""),
+        image=app.image,
+        notes=tuple(app.notes),
+    )
+
+
+def history_rows(records: Iterable[LaunchRecord], known: set[str]) -> list[JobRow]:
+    """Return a row for each launch of the journal that no backend lists; ``known`` are the handles they do."""
+    rows = []
+    for record in records:
+        handle = record.handle or f"{record.scheduler}://{record.session}/{record.app.get('name', '')}-{record.id}"
+        if handle in known:
+            continue
+        state = AppState[record.state] if record.state in AppState.__members__ else AppState.UNKNOWN
+        rows.append(
+            JobRow(
+                handle=handle,
+                scheduler=record.scheduler,
+                app_id=handle.rpartition("/")[2],
+                state=state,
+                wanted=sum(int(role.get("num_replicas", 1)) for role in record.app.get("roles", [])),
+                submitted_at=record.at,
+                finished_at=record.state_at,
+                component=record.component,
+                why=record.message,
+                user=record.user,
+                history=True,
+            )
+        )
+    return rows

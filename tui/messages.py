@@ -1,0 +1,80 @@
+"""What the threads tell the app: one message a tick, with the changes only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+if TYPE_CHECKING:
+    from ..backends.api import DescribeAppResponse, Finding
+    from ..backends.logs.replica_log import ReplicaLog
+    from .job_rows import JobRow
+
+
+@dataclass
+class SchedulersFound(Message):
+    """The names of the backends are known."""
+
+    names: list[str]
+
+
+@dataclass
+class JobsChanged(Message):
+    """A backend answered; these rows are new or differ, these handles are gone."""
+
+    scheduler: str
+    changed: dict[str, JobRow]
+    removed: set[str]
+
+
+@dataclass
+class BackendFailed(Message):
+    """A backend did not answer; its rows stay as they are.
+
+    Attributes:
+        reason: what happened, in one sentence.
+        since: when it last answered, or first failed; seconds since the epoch.
+        next_try: when it is asked again.
+    """
+
+    scheduler: str
+    reason: str
+    since: float
+    next_try: float
+
+
+@dataclass
+class BackendChecked(Message):
+    """What a backend found on its side."""
+
+    scheduler: str
+    findings: list[Finding]
+
+
+@dataclass
+class JobDescribed(Message):
+    """The job that is looked at, as its backend describes it; ``described`` is None if it knows nothing of it."""
+
+    handle: str
+    described: DescribeAppResponse | None
+    logs: list[ReplicaLog] = field(default_factory=list)
+    error: str = ""
+
+
+@dataclass
+class ActionDone(Message):
+    """An action on jobs ended.
+
+    Attributes:
+        text: what happened, in one sentence.
+        failed: it did not work.
+        handles: the jobs that came of it, such as those launched.
+        gone: those that are no more.
+    """
+
+    text: str
+    failed: bool = False
+    handles: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()

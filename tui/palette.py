@@ -1,0 +1,222 @@
+"""The colours of the screens: one table a theme, as Rich styles for text and as CSS variables for widgets.
+
+Every text colour reaches a contrast of 4.5:1 on each background that it may stand on; tests/tui/test_palette.py
+computes it. ANSI palettes use the terminal's own colours and Rich's attributes (dim, bold, reverse) alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Palette:
+    """The styles of one theme.
+
+    Each field is a Rich style definition. Fields that name a background (``bg``, ``bar``, ``raised``, ``sel``) and
+    ``line`` are a colour alone, and empty where the terminal's default is meant.
+    """
+
+    name: str
+    dark: bool
+    ansi: bool
+    bg: str
+    bar: str
+    raised: str
+    sel: str
+    line: str
+    text: str
+    log: str
+    text2: str
+    text3: str
+    accent: str
+    accent_fill: str
+    spark: str
+    submitted: str
+    pending: str
+    running: str
+    succeeded: str
+    failed: str
+    cancelled: str
+    unknown: str
+    error_row: str
+    match_row: str
+    added: str
+    removed: str
+    yaml_key: str
+    yaml_string: str
+    yaml_number: str
+    cursor: str
+    cursor_unfocused: str
+    replicas: tuple[str, ...]
+    named_colors: tuple[str, ...]
+
+    def replica(self, number: int) -> str:
+        """Return the style of replica ``number``; colours come round again after eight."""
+        return self.replicas[number % len(self.replicas)]
+
+
+DARK = Palette(
+    name="torchx-dark",
+    dark=True,
+    ansi=False,
+    bg="#11141a",
+    bar="#181d25",
+    raised="#222936",
+    sel="#1c2c4e",
+    line="#333c4b",
+    text="#e4e8ef",
+    log="#c6cdd8",
+    text2="#b0b9c7",
+    text3="#8b95a5",
+    accent="#8ab4ff",
+    accent_fill="bold #0d1628 on #8ab4ff",
+    spark="#6482b8",
+    submitted="#c3cbd8",
+    pending="#e8b45a",
+    running="#4fd1a5",
+    succeeded="#74a897",
+    failed="bold #ff7d73",
+    cancelled="#98a1b0",
+    unknown="#c9a2f5",
+    error_row="on #34191c",
+    match_row="on #4a4322",
+    added="#4fd1a5",
+    removed="#ff7d73",
+    yaml_key="#8ab4ff",
+    yaml_string="#9fc7a4",
+    yaml_number="#e0b77d",
+    cursor="on #1c2c4e",
+    cursor_unfocused="on #222936",
+    replicas=("#98f7ff", "#d09805", "#48b98f", "#faef71", "#9c8bff", "#8f9a4c", "#be88c6", "#bef2a3"),
+    named_colors=(
+        "#8b95a5", "#ff7d73", "#4fd1a5", "#e8b45a", "#8ab4ff", "#c9a2f5", "#6fd3e0", "#c6cdd8",
+        "#98a1b0", "#ff9d95", "#7be3bf", "#f3cb85", "#adcaff", "#dcc2fa", "#9fe6ef", "#ffffff",
+    ),
+)  # fmt: skip
+
+LIGHT = Palette(
+    name="torchx-light",
+    dark=False,
+    ansi=False,
+    bg="#fcfcfd",
+    bar="#f0f2f6",
+    raised="#e8ecf2",
+    sel="#dbe7fd",
+    line="#cdd4de",
+    text="#1c222b",
+    log="#2c3440",
+    text2="#434c59",
+    text3="#5a6370",
+    accent="#1f57c9",
+    accent_fill="bold #ffffff on #1f57c9",
+    spark="#6b8bcb",
+    submitted="#3f4c5e",
+    pending="#845400",
+    running="#08704f",
+    succeeded="#466b5f",
+    failed="bold #b01240",
+    cancelled="#5a6370",
+    unknown="#7b3fb3",
+    error_row="on #fdecea",
+    match_row="on #fbeab0",
+    added="#08704f",
+    removed="#b01240",
+    yaml_key="#1f57c9",
+    yaml_string="#2f6b3a",
+    yaml_number="#845400",
+    cursor="on #dbe7fd",
+    cursor_unfocused="on #e8ecf2",
+    replicas=("#026cad", "#a15a06", "#02303b", "#85623f", "#9400ff", "#4d1d03", "#4a00a2", "#696c79"),
+    named_colors=(
+        "#1c222b", "#b01240", "#08704f", "#845400", "#1f57c9", "#7b3fb3", "#026cad", "#5a6370",
+        "#434c59", "#b01240", "#08704f", "#845400", "#1f57c9", "#7b3fb3", "#026cad", "#2c3440",
+    ),
+)  # fmt: skip
+
+_ANSI_NAMES = (
+    "black", "red", "green", "yellow", "blue", "magenta", "cyan", "white",
+    "bright_black", "bright_red", "bright_green", "bright_yellow",
+    "bright_blue", "bright_magenta", "bright_cyan", "bright_white",
+)  # fmt: skip
+
+
+def _ansi(name: str, *, dark: bool, accent: str) -> Palette:
+    return Palette(
+        name=name,
+        dark=dark,
+        ansi=True,
+        bg="",
+        bar="",
+        raised="",
+        sel="",
+        line="dim",
+        text="default",
+        log="default",
+        text2="default",
+        text3="dim",
+        accent=f"bold {accent}",
+        accent_fill="bold reverse",
+        spark="cyan",
+        submitted="default",
+        pending="yellow",
+        running="green",
+        succeeded="green",
+        failed="bold bright_red",
+        cancelled="dim",
+        unknown="magenta",
+        error_row="bold",
+        match_row="underline",
+        added="green",
+        removed="bright_red",
+        yaml_key=accent,
+        yaml_string="green",
+        yaml_number="yellow",
+        cursor="reverse",
+        cursor_unfocused="bold",
+        replicas=("cyan", "yellow", "green", "magenta", "bright_blue", "bright_cyan", "bright_magenta", "default"),
+        named_colors=_ANSI_NAMES,
+    )
+
+
+# Terminals with a light background show cyan poorly; blue is the accent there.
+ANSI_DARK = _ansi("torchx-ansi-dark", dark=True, accent="cyan")
+ANSI_LIGHT = _ansi("torchx-ansi-light", dark=False, accent="blue")
+
+NO_COLOR = Palette(
+    name="torchx-no-color",
+    dark=True,
+    ansi=True,
+    bg="",
+    bar="",
+    raised="",
+    sel="",
+    line="dim",
+    text="default",
+    log="default",
+    text2="default",
+    text3="dim",
+    accent="bold",
+    accent_fill="bold reverse",
+    spark="default",
+    submitted="default",
+    pending="default",
+    running="bold",
+    succeeded="dim",
+    failed="bold",
+    cancelled="dim",
+    unknown="default",
+    error_row="bold",
+    match_row="underline",
+    added="default",
+    removed="bold",
+    yaml_key="default",
+    yaml_string="default",
+    yaml_number="default",
+    cursor="reverse",
+    cursor_unfocused="bold",
+    replicas=("default",),
+    named_colors=("default",) * 16,
+)
+
+PALETTES = {palette.name: palette for palette in (DARK, LIGHT, ANSI_DARK, ANSI_LIGHT, NO_COLOR)}

@@ -1,0 +1,106 @@
+"""What all full screens share: the top bar, the status line, the key bar, and messages in them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, cast
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.screen import Screen
+
+from ..theme import palette_of, signs_of
+from ..widgets.bars import Hint, KeyBar, StatusLine, TopBar, path_text
+
+if TYPE_CHECKING:
+    from ..app import TorchXTuiApp
+    from ..palette import Palette
+    from ..signs import Signs
+
+# Rows from which the status line has a row of its own.
+TALL = 30
+
+
+class BaseScreen(Screen[Any]):
+    """A screen between a top bar and a key bar."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-stacked"), (120, "-wide"), (160, "-extra-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall"), (34, "-taller")]
+
+    # What the help screen is headed with, and the path in the top bar.
+    HELP_TITLE = ""
+
+    @property
+    def dashboard(self) -> TorchXTuiApp:
+        """The app, with its own type."""
+        return cast("TorchXTuiApp", self.app)
+
+    @property
+    def palette(self) -> Palette:
+        """The colours of the theme."""
+        return palette_of(self.app)
+
+    @property
+    def signs(self) -> Signs:
+        """The signs in use."""
+        return signs_of(self.app)
+
+    def compose(self) -> ComposeResult:
+        """Yield the bars around `compose_body`."""
+        yield TopBar()
+        yield from self.compose_body()
+        yield StatusLine()
+        yield KeyBar()
+
+    def compose_body(self) -> ComposeResult:
+        """Yield what stands between the bars."""
+        yield from ()
+
+    def hints(self) -> list[Hint]:
+        """Return the key bar's hints, the most used first, help last."""
+        return [Hint("?", "Keys")]
+
+    def path(self) -> list[str]:
+        """Return the path of the top bar."""
+        return []
+
+    def counts(self) -> Text:
+        """Return the figures at the right end of the status line."""
+        return Text()
+
+    def on_mount(self) -> None:
+        """Fill the bars."""
+        self.refresh_bars()
+
+    def on_screen_resume(self) -> None:
+        """Fill the bars anew: the message may be another by now."""
+        self.refresh_bars()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Move the message to where there is room for it."""
+        self.call_after_refresh(self.refresh_bars)
+
+    def top_middle(self) -> Text:
+        """Return what the top bar shows after the program's name."""
+        return path_text(self.path(), self.palette, self.signs.path)
+
+    def refresh_bars(self) -> None:
+        """Draw the three bars as things stand now."""
+        if not self.is_mounted:
+            return
+        top = self.query_one(TopBar)
+        top.middle = self.top_middle()
+        top.right = self.dashboard.who
+        message = self.dashboard.status_text()
+        counts = self.counts()
+        tall = self.app.size.height >= TALL
+        line = self.query_one(StatusLine)
+        line.left, line.right = message, counts
+        bar = self.query_one(KeyBar)
+        bar.hints = tuple(self.hints())
+        bar.message = Text() if tall else message
+
+    def clock(self) -> float:
+        """Return the time that the screen shows; frozen in pictures."""
+        return self.dashboard.now() if hasattr(self.dashboard, "now") else time.time()

@@ -1,0 +1,260 @@
+"""The dialogs that ask before something ends: cancel, delete, quit. The first button is the harmless one."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, Static
+
+from ..job_rows import JobRow, backend_word
+from ..theme import palette_of, signs_of
+from ..widgets.job_cells import name_text, state_text
+from ..words import age, clock, count, cut
+
+# A list of jobs in a dialog shows so many, then how many more there are.
+MOST_LISTED = 8
+TEXT_WIDTH = 60
+
+Answer = TypeVar("Answer")
+
+
+class Dialog(ModalScreen[Answer]):
+    """A box in the middle of the dimmed screen."""
+
+    BINDINGS = [
+        Binding("escape", "back", "Back", id="dialog.back", show=False),
+        Binding("left,up", "app.focus_previous", "Previous button", show=False),
+        Binding("right,down", "app.focus_next", "Next button", show=False),
+    ]
+    HELP_TITLE = "Dialog"
+    TITLE = ""
+
+    def compose(self) -> ComposeResult:
+        """Yield the box with the lines and the buttons."""
+        with Vertical(id="dialog") as box:
+            box.border_title = Text(f" {self.TITLE} ", "bold").markup
+            yield Static(Text("\n", no_wrap=True).join(self.lines()), id="dialog-text", markup=False)
+            yield from self.compose_question()
+            with Horizontal(id="dialog-buttons"):
+                yield from self.compose_buttons()
+
+    def lines(self) -> list[Text]:
+        """Return what the dialog says."""
+        return []
+
+    def compose_question(self) -> ComposeResult:
+        """Yield what must be typed before the dialog can be confirmed, if anything."""
+        yield from ()
+
+    def compose_buttons(self) -> ComposeResult:
+        """Yield the buttons, the harmless one first."""
+        yield from ()
+
+    def on_mount(self) -> None:
+        """Put the focus on the harmless button."""
+        self.query(Button).first().focus()
+
+    def action_back(self) -> None:
+        """Change nothing."""
+        self.dismiss(None)
+
+
+class ConfirmDialog(Dialog[bool]):
+    """Asks about jobs; for more than one the count must be typed.
+
+    Args:
+        rows: the jobs.
+    """
+
+    KEEP = "Keep"
+    CONFIRM = "Confirm"
+    CONFIRM_KEY = "y"
+    COMMAND = ""
+
+    BINDINGS = [Binding("y", "confirm", "Confirm", id="dialog.confirm", show=False)]
+
+    def __init__(self, rows: Sequence[JobRow]) -> None:
+        super().__init__()
+        self.rows = rows
+
+    def consequence(self) -> list[str]:
+        """Return what will happen, a sentence in lines."""
+        return []
+
+    def lines(self) -> list[Text]:
+        """Return the jobs, their facts, the consequence and the command."""
+        colors = palette_of(self.app)
+        facts = self._one(self.rows[0]) if len(self.rows) == 1 else self._several()
+        text = [Text(line, colors.text2) for line in self.consequence()]
+        command = ["torchx", self.COMMAND, self.rows[0].handle]
+        if len(self.rows) == 1:
+            text.append(Text(cut(f"$ {shlex.join(command)}", TEXT_WIDTH, signs_of(self.app).cut), colors.text3))
+        return [*facts, Text(), *text, Text()]
+
+    def _one(self, row: JobRow) -> list[Text]:
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        state = state_text(row.state, colors, signs)
+        seconds = row.age_seconds(self.app.now() if hasattr(self.app, "now") else None)  # pyright: ignore[reportAttributeAccessIssue]
+        if seconds is not None:
+            state.append(f"   {age(seconds)}", colors.text2)
+        if row.started_at is not None:
+            state.append(f", since {clock(row.started_at)}", colors.text2)
+        lines = [name_text(row.app_id, TEXT_WIDTH, colors, signs, bold=True), Text()]
+        for label, value in (
+            ("state", state),
+            ("where", Text(backend_word(row.scheduler, long=True), colors.text)),
+            ("replicas", Text(f"{row.running} of {row.wanted} running", colors.text)),
+        ):
+            line = Text(f"{label:<11}", colors.text3, end="")
+            line.append_text(value)
+            lines.append(line)
+        return lines
+
+    def _several(self) -> list[Text]:
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        lines = []
+        for row in self.rows[:MOST_LISTED]:
+            line = state_text(row.state, colors, signs)
+            line.append(" " * (14 - line.cell_len))
+            line.append_text(name_text(row.app_id, TEXT_WIDTH - 14, colors, signs))
+            lines.append(line)
+        if len(self.rows) > MOST_LISTED:
+            lines.append(Text(f"and {len(self.rows) - MOST_LISTED} more", colors.text3))
+        return lines
+
+    def compose_question(self) -> ComposeResult:
+        """Ask for the count where there is more than one job."""
+        if len(self.rows) > 1:
+            colors = palette_of(self.app)
+            yield Static(Text(f"Type {len(self.rows)} to go on", colors.text2), markup=False)
+            count_input = Input(compact=True, id="dialog-count")
+            count_input.cursor_blink = False
+            yield count_input
+
+    def compose_buttons(self) -> ComposeResult:
+        """Yield the harmless button, the other, and how to go back."""
+        colors = palette_of(self.app)
+        yield Button(self.KEEP, compact=True, id="keep")
+        label = Text(self.CONFIRM_KEY, colors.failed)
+        label.append(f" {self.CONFIRM}", colors.text)
+        yield Button(label, compact=True, id="confirm")
+        yield Static(Text.assemble(("esc", f"bold {colors.accent}"), (" back", colors.text2)), markup=False)
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Take the button's answer."""
+        if event.button.id == "confirm":
+            self.action_confirm()
+        else:
+            self.dismiss(False)
+
+    def on_input_submitted(self) -> None:
+        """Confirm once the count is right."""
+        self.action_confirm()
+
+    def action_confirm(self) -> None:
+        """Answer yes, if the count was typed where it is asked for."""
+        if len(self.rows) > 1:
+            field = self.query_one("#dialog-count", Input)
+            if field.value.strip() != str(len(self.rows)):
+                field.focus()
+                return
+        self.dismiss(True)
+
+
+class CancelDialog(ConfirmDialog):
+    """Asks before jobs are cancelled."""
+
+    KEEP = "Keep running"
+    CONFIRM = "Cancel the job"
+    COMMAND = "cancel"
+
+    @property
+    def TITLE(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The title, with how many jobs are meant."""
+        return "Cancel this job?" if len(self.rows) == 1 else f"Cancel {len(self.rows)} jobs?"
+
+    def consequence(self) -> list[str]:
+        """Say that every process ends and what stays."""
+        which = "The job stays" if len(self.rows) == 1 else "The jobs stay"
+        return [
+            "Every process of it is ended, politely first, then by force.",
+            f"{which} listed as Cancelled, logs are kept.",
+        ]
+
+
+class DeleteDialog(ConfirmDialog):
+    """Asks before jobs are deleted."""
+
+    KEEP = "Keep"
+    CONFIRM = "Delete"
+    COMMAND = "delete"
+
+    @property
+    def TITLE(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The title, with how many jobs are meant."""
+        return "Delete this job?" if len(self.rows) == 1 else f"Delete {len(self.rows)} jobs?"
+
+    def consequence(self) -> list[str]:
+        """Say that logs and history go."""
+        live = sum(not row.is_final and not row.history for row in self.rows)
+        first = f"{count(live, 'job')} still active is cancelled first." if live else ""
+        return [line for line in (first, "Logs and history of it are removed. This cannot be undone.") if line]
+
+
+class QuitDialog(Dialog[Any]):
+    """Asks what becomes of the jobs that this process launched on this machine.
+
+    Args:
+        handles: those that run.
+    """
+
+    TITLE = "Quit?"
+    BINDINGS = [
+        Binding("k,enter", "keep", "Keep running and quit", id="dialog.keep", show=False),
+        Binding("y", "cancel", "Cancel the jobs and quit", id="dialog.cancel", show=False),
+    ]
+
+    def __init__(self, handles: Sequence[str]) -> None:
+        super().__init__()
+        self.handles = handles
+
+    def lines(self) -> list[Text]:
+        """Return the jobs that run."""
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        lines = [
+            Text(f"{count(len(self.handles), 'job')} launched here still run on this machine:", colors.text2),
+            Text(),
+        ]
+        for handle in self.handles[:MOST_LISTED]:
+            lines.append(name_text(handle.rpartition("/")[2], TEXT_WIDTH, colors, signs, bold=True))
+        if len(self.handles) > MOST_LISTED:
+            lines.append(Text(f"and {len(self.handles) - MOST_LISTED} more", colors.text3))
+        return [*lines, Text(), Text("Kept jobs go on without the terminal and are found again.", colors.text2), Text()]
+
+    def compose_buttons(self) -> ComposeResult:
+        """Yield the two ways to quit, and the way back."""
+        colors = palette_of(self.app)
+        yield Button("Keep running", compact=True, id="keep")
+        label = Text("y", colors.failed)
+        label.append(" Cancel them", colors.text)
+        yield Button(label, compact=True, id="cancel")
+        yield Static(Text.assemble(("esc", f"bold {colors.accent}"), (" back", colors.text2)), markup=False)
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Take the button's answer."""
+        self.dismiss("cancel" if event.button.id == "cancel" else "keep")
+
+    def action_keep(self) -> None:
+        """Quit, jobs go on."""
+        self.dismiss("keep")
+
+    def action_cancel(self) -> None:
+        """Quit, jobs are cancelled."""
+        self.dismiss("cancel")

@@ -1,0 +1,250 @@
+"""The Job screen: why, the timeline, the replicas, the AppDef, what the backend says, and the logs of one job."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.widgets import ContentSwitcher
+
+from ...backends.api import DescribeAppResponse
+from ...specs import NONE, AppState
+from ..job_rows import JobRow, backend_word
+from ..messages import JobDescribed
+from ..widgets.bars import Hint, StatusLine
+from ..widgets.job_cells import name_text, state_text
+from ..widgets.logs_area import LogsArea
+from ..widgets.pane import Divider
+from ..widgets.replicas_pane import ReplicaGrid, ReplicasPane
+from ..widgets.text_pane import TextPane
+from ..widgets.timeline import Timeline
+from ..widgets.title_rule import TitleRule
+from ..widgets.why_pane import WhyPane
+from ..words import age, duration
+from .job_actions import JobActions
+
+TABS = {"overview": "Overview", "appdef": "AppDef", "native": "Backend"}
+
+
+class JobScreen(JobActions):
+    """One job.
+
+    Args:
+        row: the job as the table had it.
+    """
+
+    HELP_TITLE = "Job"
+    BINDINGS = [
+        Binding("escape", "back", "Back", id="job.back", show=False),
+        Binding("i", "tab('native')", "What the backend itself says", id="job.native", show=False),
+        Binding("right_square_bracket", "next_tab(1)", "Next tab", key_display="]", id="job.next_tab", show=False),
+        Binding(
+            "left_square_bracket", "next_tab(-1)", "Previous tab", key_display="[", id="job.previous_tab", show=False
+        ),
+        Binding("z", "zoom", "Zoom the logs", id="job.zoom", show=False),
+    ]
+
+    def __init__(self, row: JobRow) -> None:
+        super().__init__()
+        self.row = row
+        self.described: DescribeAppResponse | None = None
+        self.title_rule = TitleRule(id="job-title")
+        self.state_line = StatusLine(id="job-state")
+        self.timeline = Timeline(id="job-timeline")
+        self.why = WhyPane()
+        self.replicas = ReplicasPane()
+        self.logs = LogsArea(id="job-logs", compact=True)
+        self._tab = "overview"
+        self._jumped = False
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the tabs' contents."""
+        yield self.title_rule
+        with ContentSwitcher(initial="overview", id="job-tabs"):
+            with Vertical(id="overview"):
+                with Vertical(id="job-head"):
+                    yield self.state_line
+                    yield self.timeline
+                    with Horizontal(id="job-middle"):
+                        yield self.why
+                        yield Divider(id="job-divider")
+                        yield self.replicas
+                yield self.logs
+            yield TextPane("AppDef", id="appdef")
+            yield TextPane("Backend", id="native")
+
+    def on_mount(self) -> None:
+        """Ask for the job."""
+        super().on_mount()
+        self.logs.show_row(self.row, self.clock())
+        self.dashboard.feed.watch(None if self.row.history else self.row.handle)
+        self._refresh_head()
+        self.why.body.focus()
+
+    def on_screen_resume(self) -> None:
+        """Ask for the job again."""
+        super().on_screen_resume()
+        self.dashboard.feed.watch(None if self.row.history else self.row.handle)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw the head for the new width."""
+        super().on_resize(event)
+        self._refresh_head()
+
+    # What is shown
+
+    def target_rows(self) -> list[JobRow]:
+        """Return this job."""
+        return [self.row]
+
+    def jobs_updated(self) -> None:
+        """Show the job's state as it is now."""
+        self.row = self.dashboard.jobs.rows.get(self.row.handle, self.row)
+        self._refresh_head()
+        self.refresh_bars()
+
+    def show_described(self, message: JobDescribed) -> None:
+        """Show what the backend says of this job."""
+        if message.handle != self.row.handle:
+            return
+        if message.described is None:
+            if message.error:
+                self.dashboard.say(message.error, failed=True)
+            return
+        self.described = described = message.described
+        self.why.show(described)
+        self.replicas.show(described)
+        self.timeline.changes = tuple(described.timeline)
+        self.logs.show_logs(described, message.logs)
+        self.logs.show_row(self.row, self.clock())
+        if described.state is AppState.FAILED and not self._jumped and message.logs:
+            self._jumped = True
+            self.logs.log_pane.select_replica(self.replicas.grid.chosen)
+        self._fill_tab()
+        self._refresh_head()
+        self.refresh_bars()
+
+    def on_replica_grid_chosen(self, message: ReplicaGrid.Chosen) -> None:
+        """Show the chosen replica's log."""
+        self.logs.log_pane.select_replica(message.number)
+        if message.opened:
+            self.logs.log_pane.focus_log()
+
+    def _refresh_head(self) -> None:
+        colors, signs = self.palette, self.signs
+        width = self.app.size.width
+        self.title_rule.title = name_text(self.row.app_id, max(10, width - 40), colors, signs, bold=True)
+        tabs = Text(end="")
+        for key, word in TABS.items():
+            tabs.append("   " if tabs else "")
+            tabs.append(word, f"bold underline {colors.accent}" if key == self._tab else colors.text2)
+        self.title_rule.right = tabs
+        left = state_text(self.row.state, colors, signs)
+        reason = self.described.msg if self.described and self.described.msg != NONE else self.row.why
+        if reason:
+            left.append(f"   {reason.splitlines()[0]}", f"bold {colors.text}")
+        elif self.row.is_final and self.row.duration_seconds is not None:
+            left.append(f"   in {duration(self.row.duration_seconds)}", colors.text2)
+        else:
+            seconds = self.row.age_seconds(self.clock())
+            left.append(f"   {age(seconds)}" if seconds is not None else "", colors.text2)
+        where = Text(end="")
+        where.append(self.row.component, colors.text2)
+        where.append(f"   {backend_word(self.row.scheduler, long=True)}", colors.text3)
+        self.state_line.left, self.state_line.right = left, where
+
+    # Tabs
+
+    def _fill_tab(self) -> None:
+        if self._tab == "appdef" and self.described is not None:
+            self.query_one("#appdef", TextPane).show_yaml(appdef_yaml(self.described))
+
+    def action_tab(self, tab: str) -> None:
+        """Show a tab; asked for again, go back to the overview."""
+        self._tab = "overview" if tab == self._tab else tab
+        self.query_one("#job-tabs", ContentSwitcher).current = self._tab
+        self._fill_tab()
+        if self._tab == "native":
+            self._load_native()
+        target = self.why.body if self._tab == "overview" else self.query_one(f"#{self._tab}", TextPane).body
+        target.focus()
+        self._refresh_head()
+
+    def action_next_tab(self, step: int) -> None:
+        """Show the next or the previous tab."""
+        names = list(TABS)
+        self.action_tab(names[(names.index(self._tab) + step) % len(names)])
+
+    def _load_native(self) -> None:
+        pane, runner, handle = self.query_one("#native", TextPane), self.dashboard.runner, self.row.handle
+
+        def work() -> None:
+            try:
+                text = runner.describe_native(handle)
+            except Exception as error:
+                text = str(error) or f"{backend_word(self.row.scheduler)} has nothing more to say"
+            pane.post_message(TextPane.Loaded(text))
+
+        self.run_worker(work, thread=True, group="native", exclusive=True, exit_on_error=False)
+
+    # Bars and actions
+
+    def path(self) -> list[str]:
+        """Return the way to this screen."""
+        return ["Jobs", self.row.app_id]
+
+    def counts(self) -> Text:
+        """Return the handle."""
+        return Text(self.row.handle, self.palette.text3)
+
+    def hints(self) -> list[Hint]:
+        """Return the keys that act on this job."""
+        read_only = self.dashboard.runner.read_only
+        final = self.row.is_final
+        acting = [
+            Hint("r", "Relaunch", self.can("relaunch")),
+            Hint("e", "Edit", self.can("edit")),
+            Hint("D", "Delete", self.can("delete")) if final else Hint("x", "Cancel", self.can("cancel")),
+        ]
+        return [
+            Hint("l", "Logs"),
+            *([] if read_only else acting),
+            Hint("y", "Copy handle"),
+            Hint("tab", "Next pane"),
+            Hint("] [", "Tabs"),
+            Hint("z", "Zoom"),
+            Hint("esc", "Back"),
+            Hint("?", "Keys"),
+        ]
+
+    def action_copy_reason(self) -> None:
+        """Copy why the job is as it is."""
+        self.dashboard.copy(self.why.reason, "the reason")
+
+    def action_zoom(self) -> None:
+        """Give the logs the whole screen, or take it back."""
+        self.toggle_class("-zoom-logs")
+
+    def action_back(self) -> None:
+        """Undo the zoom, leave a tab, go back."""
+        if self.has_class("-zoom-logs"):
+            self.remove_class("-zoom-logs")
+        elif self._tab != "overview":
+            self.action_tab("overview")
+        else:
+            self.dismiss()
+
+
+def appdef_yaml(described: DescribeAppResponse) -> str:
+    """Return the AppDef of a described job as YAML, secrets masked."""
+    import yaml
+
+    from ...backends.secrets import mask_env
+    from ...specs import AppDef, appdef_to_dict
+
+    data = appdef_to_dict(AppDef(name=described.name or described.app_id, roles=described.roles))
+    for role in data["roles"]:
+        role["env"] = mask_env(role.get("env", {}))
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)

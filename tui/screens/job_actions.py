@@ -1,0 +1,155 @@
+"""What can be done with jobs, on every screen that shows some: cancel, delete, launch again, copy."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from textual.binding import Binding
+
+from ..job_rows import JobRow
+from ..messages import ActionDone
+from ..words import count
+from .base import BaseScreen
+
+if TYPE_CHECKING:
+    from ...backends.journal import LaunchRecord
+
+
+class JobActions(BaseScreen):
+    """A screen whose keys act on jobs. Subclasses say on which."""
+
+    BINDINGS = [
+        Binding("n", "new", "New launch", id="jobs.new", show=False),
+        Binding("l", "logs", "Logs, full screen", id="jobs.logs", show=False),
+        Binding("r", "relaunch", "Relaunch as it was", id="jobs.relaunch", show=False),
+        Binding("e", "edit", "Edit and relaunch", id="jobs.edit", show=False),
+        Binding("x", "cancel", "Cancel", id="jobs.cancel", show=False),
+        Binding("D", "delete", "Delete", id="jobs.delete", show=False),
+        Binding("y", "copy_handle", "Copy the handle", id="jobs.copy_handle", show=False),
+        Binding("Y", "copy_command", "Copy the torchx command", id="jobs.copy_command", show=False),
+        Binding("R", "refresh_jobs", "Refresh", id="jobs.refresh", show=False),
+    ]
+
+    def target_rows(self) -> list[JobRow]:
+        """Return the jobs that a key acts on: the marked ones, else the one at the cursor."""
+        return []
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Take away what read-only mode forbids, dim what no job here can do now."""
+        del parameters
+        if action in ("relaunch", "edit", "cancel", "delete", "new") and self.dashboard.runner.read_only:
+            return False
+        rows = self.target_rows()
+        if action == "cancel":
+            return True if any(not row.is_final and not row.history for row in rows) else None
+        if action in ("relaunch", "edit", "delete", "logs", "copy_handle", "copy_command"):
+            return True if rows else None
+        return True
+
+    def can(self, action: str) -> bool:
+        """Return whether an action can do something now."""
+        return self.check_action(action, ()) is True
+
+    def action_new(self) -> None:
+        """Pick a component and fill its form."""
+        from .launch import LaunchScreen
+
+        self.app.push_screen(LaunchScreen())
+
+    def action_logs(self) -> None:
+        """Show the job's logs on the whole screen."""
+        from .logs import LogsScreen
+
+        self.app.push_screen(LogsScreen(self.target_rows()[0]))
+
+    def action_refresh_jobs(self) -> None:
+        """Ask every backend now."""
+        self.dashboard.feed.refresh()
+
+    def action_copy_handle(self) -> None:
+        """Copy the handles, a line each."""
+        rows = self.target_rows()
+        self.dashboard.copy("\n".join(row.handle for row in rows), f"the handle of {_names(rows)}")
+
+    def action_copy_command(self) -> None:
+        """Copy the command that launches the same from a shell."""
+        from ..commands import launch_command
+
+        rows = self.target_rows()
+        records = [record for row in rows if (record := self._record(row)) is not None]
+        lines = [shlex.join(launch_command(record)) for record in records if record.component]
+        if not lines:
+            self.dashboard.say(f"{_names(rows)} was not launched from a component here", failed=True)
+            return
+        self.dashboard.copy("\n".join(lines), f"the command of {_names(rows)}")
+
+    def _record(self, row: JobRow) -> LaunchRecord | None:
+        return self.dashboard.runner.journal.find(row.handle)
+
+    def action_relaunch(self) -> None:
+        """Launch the jobs again as they were."""
+        rows = self.target_rows()
+        runner = self.dashboard.runner
+        self._act(rows, runner.relaunch, "Launched", "again")
+
+    def action_edit(self) -> None:
+        """Open the form with every value of the job's launch."""
+        from .launch import LaunchScreen
+
+        row = self.target_rows()[0]
+        record = self._record(row)
+        if record is None or not record.component:
+            self.dashboard.say(
+                f"{row.app_id} was not launched from a component here: r launches it as it was", failed=True
+            )
+            return
+        self.app.push_screen(LaunchScreen(record))
+
+    def action_cancel(self) -> None:
+        """Ask, then cancel."""
+        from .dialogs import CancelDialog
+
+        rows = [row for row in self.target_rows() if not row.is_final and not row.history]
+        if rows:
+            self.app.push_screen(CancelDialog(rows), lambda yes: self._cancel(rows) if yes else None)
+
+    def _cancel(self, rows: list[JobRow]) -> None:
+        self._act(rows, self.dashboard.runner.cancel, "Cancelling", "")
+
+    def action_delete(self) -> None:
+        """Ask, then delete."""
+        from .dialogs import DeleteDialog
+
+        rows = self.target_rows()
+        if rows:
+            self.app.push_screen(DeleteDialog(rows), lambda yes: self._delete(rows) if yes else None)
+
+    def _delete(self, rows: list[JobRow]) -> None:
+        self._act(rows, self.dashboard.runner.delete, "Deleted", "", forget=True)
+
+    def _act(
+        self, rows: list[JobRow], act: Callable[[str], str | None], verb: str, after: str, *, forget: bool = False
+    ) -> None:
+        """Do something with each job off the event loop, then say how each went."""
+        dashboard = self.dashboard
+
+        def work() -> None:
+            handles: list[str] = []
+            failures: list[str] = []
+            for row in rows:
+                try:
+                    handles.append(act(row.handle) or row.handle)
+                except Exception as error:
+                    failures.append(f"{row.app_id}: {error}")
+            done = f"{verb} {_names(rows) if len(rows) == 1 else count(len(handles), 'job')} {after}".strip()
+            text = "; ".join(([done] if handles else []) + failures)
+            gone = tuple(handles) if forget else ()
+            dashboard.post_from_thread(ActionDone(text, bool(failures), tuple(handles), gone))
+
+        dashboard.run_worker(work, thread=True, group="actions", exit_on_error=False)
+
+
+def _names(rows: list[JobRow]) -> str:
+    return rows[0].app_id if len(rows) == 1 else count(len(rows), "job")

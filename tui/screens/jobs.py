@@ -1,0 +1,296 @@
+"""The Jobs screen: the table left, the logs of the job at the cursor right."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.widgets import Input
+
+from ...backends.api import DescribeAppResponse
+from ...specs import AppState
+from ..job_filter import parse_filter
+from ..job_rows import JobRow, backend_word
+from ..messages import JobDescribed
+from ..widgets.bars import Hint
+from ..widgets.first_run import FirstRun
+from ..widgets.job_card import JobCard
+from ..widgets.job_cells import state_style
+from ..widgets.job_table import JobTable
+from ..widgets.logs_area import LogsArea
+from ..widgets.pane import Divider, Pane
+from ..words import clock
+from .job_actions import JobActions
+
+# Columns of the screen from which table and logs stand side by side.
+SIDE_BY_SIDE = 120
+
+
+class TablePane(Pane):
+    """The table under its title, with a row for the filter while it acts."""
+
+    def __init__(self) -> None:
+        super().__init__("Jobs", id="table-pane")
+        self.table = JobTable(id="table")
+        self.filter = Input(placeholder="state:failed backend:local name !word", compact=True, id="filter")
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the table and the filter."""
+        self.filter.cursor_blink = False
+        self.filter.display = False
+        yield self.table
+        yield self.filter
+
+
+class JobsScreen(JobActions):
+    """Every job of every backend."""
+
+    HELP_TITLE = "Jobs"
+
+    BINDINGS = [
+        Binding("slash", "filter", "Filter", key_display="/", id="jobs.filter", show=False),
+        Binding("escape", "back", "Clear filter, then marks", id="jobs.back", show=False),
+        Binding("H", "history", "History: launches that no backend knows any more", id="jobs.history", show=False),
+        Binding("z", "zoom", "Zoom the pane", id="jobs.zoom", show=False),
+        *[Binding(str(n), f"backend({n})", f"Backend {n}" if n else "All backends", show=False) for n in range(10)],
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table_pane = TablePane()
+        self.card = JobCard()
+        self.logs = LogsArea(id="logs-area")
+        self.first_run = FirstRun()
+        self._described: DescribeAppResponse | None = None
+        self._backend: str | None = None
+        self._history = False
+        self._filter = ""
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the two panes, and what stands there before the first job."""
+        with Horizontal(id="jobs-body"):
+            with Vertical(id="jobs-left"):
+                yield self.table_pane
+                yield self.card
+            yield Divider(id="jobs-divider")
+            yield self.logs
+        yield self.first_run
+
+    @property
+    def table(self) -> JobTable:
+        """The table."""
+        return self.table_pane.table
+
+    def on_mount(self) -> None:
+        """Start with the focus on the table."""
+        super().on_mount()
+        self.table.focus()
+        self.set_interval(30, self.table.refresh_ages)
+        self.jobs_updated()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Stack the panes when they do not fit side by side."""
+        super().on_resize(event)
+        self.logs.set_compact(event.size.width < SIDE_BY_SIDE)
+
+    # What is shown
+
+    def jobs_updated(self) -> None:
+        """Show the jobs as the store has them now."""
+        if not self.is_mounted:
+            return
+        jobs = self.dashboard.jobs
+        rows = jobs.listed(self._backend) + (jobs.history(self._backend) if self._history else [])
+        test = parse_filter(self._filter)
+        shown = [row for row in rows if test(row)]
+        self.table.set_rows(shown)
+        self.table.set_dimmed(jobs.stale)
+        nothing = not jobs.rows and bool(jobs.answered or jobs.outages) and not self._history
+        self.first_run.display = nothing
+        self.query_one("#jobs-body").display = not nothing
+        if nothing:
+            self.first_run.show(jobs.schedulers, jobs.findings, jobs.outages)
+        self.table.placeholder = self._placeholder(len(rows))
+        self._refresh_title(len(shown), len(rows))
+        self._show_cursor_row(self.table.cursor_row)
+        self.refresh_bars()
+
+    def _placeholder(self, total: int) -> Text:
+        jobs = self.dashboard.jobs
+        if self._filter and total:
+            return Text(f"No job matches {self._filter}   esc clear", self.palette.text2)
+        waiting = [name for name in jobs.schedulers if name not in jobs.answered and name not in jobs.outages]
+        if waiting or not jobs.schedulers:
+            names = ", ".join(backend_word(name, long=True) for name in waiting)
+            return Text(f"Asking {names}" if names else "Asking the backends", self.palette.text3)
+        return Text("No jobs here", self.palette.text3)
+
+    def _refresh_title(self, shown: int, total: int) -> None:
+        info = f"{shown} of {total}" if self._filter else f"{total}"
+        if self.table.marks:
+            info += f"  {len(self.table.marks)} marked"
+        newest = self.table.sort.column == "age" and not self.table.sort.reverse
+        info += "  newest first" if newest else f"  by {self.table.sort.column}"
+        if self._history:
+            info += ", with history"
+        self.table_pane.rule.info = Text(info, self.palette.text3)
+
+    def _show_cursor_row(self, row: JobRow | None) -> None:
+        if row is None or self._described is None or self._described.app_id != row.app_id:
+            self._described = None
+        self.card.show(row, self._described, self.clock())
+        self.logs.show_row(row, self.clock())
+
+    def show_described(self, message: JobDescribed) -> None:
+        """Complete card and logs when the backend has described the job at the cursor."""
+        row = self.table.cursor_row
+        if row is None or row.handle != message.handle or message.described is None:
+            return
+        self._described = message.described
+        self.card.show(row, message.described, self.clock())
+        self.logs.show_logs(message.described, message.logs)
+
+    def on_job_table_highlighted(self, message: JobTable.Highlighted) -> None:
+        """Look at the job at the cursor."""
+        row = message.row
+        self._show_cursor_row(row)
+        self.dashboard.feed.watch(row.handle if row is not None and not row.history else None)
+        self.refresh_bars()
+
+    def on_screen_resume(self) -> None:
+        """Look at the cursor's job again: another screen may have looked elsewhere."""
+        super().on_screen_resume()
+        row = self.table.cursor_row
+        if row is not None and not row.history:
+            self.dashboard.feed.watch(row.handle)
+
+    def on_job_table_marks_changed(self, _message: JobTable.MarksChanged) -> None:
+        """Say how many are marked."""
+        self.jobs_updated()
+
+    def on_job_table_opened(self, message: JobTable.Opened) -> None:
+        """Open the Job screen."""
+        from .job import JobScreen
+
+        self.app.push_screen(JobScreen(message.row))
+
+    # Bars
+
+    def top_middle(self) -> Text:
+        """Return the backends with their counts; the one chosen is underlined."""
+        colors, jobs = self.palette, self.dashboard.jobs
+        text = Text(end="")
+        for number, name in enumerate([None, *jobs.schedulers]):
+            chosen = name == self._backend
+            word = "all" if name is None else backend_word(name, long=self.app.size.width >= SIDE_BY_SIDE)
+            text.append(f"{number} ", colors.text3)
+            text.append(word, f"bold underline {colors.accent}" if chosen else colors.text)
+            outage = jobs.outages.get(name) if name else None
+            if outage is not None and name not in jobs.answered:
+                text.append(f" {self.signs.none}", colors.text3)
+            else:
+                text.append(f" {jobs.count(name)}", colors.text3)
+            if outage is not None and name in jobs.answered:
+                wide = self.app.size.width >= SIDE_BY_SIDE
+                text.append(f" ! stale {clock(outage.since)[:5]}" if wide else " !", colors.pending)
+            text.append("   ")
+        return text
+
+    def counts(self) -> Text:
+        """Return how many run, wait and failed."""
+        states = self.dashboard.jobs.state_counts()
+        text = Text(end="")
+        for state, word in ((AppState.RUNNING, "running"), (AppState.PENDING, "pending"), (AppState.FAILED, "failed")):
+            if states[state]:
+                text.append("   " if text else "")
+                text.append(str(states[state]), f"bold {state_style(state, self.palette)}")
+                text.append(f" {word}", self.palette.text2)
+        return text
+
+    def hints(self) -> list[Hint]:
+        """Return the keys that act on the job at the cursor."""
+        if self.first_run.display:
+            return [Hint("n", "New"), Hint(":", "Commands"), Hint("R", "Refresh"), Hint("q", "Quit"), Hint("?", "Keys")]
+        if self.table_pane.filter.has_focus:
+            return [Hint("enter", "Keep filter"), Hint("esc", "Clear"), Hint("F1", "Keys")]
+        marked = len(self.table.marks)
+        many = f" {marked}" if marked else ""
+        read_only = self.dashboard.runner.read_only
+        launching = [] if read_only else [Hint("n", "New")]
+        acting = [
+            Hint("r", f"Relaunch{many}", self.can("relaunch")),
+            Hint("e", "Edit", self.can("edit")),
+            Hint("x", f"Cancel{many}", self.can("cancel")),
+        ]
+        deleting = [Hint("D", f"Delete{many}", self.can("delete"))] if marked else []
+        return [
+            *launching,
+            Hint("enter", "Open", self.can("logs")),
+            Hint("l", "Logs", self.can("logs")),
+            *([] if read_only else acting + deleting),
+            Hint("/", "Filter"),
+            Hint("space", "Mark"),
+            Hint(":", "Commands"),
+            Hint("?", "Keys"),
+        ]
+
+    # Actions
+
+    def target_rows(self) -> list[JobRow]:
+        """Return the marked jobs, else the one at the cursor."""
+        return self.table.marked_rows()
+
+    def action_filter(self) -> None:
+        """Type a filter."""
+        self.table_pane.filter.display = True
+        self.table_pane.filter.focus()
+        self.refresh_bars()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter while typing."""
+        if event.input is self.table_pane.filter:
+            self._filter = event.value.strip()
+            self.jobs_updated()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Keep the filter and go back to the table."""
+        if event.input is self.table_pane.filter:
+            self.table_pane.filter.display = bool(self._filter)
+            self.table.focus()
+            self.refresh_bars()
+
+    def action_back(self) -> None:
+        """Undo one thing: the filter, the marks, the zoom."""
+        if self.table_pane.filter.display:
+            self.table_pane.filter.value = ""
+            self.table_pane.filter.display = False
+            self.table.focus()
+            self.refresh_bars()
+        elif self.table.marks:
+            self.table.clear_marks()
+        elif self.has_class("-zoom-table") or self.has_class("-zoom-logs"):
+            self.action_zoom()
+        else:
+            self.dashboard.clear_status()
+
+    def action_history(self) -> None:
+        """Show or hide launches that no backend knows any more."""
+        self._history = not self._history
+        self.dashboard.say("History is shown" if self._history else "History is hidden")
+        self.jobs_updated()
+
+    def action_backend(self, number: int) -> None:
+        """Show one backend's jobs, or all."""
+        names = [None, *self.dashboard.jobs.schedulers]
+        if number < len(names):
+            self._backend = names[number]
+            self.jobs_updated()
+
+    def action_zoom(self) -> None:
+        """Give the pane with the focus the whole screen, or give it back."""
+        zoomed = self.has_class("-zoom-table") or self.has_class("-zoom-logs")
+        in_logs = self.logs.has_focus_within
+        self.set_class(not zoomed and not in_logs, "-zoom-table")
+        self.set_class(not zoomed and in_logs, "-zoom-logs")

@@ -1,0 +1,97 @@
+"""The Logs screen: one job's logs on the whole screen."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+
+from ..job_rows import JobRow
+from ..messages import JobDescribed
+from ..widgets.bars import Hint
+from ..widgets.job_cells import name_text, state_text
+from ..widgets.logs_area import LogsArea
+from ..words import age
+from .base import BaseScreen
+
+
+class LogsScreen(BaseScreen):
+    """All replicas' logs of one job.
+
+    Args:
+        row: the job.
+    """
+
+    HELP_TITLE = "Logs screen"
+    BINDINGS = [Binding("escape", "back", "Back", id="logs.back", show=False)]
+
+    def __init__(self, row: JobRow) -> None:
+        super().__init__()
+        self.row = row
+        self.logs = LogsArea(id="logs-area")
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the logs."""
+        yield self.logs
+
+    def on_mount(self) -> None:
+        """Ask for the job."""
+        super().on_mount()
+        self.logs.show_row(self.row, self.clock())
+        self.logs.log_pane.focus_log()
+        self.dashboard.feed.watch(self.row.handle)
+        self._refresh_title()
+
+    def on_screen_resume(self) -> None:
+        """Ask for the job again."""
+        super().on_screen_resume()
+        self.dashboard.feed.watch(self.row.handle)
+
+    def show_described(self, message: JobDescribed) -> None:
+        """Show the job's logs."""
+        if message.handle == self.row.handle:
+            self.logs.show_logs(message.described, message.logs)
+
+    def jobs_updated(self) -> None:
+        """Show the job's state as it is now."""
+        self.row = self.dashboard.jobs.rows.get(self.row.handle, self.row)
+        self._refresh_title()
+
+    def _refresh_title(self) -> None:
+        rule = self.logs.rule
+        rule.info = name_text(self.row.app_id, max(10, self.app.size.width - 30), self.palette, self.signs)
+        right = state_text(self.row.state, self.palette, self.signs)
+        seconds = self.row.age_seconds(self.clock())
+        if seconds is not None:
+            right.append(f"  {age(seconds)}", self.palette.text3)
+        rule.right = right
+
+    def on_log_pane_status_changed(self) -> None:
+        """Keep the job's own title."""
+        self._refresh_title()
+
+    def path(self) -> list[str]:
+        """Return the way to this screen."""
+        return ["Jobs", self.row.app_id, "Logs"]
+
+    def hints(self) -> list[Hint]:
+        """Return the keys of the log pane."""
+        return [
+            Hint("f", "Follow"),
+            Hint("< >", "Replica"),
+            Hint("a", "All"),
+            Hint("o", "Stream"),
+            Hint("w", "Wrap"),
+            Hint("t", "Time"),
+            Hint("g G", "Ends"),
+            Hint("esc", "Back"),
+            Hint("?", "Keys"),
+        ]
+
+    def action_back(self) -> None:
+        """Go back."""
+        self.dismiss()
+
+    def counts(self) -> Text:
+        """Return the handle, to be read and copied."""
+        return Text(self.row.handle, self.palette.text3)

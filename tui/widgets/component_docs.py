@@ -1,0 +1,97 @@
+"""A component's documentation: what it does, and a table of its arguments."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from ...backends.journal import LaunchRecord
+from ...backends.logs.sanitize import plain
+from ...components import REQUIRED, ComponentDoc
+from ...specs import AppState
+from ..palette import Palette
+from ..signs import Signs
+from ..theme import palette_of, signs_of
+from ..words import age, count, cut
+from .job_cells import state_text
+from .pane import Pane
+
+
+class ComponentDocs(Pane):
+    """The documentation of the highlighted component."""
+
+    def __init__(self) -> None:
+        super().__init__(id="docs")
+        self._content = Static(markup=False)
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the text."""
+        body = VerticalScroll(self._content)
+        body.can_focus = False
+        yield body
+
+    def show(self, doc: ComponentDoc, launches: list[LaunchRecord], now: float) -> None:
+        """Show a component, and how its last launch went."""
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        self.rule.title = Text(doc.name)
+        self.rule.info = Text(doc.kind)
+        text = docs_text(doc, max(30, self.size.width - 2), colors, signs)
+        if launches:
+            text.append_text(last_launch_text(launches, now, colors, signs))
+        text.append("\n")
+        text.append("enter", f"bold {colors.accent}")
+        text.append(" fill the form, from the last launch" if launches else " fill the form", colors.text2)
+        self._content.update(text)
+
+    def show_error(self, name: str, error: str) -> None:
+        """Say why a component cannot be shown."""
+        colors = palette_of(self.app)
+        self.rule.title, self.rule.info = Text(name), Text()
+        text = Text("This component cannot be used\n", f"bold {colors.text}")
+        text.append(plain(error), colors.text2)
+        self._content.update(text)
+
+    def show_nothing(self) -> None:
+        """Say that nothing matches."""
+        colors = palette_of(self.app)
+        self.rule.title, self.rule.info = Text(), Text()
+        text = Text("No component matches\n", f"bold {colors.text}")
+        text.append("file.py:name and package.module:name are taken as they are", colors.text2)
+        self._content.update(text)
+
+
+def docs_text(doc: ComponentDoc, width: int, colors: Palette, signs: Signs) -> Text:
+    """Return the documentation in ``width`` cells."""
+    text = Text(end="")
+    for number, paragraph in enumerate(part for part in (doc.summary, doc.description) if part):
+        style = colors.text if number == 0 else colors.text2
+        text.append(plain(" ".join(paragraph.split())) + "\n", style)
+    text.append("\n")
+    if not doc.parameters:
+        text.append("No arguments\n", colors.text3)
+        return text
+    rows = [("ARGUMENT", "TYPE", "DEFAULT", "WHAT")]
+    for one in doc.parameters:
+        default = "-" if one.default is REQUIRED or one.default in (None, "") else plain(str(one.default))
+        kind = f"*{one.type_text}" if one.kind == "var_positional" else one.type_text
+        rows.append((one.name, kind, default, plain(" ".join(one.help.split()))))
+    widths = [min(limit, max(len(row[i]) for row in rows)) for i, limit in enumerate((16, 14, 12))]
+    for number, row in enumerate(rows):
+        styles = (colors.text3,) * 4 if number == 0 else (colors.text, colors.text3, colors.text3, colors.text2)
+        for i, cell_width in enumerate(widths):
+            text.append(f"{cut(row[i], cell_width, signs.cut):<{cell_width}}  ", styles[i])
+        rest = width - sum(widths) - 2 * len(widths)
+        text.append(cut(row[3], max(8, rest), signs.cut) + "\n", styles[3])
+    return text
+
+
+def last_launch_text(launches: list[LaunchRecord], now: float, colors: Palette, signs: Signs) -> Text:
+    """Return how often a component was launched, and how the last launch went."""
+    last = launches[0]
+    text = Text(f"\nLaunched {count(len(launches), 'time')}, last {age(now - last.at)} ago: ", colors.text3)
+    if last.state in AppState.__members__:
+        text.append_text(state_text(AppState[last.state], colors, signs))
+    text.append("\n")
+    return text

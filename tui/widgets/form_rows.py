@@ -1,0 +1,182 @@
+"""One row of the launch form: label, input or choices, origin, and the error under it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from ..form_model import DEFAULT, Field
+from ..theme import palette_of, signs_of
+
+LABEL_WIDTH = 20
+
+
+@dataclass
+class FieldChanged(Message):
+    """A person changed a field."""
+
+    section: str
+    name: str
+    text: str
+
+
+@dataclass
+class FieldFocused(Message):
+    """A field has the focus."""
+
+    section: str
+    name: str
+
+
+class ChoiceField(Widget, can_focus=True):
+    """A few choices side by side; space and the arrows go on to the next."""
+
+    HELP_TITLE = "Choices"
+    DEFAULT_CSS = "ChoiceField { height: 1; width: 1fr; padding: 0 1; }"
+    BINDINGS = [
+        Binding("right,space", "turn(1)", "Next choice", show=False),
+        Binding("left", "turn(-1)", "Previous choice", show=False),
+    ]
+
+    choices: reactive[tuple[str, ...]] = reactive(())
+    value: reactive[str] = reactive("")
+
+    @dataclass
+    class Changed(Message):
+        """Another choice was taken."""
+
+        field: ChoiceField
+        value: str
+
+        @property
+        def control(self) -> ChoiceField:
+            """The field."""
+            return self.field
+
+    def __init__(
+        self, choices: tuple[str, ...], value: str, *, words: dict[str, str] | None = None, id: str | None = None
+    ) -> None:
+        super().__init__(id=id)
+        self.set_reactive(ChoiceField.choices, choices)
+        self.set_reactive(ChoiceField.value, value)
+        self._words = words or {}
+
+    def render(self) -> Text:
+        """Draw the choices; the one taken is filled and bold."""
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        text = Text(no_wrap=True, end="")
+        for choice in self.choices:
+            on = choice == self.value
+            text.append(signs.radio_on if on else signs.radio_off, colors.accent if on else colors.text3)
+            text.append(f" {self._words.get(choice, choice)}  ", f"bold {colors.text}" if on else colors.text2)
+        return text
+
+    def action_turn(self, step: int) -> None:
+        """Take the next or the previous choice."""
+        index = self.choices.index(self.value) if self.value in self.choices else -1 if step > 0 else 0
+        self._take(self.choices[(index + step) % len(self.choices)])
+
+    def on_click(self, event: events.Click) -> None:
+        """Take the choice that was clicked."""
+        x = event.x - 1
+        for choice in self.choices:
+            x -= len(self._words.get(choice, choice)) + 6
+            if x < 0:
+                self._take(choice)
+                return
+
+    def _take(self, choice: str) -> None:
+        if choice != self.value:
+            self.value = choice
+            self.post_message(self.Changed(self, choice))
+
+
+class FieldRow(Vertical):
+    """A field of the form.
+
+    Args:
+        field: the field; the row draws it as it is at each `refresh_field`.
+    """
+
+    DEFAULT_CSS = "FieldRow { height: auto; width: 1fr; }"
+
+    def __init__(self, field: Field) -> None:
+        super().__init__()
+        self.field = field
+        self._label = Static(markup=False, classes="field-label")
+        self._origin = Static(markup=False, classes="field-origin")
+        self._error = Static(markup=False, classes="field-error")
+        self.input: Input | ChoiceField
+        if field.choices and len(field.choices) <= 4:
+            self.input = ChoiceField(field.choices, field.text)
+        else:
+            self.input = Input(field.text, compact=True, placeholder="" if field.required else "none")
+            self.input.cursor_blink = False
+
+    def compose(self) -> ComposeResult:
+        """Yield the row and the error under it."""
+        with Horizontal(classes="field-line"):
+            yield self._label
+            yield self.input
+            yield self._origin
+        yield self._error
+
+    def on_mount(self) -> None:
+        """Draw the field."""
+        self.refresh_field()
+
+    def refresh_field(self) -> None:
+        """Draw label, origin and error as the field has them now."""
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        focused = self.input.has_focus
+        label = Text(no_wrap=True, end="")
+        label.append(signs.focus_bar if focused else " ", colors.accent)
+        quiet = self.field.origin == DEFAULT and not self.field.required
+        label.append(
+            self.field.name[: LABEL_WIDTH - 4],
+            f"bold {colors.text}" if focused else colors.text3 if quiet else colors.text,
+        )
+        if self.field.required:
+            label.append(" *", colors.accent)
+        self._label.update(label)
+        self._origin.update(Text(self.field.origin, colors.text3 if self.field.origin == DEFAULT else colors.text2))
+        shown = bool(self.field.error) and not (self.field.error == "required" and not focused)
+        self._error.display = shown
+        if shown:
+            self._error.update(Text(f"{signs.bad} {self.field.error}", colors.removed))
+        self.set_class(bool(self.field.error), "-error")
+        self.set_class(quiet, "-quiet")
+
+    def set_text(self, text: str) -> None:
+        """Show a text that was not typed here."""
+        with self.prevent(Input.Changed, ChoiceField.Changed):
+            self.input.value = text
+        self.refresh_field()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Hand on what was typed."""
+        event.stop()
+        self.post_message(FieldChanged(self.field.section, self.field.name, event.value))
+
+    def on_choice_field_changed(self, event: ChoiceField.Changed) -> None:
+        """Hand on what was chosen."""
+        event.stop()
+        self.post_message(FieldChanged(self.field.section, self.field.name, event.value))
+
+    def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
+        """Draw the focus bar."""
+        self.refresh_field()
+        self.post_message(FieldFocused(self.field.section, self.field.name))
+
+    def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
+        """Take the focus bar away."""
+        self.refresh_field()

@@ -1,0 +1,94 @@
+"""The log pane under its title, following whichever job it is told to show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.text import Text
+from textual.app import ComposeResult
+
+from ...backends.api import DescribeAppResponse
+from ...backends.logs.replica_log import ReplicaLog
+from ...specs import is_terminal
+from ..job_rows import JobRow
+from ..theme import palette_of, signs_of
+from ..words import age, count, split_name
+from .job_cells import state_text
+from .log_pane import LogPane
+from .pane import Pane
+
+
+class LogsArea(Pane):
+    """A pane with the logs of one job.
+
+    Args:
+        compact: put the state of the job and of the log in the title, for layouts without room for rows of their own.
+    """
+
+    def __init__(self, *, id: str | None = None, compact: bool = False) -> None:
+        super().__init__("Logs", id=id)
+        self.log_pane = LogPane(id="log-pane")
+        self.log_pane.compact = compact
+        self._shown: tuple[object, ...] = ()
+        self._row: JobRow | None = None
+        self._final: bool = False
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the log pane."""
+        yield self.log_pane
+
+    def set_compact(self, compact: bool) -> None:
+        """Take the layout with or without status rows."""
+        if self.log_pane.compact != compact:
+            self.log_pane.compact = compact
+            self._refresh_title()
+
+    def show_row(self, row: JobRow | None, now: float) -> None:
+        """Say which job is meant; its logs come with `show_logs`."""
+        changed = (row.handle if row else None) != (self._row.handle if self._row else None)
+        self._row = row
+        if changed:
+            self._shown = ()
+            self._final = False
+            self.log_pane.clear("" if row is None else "history: the backend keeps no log of it" if row.history else "")
+        self._refresh_title(now)
+
+    def show_logs(
+        self, described: DescribeAppResponse | None, logs: list[ReplicaLog], is_final: Callable[[], bool] | None = None
+    ) -> None:
+        """Show a described job's logs; the same logs again change nothing."""
+        self._final = described is not None and is_terminal(described.state)
+        key = tuple((log.role, log.replica) for log in logs)
+        if described is None or (self._row is not None and key == self._shown):
+            self.log_pane.check_final()
+            return
+        self._shown = key
+        self.log_pane.show(logs, is_final=is_final or (lambda: self._final))
+
+    def on_log_pane_status_changed(self, _message: LogPane.StatusChanged) -> None:
+        """Repeat the log's state in the title where it has no row of its own."""
+        self._refresh_title()
+
+    def _refresh_title(self, now: float | None = None) -> None:
+        if not self.is_mounted:
+            return
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        row, status = self._row, self.log_pane.status
+        info = Text(end="")
+        if row is not None and self.log_pane.compact:
+            info.append(split_name(row.app_id)[0], colors.text2)
+            info.append("  ")
+            info.append_text(state_text(row.state, colors, signs))
+            seconds = row.age_seconds(now)
+            if row.why and row.is_final:
+                info.append(f"  {row.why}", colors.text2)
+            elif seconds is not None:
+                info.append(f" {age(seconds)}", colors.text2)
+        if row is not None:
+            info.append(f"{'   ' if info else ''}{status.shown}", colors.text3)
+        self.rule.info = info
+        right = Text(end="")
+        if self.log_pane.compact and row is not None:
+            right.append_text(self.log_pane.state_text())
+            right.append(f"  {count(status.line_count, 'line')}", colors.text3)
+        self.rule.right = right

@@ -1,0 +1,37 @@
+"""YAML in the colours of the theme. Lines are coloured by shape: a request is a few hundred lines, drawn often."""
+
+from __future__ import annotations
+
+import re
+
+from rich.text import Text
+
+from .palette import Palette
+
+_LINE = re.compile(r"^(?P<indent>\s*(?:- )*)(?P<key>[^\s:#'\"\[{][^:]*)(?P<colon>:)(?P<value>\s.*|)$")
+_NUMBER = re.compile(r"^(?:-?\d+(?:\.\d+)?|true|false|null|~)$")
+
+
+def yaml_text(text: str, colors: Palette) -> Text:
+    """Return YAML with keys, numbers and strings in their styles."""
+    result = Text(end="")
+    for number, line in enumerate(text.splitlines()):
+        if number:
+            result.append("\n")
+        match = _LINE.match(line)
+        if match is None:
+            stripped = line.lstrip(" -")
+            result.append(line[: len(line) - len(stripped)], colors.text2)
+            result.append(stripped, _value_style(stripped, colors))
+            continue
+        result.append(match["indent"], colors.text2)
+        result.append(match["key"], colors.yaml_key)
+        result.append(match["colon"], colors.text3)
+        result.append(match["value"], _value_style(match["value"].strip(), colors))
+    return result
+
+
+def _value_style(value: str, colors: Palette) -> str:
+    if _NUMBER.match(value):
+        return colors.yaml_number
+    return colors.text2 if value[:1] in "[{|>" else colors.yaml_string
