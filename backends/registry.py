@@ -23,7 +23,9 @@ _MODULES = {"local_cwd": ".local.scheduler"}
 class SchedulerFactory(Protocol):
     """Makes a scheduler; keyword arguments are the scheduler's own."""
 
-    def __call__(self, session_name: str, **kwargs: Any) -> Scheduler[Any]: ...
+    def __call__(self, session_name: str, **kwargs: Any) -> Scheduler[Any]:
+        """Return a new scheduler whose handles have ``session_name``."""
+        ...
 
 
 def get_scheduler_factories() -> dict[str, SchedulerFactory]:
@@ -61,11 +63,14 @@ def _create(module: str, session_name: str, **kwargs: Any) -> Scheduler[Any]:
     return factory(session_name, **kwargs)
 
 
+@functools.cache
 def _plugins() -> dict[str, SchedulerFactory]:
     # importlib.metadata takes 20 ms and more to import.
     from importlib.metadata import entry_points
 
-    return {point.name: functools.partial(_create_plugin, point.name, point.load) for point in entry_points(group=GROUP)}
+    return {
+        point.name: functools.partial(_create_plugin, point.name, point.load) for point in entry_points(group=GROUP)
+    }
 
 
 def _create_plugin(name: str, load: Callable[[], SchedulerFactory], session_name: str, **kwargs: Any) -> Scheduler[Any]:

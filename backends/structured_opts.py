@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields
+from itertools import pairwise
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from typing_extensions import Self
@@ -133,7 +134,7 @@ def _field_texts(owner: type) -> dict[str, str]:
         return {}
     body = next((node.body for node in tree.body if isinstance(node, ast.ClassDef)), [])
     found = {}
-    for field_node, text_node in zip(body, body[1:], strict=False):
+    for field_node, text_node in pairwise(body):
         if (
             isinstance(field_node, ast.AnnAssign)
             and isinstance(field_node.target, ast.Name)

@@ -1,1 +1,64 @@
-""""""
+"""Where jobs come from: components, found and described without running them, and built into AppDefs.
+
+Names are imported from their modules when first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .build import build_app
+    from .command_line import parse_command_line, to_command_line
+    from .finder import Component, describe, find, list_components
+    from .image import DEFAULT_IMAGE
+    from .lint import LinterMessage, validate
+    from .model import REQUIRED, ComponentDoc, ComponentSummary, Computed, Parameter, ValueType
+    from .values import check_argument, parse_value, to_text
+
+_HOMES = {
+    "build": ("build_app",),
+    "command_line": ("parse_command_line", "to_command_line"),
+    "finder": ("Component", "describe", "find", "list_components"),
+    "image": ("DEFAULT_IMAGE",),
+    "lint": ("LinterMessage", "validate"),
+    "model": ("REQUIRED", "ComponentDoc", "ComponentSummary", "Computed", "Parameter", "ValueType"),
+    "values": ("check_argument", "parse_value", "to_text"),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "DEFAULT_IMAGE",
+    "REQUIRED",
+    "Component",
+    "ComponentDoc",
+    "ComponentSummary",
+    "Computed",
+    "LinterMessage",
+    "Parameter",
+    "ValueType",
+    "build_app",
+    "check_argument",
+    "describe",
+    "find",
+    "list_components",
+    "parse_command_line",
+    "parse_value",
+    "to_command_line",
+    "to_text",
+    "validate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _HOME.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    value = getattr(import_module(f".{module}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -36,7 +36,8 @@ def read_annotation(node: ast.expr, enums: Mapping[str, tuple[str, ...]] | None 
     container = _name(node.value)
     arguments = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
     if container == "Annotated":
-        flags = tuple(str(item.value) for item in arguments[1:] if _is_flag(item))
+        words = [item.value for item in arguments[1:] if isinstance(item, ast.Constant)]
+        flags = tuple(word for word in words if isinstance(word, str) and word.startswith("-"))
         return replace(read_annotation(arguments[0], enums), flags=flags)
     if container == "Literal":
         return _literal(node, arguments)
@@ -110,10 +111,6 @@ def _optional_inner(node: ast.expr) -> ast.expr | None:
 
 def _is_none(node: ast.expr) -> bool:
     return (isinstance(node, ast.Constant) and node.value is None) or (isinstance(node, ast.Name) and node.id == _NONE)
-
-
-def _is_flag(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("-")
 
 
 def _name(node: ast.expr) -> str | None:

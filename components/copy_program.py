@@ -16,7 +16,7 @@ def opened(place: str, mode: str) -> Any:
     if "://" in place:
         import fsspec
 
-        return fsspec.open(place, mode, auto_mkdir=True)
+        return fsspec.open(place, mode)
     if "w" in mode:
         Path(place).parent.mkdir(parents=True, exist_ok=True)
     return Path(place).open(mode)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..specs import ComponentNotFoundException
 from .annotations import AnnotationError, read_annotation
-from .source import Definition, SourceFile, return_name
+from .source import Definition, Function, SourceFile, return_name
 
 _FILE_RULES = "TorchXValidator"
 _FUNCTION_RULES = "TorchxFunctionValidator"
@@ -93,9 +93,7 @@ def _lint_class(source: SourceFile, node: ast.ClassDef) -> list[LinterMessage]:
     return messages
 
 
-def _lint_arguments(
-    source: SourceFile, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, skip: int
-) -> list[LinterMessage]:
+def _lint_arguments(source: SourceFile, node: Function, name: str, skip: int) -> list[LinterMessage]:
     arguments = node.args
     every = [*arguments.posonlyargs, *arguments.args][skip:]
     every += [arguments.vararg] if arguments.vararg else []
@@ -118,7 +116,7 @@ def _lint_arguments(
     return messages
 
 
-def _lint_return(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[LinterMessage]:
+def _lint_return(node: Function) -> list[LinterMessage]:
     name = return_name(node)
     if name == "AppDef":
         return []

@@ -13,7 +13,8 @@ from .annotations import AnnotationError, read_annotation
 from .docstrings import read_docstring
 from .model import REQUIRED, Computed, Parameter, ParameterKind, ValueType
 
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Definition = Function | ast.ClassDef
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def returns_appdef(node: Definition) -> bool:
     return return_name(node) == "AppDef"
 
 
-def return_name(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
+def return_name(node: Function) -> str | None:
     """Return the last part of what a function says that it returns: `AppDef` for `specs.AppDef`; None for nothing."""
     returns = node.returns
     if returns is None:
@@ -125,7 +126,7 @@ def parameters_of(source: SourceFile, node: Definition) -> list[Parameter]:
     return [replace(parameter, help=helps.get(parameter.name, "")) for parameter in found]
 
 
-def _signature(source: SourceFile, node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Parameter]:
+def _signature(source: SourceFile, node: Function) -> list[Parameter]:
     arguments = node.args
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))

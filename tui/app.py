@@ -23,9 +23,18 @@ from .messages import ActionDone, BackendChecked, BackendFailed, JobDescribed, J
 from .theme import css_variables, palette_of, signs_of, textual_theme
 
 if TYPE_CHECKING:
+    from textual.command import Provider
+
     from ..backends.runner import Runner
     from .config import Settings
     from .job_rows import JobRow
+
+
+def _command_provider() -> type[Provider]:
+    """Return what the command palette offers; imported when it is first opened."""
+    from .command_provider import DashboardCommands
+
+    return DashboardCommands
 
 
 class TorchXTuiApp(App[int]):
@@ -40,7 +49,7 @@ class TorchXTuiApp(App[int]):
 
     TITLE = "torchx-tui"
     CSS_PATH = ["styles/base.tcss", "styles/jobs.tcss", "styles/launch.tcss", "styles/job.tcss", "styles/dialogs.tcss"]
-    ENABLE_COMMAND_PALETTE = True
+    COMMANDS = {_command_provider}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow")]
 

@@ -50,7 +50,7 @@ class WatchSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 class LaunchSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The table ``[launch]``: where components come from."""
 
-    component_folders: list[str] = []
+    component_folders: tuple[str, ...] = ()
     """Folders whose ``*.py`` files are searched for components, beside the current one."""
 
 
@@ -69,7 +69,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     frames_per_second: int = 0
     """The most often the screen is drawn; 0 chooses 15 over SSH, else 60."""
 
-    secret_names: list[str] = ["*TOKEN*", "*SECRET*", "*PASSWORD*", "*KEY*"]
+    secret_names: tuple[str, ...] = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*KEY*")
     """Environment variables whose values are masked on screen and in copies."""
 
     local: LocalSettings = LocalSettings()

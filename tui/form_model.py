@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..components import REQUIRED, ComponentDoc, Parameter, check_argument
+from ..components import REQUIRED, ComponentDoc, Parameter, check_argument, to_text
 from ..specs import get_type_name, runopts
 
 if TYPE_CHECKING:
@@ -182,8 +182,8 @@ class FormModel:
 
 
 def _argument_field(parameter: Parameter) -> Field:
-    required = parameter.default is REQUIRED and parameter.kind != "var_positional"
-    default = "" if parameter.default is REQUIRED else _default_text(parameter.default)
+    required = parameter.required
+    default = "" if parameter.default is REQUIRED else _text(parameter.default)
     choices = parameter.choices or (("true", "false") if parameter.type_text == "bool" else ())
     return Field(
         name=parameter.name,
@@ -206,24 +206,16 @@ def _argument_error(one: Field) -> str:
     return check_argument(one.parameter, one.text) or ""
 
 
-def _default_text(value: Any) -> str:
-    """Return a parameter's default as its command-line text."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        return ",".join(f"{key}={item}" for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return ",".join(str(item) for item in value)
-    return str(value)
+def _text(value: Any) -> str:
+    """Return a value as the text that a person would type for it."""
+    return str(value).lower() if isinstance(value, bool) else to_text(value)
 
 
 def _option_text(value: Any) -> str:
     """Return a run option's value as text."""
     if isinstance(value, dict):
         return ",".join(f"{key}:{item}" for key, item in value.items())
-    return _default_text(value)
+    return _text(value)
 
 
 def _given_text(value: Any, one: Field) -> str:
@@ -232,4 +224,4 @@ def _given_text(value: Any, one: Field) -> str:
         import shlex
 
         return shlex.join(str(item) for item in value)
-    return _option_text(value) if one.section == "option" else _default_text(value)
+    return _option_text(value) if one.section == "option" else _text(value)

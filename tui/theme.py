@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from textual.app import App
@@ -99,6 +100,12 @@ def textual_theme(colors: Palette) -> Theme:
 def palette_of(app: App[Any]) -> Palette:
     """Return the palette of the app's theme; the dark one where the theme is not ours."""
     return PALETTES.get(app.theme, palette.DARK)
+
+
+def now_of(app: App[Any]) -> float:
+    """Return the app's time in seconds since the epoch; pictures freeze it."""
+    clock = getattr(app, "now", time.time)
+    return clock()
 
 
 def signs_of(app: App[Any]) -> Signs:

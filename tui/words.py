@@ -54,10 +54,10 @@ def duration(seconds: float) -> str:
     return f"{whole // _DAY}d {whole % _DAY // _HOUR:02d}h"
 
 
-def clock(at: float) -> str:
-    """Return the time of day of ``at`` (seconds since the epoch), with the date if it is not today."""
+def clock(at: float, now: float) -> str:
+    """Return the time of day of ``at``, with the date if that is another than of ``now``; both since the epoch."""
     moment = time.localtime(at)
-    same_day = time.strftime("%Y%m%d", moment) == time.strftime("%Y%m%d")
+    same_day = moment[:3] == time.localtime(now)[:3]
     return time.strftime("%H:%M:%S" if same_day else "%Y-%m-%d %H:%M:%S", moment)
 
 

@@ -5,12 +5,13 @@ machine can read an argument list. It answers one line of JSON on standard outpu
 and then belongs to nobody. It runs the replicas, derives each combined.log, keeps state.json and ends what it must.
 
 Standard library only, in one file, all imports here at the start: the package may be upgraded while a job runs.
-Readers import the first half of this file, so that both sides mean the same by "that process".
+Readers import the first part of this file, so that both sides mean the same by "that process".
 """
 
 from __future__ import annotations
 
 import errno
+import functools
 import json
 import os
 import resource
@@ -28,13 +29,12 @@ except ImportError:  # a Python built without libffi: no child subreaper, no ino
     ctypes = None
 
 FORMAT = 1
-JOB_ID = "TORCHX_JOB_ID"
 HEARTBEAT_SECONDS = 5.0
 _LOOK_SECONDS = 1.0  # between two looks for a cancel request that came without a signal
-_TURN_SECONDS = 0.3  # between two looks whether it is a queued app's turn
+_TURN_SECONDS = 0.3  # between two looks whether it is a queued app's turn, and between two saves
+_ENDING_SECONDS = 0.05  # between two rounds of ending processes
 _COPY_SECONDS = 0.01  # between two rounds of copying: a flood is copied in blocks, not line by line
 _PARTIAL_SECONDS = 1.0  # a line without an end is copied after this long
-_PROGRESS_SECONDS = 0.2  # the same for one with a carriage return: a progress bar
 _CHUNK = 1 << 18
 _LINUX = sys.platform.startswith("linux")
 _FOREVER = float("inf")
@@ -46,33 +46,22 @@ _FOREVER = float("inf")
 Process = namedtuple("Process", "pid parent group start zombie")
 
 
-def host_name() -> str:
-    """Return this machine's name."""
-    return os.uname().nodename
-
-
 def boot_id() -> str:
-    """Return what differs after each start of this machine, "" where the system does not tell."""
+    """Return what differs after each start of this machine."""
     if not _LINUX:
         return _output("sysctl", "-n", "kern.bootsessionuuid").strip()
-    try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
 
 
 def _output(*command: str) -> str:
-    try:
-        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10).stdout
-    except (OSError, subprocess.SubprocessError):
-        return ""
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
 
 
 def _listed(*selection: str) -> dict[int, Process]:
     lines = _output("ps", *selection, "-o", "pid=,ppid=,pgid=,stat=,lstart=").splitlines()
     rows = [line.split(None, 4) for line in lines]
-    return {int(row[0]): Process(*map(int, row[:3]), row[4].strip(), row[3].startswith("Z")) for row in rows}
+    return {int(p): Process(int(p), int(pp), int(g), start.strip(), s[0] == "Z") for p, pp, g, s, start in rows}
 
 
 def read_process(pid: int) -> Process | None:
@@ -96,7 +85,7 @@ def is_running(pid: int | None, start: str | None) -> bool:
 
 def has_job_id(pid: int, job_id: str) -> bool:
     """Tell whether the process was started with ``TORCHX_JOB_ID=job_id`` in its environment."""
-    wanted = f"{JOB_ID}={job_id}"
+    wanted = f"TORCHX_JOB_ID={job_id}"
     if not _LINUX:
         return wanted in _output("ps", "-E", "-ww", "-o", "command=", "-p", str(pid)).split()
     try:
@@ -123,28 +112,18 @@ def job_processes(job_id: str, roots: set[int]) -> list[Process]:
 
 def send_signal(process: Process, number: int) -> None:
     """Signal the process, unless it ended or another one has its number by now."""
-    held = -1
     try:
-        # While held open it means this process, whatever becomes of its number (Linux 5.3).
-        held = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else -1
         if is_running(process.pid, process.start):
-            signal.pidfd_send_signal(held, number) if held >= 0 else os.kill(process.pid, number)
+            os.kill(process.pid, number)
     except OSError:
         pass
-    finally:
-        if held >= 0:
-            os.close(held)
 
 
 # ---- Files
 
 
 def replace_file(path: str, data: bytes, sync: bool = True) -> None:
-    """Replace ``path`` at once, for this user only: a reader, or a crash, finds the old content or the new one.
-
-    Raises:
-        OSError: it cannot be written; ``path`` is as it was.
-    """
+    """Replace ``path`` at once, for this user only; OSError, and ``path`` as it was, when that is not possible."""
     beside = f"{path}.{os.getpid()}.new"
     try:
         with open(beside, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
@@ -154,21 +133,9 @@ def replace_file(path: str, data: bytes, sync: bool = True) -> None:
                 os.fsync(file.fileno())
         os.replace(beside, path)
     except OSError:
-        remove(beside)
+        if os.path.exists(beside):
+            os.unlink(beside)
         raise
-
-
-def remove(path: str) -> None:
-    """Remove a file or a whole folder, as far as that is allowed; links are not followed."""
-    try:
-        if os.path.isdir(path) and not os.path.islink(path):
-            for name in os.listdir(path):
-                remove(os.path.join(path, name))
-            os.rmdir(path)
-        else:
-            os.unlink(path)
-    except OSError:
-        pass
 
 
 class CombinedLog:
@@ -188,10 +155,9 @@ class CombinedLog:
         self.partial_since = [0.0, 0.0]  # since when each stream has a line without an end, 0.0 without one
 
     def copy(self, last: bool = False) -> float:
-        """Copy what came; return in how many seconds to come again, infinity when only the next write matters.
+        """Copy what came, when it was the last also a line without an end.
 
-        Args:
-            last: nothing comes any more, so a line without an end is copied too.
+        Return in how many seconds to come again, infinity when only the next write matters.
         """
         try:
             return min(self._copy_stream(0, last), self._copy_stream(1, last))
@@ -209,24 +175,23 @@ class CombinedLog:
         now, end, full = time.time(), data.rfind(b"\n") + 1, len(data) == _CHUNK
         if end == 0:
             self.partial_since[at] = self.partial_since[at] or now
-            left = self.partial_since[at] + (_PROGRESS_SECONDS if b"\r" in data else _PARTIAL_SECONDS) - now
-            if left > 0 and not (last or full):
+            left = self.partial_since[at] + _PARTIAL_SECONDS - now
+            if 0 < left <= _PARTIAL_SECONDS and not (last or full):
                 return left
             end = len(data)
         self.partial_since[at] = now if end < len(data) else 0.0
         self.copied[at] += self._append(code, data[:end], now)
-        return 0.0 if full or (last and end < len(data)) else _PROGRESS_SECONDS if end < len(data) else _FOREVER
+        return 0.0 if full or (last and end < len(data)) else _PARTIAL_SECONDS if end < len(data) else _FOREVER
 
     def _append(self, code: bytes, data: bytes, now: float) -> int:
         record = b"%d %.3f %b\n" % (self.size, now, code)
         try:
-            written = os.write(self.index, record)
-            if written < len(record):
+            if os.write(self.index, record) < len(record):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError:
             os.ftruncate(self.index, self.index_size)
             raise
-        self.index_size += written
+        self.index_size += len(record)
         written = os.write(self.data, data)
         self.size += written
         return written
@@ -236,10 +201,10 @@ class Watch:
     """Tells which files were written to (inotify(7)); where that cannot be had, says that all may have been."""
 
     def __init__(self) -> None:
-        library = ctypes.CDLL(None, use_errno=True) if ctypes and _LINUX else None
         self.file, self._add = -1, None
         self._numbers: dict[int, int] = {}
-        if library:
+        if ctypes and _LINUX:
+            library = ctypes.CDLL(None, use_errno=True)
             library.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: what loses its parent becomes our child
             self.file, self._add = library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC), library.inotify_add_watch
 
@@ -264,8 +229,7 @@ class Watch:
         while data:  # struct inotify_event: int wd, uint32 mask, cookie, len, char name[len]
             watches.add(int.from_bytes(data[:4], sys.byteorder, signed=True))
             data = data[16 + int.from_bytes(data[12:16], sys.byteorder) :]
-        # -1 says that the queue overflowed.
-        return set(self._numbers.values()) if -1 in watches else {self._numbers[watch] for watch in watches}
+        return {number for watch, number in self._numbers.items() if watch in watches or -1 in watches}  # -1: overflow
 
 
 # ---- The app
@@ -276,21 +240,18 @@ class Supervisor:
 
     def __init__(self, request: dict) -> None:
         self.request, self.state, self.folder = request, request["state"], request["folder"]
-        self.mode = 0o600 if request["private"] else 0o666
         self.replicas: dict[int, dict] = {}  # the running ones, by pid
         self.processes: list[subprocess.Popen] = []  # kept, since a forgotten Popen warns
         self.logs: dict[int, CombinedLog] = {}
         self.copy_at: dict[int, float] = {}  # when to look at which log
         self.queued = not request["adopt"]
-        self.terminated = self.childless = False
-        self.failure = ""
+        self.terminated = self.childless = self.changed = self.failed = False
         self.ending_since = self.saved_at = self.looked_at = 0.0
-        self.changed = False
         self.told: set[int] = set()  # process groups that were asked to end
         self.watch = Watch()
         self.woken, wake = os.pipe()
-        os.set_blocking(self.woken, False)
-        os.set_blocking(wake, False)
+        for end in (self.woken, wake):
+            os.set_blocking(end, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         # Handlers, not SIG_IGN: what is ignored here would be ignored in the replicas.
         for number in (signal.SIGCHLD, signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
@@ -300,32 +261,15 @@ class Supervisor:
         self.terminated = self.terminated or number in (signal.SIGTERM, signal.SIGINT)
 
     def prepare(self) -> None:
-        """Write all that makes the app known, or nothing.
-
-        Raises:
-            OSError: a folder is read-only, the disk is full, or the app exists.
-        """
+        """Write that the app is in the hands of this process; OSError when a folder is read-only or full."""
         mine = read_process(os.getpid())
-        who = {"host": host_name(), "boot_id": boot_id(), "pid": os.getpid(), "pid_started": mine.start if mine else ""}
+        who = {"host": os.uname().nodename, "boot_id": boot_id(), "pid": os.getpid()}
+        who["pid_started"] = mine.start if mine else ""
         self.state.update(who)
-        if self.request["adopt"]:
-            self.save(sync=True)
-            return
-        mode = 0o700 if self.request["private"] else 0o777
-        os.makedirs(os.path.dirname(self.folder), mode, exist_ok=True)
-        os.mkdir(self.folder, mode)
-        try:
-            for files in self.request["replicas"]:
-                os.makedirs(os.path.dirname(files["stdout"]), mode, exist_ok=True)
+        if not self.request["adopt"]:
             self.enter("SUBMITTED")
-            self.save(sync=True)
-            record = {"format": FORMAT, "folder": self.folder}
-            replace_file(self.request["record"], json.dumps(record).encode())
             replace_file(self.request["turn"], json.dumps(who).encode(), sync=False)
-        except OSError:
-            for path in (self.folder, self.request["record"], self.request["turn"]):
-                remove(path)
-            raise
+        self.save(sync=True)
 
     def enter(self, state: str) -> None:
         """Go on to ``state``."""
@@ -334,15 +278,10 @@ class Supervisor:
         self.changed = True
 
     def save(self, sync: bool = False) -> None:
-        """Write state.json.
-
-        Raises:
-            OSError: it cannot be written, perhaps for a while.
-        """
+        """Write state.json; OSError when that is not possible now."""
         self.state["heartbeat"] = time.time()
-        self.saved_at = time.monotonic()
+        self.saved_at, self.changed = time.monotonic(), False
         replace_file(os.path.join(self.folder, "state.json"), json.dumps(self.state).encode(), sync)
-        self.changed = False
 
     def run(self) -> None:
         """Wait for the app's turn, run it, and come back when its final state is on disk."""
@@ -352,7 +291,7 @@ class Supervisor:
                 try:
                     self.save()
                 except OSError:
-                    pass  # it is tried again at the next change or heartbeat, and at the end until it works
+                    self.changed = True
             self.sleep(now)
             self.reap()
             written = self.watch.written()
@@ -364,7 +303,7 @@ class Supervisor:
     def is_over(self) -> bool:
         """Do what is next; tell whether nothing is left to do."""
         self.look_for_cancel()
-        if self.state["cancel"] or self.failure:
+        if self.state["cancel"] or self.failed:
             return self.end_processes(everything=True)
         if self.queued and not self.is_waiting():
             self.start()
@@ -374,10 +313,10 @@ class Supervisor:
     def look_for_cancel(self) -> None:
         """Take a request to cancel: a signal, or a file from a machine that cannot signal."""
         now, path = time.monotonic(), os.path.join(self.folder, "cancel.json")
-        if not self.terminated and (now - self.looked_at < _LOOK_SECONDS or not os.path.exists(path)):
-            return
-        self.looked_at, self.terminated = now, False
-        if (self.queued or self.replicas) and not self.state["cancel"]:
+        asked, self.terminated = self.terminated, False
+        if now - self.looked_at >= _LOOK_SECONDS:
+            asked, self.looked_at = asked or os.path.exists(path), now
+        if asked and (self.queued or self.replicas) and not self.state["cancel"]:
             try:
                 with open(path) as file:
                     self.state["cancel"] = json.load(file)
@@ -411,11 +350,12 @@ class Supervisor:
         """Start the replicas; when one cannot be started, all end."""
         self.queued = False
         self.state["started_at"] = time.time()
-        for spec, replica in zip(self.request["replicas"], self.state["replicas"]):
+        for spec, replica in zip(self.request["replicas"], self.state["replicas"], strict=True):
             try:
                 self.spawn(spec, replica)
             except (OSError, ValueError) as error:
-                self.failure = replica["reason"] = spawn_failure(error, spec)
+                replica["not_started"] = [getattr(error, "errno", 0), getattr(error, "filename", ""), str(error)]
+                self.failed = True
                 return
         for replica in self.replicas.values():
             process = read_process(replica["pid"])
@@ -423,10 +363,11 @@ class Supervisor:
         self.enter("RUNNING")
         self.saved_at = 0.0  # save at once
         # Only now, since the replicas would inherit it: four files a replica are held open.
-        resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         for number, spec in enumerate(self.request["replicas"]):
             try:
-                self.logs[number] = CombinedLog(spec, self.mode)
+                self.logs[number] = CombinedLog(spec, self.request["mode"])
             except OSError:
                 continue  # readers take both streams then
             self.watch.add(spec["stdout"], number)
@@ -434,23 +375,12 @@ class Supervisor:
             self.copy_at[number] = 0.0
 
     def spawn(self, spec: dict, replica: dict) -> None:
-        """Start one replica in a session of its own.
-
-        Raises:
-            OSError: its command or folder cannot be used, or its log files cannot be made.
-        """
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        out, err = (os.open(spec[name], flags, self.mode) for name in ("stdout", "stderr"))
+        """Start one replica in a session of its own; OSError when a command, folder or file cannot be used."""
+        flags, env = os.O_WRONLY | os.O_CREAT | os.O_APPEND, {**os.environ, **spec["env"]}
+        out, err = (os.open(spec[name], flags, self.request["mode"]) for name in ("stdout", "stderr"))
+        start = functools.partial(subprocess.Popen, stdin=subprocess.DEVNULL, start_new_session=True)
         try:
-            process = subprocess.Popen(
-                spec["args"],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                cwd=spec["cwd"],
-                env={**os.environ, **spec["env"]},
-                start_new_session=True,
-            )
+            process = start(spec["args"], cwd=spec["cwd"], env=env, stdout=out, stderr=err)
         finally:
             os.close(out)
             os.close(err)
@@ -460,11 +390,10 @@ class Supervisor:
 
     def sleep(self, now: float) -> None:
         """Sleep until there is something to do."""
+        wait = _TURN_SECONDS if self.queued or self.changed else _LOOK_SECONDS
         wait = (
-            _COPY_SECONDS * 5 if self.ending_since else _TURN_SECONDS if self.queued or self.changed else _LOOK_SECONDS
+            _ENDING_SECONDS if self.ending_since else _COPY_SECONDS * 2 if self.watch.file < 0 and self.logs else wait
         )
-        if self.watch.file < 0 and self.logs:
-            wait = min(wait, _COPY_SECONDS * 2)
         wait = min([wait, *(at - now for at in self.copy_at.values())])
         files = [self.woken] + ([self.watch.file] if self.watch.file >= 0 else [])
         ready = select.select(files, [], [], max(0.0, wait))[0]
@@ -490,13 +419,12 @@ class Supervisor:
     def end_processes(self, everything: bool) -> bool:
         """End what is left: SIGTERM first, after the grace SIGKILL until it works; tell whether nothing is left.
 
-        Args:
-            everything: every descendant; else what the replicas, now ended, left behind (torchrun's workers).
+        Without ``everything`` only what the replicas, now ended, left behind with the app's id (torchrun's workers).
         """
         if not everything and self.childless and _LINUX:
             return True
-        known = self.state["replicas"] if self.request["adopt"] else ()
-        roots = {os.getpid(), *(it["pid"] for it in known if is_running(it["pid"], it["pid_started"]))}
+        adopted = self.state["replicas"] if self.request["adopt"] else ()
+        roots = {os.getpid(), *(it["pid"] for it in adopted if is_running(it["pid"], it["pid_started"]))}
         left = job_processes(self.state["job_id"], roots if everything else set())
         now = time.monotonic()
         if left and not self.ending_since:
@@ -516,51 +444,32 @@ class Supervisor:
 
     def finish(self) -> None:
         """Write the final state, however long the disk is full."""
-        replicas = self.state["replicas"]
-        failed = self.failure or any(replica["exit_code"] for replica in replicas)
+        replicas, success = self.state["replicas"], self.request["success"]
+        failed = self.failed or any(replica["exit_code"] for replica in replicas)
         self.state.update(finished_at=time.time(), waits_for=[])
         self.enter("CANCELLED" if self.state["cancel"] else "FAILED" if failed else "SUCCEEDED")
-        roles: dict[str, list] = {}
-        for spec, replica in zip(self.request["replicas"], replicas):
-            mine = {"replica_id": replica["id"], "pid": replica["pid"], "exitcode": replica["exit_code"]}
-            files = {name: spec[name] for name in ("stdout", "stderr", "error_file")}
-            roles.setdefault(replica["role"], []).append({**mine, **files})
-        what = {"app_id": self.state["app_id"], "log_dir": self.folder, "final_state": self.state["state"]}
-        success = json.dumps({**what, "last_updated": time.time(), "roles": roles}, indent=2).encode()
+        success.update(final_state=self.state["state"], last_updated=time.time())
+        for entry, replica in zip(
+            (entry for role in success["roles"].values() for entry in role), replicas, strict=True
+        ):
+            entry.update(pid=replica["pid"], exitcode=replica["exit_code"])
         while os.path.isdir(self.folder):
             while any(log.copy(last=True) == 0.0 for log in self.logs.values()):
                 pass
             try:
-                replace_file(os.path.join(self.folder, "SUCCESS"), success)
+                replace_file(os.path.join(self.folder, "SUCCESS"), json.dumps(success, indent=2).encode())
                 self.save(sync=True)
                 break
             except OSError:
                 time.sleep(_LOOK_SECONDS)
-        remove(self.request["turn"])
-        if os.path.exists(os.path.join(self.folder, "delete")):
-            remove(self.folder)
-            remove(self.request["record"])
-
-
-def spawn_failure(error: Exception, spec: dict) -> str:
-    """Say in words why a replica could not be started."""
-    code, command = getattr(error, "errno", None), spec["args"][0]
-    if getattr(error, "filename", None) == spec["cwd"]:
-        return f"its working folder cannot be used: {spec['cwd']}: {os.strerror(code or errno.ENOENT)}"
-    if code == errno.ENOENT and not os.path.exists(os.path.join(spec["cwd"] or "", command)):
-        return f"no such command: {command}"
-    words = {
-        errno.ENOENT: "the program that its first line names is missing",
-        errno.EACCES: "not an executable file",
-        errno.ENOEXEC: "not a program: no #! line, or made for another kind of machine",
-    }
-    return f"cannot start {command}: {words.get(code or 0) or getattr(error, 'strerror', None) or error}"
+        if os.path.exists(self.request["turn"]):
+            os.unlink(self.request["turn"])
 
 
 def main() -> None:
     """Leave the launcher, take the request, answer it, run the app."""
     if os.fork():
-        os._exit(0)  # the launcher waits for this one only, and no zombie of ours stays with it
+        os._exit(0)  # the launcher waits for this one only, so no zombie of ours stays with it
     text = sys.stdin.buffer.read()
     if not text:
         return  # the launcher died
@@ -574,15 +483,14 @@ def main() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(nothing, standard)
-    if "error" in answer:
-        return
-    os.chdir("/")
-    try:
-        supervisor.run()
-    except BaseException:
-        with open(os.path.join(supervisor.folder, "supervisor.log"), "a") as file:
-            traceback.print_exc(file=file)
-        raise
+    if "pid" in answer:
+        os.chdir("/")
+        try:
+            supervisor.run()
+        except BaseException:
+            with open(os.path.join(supervisor.folder, "supervisor.log"), "a") as file:
+                traceback.print_exc(file=file)
+            raise
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, cast
 
 from rich.text import Text
@@ -10,7 +9,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen
 
-from ..theme import palette_of, signs_of
+from ..theme import now_of, palette_of, signs_of
 from ..widgets.bars import Hint, KeyBar, StatusLine, TopBar, path_text
 
 if TYPE_CHECKING:
@@ -103,4 +102,4 @@ class BaseScreen(Screen[Any]):
 
     def clock(self) -> float:
         """Return the time that the screen shows; frozen in pictures."""
-        return self.dashboard.now() if hasattr(self.dashboard, "now") else time.time()
+        return now_of(self.app)

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from ..job_rows import JobRow, backend_word
-from ..theme import palette_of, signs_of
+from ..theme import now_of, palette_of, signs_of
 from ..widgets.job_cells import name_text, state_text
 from ..words import age, clock, count, cut
 
@@ -34,16 +34,19 @@ class Dialog(ModalScreen[Answer]):
         Binding("right,down", "app.focus_next", "Next button", show=False),
     ]
     HELP_TITLE = "Dialog"
-    TITLE = ""
 
     def compose(self) -> ComposeResult:
         """Yield the box with the lines and the buttons."""
         with Vertical(id="dialog") as box:
-            box.border_title = Text(f" {self.TITLE} ", "bold").markup
+            box.border_title = self.heading()
             yield Static(Text("\n", no_wrap=True).join(self.lines()), id="dialog-text", markup=False)
             yield from self.compose_question()
             with Horizontal(id="dialog-buttons"):
                 yield from self.compose_buttons()
+
+    def heading(self) -> str:
+        """Return the title in the border; a text of ours."""
+        return ""
 
     def lines(self) -> list[Text]:
         """Return what the dialog says."""
@@ -101,11 +104,11 @@ class ConfirmDialog(Dialog[bool]):
     def _one(self, row: JobRow) -> list[Text]:
         colors, signs = palette_of(self.app), signs_of(self.app)
         state = state_text(row.state, colors, signs)
-        seconds = row.age_seconds(self.app.now() if hasattr(self.app, "now") else None)  # pyright: ignore[reportAttributeAccessIssue]
+        seconds = row.age_seconds(now_of(self.app))
         if seconds is not None:
             state.append(f"   {age(seconds)}", colors.text2)
         if row.started_at is not None:
-            state.append(f", since {clock(row.started_at)}", colors.text2)
+            state.append(f", since {clock(row.started_at, now_of(self.app))}", colors.text2)
         lines = [name_text(row.app_id, TEXT_WIDTH, colors, signs, bold=True), Text()]
         for label, value in (
             ("state", state),
@@ -175,8 +178,7 @@ class CancelDialog(ConfirmDialog):
     CONFIRM = "Cancel the job"
     COMMAND = "cancel"
 
-    @property
-    def TITLE(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def heading(self) -> str:
         """The title, with how many jobs are meant."""
         return "Cancel this job?" if len(self.rows) == 1 else f"Cancel {len(self.rows)} jobs?"
 
@@ -196,8 +198,7 @@ class DeleteDialog(ConfirmDialog):
     CONFIRM = "Delete"
     COMMAND = "delete"
 
-    @property
-    def TITLE(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def heading(self) -> str:
         """The title, with how many jobs are meant."""
         return "Delete this job?" if len(self.rows) == 1 else f"Delete {len(self.rows)} jobs?"
 
@@ -215,7 +216,6 @@ class QuitDialog(Dialog[Any]):
         handles: those that run.
     """
 
-    TITLE = "Quit?"
     BINDINGS = [
         Binding("k,enter", "keep", "Keep running and quit", id="dialog.keep", show=False),
         Binding("y", "cancel", "Cancel the jobs and quit", id="dialog.cancel", show=False),
@@ -224,6 +224,10 @@ class QuitDialog(Dialog[Any]):
     def __init__(self, handles: Sequence[str]) -> None:
         super().__init__()
         self.handles = handles
+
+    def heading(self) -> str:
+        """Return the title."""
+        return "Quit?"
 
     def lines(self) -> list[Text]:
         """Return the jobs that run."""

@@ -34,7 +34,9 @@ class TablePane(Pane):
     def __init__(self) -> None:
         super().__init__("Jobs", id="table-pane")
         self.table = JobTable(id="table")
-        self.filter = Input(placeholder="state:failed backend:local name !word", compact=True, id="filter")
+        self.filter = Input(
+            placeholder="state:failed backend:local name !word", compact=True, id="filter", select_on_focus=False
+        )
 
     def compose_body(self) -> ComposeResult:
         """Yield the table and the filter."""
@@ -194,7 +196,7 @@ class JobsScreen(JobActions):
                 text.append(f" {jobs.count(name)}", colors.text3)
             if outage is not None and name in jobs.answered:
                 wide = self.app.size.width >= SIDE_BY_SIDE
-                text.append(f" ! stale {clock(outage.since)[:5]}" if wide else " !", colors.pending)
+                text.append(f" ! stale {clock(outage.since, outage.since)[:5]}" if wide else " !", colors.pending)
             text.append("   ")
         return text
 

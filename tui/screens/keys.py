@@ -42,7 +42,7 @@ def bindings_of(screen: Screen[object]) -> dict[str, list[tuple[str, str]]]:
     for node, active in screen.active_bindings.items():
         del node
         owner, binding = active.node, active.binding
-        if binding.system or not binding.description:
+        if binding.system or not binding.description or "super+" in binding.key:
             continue
         title = "Everywhere" if owner is screen.app else getattr(owner, "HELP_TITLE", "") or _title_of(owner)
         rows = groups.setdefault(title, [])

@@ -299,7 +299,7 @@ class LaunchScreen(BaseScreen):
         self._failure = message.error if wrong is None else ""
         self._findings = message.findings
         if message.error:
-            self.preview.set_note(f"{clock(self.clock())}: {message.error}")
+            self.preview.set_note(f"{clock(self.clock(), self.clock())}: {message.error}")
         else:
             self.preview.set_request(message.text)
         self._refresh_form()

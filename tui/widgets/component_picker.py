@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.text import Text
 from textual import events
@@ -49,7 +50,9 @@ class ComponentPicker(Pane):
 
     def __init__(self) -> None:
         super().__init__("Component", id="picker")
-        self.search = SearchInput(placeholder="type to search, or file.py:component", compact=True, id="search")
+        self.search = SearchInput(
+            placeholder="type to search, or file.py:component", compact=True, id="search", select_on_focus=False
+        )
         self.search.cursor_blink = False
         self.list = OptionList(id="component-list", compact=True)
         self.list.can_focus = False
@@ -86,7 +89,7 @@ class ComponentPicker(Pane):
         event.stop()
         chosen = self.highlighted
         if chosen is None and ":" in event.value:
-            chosen = ComponentSummary(name=event.value.strip(), kind="file")
+            chosen = ComponentSummary(name=event.value.strip(), kind="file", path=Path(), line=0)
         if chosen is not None:
             self.post_message(self.Chosen(chosen))
 

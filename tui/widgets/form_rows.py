@@ -119,7 +119,9 @@ class FieldRow(Vertical):
         if field.choices and len(field.choices) <= 4:
             self.input = ChoiceField(field.choices, field.text)
         else:
-            self.input = Input(field.text, compact=True, placeholder="" if field.required else "none")
+            self.input = Input(
+                field.text, compact=True, placeholder="" if field.required else "none", select_on_focus=False
+            )
             self.input.cursor_blink = False
 
     def compose(self) -> ComposeResult:

@@ -35,7 +35,7 @@ class JobCard(Pane):
 
     def show(self, row: JobRow | None, described: DescribeAppResponse | None, now: float) -> None:
         """Show a job, or nothing."""
-        self.display = row is not None
+        self.set_class(row is not None, "-filled")
         if row is None:
             return
         colors, signs = palette_of(self.app), signs_of(self.app)
@@ -70,7 +70,7 @@ def card_lines(
         head.append(f"  {duration(seconds) if row.is_final else age(seconds)}", colors.text2)
     since = row.finished_at if row.is_final else row.started_at
     if since is not None:
-        head.append(f", {'ended' if row.is_final else 'since'} {clock(since)}", colors.text2)
+        head.append(f", {'ended' if row.is_final else 'since'} {clock(since, now)}", colors.text2)
     head.append(f"   {backend_word(row.scheduler, long=True)}", colors.text2)
     lines = [head, _why_line(row, colors)]
     facts: list[tuple[str, Text]] = []

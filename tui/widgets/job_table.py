@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich.segment import Segment
@@ -17,11 +17,12 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ..job_rows import JobRow
-from ..theme import palette_of, signs_of
+from ..theme import now_of, palette_of, signs_of
 from .job_cells import COLUMNS, CellContext, Column
 
 # Text starts one cell from its pane's edge.
 INDENT = 1
+WIDE_NAME = 28
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,14 @@ class JobTable(ScrollView, can_focus=True):
     """Jobs in rows. Cursor, scroll and marks stay with their job when rows change, come or go."""
 
     DEFAULT_CSS = """
-    JobTable { height: 1fr; width: 1fr; background: $bg; scrollbar-size: 1 1; }
+    JobTable {
+        height: 1fr;
+        width: 1fr;
+        background: $bg;
+        overflow: hidden auto;
+        scrollbar-size: 1 1;
+        scrollbar-gutter: stable;
+    }
     """
 
     BINDINGS = [
@@ -73,7 +81,7 @@ class JobTable(ScrollView, can_focus=True):
     class MarksChanged(Message):
         """Rows were marked or unmarked."""
 
-    def __init__(self, *, id: str | None = None, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._rows: dict[str, JobRow] = {}
         self._order: list[str] = []
@@ -81,10 +89,14 @@ class JobTable(ScrollView, can_focus=True):
         self.marks: set[str] = set()
         self.dimmed: frozenset[str] = frozenset()
         self._columns: list[tuple[Column, int]] = []
-        self._clock = clock
         self._last_sent: JobRow | None = None
 
     # Rows
+
+    @property
+    def _width(self) -> int:
+        """The cells of a row, beside the scrollbar, whose place is always kept."""
+        return self.scrollable_content_region.width
 
     @property
     def row_count(self) -> int:
@@ -139,13 +151,13 @@ class JobTable(ScrollView, can_focus=True):
         elif self._cursor is not None and before:
             shift = self._order.index(self._cursor) - position
             if shift and self.scroll_offset.y:
-                self.virtual_size = Size(self.size.width, len(self._order) + 1)
+                self.virtual_size = Size(self._width, len(self._order) + 1)
                 self.scroll_to(y=self.scroll_offset.y + shift, animate=False, immediate=True)
         self._resize_virtual()
         self.refresh()
 
     def _resize_virtual(self) -> None:
-        self.virtual_size = Size(self.size.width, len(self._order) + 1)
+        self.virtual_size = Size(self._width, len(self._order) + 1)
 
     def watch_sort(self) -> None:
         """Order the rows anew."""
@@ -252,7 +264,7 @@ class JobTable(ScrollView, can_focus=True):
 
     def on_resize(self, _event: events.Resize) -> None:
         """Choose the columns for the new width."""
-        self._columns = _layout(self.size.width, self.app.size.width)
+        self._columns = _layout(self._width, self.app.size.width)
         self._resize_virtual()
         self._keep_cursor()
         self.refresh()
@@ -267,7 +279,7 @@ class JobTable(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Draw one row of the screen: the header, a job, or nothing."""
-        width = self.size.width
+        width = self._width
         background = self.rich_style
         if y == 0:
             return self._line(self._header(), width, background)
@@ -297,7 +309,7 @@ class JobTable(ScrollView, can_focus=True):
             signs=signs_of(self.app),
             marked=handle in self.marks,
             dimmed=row.scheduler in self.dimmed or row.history,
-            now=self._clock() if self._clock else None,
+            now=now_of(self.app),
         )
         cells = [(column.cell(row, context, cell_width), cell_width) for column, cell_width in self._columns]
         style = background
@@ -334,6 +346,11 @@ def _layout(width: int, screen_width: int) -> list[tuple[Column, int]]:
     The last flexible column takes what is left.
     """
     chosen = [column for column in COLUMNS if screen_width >= column.from_width]
-    spare = width - INDENT - sum(column.width + column.gap for column in chosen) + chosen[-1].gap
     taker = [column for column in chosen if column.flexible][-1]
-    return [(column, max(1, column.width + (spare if column is taker else 0))) for column in chosen]
+    # Once WHY takes what is left, a name has a width of its own, in which most unique suffixes still fit.
+    widths = [WIDE_NAME if column.key == "name" and column is not taker else column.width for column in chosen]
+    spare = width - INDENT - sum(widths) - sum(column.gap for column in chosen[:-1])
+    return [
+        (column, max(1, cells + (spare if column is taker else 0)))
+        for column, cells in zip(chosen, widths, strict=True)
+    ]

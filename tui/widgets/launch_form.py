@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import Button, Static
@@ -52,6 +53,14 @@ class LaunchForm(Vertical):
         with Horizontal(id="submit-line"):
             yield self.submit
             yield self._submit_words
+
+    def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
+        """Light the title."""
+        self.rule.active = True
+
+    def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
+        """Dim the title."""
+        self.rule.active = False
 
     async def show(self, model: FormModel, schedulers: Sequence[str]) -> None:
         """Show a form."""

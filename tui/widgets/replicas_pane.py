@@ -20,7 +20,7 @@ from ...backends.api import DescribeAppResponse
 from ...backends.logs.sanitize import plain
 from ...specs import ReplicaState, ReplicaStatus
 from ..palette import Palette
-from ..theme import palette_of, signs_of
+from ..theme import now_of, palette_of, signs_of
 from ..words import clock, duration
 from .job_cells import state_style, state_text
 from .pane import Pane
@@ -193,7 +193,7 @@ def replica_lines(replica: ReplicaStatus, colors: Palette, widget: Widget) -> tu
     for label, at in (("started", replica.started_at), ("ended", replica.finished_at)):
         if at is not None:
             line = Text(f"{label:<9}", colors.text3, end="")
-            line.append(clock(at), colors.text2)
+            line.append(clock(at, now_of(widget.app)), colors.text2)
             lines.append(line)
     if replica.reason:
         lines.append(Text(plain(replica.reason), colors.text2))

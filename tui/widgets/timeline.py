@@ -12,7 +12,7 @@ from ...backends.api import StateChange
 from ...specs import is_terminal
 from ..palette import Palette
 from ..signs import Signs
-from ..theme import palette_of, signs_of
+from ..theme import now_of, palette_of, signs_of
 from ..words import clock, duration, state_word
 from .job_cells import state_style
 
@@ -26,17 +26,17 @@ class Timeline(Widget):
 
     def render(self) -> Text:
         """Draw the timeline in the widget's width; the oldest changes go first when there is no room."""
-        return timeline_text(self.changes, self.size.width, palette_of(self.app), signs_of(self.app))
+        return timeline_text(self.changes, self.size.width, palette_of(self.app), signs_of(self.app), now_of(self.app))
 
 
-def timeline_text(changes: Sequence[StateChange], width: int, colors: Palette, signs: Signs) -> Text:
+def timeline_text(changes: Sequence[StateChange], width: int, colors: Palette, signs: Signs, now: float) -> Text:
     """Return the three rows of a timeline in ``width`` cells."""
     shown = list(changes)
-    while len(shown) > 1 and _needed(shown) > width:
+    while len(shown) > 1 and _needed(shown, now) > width:
         shown.pop(0)
     if not shown:
         return Text("\n\n", end="")
-    last_width = max(len(state_word(shown[-1].state)), len(clock(shown[-1].at)))
+    last_width = max(len(state_word(shown[-1].state)), len(clock(shown[-1].at, now)))
     running_on = not is_terminal(shown[-1].state)
     gaps = len(shown) - 1
     step = min(32, (width - last_width) // gaps) if gaps else 0
@@ -45,7 +45,7 @@ def timeline_text(changes: Sequence[StateChange], width: int, colors: Palette, s
         style = state_style(change.state, colors)
         line.append(signs.state(change.state), style)
         words.append(state_word(change.state), style)
-        times.append(clock(change.at), colors.text3)
+        times.append(clock(change.at, now), colors.text3)
         if number < gaps:
             took = f" {duration(shown[number + 1].at - change.at)} "
             rule = max(0, step - 1 - len(took))
@@ -59,5 +59,5 @@ def timeline_text(changes: Sequence[StateChange], width: int, colors: Palette, s
     return Text("\n", no_wrap=True, end="").join([line, words, times])
 
 
-def _needed(changes: Sequence[StateChange]) -> int:
-    return sum(max(len(state_word(change.state)), len(clock(change.at))) + 2 for change in changes)
+def _needed(changes: Sequence[StateChange], now: float) -> int:
+    return sum(max(len(state_word(change.state)), len(clock(change.at, now))) + 2 for change in changes)

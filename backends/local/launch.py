@@ -1,0 +1,245 @@
+"""Starts a supervisor and hands it its request."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...specs import AppDef, SchedulerError, appdef_to_dict
+from ..paths import private_folder
+from . import supervisor
+from .environment import JOB_ID, launcher_environment, replica_environment
+from .record import Run
+from .request import PopenRequest
+from .runs import Runs
+
+# A supervisor answers within 50 ms; a disk may take long to wake.
+_ANSWER_SECONDS = 60.0
+
+
+def launch(
+    runs: Runs,
+    request: PopenRequest,
+    app: AppDef,
+    cfg: Mapping[str, Any],
+    session: str,
+    *,
+    max_running: int = 0,
+    grace_seconds: float = 10.0,
+) -> None:
+    """Start an app; come back when its supervisor lives and has written that it does.
+
+    Raises:
+        SchedulerError: nothing was started, and nothing is left behind; the message says why.
+    """
+    folder = Path(request.log_dir)
+    env = launcher_environment()
+    starting = _start(env)
+    try:
+        _make_folders(runs, request)
+        runs.write_record(request.app_id, folder)
+    except OSError as error:
+        _give_up(starting)
+        if not isinstance(error, FileExistsError):
+            _remove(runs, request)
+        raise SchedulerError(_refused(request, f"{error.strerror}: {error.filename}")) from error
+    submitted_at = time.time()
+    message = {
+        "adopt": False,
+        "folder": str(folder),
+        "mode": 0o600 if request.private else 0o666,
+        "turn": str(runs.turns / f"{int(submitted_at * 1e6):020d}-{request.app_id}"),
+        "max_running": max_running,
+        "grace": grace_seconds,
+        "state": _state(request, app, cfg, session, submitted_at, max_running),
+        "success": _success(request),
+        "replicas": [_replica(env, request, param) for _, _, param in request.replicas()],
+    }
+    try:
+        _hand_over(starting, message)
+    except SchedulerError as error:
+        _remove(runs, request)
+        raise SchedulerError(_refused(request, str(error))) from error
+
+
+def adopt(run: Run, cancel: Mapping[str, Any], grace_seconds: float) -> None:
+    """Start a supervisor that ends an app whose own supervisor was killed; do not wait for that end.
+
+    Raises:
+        SchedulerError: it could not be started; the message says why.
+    """
+    roles: dict[str, list[dict[str, Any]]] = {}
+    for entry in run.replicas:
+        here = run.replica_folder(entry["role"], entry["id"])
+        files = {"stdout": here / "stdout.log", "stderr": here / "stderr.log", "error_file": here / "error.json"}
+        row = {"replica_id": entry["id"], "pid": None, "exitcode": None}
+        roles.setdefault(entry["role"], []).append({**row, **{name: str(path) for name, path in files.items()}})
+    message = {
+        "adopt": True,
+        "folder": str(run.folder),
+        "turn": os.devnull + ".none",
+        "grace": grace_seconds,
+        "state": {**run.document, "cancel": dict(cancel)},
+        "success": {"app_id": run.app_id, "log_dir": str(run.folder), "final_state": "", "roles": roles},
+        "replicas": [],
+    }
+    try:
+        _hand_over(_start(launcher_environment()), message)
+    except SchedulerError as error:
+        raise SchedulerError(f"{run.app_id} cannot be cancelled: {error}") from error
+
+
+def _start(env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    # The compiled file, which importing it has just made sure of, saves 10 ms of compiling.
+    spec = supervisor.__spec__
+    program = spec.cached if spec and spec.cached and Path(spec.cached).exists() else supervisor.__file__
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            env=dict(env),
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise SchedulerError(f"nothing was started: {sys.executable}: {error.strerror}") from error
+
+
+def _give_up(starting: subprocess.Popen[bytes]) -> None:
+    """Let a supervisor that was given nothing end."""
+    for pipe in (starting.stdin, starting.stdout):
+        if pipe:
+            pipe.close()
+    starting.wait()
+
+
+def _hand_over(starting: subprocess.Popen[bytes], message: Mapping[str, Any]) -> None:
+    """Send the request and take the answer."""
+    assert starting.stdin is not None
+    assert starting.stdout is not None
+    answer = b""
+    try:
+        starting.stdin.write(json.dumps(message).encode())
+        starting.stdin.close()
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while not answer.endswith(b"\n") or not _is_answer(answer):
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([starting.stdout], [], [], left)[0]:
+                break
+            data = os.read(starting.stdout.fileno(), 65536)
+            if not data:
+                break
+            answer += data
+    except OSError as error:
+        answer += f"{error}".encode()
+    finally:
+        _give_up(starting)
+    if not _is_answer(answer):
+        last = answer.decode("utf-8", "replace").strip().splitlines() or ["it does not answer"]
+        raise SchedulerError(f"the supervisor did not start: {last[-1]}")
+    said = json.loads(answer.splitlines()[-1])
+    if "error" in said:
+        raise SchedulerError(said["error"])
+
+
+def _is_answer(text: bytes) -> bool:
+    return bool(text) and text.splitlines()[-1].startswith(b"{")
+
+
+def _make_folders(runs: Runs, request: PopenRequest) -> None:
+    for folder in (runs.records, runs.turns):
+        private_folder(folder)
+    folder = Path(request.log_dir)
+    if request.private:
+        private_folder(folder.parent)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    mode = 0o700 if request.private else 0o777
+    folder.mkdir(mode=mode)
+    for role, folders in request.role_log_dirs.items():
+        (folder / role).mkdir(mode=mode, exist_ok=True)
+        for path in folders:
+            Path(path).mkdir(mode=mode, parents=True, exist_ok=True)
+
+
+def _remove(runs: Runs, request: PopenRequest) -> None:
+    runs.forget(request.app_id)
+    shutil.rmtree(request.log_dir, ignore_errors=True)
+
+
+def _refused(request: PopenRequest, reason: str) -> str:
+    return f"{request.app_id} was not launched: {reason}. Make room there, or choose another log_dir"
+
+
+def _state(
+    request: PopenRequest, app: AppDef, cfg: Mapping[str, Any], session: str, submitted_at: float, max_running: int
+) -> dict[str, Any]:
+    """Return the first state file, as far as the supervisor does not know better."""
+    replicas = []
+    job_id = ""
+    for role, number, param in request.replicas():
+        job_id = job_id or param.env.get(JOB_ID, "")
+        # The program and folder are kept for the words about a failed start.
+        known = {"role": role, "id": number, "command": param.args[0], "cwd": param.cwd}
+        unknown = dict.fromkeys(("pid", "pid_started", "exit_code", "started_at", "finished_at"))
+        error_file = param.env.get("TORCHELASTIC_ERROR_FILE")
+        replicas.append({**known, **unknown, "error_file": error_file})
+    return {
+        "format": supervisor.FORMAT,
+        "app_id": request.app_id,
+        "session": session,
+        "name": app.name,
+        "user": user_name(),
+        "job_id": job_id,
+        "submitted_at": submitted_at,
+        "started_at": None,
+        "finished_at": None,
+        "timeline": [],
+        "cancel": None,
+        "waits_for": [],
+        "max_running": max_running,
+        "notes": [],
+        "log_dir": request.log_dir,
+        "replicas": replicas,
+        "app": appdef_to_dict(app, strict=False),
+        "cfg": dict(cfg),
+    }
+
+
+def _success(request: PopenRequest) -> dict[str, Any]:
+    """Return the file SUCCESS, TorchX's, without what only the end tells."""
+    roles: dict[str, list[dict[str, Any]]] = {}
+    for role, number, param in request.replicas():
+        files = {"stdout": param.stdout, "stderr": param.stderr, "error_file": param.env.get("TORCHELASTIC_ERROR_FILE")}
+        roles.setdefault(role, []).append({"replica_id": number, "pid": None, "exitcode": None, **files})
+    return {"app_id": request.app_id, "log_dir": request.log_dir, "final_state": "", "last_updated": 0, "roles": roles}
+
+
+def _replica(env: Mapping[str, str], request: PopenRequest, param: Any) -> dict[str, Any]:
+    nowhere = os.devnull
+    return {
+        "args": param.args,
+        "cwd": param.cwd,
+        "env": replica_environment(env, param.env),
+        "stdout": param.stdout or nowhere,
+        "stderr": param.stderr or nowhere,
+        "combined": param.combined or nowhere,
+    }
+
+
+def user_name() -> str:
+    """Return the name of who runs this, the number where it has no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

@@ -1,0 +1,192 @@
+"""One local app as its state file tells it, and what that means now: does it still run, and where."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ...specs import AppDef, AppState, appdef_from_dict
+from . import supervisor
+
+FORMAT = supervisor.FORMAT
+# A supervisor writes a heartbeat every 5 s; on a busy network file system it is seen late.
+_QUIET_SECONDS = 30.0
+
+
+@dataclass
+class Run:
+    """One app.
+
+    Args:
+        app_id: its id.
+        folder: its folder.
+        document: its state file's content, empty where that is damaged.
+        state: the state that it is in, by what can be seen now.
+        over: nothing changes any more, even where the outcome is not known.
+        supervised: its supervisor lives, as far as can be seen from this machine.
+        here: it runs, or ran, on this machine.
+        read_only: a newer version of this program wrote it.
+        reason: why it is in a state that its supervisor did not write.
+        notes: what else should be known of it.
+    """
+
+    app_id: str
+    folder: Path
+    document: dict[str, Any]
+    state: AppState = AppState.UNKNOWN
+    over: bool = False
+    supervised: bool = False
+    here: bool = True
+    read_only: bool = False
+    reason: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def replicas(self) -> list[dict[str, Any]]:
+        """The replicas as the state file lists them: role, id, pid, exit_code and so on."""
+        return self.document.get("replicas", [])
+
+    @property
+    def job_id(self) -> str:
+        """The TORCHX_JOB_ID that its processes carry."""
+        return self.document.get("job_id", "")
+
+    @cached_property
+    def app(self) -> AppDef:
+        """The AppDef that was launched.
+
+        Raises:
+            AppDefError: a newer version wrote it in a way that cannot be read.
+        """
+        return appdef_from_dict(self.document["app"])
+
+    def replica_folder(self, role: str, number: int) -> Path:
+        """Return the folder of one replica's logs."""
+        return self.folder / role / str(number)
+
+
+def read_run(app_id: str, folder: Path) -> Run | None:
+    """Return an app as it is now, None when its folder has no state file.
+
+    Raises:
+        OSError: the state file cannot be read at present.
+    """
+    try:
+        text = (folder / "state.json").read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        run = Run(app_id, folder, json.loads(text))
+        _check(run.document)
+        _judge(run)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        what = f"its state file is damaged: {folder / 'state.json'}: {type(error).__name__}: {error}"
+        return Run(app_id, folder, {}, over=True, reason=what)
+    return run
+
+
+def _check(document: dict[str, Any]) -> None:
+    """Raise one of the errors of wrong types when the document is not what a supervisor writes."""
+    AppState[document["state"]]
+    for name in ("host", "boot_id", "pid_started", "job_id", "name", "user"):
+        if not isinstance(document[name], str):
+            raise TypeError(f"{name} is no text")
+    for name in ("heartbeat", "submitted_at"):
+        float(document[name])
+    for entry in document["replicas"]:
+        if missing := {"role", "id", "pid", "pid_started", "exit_code"} - set(entry):
+            raise KeyError(*missing)
+    if not all(state in AppState.__members__ and isinstance(at, float) for state, at in document["timeline"]):
+        raise TypeError("timeline is no list of states and times")
+    if not isinstance(document["app"], dict) or not isinstance(document["format"], int):
+        raise TypeError("no AppDef")
+
+
+def _judge(run: Run) -> None:
+    """Find out what the state file means now."""
+    document = run.document
+    run.state = AppState[document["state"]]
+    run.over = document.get("finished_at") is not None
+    run.notes = list(document.get("notes", []))
+    run.reason = document.get("reason", "")
+    run.here = document["host"] == os.uname().nodename
+    if document["format"] > FORMAT:
+        run.read_only = True
+        run.notes.append("written by a newer torchx-tui: it can be looked at only, install that version to change it")
+    if run.over:
+        return
+    same_boot = document["boot_id"] == supervisor.boot_id()
+    if run.here and not same_boot and document["heartbeat"] > _booted_at():
+        run.here = False  # another machine of the same name: this one has not restarted since
+    run.supervised = True
+    quiet = max(0.0, time.time() - document["heartbeat"])
+    if not run.here:
+        run.notes.append(f"on {document['host']}, heard of {age_words(quiet)} ago")
+    elif not same_boot:
+        _lost(run, AppState.FAILED, "the machine restarted")
+    elif not supervisor.is_running(document["pid"], document["pid_started"]):
+        _judge_unsupervised(run)
+    elif quiet > _QUIET_SECONDS:
+        run.notes.append(f"its state was written {age_words(quiet)} ago: is the disk full?")
+
+
+def _judge_unsupervised(run: Run) -> None:
+    """Find out what became of an app whose supervisor was killed."""
+    started = [entry for entry in run.replicas if entry["pid"]]
+    if any(supervisor.is_running(entry["pid"], entry["pid_started"]) for entry in started) or (
+        # What torchrun left, or replicas that were started just before the supervisor could write their pids.
+        supervisor.job_processes(run.job_id, set())
+    ):
+        run.supervised = False
+        run.state = AppState.RUNNING
+        run.notes.append("unsupervised")
+        run.reason = "its supervisor was killed: how its replicas end will not be known"
+    elif not started and run.document.get("started_at") is None:
+        _lost(run, AppState.FAILED, "its supervisor was killed before it started the replicas")
+    else:
+        _lost(run, AppState.UNKNOWN, "its supervisor was killed: how its replicas ended is not known")
+
+
+def _lost(run: Run, state: AppState, reason: str) -> None:
+    run.state, run.reason, run.over, run.supervised = state, reason, True, False
+    run.document["reason"] = reason
+    run.document["state"] = state.name
+    # The last sign of life; what came between it and now is not known.
+    run.document["finished_at"] = _last_sign(run)
+    run.document["timeline"].append([state.name, run.document["finished_at"]])
+
+
+def _last_sign(run: Run) -> float:
+    times = [float(run.document["heartbeat"])]
+    for entry in run.replicas:
+        for name in ("stdout.log", "stderr.log"):
+            try:
+                times.append((run.replica_folder(entry["role"], entry["id"]) / name).stat().st_mtime)
+            except OSError:
+                continue
+    return min(max(times), time.time())
+
+
+def _booted_at() -> float:
+    """Return when this machine started, in seconds since the epoch; "btime" of proc_stat(5)."""
+    try:
+        for line in Path("/proc/stat").read_text().splitlines():
+            if line.startswith("btime "):
+                # A minute of room: the clock may have been set since.
+                return float(line.split()[1]) + 60.0
+    except OSError:
+        pass
+    return float("inf")
+
+
+def age_words(seconds: float) -> str:
+    """Return a duration with one unit, such as "40 s" or "3 h"."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size or (seconds >= size and unit == "min"):
+            return f"{int(seconds // size)} {unit}"
+    return f"{int(seconds)} s"

@@ -1,0 +1,140 @@
+"""All local apps of this user that are known here, found again by any process."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections import OrderedDict
+from pathlib import Path
+
+from ...specs import JobNotFoundError
+from .record import Run, read_run
+from .supervisor import FORMAT, replace_file
+
+logger = logging.getLogger(__name__)
+
+_Signature = tuple[int, int, int]
+
+
+class Runs:
+    """The apps of one state folder.
+
+    Args:
+        root: the folder that has ``runs`` (a file an app, saying where its folder is) and ``turns`` (a file for each
+            app that waits or runs).
+        cache_size: how many apps are kept in memory; the others are read again when they are asked for.
+    """
+
+    def __init__(self, root: Path, cache_size: int = 100) -> None:
+        self.records = root / "runs"
+        self.turns = root / "turns"
+        self._cache_size = max(1, cache_size)
+        self._folders: dict[str, Path] = {}
+        self._over: OrderedDict[str, tuple[_Signature, Run]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def record_path(self, app_id: str) -> Path:
+        """Return the file that says where an app's folder is."""
+        return self.records / f"{app_id}.json"
+
+    def write_record(self, app_id: str, folder: Path) -> None:
+        """Write where an app's folder is.
+
+        Raises:
+            OSError: that cannot be written.
+        """
+        replace_file(str(self.record_path(app_id)), json.dumps({"format": FORMAT, "folder": str(folder)}).encode())
+
+    def app_ids(self) -> list[str]:
+        """Return the ids of all apps."""
+        try:
+            with os.scandir(self.records) as entries:
+                return [entry.name.removesuffix(".json") for entry in entries if entry.name.endswith(".json")]
+        except FileNotFoundError:
+            return []
+
+    def folder(self, app_id: str) -> Path | None:
+        """Return an app's folder, None when the app is not known."""
+        with self._lock:
+            known = self._folders.get(app_id)
+        if known is None:
+            try:
+                record = json.loads(self.record_path(app_id).read_bytes())
+                known = Path(record["folder"])
+            except (OSError, ValueError, TypeError, KeyError):
+                return None
+            with self._lock:
+                self._folders[app_id] = known
+        return known
+
+    def find(self, app_id: str) -> Run | None:
+        """Return an app as it is now, None when it is not known or its folder is gone."""
+        if not app_id or "/" in app_id or "\0" in app_id:
+            return None
+        folder = self.folder(app_id)
+        if folder is None:
+            return None
+        signature = _signature(folder)
+        with self._lock:
+            cached = self._over.get(app_id)
+            if cached and signature is not None and cached[0] == signature:
+                self._over.move_to_end(app_id)
+                return cached[1]
+        try:
+            run = read_run(app_id, folder)
+        except OSError as error:
+            logger.warning("the state of %s cannot be read: %s", app_id, error)
+            return Run(app_id, folder, {}, reason=f"its state cannot be read: {error.strerror}: {error.filename}")
+        if run is not None and run.over and run.document:
+            self._settle(run, signature)
+        return run
+
+    def get(self, app_id: str) -> Run:
+        """Return an app as it is now.
+
+        Raises:
+            JobNotFoundError: it is not known, or its folder is gone.
+        """
+        run = self.find(app_id)
+        if run is None:
+            raise JobNotFoundError(app_id, "local_cwd")
+        return run
+
+    def all(self) -> list[Run]:
+        """Return every app as it is now."""
+        return [run for app_id in self.app_ids() if (run := self.find(app_id)) is not None]
+
+    def forget(self, app_id: str) -> None:
+        """Forget where an app's folder is."""
+        self.record_path(app_id).unlink(missing_ok=True)
+        with self._lock:
+            self._folders.pop(app_id, None)
+            self._over.pop(app_id, None)
+
+    def _settle(self, run: Run, signature: _Signature | None) -> None:
+        """Keep an app that will not change; write down an end that no supervisor could."""
+        if signature is None:
+            return
+        if run.reason and not run.read_only and run.here:
+            try:
+                written = json.loads((run.folder / "state.json").read_bytes())
+                if written.get("finished_at") is None and written.get("pid") == run.document["pid"]:
+                    replace_file(str(run.folder / "state.json"), json.dumps(run.document).encode())
+            except (OSError, ValueError) as error:
+                logger.debug("the end of %s cannot be written: %s", run.app_id, error)
+            signature = _signature(run.folder) or signature
+        with self._lock:
+            self._over[run.app_id] = (signature, run)
+            self._over.move_to_end(run.app_id)
+            while len(self._over) > self._cache_size:
+                self._over.popitem(last=False)
+
+
+def _signature(folder: Path) -> _Signature | None:
+    try:
+        found = (folder / "state.json").stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

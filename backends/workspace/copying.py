@@ -1,0 +1,95 @@
+"""Copies the projects of a workspace, without what their ignore files name."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .ignore import IGNORE_FILES, IgnorePatterns
+
+
+def copy_project(source: str | Path, target: Path) -> None:
+    """Copy a project, a folder or one file, over what is at ``target``.
+
+    Links are copied as links, and files keep their permissions, where the source is on this machine. Any source that
+    fsspec can open by a URL, such as ``s3://bucket/project``, is accepted as well.
+
+    Args:
+        source: a path, or a URL.
+        target: the path that the folder or file shall have; for one file, a folder that exists takes it in.
+
+    Raises:
+        OSError: something cannot be read or written.
+    """
+    if "://" in str(source):
+        _copy_url(str(source), target)
+        return
+    source = Path(source)
+    if not source.is_dir():
+        _copy_file(source, target / source.name if target.is_dir() else target)
+        return
+    target.mkdir(parents=True, exist_ok=True)
+    for path in _wanted(source):
+        _copy_file(source / path, target / path)
+
+
+def _wanted(folder: Path) -> Iterator[str]:
+    """Yield what to copy, by its path below the folder; folders that are empty too."""
+    ignore = _patterns(folder)
+    for here, folders, files in os.walk(folder):
+        below = Path(here).relative_to(folder).as_posix()
+        prefix = "" if below == "." else f"{below}/"
+        links = [name for name in folders if Path(here, name).is_symlink()]
+        folders[:] = [
+            name
+            for name in folders
+            if name not in links and (ignore.takes_back or not ignore.is_ignored(prefix + name))
+        ]
+        for name in sorted([*files, *links, *(name for name in folders if not any(Path(here, name).iterdir()))]):
+            if not ignore.is_ignored(prefix + name):
+                yield prefix + name
+
+
+def _patterns(folder: Path) -> IgnorePatterns:
+    for name in IGNORE_FILES:
+        try:
+            return IgnorePatterns((folder / name).read_text("utf-8", "replace").splitlines())
+        except FileNotFoundError:
+            continue
+    return IgnorePatterns()
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    if source.is_dir() and not source.is_symlink():
+        target.mkdir(parents=True, exist_ok=True)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_symlink():
+        target.unlink()  # never write through a link to somewhere else
+    shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _copy_url(url: str, target: Path) -> None:
+    # fsspec is needed only here, and takes 30 ms and more to import.
+    from fsspec.core import url_to_fs
+
+    system: Any
+    system, root = url_to_fs(url)
+    if not system.isdir(root):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        system.get_file(root, str(target))
+        return
+    target.mkdir(parents=True, exist_ok=True)
+    prefix = root.rstrip("/") + "/"
+    paths = {path: path.removeprefix(prefix) for path in system.find(root)}
+    ignore = IgnorePatterns()
+    for name in reversed(IGNORE_FILES):
+        if prefix + name in paths:
+            ignore = IgnorePatterns(system.cat_file(prefix + name).decode("utf-8", "replace").splitlines())
+    for path, below in paths.items():
+        if not ignore.is_ignored(below):
+            (target / below).parent.mkdir(parents=True, exist_ok=True)
+            system.get_file(path, str(target / below))

@@ -1,0 +1,98 @@
+"""The arguments of `torchx run COMPONENT ...`, read and written."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+from ..specs import ArgumentError
+from .finder import describe
+from .model import Parameter
+
+
+def parse_command_line(name: str, argv: Sequence[str]) -> dict[str, str | list[str]]:
+    """Return the texts of a command line by parameter; those that are not on it are left out.
+
+    Args:
+        name: The component.
+        argv: What follows the component: `--name value`, `--name=value`, `-x value`; the rest goes to `*args`.
+
+    Raises:
+        ArgumentError: An option is unknown or given twice, or a value is missing.
+        TorchXTuiError: As for `describe`.
+    """
+    parser = _Parser(prog=name, add_help=False, argument_default=argparse.SUPPRESS)
+    rest = ""
+    for parameter in describe(name).parameters:
+        if parameter.kind == "var_positional":
+            rest = parameter.name
+            parser.add_argument(rest, nargs=argparse.REMAINDER)
+        else:
+            parser.add_argument(*_flags(parameter), dest=parameter.name, action=_Once)
+    found: dict[str, Any] = vars(parser.parse_args(list(argv)))
+    words: list[str] = found.pop(rest, [])
+    if words[:1] == ["--"]:
+        words = words[1:]
+    if words:
+        found[rest] = words
+    return found
+
+
+def to_command_line(name: str, arguments: Mapping[str, str | Sequence[str]]) -> list[str]:
+    """Return what `parse_command_line` reads, for a copied command; a caller quotes it for a shell.
+
+    Args:
+        name: The component.
+        arguments: Texts by parameter.
+
+    Raises:
+        TorchXTuiError: As for `describe`.
+    """
+    from .values import parse_value
+
+    argv: list[str] = []
+    rest: list[str] = []
+    for parameter in describe(name).parameters:
+        if parameter.name not in arguments:
+            continue
+        text = arguments[parameter.name]
+        if parameter.kind == "var_positional":
+            rest = [str(word) for word in parse_value(parameter, text)]
+            continue
+        word = text if isinstance(text, str) else ",".join(text)
+        flag = _flags(parameter)[0]
+        if word.startswith("-"):
+            argv.append(f"--{parameter.name}={word}")
+        else:
+            argv += [flag, word]
+    return [*argv, *(["--"] if rest[:1] and rest[0].startswith("-") else []), *rest]
+
+
+def _flags(parameter: Parameter) -> list[str]:
+    short = list(parameter.type.flags)
+    if not short and len(parameter.name) == 1:
+        short = [f"-{parameter.name}"]
+    return [*short, f"--{parameter.name}"]
+
+
+class _Once(argparse.Action):
+    """Stores a value, and refuses a second one."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if hasattr(namespace, self.dest):
+            raise ArgumentError(self.dest, f"{option_string} is given twice")
+        setattr(namespace, self.dest, values)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are ours, and which never exits."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ArgumentError("", f"{self.prog}: {message}")

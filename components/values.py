@@ -1,0 +1,144 @@
+"""Texts of a form or a command line become values of a component's parameters, and back."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+from ..specs import ArgumentError, parse_bool
+from ..specs.cfg_text import split_cfg
+from .model import Computed, Parameter
+
+_WANTED = {"int": "a whole number", "float": "a number"}
+
+
+def check_argument(parameter: Parameter, text: str) -> str | None:
+    """Return what is wrong with a text for a parameter, or None.
+
+    Args:
+        parameter: The parameter.
+        text: As typed.
+    """
+    try:
+        value = parse_value(parameter, text)
+        _check_form(parameter, value)
+    except ArgumentError as error:
+        return error.reason
+    return None
+
+
+def parse_value(parameter: Parameter, text: str | Sequence[str]) -> Any:
+    """Return the value that a text stands for.
+
+    A list is `a,b`, a dict `k=v,k2=v2` (quotes around a value keep its commas and equal signs), a truth value one of
+    true, 1, yes, on, false, 0, no, off. An empty text is None where None is allowed, save for texts. `*args` is split
+    as a shell does, or taken as it is where it is a list already. A class of the component's own stays a text here.
+
+    Raises:
+        ArgumentError: It is no value of the parameter's type, or not one of its choices.
+    """
+    if parameter.kind == "var_positional":
+        return tuple(_item(parameter, parameter.type.kind, part) for part in _words(parameter, text))
+    if not isinstance(text, str):
+        text = ",".join(text)
+    kind = parameter.type.kind
+    if not text and parameter.optional and kind not in ("str", "other"):
+        return None
+    if parameter.choices and text not in parameter.choices:
+        raise ArgumentError(parameter.name, f"`{text}` is not valid. Want one of {', '.join(parameter.choices)}")
+    if kind in ("list", "tuple"):
+        return _sequence(parameter, text)
+    if kind == "dict":
+        key_kind, value_kind = parameter.type.items
+        pairs = _pairs(parameter, text)
+        return {_item(parameter, key_kind, key): _item(parameter, value_kind, value) for key, value in pairs.items()}
+    return _item(parameter, kind, text)
+
+
+def to_text(value: Any) -> str:
+    """Return the text that `parse_value` turns into a value; empty for None.
+
+    Args:
+        value: A parameter's value or default.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, (Computed, str)):
+        return str(value)
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, dict):
+        return ",".join(f"{key}={_quoted(to_text(item))}" for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return ",".join(to_text(item) for item in value)
+    return str(value)
+
+
+def _words(parameter: Parameter, text: str | Sequence[str]) -> list[str]:
+    if not isinstance(text, str):
+        return list(text)
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise ArgumentError(parameter.name, f"{error}: a quote has no partner") from error
+
+
+def _item(parameter: Parameter, kind: str, text: str) -> Any:
+    try:
+        if kind == "bool":
+            return parse_bool(text)
+        if kind == "int":
+            return int(text)
+        if kind == "float":
+            return float(text)
+    except ValueError as error:
+        reason = str(error) if kind == "bool" else f"`{text}` is not {_WANTED[kind]}"
+        raise ArgumentError(parameter.name, reason) from error
+    return text
+
+
+def _sequence(parameter: Parameter, text: str) -> Any:
+    kinds = parameter.type.items
+    parts = [part.strip() for part in text.split(",")] if text.strip() else []
+    if parameter.type.kind == "list":
+        return [_item(parameter, kinds[0], part) for part in parts]
+    if not kinds or "..." in kinds:
+        return tuple(_item(parameter, kinds[0] if kinds else "str", part) for part in parts)
+    if len(parts) != len(kinds):
+        raise ArgumentError(parameter.name, f"`{text}` has {len(parts)} items. Want {len(kinds)}: {', '.join(kinds)}")
+    return tuple(_item(parameter, kind, part) for kind, part in zip(kinds, parts, strict=True))
+
+
+def _pairs(parameter: Parameter, text: str) -> dict[str, str]:
+    try:
+        return split_cfg(text.strip())
+    except ValueError as error:
+        advice = "Want KEY=value,KEY2=value2, with quotes around a value that is empty or has `=` or `,`"
+        raise ArgumentError(parameter.name, f"{error}. {advice}") from error
+
+
+def _quoted(text: str) -> str:
+    if text and not any(letter in "=,;'\"" for letter in text) and text == text.strip():
+        return text
+    quote = "'" if "'" not in text else '"'
+    return f"{quote}{text}{quote}"
+
+
+def _check_form(parameter: Parameter, value: Any) -> None:
+    """Check what a builtin's parameter means beyond its type."""
+    if not value:
+        return
+    if parameter.form == "topology":
+        from .topology import parse_topology
+
+        parse_topology(value)
+    elif parameter.form == "resource":
+        from .checked import checked_resource
+
+        checked_resource(0, 0, 0, value)
+    elif parameter.form == "mounts":
+        from .checked import checked_mounts
+
+        checked_mounts(value)

@@ -1,0 +1,44 @@
+"""Where state is kept, and files that are replaced as a whole."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from torchx_tui.backends.paths import config_folder, private_folder, state_folder, write_private
+
+
+def test_xdg_folders(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert state_folder() == tmp_path / "torchx-tui"
+    monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
+    assert config_folder() == Path.home() / ".config" / "torchx-tui"
+
+
+def test_private_folder_makes_parents_for_this_user_alone(tmp_path):
+    private_folder(tmp_path / "a" / "b")
+    assert os.stat(tmp_path / "a").st_mode & 0o777 == 0o700
+    assert os.stat(tmp_path / "a" / "b").st_mode & 0o777 == 0o700
+
+
+def test_write_replaces_and_leaves_nothing_beside(tmp_path):
+    path = tmp_path / "file"
+    write_private(path, b"one")
+    write_private(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_failed_write_leaves_the_old_content(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_private(path, b"one")
+
+    def full(_descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_private(path, b"two")
+    assert path.read_bytes() == b"one"
+    assert os.listdir(tmp_path) == ["file"]

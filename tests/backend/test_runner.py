@@ -1,0 +1,188 @@
+"""The Runner on a scheduler with canned answers: what it keeps, what it refuses, in which order it does things."""
+
+import pytest
+from support.canned import CannedScheduler
+
+from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.runner import ENV_JOB_ID, Runner
+from torchx_tui.specs import (
+    MISSING,
+    AppDef,
+    AppDefError,
+    AppDryRunInfo,
+    AppState,
+    InvalidRunConfigException,
+    MalformedAppHandleException,
+    ReadOnlyError,
+    Role,
+    SchedulerError,
+    UnknownAppException,
+    UnknownSchedulerException,
+)
+
+
+class Recorder(CannedScheduler):
+    """Notes what was scheduled, and what the journal held by then."""
+
+    def __init__(self, journal):
+        super().__init__()
+        self.journal = journal
+        self.seen = []
+        self.failure = None
+
+    def _submit_dryrun(self, app, cfg):
+        return AppDryRunInfo(app, repr)
+
+    def schedule(self, dryrun_info):
+        self.seen.append((dryrun_info.request, [record.app_id for record in self.journal.records()]))
+        if self.failure:
+            raise self.failure
+        app_id = f"{dryrun_info.request.name}-{len(self.seen)}"
+        self.add(app_id, AppState.RUNNING, 1)
+        return app_id
+
+
+@pytest.fixture
+def journal(tmp_path):
+    return Journal(tmp_path / "journal")
+
+
+@pytest.fixture
+def scheduler(journal):
+    return Recorder(journal)
+
+
+@pytest.fixture
+def runner(journal, scheduler):
+    made = Runner(journal=journal)
+    made._schedulers["local_cwd"] = scheduler
+    return made
+
+
+@pytest.fixture
+def app():
+    return AppDef("train", [Role("trainer", "image", entrypoint="python3")])
+
+
+def test_the_intent_is_written_before_the_scheduler_is_asked(runner, scheduler, journal, app):
+    handle = runner.run(app, "local_cwd", {}, component="demo.train", arguments={"steps": "3"})
+    assert handle == "local_cwd://torchx/train-1"
+    assert scheduler.seen[0][1] == [""]
+    (record,) = journal.records()
+    assert (record.app_id, record.component, record.arguments) == ("train-1", "demo.train", {"steps": "3"})
+    assert record.app_def() == app
+
+
+def test_the_app_given_is_not_changed_and_the_job_knows_its_handle(runner, scheduler, app):
+    runner.run(app, "local_cwd", {})
+    assert app.roles[0].env == {}
+    assert scheduler.seen[0][0].roles[0].env[ENV_JOB_ID] == "local_cwd://torchx/${app_id}"
+
+
+def test_a_failed_launch_keeps_its_record_with_the_reason(runner, scheduler, journal, app):
+    scheduler.failure = SchedulerError("no room")
+    with pytest.raises(SchedulerError, match="no room"):
+        runner.run(app, "local_cwd", {})
+    (record,) = journal.records()
+    assert (record.app_id, record.error, record.state) == ("", "no room", "FAILED")
+
+
+def test_nothing_is_launched_when_the_journal_cannot_be_written(runner, scheduler, journal, app):
+    journal.folder.parent.mkdir(exist_ok=True)
+    journal.folder.write_text("a file where the folder should be")
+    with pytest.raises(SchedulerError, match="nothing was launched"):
+        runner.run(app, "local_cwd", {})
+    assert scheduler.seen == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda app: app.roles.clear(), "no roles"),
+        (lambda app: setattr(app.roles[0], "entrypoint", MISSING), "no entrypoint"),
+        (lambda app: setattr(app.roles[0], "num_replicas", -1), "-1 replicas"),
+    ],
+)
+def test_an_app_that_cannot_run_is_refused(runner, scheduler, journal, app, change, words):
+    change(app)
+    with pytest.raises(AppDefError, match=words):
+        runner.run(app, "local_cwd", {})
+    assert (scheduler.seen, journal.records()) == ([], [])
+
+
+def test_an_unknown_option_names_the_valid_ones(runner, scheduler, app):
+    with pytest.raises(InvalidRunConfigException, match="log_dir"):
+        runner.run(app, "local_cwd", {"logdir": "x"})
+    assert scheduler.seen == []
+
+
+def test_an_unknown_scheduler_names_the_valid_ones(runner, app):
+    with pytest.raises(UnknownSchedulerException, match="local_cwd"):
+        runner.run(app, "nowhere", {})
+
+
+def test_relaunch_is_the_same_again(runner, scheduler, journal, app):
+    first = runner.run(app, "local_cwd", {"log_dir": "/x"}, component="demo.train", arguments={"steps": "3"})
+    second = runner.relaunch(first)
+    assert second != first
+    again, before = journal.records()
+    assert again.app == before.app
+    assert (again.cfg, again.component, again.arguments) == (before.cfg, before.component, before.arguments)
+    assert again.relaunch_of == before.id
+
+
+def test_relaunch_without_a_record_uses_what_the_backend_knows(runner, scheduler):
+    scheduler.add("other-1", AppState.SUCCEEDED, 60, replicas=2)
+    runner.relaunch("local_cwd://torchx/other-1")
+    (request, _), = scheduler.seen  # fmt: skip
+    assert (request.roles[0].args, request.roles[0].num_replicas) == (["train.py"], 2)
+
+
+def test_relaunch_of_nothing(runner):
+    with pytest.raises(UnknownAppException):
+        runner.relaunch("local_cwd://torchx/never-was")
+
+
+def test_read_only_refuses_what_changes_jobs(journal, scheduler, app):
+    runner = Runner(journal=journal, read_only=True)
+    runner._schedulers["local_cwd"] = scheduler
+    scheduler.add("x-1", AppState.RUNNING, 1)
+    for act in (
+        lambda: runner.run(app, "local_cwd", {}),
+        lambda: runner.relaunch("local_cwd://torchx/x-1"),
+        lambda: runner.cancel("local_cwd://torchx/x-1"),
+        lambda: runner.delete("local_cwd://torchx/x-1"),
+    ):
+        with pytest.raises(ReadOnlyError):
+            act()
+    assert (scheduler.seen, scheduler.cancelled) == ([], [])
+    assert [one.app_handle for one in runner.list("local_cwd")] == ["local_cwd://torchx/x-1"]
+
+
+def test_cancel_is_noted_before_the_backend_is_asked(runner, scheduler, journal, app):
+    handle = runner.run(app, "local_cwd", {})
+    runner.cancel(handle)
+    assert scheduler.cancelled == ["train-1"]
+    (record,) = journal.records()
+    assert record.cancelled_at is not None
+    assert record.cancelled_by
+
+
+def test_delete_forgets_the_launch(runner, scheduler, journal, app):
+    handle = runner.run(app, "local_cwd", {})
+    runner.delete(handle)
+    assert (scheduler.apps, journal.records()) == ({}, [])
+
+
+def test_status_and_wait(runner, scheduler):
+    scheduler.add("x-1", AppState.FAILED, 60, why="exit 1")
+    status = runner.wait("local_cwd://torchx/x-1")
+    assert (status.state, status.msg) == (AppState.FAILED, "exit 1")
+    assert runner.status("local_cwd://torchx/gone") is None
+    with pytest.raises(UnknownAppException):
+        runner.wait("local_cwd://torchx/gone")
+
+
+def test_a_malformed_handle(runner):
+    with pytest.raises(MalformedAppHandleException, match="<scheduler_backend>"):
+        runner.describe("nonsense")

@@ -1,0 +1,201 @@
+"""Components found and described without being run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from conftest_types import ComponentFile
+
+from torchx_tui.components import DEFAULT_IMAGE, REQUIRED, Computed, describe, find, list_components
+from torchx_tui.specs import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
+
+BUILTINS = {
+    *("utils.echo", "utils.touch", "utils.sh", "utils.python", "utils.binary", "utils.copy", "utils.booth"),
+    *("dist.torchrun", "dist.ddp", "dist.spmd", "demo.train"),
+}
+
+
+def test_builtins() -> None:
+    listed = {summary.name: summary for summary in list_components()}
+    assert {name for name, summary in listed.items() if summary.kind == "builtin"} == BUILTINS
+    assert all(listed[name].error is None and listed[name].summary.endswith(".") for name in BUILTINS)
+
+
+@pytest.mark.parametrize("name", sorted(BUILTINS))
+def test_every_parameter_of_a_builtin_is_described(name: str) -> None:
+    doc = describe(name)
+    assert doc.summary
+    assert [parameter.name for parameter in doc.parameters if not parameter.help] == []
+    assert [parameter.name for parameter in doc.parameters if isinstance(parameter.default, Computed)] == []
+
+
+def test_what_a_form_needs() -> None:
+    doc = describe("dist.torchrun")
+    image, j, env, debug = (doc.parameter(name) for name in ("image", "j", "env", "debug"))
+    assert image is not None
+    assert image.default == DEFAULT_IMAGE
+    assert j is not None
+    assert (j.type_text, j.default, j.form, j.kind) == ("str", "1x2", "topology", "keyword_only")
+    assert env is not None
+    assert (env.type_text, env.optional, env.default) == ("dict[str,str]", True, None)
+    assert debug is not None
+    assert (debug.type_text, debug.default) == ("bool", False)
+    assert doc.parameters[0].kind == "var_positional"
+    assert not doc.parameters[0].required
+    assert doc.parameter("nothing") is None
+
+
+COMPONENTS = '''
+import enum
+from typing import Literal, Optional
+NODES = 4
+raise SystemExit("never run me")
+
+class Size(enum.Enum):
+    SMALL = 1
+    LARGE = 2
+
+def train(lr: float, name: str = "x", nodes: int = NODES, image: str = compute(),
+          mode: Literal["fast", "slow"] = "fast", size: Size = None, host: Optional[str] = None) -> AppDef:
+    """Train a model. It is a good one.
+
+    More about it.
+
+    Args:
+        lr: the learning rate,
+            above 0
+        name: what it is called
+    """
+
+def _hidden() -> AppDef: ...
+def helper(x: int) -> int: ...
+def broken(x) -> AppDef: ...
+
+class Trainer:
+    """Train by class.
+
+    Args:
+        lr: rate
+    """
+    def __init__(self, lr: float = 0.1): ...
+    def build(self) -> AppDef: ...
+'''
+
+
+def test_a_file_is_described_without_running_it(component_file: ComponentFile) -> None:
+    name = component_file.write(COMPONENTS).name("train")
+    doc = describe(name)
+    assert (doc.kind, doc.summary) == ("file", "Train a model.")
+    assert doc.description == "It is a good one.\n\nMore about it."
+    assert doc.line == component_file.line_of("def train")
+    by_name = {parameter.name: parameter for parameter in doc.parameters}
+    assert by_name["lr"].required
+    assert by_name["lr"].default is REQUIRED
+    assert by_name["lr"].help == "the learning rate, above 0"
+    assert by_name["nodes"].default == 4
+    assert by_name["image"].default == Computed("compute()")
+    assert by_name["mode"].choices == ("fast", "slow")
+    assert by_name["size"].choices == ("SMALL", "LARGE")
+    assert by_name["host"].optional
+
+
+def test_a_class_is_described_by_what_it_is_made_with(component_file: ComponentFile) -> None:
+    doc = describe(component_file.write(COMPONENTS).name("Trainer"))
+    assert [(parameter.name, parameter.default, parameter.help) for parameter in doc.parameters] == [("lr", 0.1, "rate")]
+
+
+def test_a_folder_is_listed_with_its_faults(component_file: ComponentFile, tmp_path: Path) -> None:
+    component_file.write(COMPONENTS)
+    (tmp_path / "bad.py").write_text("from torchx_tui.specs import AppDef\ndef f(:\n")
+    (tmp_path / "other.py").write_text("raise SystemExit\n")
+    listed = {summary.name: summary for summary in list_components([tmp_path]) if summary.kind == "file"}
+    functions = {component_file.name(name) for name in ("train", "broken", "Trainer")}
+    assert set(listed) == {*functions, str(tmp_path / "bad.py")}
+    assert listed[component_file.name("train")].error is None
+    assert "Missing type annotation" in str(listed[component_file.name("broken")].error)
+    bad = listed[str(tmp_path / "bad.py")]
+    assert (bad.line, bad.error) == (2, "syntax error: invalid syntax")
+
+
+def test_names_are_as_typed_in_the_working_folder(
+    component_file: ComponentFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    component_file.write(COMPONENTS)
+    monkeypatch.chdir(tmp_path)
+    assert "jobs.py:train" in {summary.name for summary in list_components([tmp_path])}
+    assert find("jobs.py:train").path == component_file.path
+
+
+def test_a_component_with_faults_is_refused_with_file_and_line(component_file: ComponentFile) -> None:
+    component_file.write(COMPONENTS)
+    with pytest.raises(ComponentValidationException) as caught:
+        describe(component_file.name("broken"))
+    assert f"{component_file.path}:{component_file.line_of('def broken')}: Missing type" in str(caught.value)
+
+
+def test_a_file_that_is_not_python(component_file: ComponentFile) -> None:
+    component_file.write("def f(:\n", header="")
+    with pytest.raises(ComponentLoadError) as caught:
+        find(component_file.name("f"))
+    assert (caught.value.line, caught.value.path) == (1, str(component_file.path))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("utils.ecko", "Did you mean utils.echo"),
+        ("nothing.like.this", "Want a builtin such as utils.echo"),
+        ("", "There is no component"),
+        ("gone.py:f", "there is no file"),
+        ("no.such.module:f", "no module no.such.module"),
+    ],
+)
+def test_names_that_are_nothing(name: str, words: str) -> None:
+    with pytest.raises(ComponentNotFoundException) as caught:
+        find(name)
+    assert words in str(caught.value)
+
+
+def test_a_function_that_is_not_in_the_file(component_file: ComponentFile) -> None:
+    component_file.write(COMPONENTS)
+    with pytest.raises(ComponentNotFoundException, match="Did you mean train"):
+        find(component_file.name("trian"))
+
+
+def package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = folder / "a_job_package" / "inner"
+    inner.mkdir(parents=True)
+    (folder / "a_job_package" / "__init__.py").write_text("raise SystemExit('imported')\n")
+    (inner / "__init__.py").write_text("")
+    text = 'def deep(x: str) -> "AppDef":\n    """Go deep."""\ndef echo() -> "AppDef": ...\n'
+    (inner / "jobs.py").write_text(text)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "a_job_package", raising=False)
+
+
+@pytest.mark.parametrize("name", ["a_job_package.inner.jobs:deep", "a_job_package.inner.jobs.deep"])
+def test_modules_are_found_without_importing_their_packages(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package(tmp_path, monkeypatch)
+    doc = describe(name)
+    assert (doc.kind, doc.summary) == ("module", "Go deep.")
+    assert "a_job_package" not in sys.modules
+
+
+def test_entry_points_add_to_the_builtins_and_replace_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package(tmp_path, monkeypatch)
+    (tmp_path / "a_job_package" / "utils.py").write_text('def echo() -> "AppDef": ...\n')
+    info = tmp_path / "job_plugin-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: job-plugin\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[torchx.components]\nteam = a_job_package.inner\n_ = a_job_package\n")
+    listed = {summary.name: summary for summary in list_components()}
+    assert listed["team.jobs.deep"].kind == "plugin"
+    assert listed["inner.jobs.deep"].kind == "plugin"
+    assert listed["utils.echo"].kind == "builtin"
+    assert set(listed) > BUILTINS
+    assert find("team.jobs.deep").function == "deep"
+    assert "a_job_package" not in sys.modules

@@ -1,0 +1,114 @@
+"""The rules of components."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchx_tui.components import LinterMessage, validate
+from torchx_tui.specs import ComponentNotFoundException
+
+RULES = "TorchxFunctionValidator"
+
+
+def lint(tmp_path: Path, text: str, function: str = "f") -> list[LinterMessage]:
+    path = tmp_path / "components.py"
+    path.write_text(text)
+    return validate(str(path), function)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        "",
+        "a: str, b: int = 1, c: float = 1.0, d: bool = False",
+        "a: List[str], b: list[int], c: Dict[str, str], d: dict[str, int], e: Tuple[str, int]",
+        "a: typing.Dict[str, str], b: typing.List[int], c: t.Optional[t.List[str]] = None",
+        "a: Optional[str] = None, b: str | None = None, c: None | Dict[str, str] = None, d: Union[int, None] = None",
+        "a: Annotated[str, '-a'], b: Literal['x', 'y'] = 'x'",
+        "*args: str, k: str",
+        "a: JobName",
+    ],
+)
+def test_what_is_accepted(tmp_path: Path, parameters: str) -> None:
+    assert lint(tmp_path, f'def f({parameters}) -> AppDef:\n    """Do."""\n') == []
+
+
+@pytest.mark.parametrize("returns", ["AppDef", "specs.AppDef", "torchx.specs.AppDef", "'AppDef'"])
+def test_ways_to_say_appdef(tmp_path: Path, returns: str) -> None:
+    assert lint(tmp_path, f'def f() -> {returns}:\n    """Do."""\n') == []
+
+
+@pytest.mark.parametrize(
+    ("parameters", "description"),
+    [
+        ("a", "Missing type annotation for argument 'a' in function 'f'"),
+        ("*args", "Missing type annotation for argument 'args' in function 'f'"),
+        ("*, k", "Missing type annotation for argument 'k' in function 'f'"),
+        ("a: Set[str]", "Unsupported container type 'Set' for argument 'a: Set[str]' in function 'f'"),
+        ("a: List[List[int]]", "Non-primitive element type 'List[int]' for argument 'a: List[List[int]]' in function 'f'"),
+        ("a: Dict[str, List[int]]", "Non-primitive value type 'List[int]'"),
+        ("a: Dict[List[int], str]", "Non-primitive key type 'List[int]'"),
+        ("a: Dict[str]", "Malformed dict type 'Dict[str]', expected exactly two type parameters (dict[K, V])"),
+        ("a: 'str'", "Unsupported argument type \"'str'\""),
+        ("a: x.y", "Unsupported argument type 'x.y'"),
+        ("a: Tuple[str]", "Unsupported tuple type 'Tuple[str]'"),
+        ("a: Union[int, str]", "Unsupported container type 'Union'"),
+        ("**kwargs: str", "Unsupported argument '**kwargs' in function 'f'"),
+    ],
+)
+def test_parameters_that_are_refused(tmp_path: Path, parameters: str, description: str) -> None:
+    messages = lint(tmp_path, f'\ndef f({parameters}) -> AppDef:\n    """Do."""\n')
+    assert [(message.name, message.line, message.severity) for message in messages] == [(RULES, 2, "error")]
+    assert messages[0].description.startswith(description)
+
+
+def test_what_is_returned_counts(tmp_path: Path) -> None:
+    (missing,) = lint(tmp_path, 'def f():\n    """Do."""\n')
+    assert "missing return annotation" in missing.description
+    (wrong,) = lint(tmp_path, 'def f() -> int:\n    """Do."""\n')
+    assert wrong.description == "Function: f has incorrect return annotation, supported annotation: AppDef"
+
+
+def test_async_is_named(tmp_path: Path) -> None:
+    (message,) = lint(tmp_path, 'async def f() -> AppDef:\n    """Do."""\n')
+    assert "async" in message.description
+
+
+def test_a_missing_docstring_is_a_warning(tmp_path: Path) -> None:
+    (message,) = lint(tmp_path, "def f() -> AppDef:\n    pass\n")
+    assert message.severity == "warning"
+
+
+def test_classes_are_checked_by_what_they_are_made_with(tmp_path: Path) -> None:
+    text = """
+class Good:
+    def __init__(self, a: str): ...
+    def build(self) -> AppDef: ...
+class Bad:
+    def __init__(self, a): ...
+    def build(self) -> int: ...
+class Empty: ...
+"""
+    assert lint(tmp_path, text, "Good") == []
+    assert [message.description for message in lint(tmp_path, text, "Bad")] == [
+        "Missing type annotation for argument 'a' in function 'Bad'",
+        "Function: build has incorrect return annotation, supported annotation: AppDef",
+    ]
+    assert "no method build" in lint(tmp_path, text, "Empty")[0].description
+
+
+def test_a_syntax_error_has_its_place(tmp_path: Path) -> None:
+    (message,) = lint(tmp_path, "x = 1\ndef f(:\n")
+    assert (message.name, message.line, message.char) == ("TorchXValidator", 2, 7)
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    assert lint(tmp_path, "", "nope") == [LinterMessage("TorchXValidator", "Function nope not found", 0, 0)]
+    with pytest.raises(ComponentNotFoundException):
+        validate(str(tmp_path / "gone.py"), "f")
+
+
+def test_linting_runs_nothing(tmp_path: Path) -> None:
+    lint(tmp_path, "raise SystemExit(3)\ndef f() -> AppDef: ...\n")

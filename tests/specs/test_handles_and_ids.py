@@ -1,0 +1,78 @@
+"""Handles, ids and the errors' words."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchx_tui.specs import (
+    InvalidRunConfigException,
+    MalformedAppHandleException,
+    TorchXTuiError,
+    UnknownSchedulerException,
+    make_app_handle,
+    make_unique,
+    normalize_str,
+    parse_app_handle,
+    random_id,
+)
+from torchx_tui.specs.errors import described
+
+
+@pytest.mark.parametrize(
+    ("handle", "parts"),
+    [
+        ("local_cwd://torchx/sh-x1", ("local_cwd", "torchx", "sh-x1")),
+        ("kubernetes://torchx/default:job-1", ("kubernetes", "torchx", "default:job-1")),
+        ("k8s:///app", ("k8s", "", "app")),
+    ],
+)
+def test_handles(handle: str, parts: tuple[str, str, str]) -> None:
+    assert parse_app_handle(handle) == parts
+    assert make_app_handle(*parts) == handle
+
+
+@pytest.mark.parametrize("text", ["", "app", "local_cwd://app", "://s/a", "local_cwd://s/", "a/b/c"])
+def test_what_is_no_handle(text: str) -> None:
+    with pytest.raises(MalformedAppHandleException) as caught:
+        parse_app_handle(text)
+    assert isinstance(caught.value, ValueError)
+    assert "<scheduler_backend>://<session_name>/<app_id>" in str(caught.value)
+
+
+def test_ids_are_unique_and_fit_kubernetes() -> None:
+    ids = {make_unique("app") for _ in range(1000)}
+    assert len(ids) == 1000
+    assert all(re.fullmatch(r"app-[bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz012345679]*", one) for one in ids)
+    assert max(map(len, ids)) <= len("app-") + 15
+
+
+def test_ids_can_be_short() -> None:
+    assert len(random_id(4)) <= 4
+    assert random_id(0) == ""
+    assert len(make_unique("app", 5)) <= len("app-") + 5
+
+
+@given(st.text())
+def test_normalised_names(text: str) -> None:
+    assert re.fullmatch(r"([a-z0-9][a-z0-9-]*)?", normalize_str(text))
+
+
+def test_normalising_is_torchxs() -> None:
+    assert normalize_str("-Trainer_x.y-1") == "trainerxy-1"
+
+
+def test_errors_are_sentences() -> None:
+    assert str(InvalidRunConfigException("Bad", "key", {})) == "Bad. Given: <EMPTY>"
+    assert str(InvalidRunConfigException("Bad", "key", {"a": 1})) == "Bad. Given: {'a': 1}"
+    text = str(UnknownSchedulerException("slurmy", ["local_docker", "local_cwd"]))
+    assert text == "There is no scheduler slurmy. Valid schedulers: local_docker, local_cwd"
+
+
+def test_any_exception_in_one_line() -> None:
+    assert described(ValueError("first\nsecond")) == "ValueError: first"
+    assert described(KeyboardInterrupt()) == "KeyboardInterrupt"
+    assert described(TorchXTuiError("ours\nmore")) == "ours"

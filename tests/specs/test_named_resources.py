@@ -1,0 +1,133 @@
+"""Resources by name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from torchx_tui.specs import (
+    NULL_RESOURCE,
+    Resource,
+    UnknownResourceError,
+    get_named_resources,
+    named_resource_names,
+    named_resources,
+    resource,
+)
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("TORCHX_CUSTOM_NAMED_RESOURCES", raising=False)
+    named_resources.reset()
+    yield
+    named_resources.reset()
+
+
+def test_generic_and_aws() -> None:
+    small = named_resources["gpu.small"]
+    assert (small.cpu, small.gpu, small.memMB) == (8, 1, 32768)
+    assert small.get_resource_name() == "gpu.small"
+    assert not small.is_fractional()
+    p4d = get_named_resources("aws_p4d.24xlarge")
+    assert (p4d.cpu, p4d.gpu, p4d.memMB) == (96, 8, 1132416)
+    assert p4d.capabilities == {"node.kubernetes.io/instance-type": "p4d.24xlarge"}
+    assert p4d.devices == {"vpc.amazonaws.com/efa": 4}
+    trainium = named_resources["aws_trn1.32xlarge"]
+    assert trainium.devices == {"vpc.amazonaws.com/efa": 8, "aws.amazon.com/neurondevice": 16}
+    assert named_resources["aws_t3.medium"].memMB == 3932
+
+
+def test_there_are_61_of_aws() -> None:
+    assert sum(name.startswith("aws_") for name in named_resource_names()) == 61
+    assert {"NULL", "MISSING"}.isdisjoint(named_resource_names())
+
+
+def test_null_is_nothing() -> None:
+    assert named_resources["NULL"] == named_resources["MISSING"] == NULL_RESOURCE
+
+
+def test_case_does_not_count() -> None:
+    assert named_resources["AWS_P4D.24XLARGE"].get_resource_name() == "aws_p4d.24xlarge"
+    assert "GPU.Small" in named_resources
+    assert "gpu.tiny" not in named_resources
+    assert 3 not in named_resources
+
+
+def test_each_look_up_makes_a_new_one() -> None:
+    named_resources["cpu.small"].capabilities["x"] = 1
+    assert named_resources["cpu.small"].capabilities == {}
+
+
+def test_an_unknown_name_gets_the_closest() -> None:
+    with pytest.raises(KeyError) as caught:
+        named_resources["gpu.smal"]
+    assert isinstance(caught.value, UnknownResourceError)
+    assert str(caught.value) == "No named resource found for `gpu.smal`. Did you mean `gpu.small`?"
+    with pytest.raises(UnknownResourceError, match=r"Valid names: .*cpu\.nano"):
+        named_resources["zzzzzz"]
+
+
+def test_figures_or_a_name() -> None:
+    assert resource() == Resource(2, 0, 1024)
+    assert resource(cpu=1, gpu=3, memMB=5) == Resource(1, 3, 5)
+    assert resource(cpu=1, h="cpu.large").cpu == 2
+
+
+def write_module(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+    (folder / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+def test_a_sites_module_adds_and_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """
+from torchx_tui.specs import Resource
+NAMED_RESOURCES = {"big": lambda: Resource(1, 2, 3), "cpu.small": lambda: Resource(9, 0, 9)}
+"""
+    write_module(tmp_path, monkeypatch, "site_resources_a", text)
+    monkeypatch.setenv("TORCHX_CUSTOM_NAMED_RESOURCES", "site_resources_a")
+    assert named_resources["big"].gpu == 2
+    assert named_resources["cpu.small"].cpu == 9
+    assert "big" in named_resource_names()
+
+
+def test_a_broken_module_of_a_site_takes_nothing_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHX_CUSTOM_NAMED_RESOURCES", "no_such_module_here")
+    assert named_resources["cpu.small"].cpu == 1
+    with pytest.raises(UnknownResourceError, match="no_such_module_here could not be read"):
+        named_resources["big"]
+
+
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch, group: str, lines: str) -> None:
+    info = folder / "some_plugin-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: some-plugin\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[{group}]\n{lines}\n")
+    monkeypatch.syspath_prepend(str(folder))
+
+
+def test_entry_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """
+from torchx_tui.specs import Resource
+class Foreign:
+    cpu, gpu, memMB, capabilities = 4, 5, 6, {"a": "b"}
+def ours():
+    return Resource(1, 1, 1)
+def theirs():
+    return Foreign()
+def broken():
+    raise RuntimeError("no such host")
+"""
+    write_module(tmp_path, monkeypatch, "plugin_resources_a", text)
+    names = ("ours", "theirs", "broken")
+    install(tmp_path, monkeypatch, "torchx.named_resources", "\n".join(f"{n} = plugin_resources_a:{n}" for n in names))
+    assert named_resources["ours"].cpu == 1
+    theirs = named_resources["theirs"]
+    assert isinstance(theirs, Resource)
+    assert (theirs.gpu, theirs.capabilities) == (5, {"a": "b"})
+    with pytest.raises(UnknownResourceError, match="no such host"):
+        named_resources["broken"]

@@ -1,0 +1,129 @@
+"""AppDefs to JSON and back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchx_tui.specs import (
+    AppDef,
+    AppDefError,
+    BindMount,
+    DeviceMount,
+    Resource,
+    RetryPolicy,
+    Role,
+    VolumeMount,
+    Workspace,
+    appdef_from_dict,
+    appdef_from_json,
+    appdef_to_dict,
+    appdef_to_json,
+)
+
+names = st.text(max_size=8)
+leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | names
+anything: st.SearchStrategy[Any] = st.recursive(
+    leaves,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(names | st.sampled_from(["$tuple", "$items"]) | st.integers(), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+free = st.dictionaries(names | st.sampled_from(["$tuple", "$items"]), anything, max_size=3)
+texts = st.dictionaries(names, names, max_size=3)
+counts = st.integers(min_value=-1, max_value=1000)
+mounts = st.one_of(
+    st.builds(BindMount, names, names, st.booleans()),
+    st.builds(VolumeMount, names, names, st.booleans()),
+    st.builds(DeviceMount, names, names, names),
+)
+roles = st.builds(
+    Role,
+    name=names,
+    image=names,
+    base_image=st.none() | names,
+    entrypoint=names,
+    args=st.lists(names, max_size=3),
+    env=texts,
+    num_replicas=counts,
+    max_retries=counts,
+    retry_policy=st.sampled_from(RetryPolicy),
+    resource=st.builds(Resource, counts, counts, counts, free, st.dictionaries(names, counts, max_size=2), free),
+    port_map=st.dictionaries(names, counts, max_size=2),
+    metadata=free,
+    min_replicas=st.none() | counts,
+    mounts=st.lists(mounts, max_size=3),
+    workspace=st.none() | st.builds(Workspace, texts),
+)
+apps = st.builds(AppDef, name=names, roles=st.lists(roles, max_size=3), metadata=texts)
+
+
+@given(apps)
+def test_round_trip_is_exact(app: AppDef) -> None:
+    text = appdef_to_json(app)
+    assert "\n" not in text
+    again = appdef_from_json(text)
+    assert again == app
+    # Equality takes 1, 1.0 and True for the same; their representation does not.
+    assert repr(again) == repr(app)
+
+
+def test_the_form() -> None:
+    tree = appdef_to_dict(AppDef("app", [Role("trainer", "img", mounts=[BindMount("/a", "/b")])]))
+    assert tree["format"] == 1
+    assert tree["roles"][0]["retry_policy"] == "APPLICATION"
+    assert tree["roles"][0]["mounts"] == [{"type": "bind", "src_path": "/a", "dst_path": "/b", "read_only": False}]
+
+
+def test_only_what_is_needed_must_be_there() -> None:
+    role = {"name": "trainer", "image": "img"}
+    assert appdef_from_dict({"name": "app", "roles": [role]}) == AppDef("app", [Role("trainer", "img")])
+
+
+@pytest.mark.parametrize(
+    ("tree", "words"),
+    [
+        ([], "want an object, not list"),
+        ({}, "name is missing"),
+        ({"format": 2, "name": "app"}, "install a newer one"),
+        ({"name": 3}, "name is int"),
+        ({"name": "app", "rolls": []}, "unknown rolls. Valid: name, roles, metadata"),
+        ({"name": "app", "roles": [{"name": "r"}]}, "roles[0]: image is missing"),
+        (
+            {"name": "app", "roles": [{"name": "r", "image": "i", "retry_policy": "X"}]},
+            "Valid: REPLICA, APPLICATION, ROLE",
+        ),
+        ({"name": "app", "roles": [{"name": "r", "image": "i", "mounts": [{"type": "tape"}]}]}, "bind, volume, device"),
+        ({"name": "app", "roles": [{"name": "r", "image": "i", "mounts": [{"type": "bind"}]}]}, "mounts[0]"),
+        ({"name": "app", "roles": [{"name": "r", "image": "i", "resource": {"cpu": 1}}]}, "gpu is missing"),
+    ],
+)
+def test_what_is_refused(tree: Any, words: str) -> None:
+    with pytest.raises(AppDefError) as caught:
+        appdef_from_dict(tree)
+    assert words in str(caught.value)
+
+
+def test_broken_json_is_refused() -> None:
+    with pytest.raises(AppDefError, match="not JSON"):
+        appdef_from_json("{")
+
+
+def test_foreign_objects_in_metadata() -> None:
+    app = AppDef("app", [Role("trainer", "img", metadata={"kubernetes": {"pod": object()}})])
+    with pytest.raises(AppDefError, match=r"role trainer: metadata\.kubernetes\.pod: a object"):
+        appdef_to_json(app)
+    tree = json.loads(appdef_to_json(app, strict=False))
+    assert tree["roles"][0]["metadata"]["kubernetes"]["pod"].startswith("<object")
+
+
+def test_overrides_are_written_as_what_they_make() -> None:
+    app = AppDef("app", [Role("trainer", "img", overrides={"image": lambda: "made"})])
+    assert appdef_from_json(appdef_to_json(app)).roles[0].image == "made"

@@ -1,0 +1,43 @@
+"""States and how they may follow one another."""
+
+from __future__ import annotations
+
+import itertools
+
+from torchx_tui.specs import AppState, ReplicaState, is_started, is_terminal, may_follow
+
+S = AppState
+
+
+def test_numbers_and_names_are_torchxs() -> None:
+    assert [(state.name, state.value) for state in S] == [
+        *(("UNSUBMITTED", 0), ("SUBMITTED", 1), ("PENDING", 2), ("RUNNING", 3)),
+        *(("SUCCEEDED", 4), ("FAILED", 5), ("CANCELLED", 6), ("UNKNOWN", 7)),
+    ]
+    assert (str(S.RUNNING), repr(S.RUNNING), f"{S.RUNNING:>8}") == ("RUNNING", "RUNNING (3)", " RUNNING")
+    assert ReplicaState is AppState
+
+
+def test_final_and_started() -> None:
+    assert {state for state in S if is_terminal(state)} == {S.SUCCEEDED, S.FAILED, S.CANCELLED}
+    assert {state for state in S if is_started(state)} == {S.RUNNING, S.SUCCEEDED, S.FAILED, S.CANCELLED}
+
+
+def test_nothing_follows_a_final_state() -> None:
+    for before, after in itertools.product([S.SUCCEEDED, S.FAILED, S.CANCELLED], S):
+        assert may_follow(before, after) is (before is after)
+
+
+def test_live_states_move_forward_and_back_by_preemption() -> None:
+    assert may_follow(S.SUBMITTED, S.PENDING)
+    assert may_follow(S.SUBMITTED, S.FAILED)
+    assert may_follow(S.RUNNING, S.PENDING)
+    assert not may_follow(S.RUNNING, S.SUBMITTED)
+    assert not may_follow(S.PENDING, S.UNSUBMITTED)
+
+
+def test_unknown_comes_and_goes() -> None:
+    for state in (S.SUBMITTED, S.PENDING, S.RUNNING):
+        assert may_follow(state, S.UNKNOWN)
+        assert may_follow(S.UNKNOWN, state)
+    assert may_follow(S.UNKNOWN, S.FAILED)

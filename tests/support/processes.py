@@ -1,0 +1,36 @@
+"""Looking at real processes: which belong to a job, waiting for them to end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def processes_of_job(marker: str) -> list[int]:
+    """Return the pids of live processes whose environment holds a marker, such as an app id."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            environ = (folder / "environ").read_bytes()
+            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if marker.encode() in environ and state not in ("Z", "X"):
+            found.append(int(folder.name))
+    return found
+
+
+def wait_until(test: Callable[[], object], what: str, patience: float = 40.0) -> None:
+    """Wait until a test holds.
+
+    Raises:
+        AssertionError: it did not come true.
+    """
+    deadline = time.monotonic() + patience
+    while not test():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {patience:.0f} s for {what}")
+        time.sleep(0.03)

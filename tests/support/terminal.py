@@ -1,0 +1,148 @@
+"""The installed command in a real pseudo-terminal, read through a terminal emulator."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pyte
+from ptyprocess import PtyProcess
+
+COMMAND = str(Path(sys.executable).with_name("torchx-tui"))
+# Seconds; ten times what a step takes on a busy two-core machine.
+PATIENCE = 40.0
+
+KEYS = {
+    "enter": "\r",
+    "escape": "\x1b",
+    "tab": "\t",
+    "shift+tab": "\x1b[Z",
+    "up": "\x1b[A",
+    "down": "\x1b[B",
+    "right": "\x1b[C",
+    "left": "\x1b[D",
+    "backspace": "\x7f",
+    "space": " ",
+    **{f"ctrl+{letter}": chr(ord(letter) - 96) for letter in "abcdefghijklmnopqrstuvwxyz"},
+}
+
+# What the emulator would print as text, since it does not know it: queries and modes of the keyboard and of drawing.
+_UNKNOWN = re.compile(rb"\x1b\[[<>=?]?[0-9;]*(?:\$p|u|q|t)|\x1b\[>[0-9;]*[a-zA-Z]|\x1bP.*?\x1b\\", re.DOTALL)
+
+
+class Terminal:
+    """A program in a pseudo-terminal of its own.
+
+    Args:
+        arguments: the argument list; the installed command if None.
+        size: columns and rows.
+        environ: changes to this process's environment.
+        cwd: where it is started.
+    """
+
+    def __init__(
+        self,
+        arguments: list[str] | None = None,
+        size: tuple[int, int] = (120, 40),
+        environ: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
+        columns, rows = size
+        self.raw = bytearray()
+        self._screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self._screen)
+        self._lock = threading.Lock()
+        self.process = PtyProcess.spawn(
+            arguments or [COMMAND],
+            dimensions=(rows, columns),
+            env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(environ or {})},
+            cwd=str(cwd) if cwd else None,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        if self.process.isalive():
+            self.process.kill(signal.SIGKILL)
+        self.process.close(force=True)
+
+    @property
+    def pid(self) -> int:
+        """The program's process id."""
+        return self.process.pid
+
+    def _read(self) -> None:
+        pending = b""
+        while True:
+            try:
+                data = self.process.read(65536)
+            except (EOFError, OSError, ValueError):
+                return
+            with self._lock:
+                self.raw += data
+                pending += data
+                # A sequence cut in two by a read waits for its rest.
+                cut = pending.rfind(b"\x1b")
+                if cut != -1 and len(pending) - cut < 40 and not re.search(rb"[a-zA-Z\\]$", pending[cut:]):
+                    ready, pending = pending[:cut], pending[cut:]
+                else:
+                    ready, pending = pending, b""
+                self._stream.feed(_UNKNOWN.sub(b"", ready))
+
+    def press(self, *keys: str) -> None:
+        """Press keys; names as Textual's, other texts are typed letter by letter."""
+        for key in keys:
+            for text in (KEYS[key],) if key in KEYS else key:
+                self.process.write(text.encode())
+                # An escape that is followed at once would be read as alt plus the key.
+                time.sleep(0.2 if text == "\x1b" else 0.02)
+
+    def lines(self) -> list[str]:
+        """Return the rows of the screen."""
+        with self._lock:
+            return [line.rstrip() for line in self._screen.display]
+
+    def text(self) -> str:
+        """Return the screen."""
+        return "\n".join(self.lines())
+
+    @property
+    def title(self) -> str:
+        """The window title that the program set."""
+        with self._lock:
+            return self._screen.title
+
+    def wait(self, wanted: str | Callable[[str], object], patience: float = PATIENCE) -> str:
+        """Wait until a pattern is on the screen, or a test of its text holds; return the text.
+
+        Raises:
+            AssertionError: it did not come; the message shows the screen.
+        """
+        test = wanted if callable(wanted) else re.compile(wanted, re.MULTILINE).search
+        deadline = time.monotonic() + patience
+        while True:
+            text = self.text()
+            if test(text):
+                return text
+            if time.monotonic() > deadline or not (self.process.isalive() or test(self.text())):
+                raise AssertionError(f"waited for {wanted!r}, the screen shows:\n{text}")
+            time.sleep(0.03)
+
+    def wait_for_end(self, patience: float = PATIENCE) -> int:
+        """Wait for the program's end and return its exit status."""
+        deadline = time.monotonic() + patience
+        while self.process.isalive():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"still running, the screen shows:\n{self.text()}")
+            time.sleep(0.03)
+        status = self.process.exitstatus
+        return status if status is not None else -(self.process.signalstatus or 0)

@@ -1,0 +1,34 @@
+"""The filter of the job table."""
+
+import pytest
+
+from torchx_tui.specs import AppState
+from torchx_tui.tui.job_filter import parse_filter
+from torchx_tui.tui.job_rows import JobRow
+
+ROWS = [
+    JobRow("local_cwd://torchx/llama-a", "local_cwd", "llama-a", AppState.FAILED, why="exit 1", component="dist.torchrun"),
+    JobRow("local_cwd://torchx/bert-b", "local_cwd", "bert-b", AppState.RUNNING, component="utils.sh"),
+    JobRow("kubernetes://torchx/llama-c", "kubernetes", "llama-c", AppState.SUCCEEDED),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", ["llama-a", "bert-b", "llama-c"]),
+        ("llama", ["llama-a", "llama-c"]),
+        ("LLAMA", ["llama-a", "llama-c"]),
+        ("state:failed", ["llama-a"]),
+        ("state:failed,running", ["llama-a", "bert-b"]),
+        ("!state:failed", ["bert-b", "llama-c"]),
+        ("llama !backend:k8s", ["llama-a"]),
+        ("backend:local", ["llama-a", "bert-b"]),
+        ("component:torchrun", ["llama-a"]),
+        ("why:exit", ["llama-a"]),
+        ("nothing:here", []),
+    ],
+)
+def test_filter(text, shown):
+    test = parse_filter(text)
+    assert [row.app_id for row in ROWS if test(row)] == shown

@@ -1,0 +1,48 @@
+"""Words and figures: ages, durations, names cut to a width."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from torchx_tui.tui.words import age, clock, cut, duration, fit_name, split_name
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0, "<1m"), (59, "<1m"), (60, "1m"), (3599, "59m"), (3600, "1h"), (86399, "23h"), (13 * 86400, "13d")]
+)
+def test_age(seconds, shown):
+    assert age(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(3, "3s"), (112, "1m 52s"), (2469, "41m 09s"), (7620, "2h 07m"), (273600, "3d 04h")]
+)
+def test_duration(seconds, shown):
+    assert duration(seconds) == shown
+
+
+def test_clock_names_the_day_when_it_is_another(monkeypatch):
+    monkeypatch.setenv("TZ", "UTC")
+    now = 1795258732.0
+    assert len(clock(now - 60, now)) == 8
+    assert clock(now - 3 * 86400, now).startswith("2026-11-18 ")
+
+
+def test_split_name():
+    assert split_name("llama3-8b-sft-zq2wmx7v5hkdfd") == ("llama3-8b-sft", "zq2wmx7v5hkdfd")
+    assert split_name("plain-name") == ("plain-name", "")
+
+
+def test_fit_name_shortens_the_suffix_first():
+    app_id = "llama3-8b-sft-zq2wmx7v5hkdfd"
+    assert fit_name(app_id, 40, "…") == ("llama3-8b-sft", "-zq2wmx7v5hkdfd")
+    assert fit_name(app_id, 24, "…") == ("llama3-8b-sft", "-…kdfd")
+    assert fit_name(app_id, 14, "…") == ("llama3-8b", "…kdfd")
+
+
+@given(st.text(min_size=1, max_size=60), st.integers(1, 40))
+def test_fits_always(text, width):
+    name, suffix = fit_name(text, width, "…")
+    assert cell_len(name + suffix) <= width
+    assert cell_len(cut(text, width, "…")) <= width

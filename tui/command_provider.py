@@ -1,0 +1,72 @@
+"""What the command palette offers: the keys of the screen by name, jobs, components, themes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+
+from .palette import PALETTES
+from .screens.keys import key_words
+from .words import state_word
+
+if TYPE_CHECKING:
+    from .app import TorchXTuiApp
+
+# What is offered before anything is typed.
+MOST_DISCOVERED = 30
+
+Command = tuple[str, str, Callable[[], object]]
+
+
+class DashboardCommands(Provider):
+    """Everything that can be done, by name."""
+
+    async def discover(self) -> Hits:
+        """Offer the keys of the screen."""
+        for number, (name, help_text, run) in enumerate(self._key_commands()):
+            if number < MOST_DISCOVERED:
+                yield DiscoveryHit(Content(name), run, text=name, help=help_text)
+
+    async def search(self, query: str) -> Hits:
+        """Offer what matches."""
+        matcher = self.matcher(query)
+        for name, help_text, run in self._commands():
+            score = matcher.match(name)
+            if score > 0:
+                yield Hit(score, matcher.highlight(name), run, text=name, help=help_text)
+
+    @property
+    def _dashboard(self) -> TorchXTuiApp:
+        return cast("TorchXTuiApp", self.app)
+
+    def _commands(self) -> Iterator[Command]:
+        yield from self._key_commands()
+        yield from self._job_commands()
+        for theme in PALETTES:
+            if theme != "torchx-no-color":
+                yield f"Theme {theme}", "colours of the dashboard", partial(setattr, self.app, "theme", theme)
+
+    def _key_commands(self) -> Iterator[Command]:
+        seen: set[str] = set()
+        for active in self.screen.active_bindings.values():
+            binding = active.binding
+            skip = not binding.id or not binding.description or binding.id == "app.commands" or not active.enabled
+            if skip or binding.id in seen:
+                continue
+            seen.add(binding.id)
+            run = partial(self.app.run_action, binding.action, active.node)
+            yield binding.description, f"key {key_words(binding.key)}", run
+
+    def _job_commands(self) -> Iterator[Command]:
+        from .screens.job import JobScreen
+
+        for row in list(self._dashboard.jobs.rows.values()):
+            yield (
+                f"Open {row.app_id}",
+                state_word(row.state),
+                lambda row=row: self.app.push_screen(JobScreen(row)),
+            )
