@@ -27,14 +27,14 @@ _running = threading.RLock()
 def errors_located(path: Path) -> Iterator[None]:
     """Turn everything that the code inside raises, `SystemExit` and `KeyboardInterrupt` too, into ComponentLoadError.
 
-    An ArgumentError passes, since it says which argument is wrong.
+    An ArgumentError passes, since it says which argument is wrong, and so does what is a ComponentLoadError already.
 
     Args:
         path: The component's file, whose line is wanted.
     """
     try:
         yield
-    except ArgumentError:
+    except (ArgumentError, ComponentLoadError):
         raise
     except BaseException as error:
         raise located(error, path) from error

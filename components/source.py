@@ -42,7 +42,8 @@ class SourceFile:
     @property
     def components(self) -> list[Definition]:
         """The public functions that say that they return an AppDef, and the classes whose `build` does."""
-        return [node for node in self.definitions if not node.name.startswith("_") and returns_appdef(node)]
+        last = {node.name: node for node in self.definitions}
+        return [node for name, node in last.items() if not name.startswith("_") and returns_appdef(node)]
 
     @cached_property
     def constants(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import sys
 import time
 
 import torch
@@ -22,6 +23,12 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset, rand
 GREY_LEVELS = 16.0
 PIXELS = 64
 DIGITS = 10
+
+
+def say(text: str) -> None:
+    """Print a line in one write, so that lines of several workers never mix."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 def datasets() -> tuple[TensorDataset, TensorDataset]:
@@ -75,21 +82,21 @@ def main() -> None:
         raise ValueError(f"the learning rate is {args.lr}: it must be above 0")
     dist.init_process_group("gloo")
     rank, workers = dist.get_rank(), dist.get_world_size()
-    print(f"rank {rank} of {workers} pid {os.getpid()}", flush=True)
+    say(f"rank {rank} of {workers} pid {os.getpid()}")
     torch.manual_seed(0)
     torch.set_num_threads(1)
     train, test = datasets()
     sampler = DistributedSampler(train, num_replicas=workers, rank=rank, seed=0)
     loader = DataLoader(train, batch_size=args.batch, sampler=sampler)
-    model = DistributedDataParallel(nn.Sequential(nn.Linear(PIXELS, 64), nn.ReLU(), nn.Linear(64, DIGITS)))
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(PIXELS, 128), nn.ReLU(), nn.Linear(128, DIGITS)))
     optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
     for epoch in range(1, args.epochs + 1):
         sampler.set_epoch(epoch)
         loss = train_epoch(model, loader, optimizer, args.step_seconds)
-        print(f"epoch {epoch}/{args.epochs} rank {rank} loss {loss:.4f}", flush=True)
+        say(f"epoch {epoch}/{args.epochs} rank {rank} loss {loss:.4f}")
     dist.barrier()
     if rank == 0:
-        print(f"accuracy {accuracy(model.module, test):.2f}", flush=True)
+        say(f"accuracy {accuracy(model.module, test):.2f}")
     dist.destroy_process_group()
 
 

@@ -66,6 +66,9 @@ def launch(
     }
     try:
         _hand_over(starting, message)
+    except TimeoutError as error:
+        write_cancel(folder, "")  # should it live after all, it ends before it starts anything
+        raise SchedulerError(f"{request.app_id} was not launched: {error}") from error
     except SchedulerError as error:
         _remove(runs, request)
         raise SchedulerError(_refused(request, str(error))) from error
@@ -94,8 +97,23 @@ def adopt(run: Run, cancel: Mapping[str, Any], grace_seconds: float) -> None:
     }
     try:
         _hand_over(_start(launcher_environment()), message)
-    except SchedulerError as error:
+    except (SchedulerError, TimeoutError) as error:
         raise SchedulerError(f"{run.app_id} cannot be cancelled: {error}") from error
+
+
+def write_cancel(folder: Path, by: str) -> dict[str, Any]:
+    """Write the request that the supervisor of the app in ``folder`` ends it, unless there is one; return it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = folder / "cancel.json"
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        asked = {"format": supervisor.FORMAT, "by": by, "host": os.uname().nodename, "at": time.time()}
+        supervisor.replace_file(str(path), json.dumps(asked).encode())
+        return asked
 
 
 def _start(env: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -125,36 +143,37 @@ def _give_up(starting: subprocess.Popen[bytes]) -> None:
 
 
 def _hand_over(starting: subprocess.Popen[bytes], message: Mapping[str, Any]) -> None:
-    """Send the request and take the answer."""
+    """Send the request and take the answer.
+
+    Raises:
+        SchedulerError: it refused, or died.
+        TimeoutError: it does not answer.
+    """
     assert starting.stdin is not None
     assert starting.stdout is not None
     answer = b""
+    deadline = time.monotonic() + _ANSWER_SECONDS
     try:
         starting.stdin.write(json.dumps(message).encode())
         starting.stdin.close()
-        deadline = time.monotonic() + _ANSWER_SECONDS
-        while not answer.endswith(b"\n") or not _is_answer(answer):
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([starting.stdout], [], [], left)[0]:
-                break
+        while not answer.endswith(b"}\n"):
+            if not select.select([starting.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise TimeoutError(f"the supervisor does not answer within {_ANSWER_SECONDS:.0f} s")
             data = os.read(starting.stdout.fileno(), 65536)
             if not data:
                 break
             answer += data
-    except OSError as error:
-        answer += f"{error}".encode()
+    except BrokenPipeError:
+        answer += starting.stdout.read()
     finally:
         _give_up(starting)
-    if not _is_answer(answer):
-        last = answer.decode("utf-8", "replace").strip().splitlines() or ["it does not answer"]
-        raise SchedulerError(f"the supervisor did not start: {last[-1]}")
-    said = json.loads(answer.splitlines()[-1])
+    last = answer.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    try:
+        said = json.loads(last)
+    except ValueError:
+        raise SchedulerError(f"the supervisor did not start: {last or 'it said nothing'}") from None
     if "error" in said:
         raise SchedulerError(said["error"])
-
-
-def _is_answer(text: bytes) -> bool:
-    return bool(text) and text.splitlines()[-1].startswith(b"{")
 
 
 def _make_folders(runs: Runs, request: PopenRequest) -> None:

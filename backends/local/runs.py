@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import threading
 from collections import OrderedDict
 from pathlib import Path
@@ -15,7 +16,9 @@ from .supervisor import FORMAT, replace_file
 
 logger = logging.getLogger(__name__)
 
-_Signature = tuple[int, int, int]
+Signature = tuple[int, int, int]
+DELETE = "delete"
+"""A file of this name in an app's folder: the folder is to be removed as soon as the app has ended."""
 
 
 class Runs:
@@ -32,8 +35,9 @@ class Runs:
         self.turns = root / "turns"
         self._cache_size = max(1, cache_size)
         self._folders: dict[str, Path] = {}
-        self._over: OrderedDict[str, tuple[_Signature, Run]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._over: OrderedDict[str, tuple[Signature, Run]] = OrderedDict()
+        # A signal's handler may need it while this thread holds it.
+        self._lock = threading.RLock()
 
     def record_path(self, app_id: str) -> Path:
         """Return the file that says where an app's folder is."""
@@ -76,7 +80,7 @@ class Runs:
         folder = self.folder(app_id)
         if folder is None:
             return None
-        signature = _signature(folder)
+        signature = signature_of(folder)
         with self._lock:
             cached = self._over.get(app_id)
             if cached and signature is not None and cached[0] == signature:
@@ -88,6 +92,9 @@ class Runs:
             logger.warning("the state of %s cannot be read: %s", app_id, error)
             return Run(app_id, folder, {}, reason=f"its state cannot be read: {error.strerror}: {error.filename}")
         if run is not None and run.over and run.document:
+            if (folder / DELETE).exists() and run.here:
+                self.remove(run)
+                return None
             self._settle(run, signature)
         return run
 
@@ -106,6 +113,15 @@ class Runs:
         """Return every app as it is now."""
         return [run for app_id in self.app_ids() if (run := self.find(app_id)) is not None]
 
+    def remove(self, run: Run) -> None:
+        """Remove all that is kept of an app.
+
+        Raises:
+            OSError: something in its folder cannot be removed.
+        """
+        remove_folder(run.folder)
+        self.forget(run.app_id)
+
     def forget(self, app_id: str) -> None:
         """Forget where an app's folder is."""
         self.record_path(app_id).unlink(missing_ok=True)
@@ -113,7 +129,7 @@ class Runs:
             self._folders.pop(app_id, None)
             self._over.pop(app_id, None)
 
-    def _settle(self, run: Run, signature: _Signature | None) -> None:
+    def _settle(self, run: Run, signature: Signature | None) -> None:
         """Keep an app that will not change; write down an end that no supervisor could."""
         if signature is None:
             return
@@ -124,7 +140,7 @@ class Runs:
                     replace_file(str(run.folder / "state.json"), json.dumps(run.document).encode())
             except (OSError, ValueError) as error:
                 logger.debug("the end of %s cannot be written: %s", run.app_id, error)
-            signature = _signature(run.folder) or signature
+            signature = signature_of(run.folder) or signature
         with self._lock:
             self._over[run.app_id] = (signature, run)
             self._over.move_to_end(run.app_id)
@@ -132,7 +148,20 @@ class Runs:
                 self._over.popitem(last=False)
 
 
-def _signature(folder: Path) -> _Signature | None:
+def remove_folder(folder: Path) -> None:
+    """Remove an app's folder.
+
+    Raises:
+        OSError: something in it cannot be removed.
+    """
+    # Without its state file the app does not exist any more, even if the rest takes long.
+    (folder / "state.json").unlink(missing_ok=True)
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+def signature_of(folder: Path) -> Signature | None:
+    """Return what changes whenever an app's state file is written, None when there is none."""
     try:
         found = (folder / "state.json").stat()
     except OSError:

@@ -479,7 +479,10 @@ def main() -> None:
         answer = {"pid": os.getpid()}
     except OSError as error:
         answer = {"error": f"{error.strerror}: {error.filename}"}
-    os.write(1, json.dumps(answer).encode() + b"\n")
+    try:
+        os.write(1, json.dumps(answer).encode() + b"\n")
+    except OSError:
+        pass  # the launcher died: the app goes on all the same
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(nothing, standard)

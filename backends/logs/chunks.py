@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from .log_file import LogFile
@@ -108,7 +109,7 @@ class ChunkIndex:
         found = []
         if start < queue[0].start:
             found.append((start, min(size, queue[0].start), Chunk(start, None, "c")))
-        stops = [chunk.start for chunk in queue][1:] + [size]
+        stops = [*(chunk.start for chunk in islice(queue, 1, None)), size]
         for chunk, stop in zip(list(queue), stops, strict=True):
             low, high = max(start, chunk.start), min(size, stop)
             if low < high:

@@ -49,10 +49,13 @@ class LogFollower:
         """Whether the last page has been read."""
         self.ended = False
         """Whether the job has ended and every line of it is known."""
+        self.failure = ""
+        """Why the log can no longer be read, in words; empty while it can."""
         self._on_change = on_change
         self._is_final = is_final
         self._stop = threading.Event()
         self._told = threading.Event()
+        self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name="log-follower", daemon=True)
 
     def start(self) -> None:
@@ -66,6 +69,9 @@ class LogFollower:
     def close(self) -> None:
         """End the thread; it is not waited for, and touches nothing but its own files any more."""
         self._stop.set()
+        # Whoever comes second closes the files; while the thread reads, closing them could wait for a slow disk.
+        if self._done.is_set():
+            self.log.close()
 
     def join(self, timeout: float) -> bool:
         """Wait at most ``timeout`` seconds for the thread's end; return whether it ended."""
@@ -76,9 +82,13 @@ class LogFollower:
     def _run(self) -> None:
         try:
             self._follow()
-        except Exception:
+        except Exception as error:
             _log.exception("reading a log failed")
+            self.failure = f"the log cannot be read any more: {error}"
+            self._told.clear()
+            self._tell()
         finally:
+            self._done.set()
             if self._stop.is_set():
                 self.log.close()
 

@@ -52,8 +52,8 @@ class Bounds(NamedTuple):
 class MergedLog:
     """One or more replicas' logs as one.
 
-    What was there at opening is ordered by arrival time, stable within a replica; what comes later is shown in the order
-    in which it came. `open`, `read_older` and `poll` belong to one thread; the other methods may be called from any.
+    What was there at opening is ordered by arrival time, stable within a replica; what comes later, as it came.
+    `open`, `read_older` and `poll` belong to one thread; the other methods may be called from any.
 
     Args:
         logs: the replicas' logs.
@@ -70,7 +70,8 @@ class MergedLog:
         self._complete = False
         self._older: Iterator[Segment] = iter(())
         self._readers: list[ReplicaReader] = []
-        for self._registering, log in enumerate(self.logs):
+        for number, log in enumerate(self.logs):
+            self._registering = number
             self._readers.append(ReplicaReader(log, stream, self._register, self._notice))
 
     def open(self) -> None:

@@ -24,7 +24,7 @@ _REST_CHECK = 1.0
 
 
 class Polled(NamedTuple):
-    """What one poll found: new segments, segments whose last line went on, and whether there is more to read at once."""
+    """What one poll found: new segments, segments whose last line went on, whether there is more to read at once."""
 
     fresh: list[Segment]
     grown: list[Segment]
@@ -57,6 +57,7 @@ class ReplicaReader:
         self._rest: dict[str, Source] | None = None
         self._consumed: dict[str, int] = {}
         self._behind_since: float | None = None
+        self._behind_at = 0
         self._next_check = 0.0
 
     def open(self) -> list[Iterator[Segment]]:

@@ -154,9 +154,10 @@ class Source:
             if len(data) < end - start:
                 return
             unfinished = data[-1:] != b"\n"
+            head = 0
             if start > floor or goes_on:
-                feed = data.find(b"\n", 0, -1)
-                if feed < 0:
+                head = data.find(b"\n", 0, -1) + 1
+                if head == 0:
                     found = self._line_start(floor, start)
                     if found is None and goes_on:
                         return
@@ -164,10 +165,9 @@ class Source:
                     yield self._segment(start, end, 0 if unfinished else 1, unfinished, chunk)
                     end = start
                     continue
-                start += feed + 1
-                data = data[feed + 1 :]
-            yield self._segment(start, end, data.count(b"\n"), unfinished, chunk)
-            end = start
+            # A copy of the block without its head would cost as much as counting it.
+            yield self._segment(start + head, end, data.count(b"\n", head), unfinished, chunk)
+            end = start + head
 
     def _line_start(self, floor: int, end: int) -> int | None:
         """Return where the line starts that reaches ``end``, None if no line ends after ``floor``."""

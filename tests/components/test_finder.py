@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest_types import ComponentFile
+from support.component_files import ComponentFile
 
 from torchx_tui.components import DEFAULT_IMAGE, REQUIRED, Computed, describe, find, list_components
 from torchx_tui.specs import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
@@ -103,7 +103,9 @@ def test_a_file_is_described_without_running_it(component_file: ComponentFile) -
 
 def test_a_class_is_described_by_what_it_is_made_with(component_file: ComponentFile) -> None:
     doc = describe(component_file.write(COMPONENTS).name("Trainer"))
-    assert [(parameter.name, parameter.default, parameter.help) for parameter in doc.parameters] == [("lr", 0.1, "rate")]
+    assert [(parameter.name, parameter.default, parameter.help) for parameter in doc.parameters] == [
+        ("lr", 0.1, "rate")
+    ]
 
 
 def test_a_folder_is_listed_with_its_faults(component_file: ComponentFile, tmp_path: Path) -> None:

@@ -47,7 +47,10 @@ def test_ways_to_say_appdef(tmp_path: Path, returns: str) -> None:
         ("*args", "Missing type annotation for argument 'args' in function 'f'"),
         ("*, k", "Missing type annotation for argument 'k' in function 'f'"),
         ("a: Set[str]", "Unsupported container type 'Set' for argument 'a: Set[str]' in function 'f'"),
-        ("a: List[List[int]]", "Non-primitive element type 'List[int]' for argument 'a: List[List[int]]' in function 'f'"),
+        (
+            "a: List[List[int]]",
+            "Non-primitive element type 'List[int]' for argument 'a: List[List[int]]' in function 'f'",
+        ),
         ("a: Dict[str, List[int]]", "Non-primitive value type 'List[int]'"),
         ("a: Dict[List[int], str]", "Non-primitive key type 'List[int]'"),
         ("a: Dict[str]", "Malformed dict type 'Dict[str]', expected exactly two type parameters (dict[K, V])"),

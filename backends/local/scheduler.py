@@ -1,0 +1,310 @@
+"""The scheduler local_cwd: runs each replica as a process on this machine."""
+
+from __future__ import annotations
+
+import builtins
+import logging
+import re
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ...specs import AppDef, AppDryRunInfo, CfgVal, SchedulerError, make_unique, runopts
+from ..api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Scheduler, Stream
+from ..paths import state_folder
+from .describe import describe_run
+from .image_provider import CWDImageProvider, ImageProvider, LocalDirectoryImageProvider, ReplicaParam
+from .launch import adopt, launch, user_name, write_cancel
+from .listing import Listing
+from .log_iterator import LocalLogIterator
+from .logs import check_log, log_outlook
+from .names import check_app
+from .native import native_text
+from .options import LocalOpts
+from .own import OwnApps
+from .preflight import launch_findings, machine_findings
+from .prune import prune
+from .record import Run
+from .request import PopenRequest, make_request
+from .runs import DELETE, Runs
+from .supervisor import is_running, read_process, send_signal
+
+__all__ = [
+    "CWDImageProvider",
+    "ImageProvider",
+    "LocalDirectoryImageProvider",
+    "LocalScheduler",
+    "PopenRequest",
+    "ReplicaParam",
+    "create_scheduler",
+]
+
+logger = logging.getLogger(__name__)
+
+
+class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
+    """Runs each replica as a process on this machine; good for trying things out.
+
+    What a container would give is left out: limits on resources, mounts, ports, and images but for their folder.
+    Nothing is started again. Apps go on when this process ends, and any other process of this user finds them, but on
+    SIGTERM and SIGINT the apps that this object launched are cancelled.
+
+    Args:
+        session_name: the session part of handles.
+        image_provider_class: makes images available; called with the run options.
+        cache_size: how many finished apps are kept in memory; no launch is refused because of it.
+        extra_paths: folders that replicas search for programs first.
+        root: where state is kept; the state folder's ``local`` where None.
+        max_running: how many apps run at once on this machine; later ones wait as PENDING. 0 is no limit.
+        grace_seconds: how long a cancelled app has between SIGTERM and SIGKILL, in seconds.
+        keep_days: how long finished apps are kept, in days.
+        keep_bytes: how much disk all finished apps may take, in bytes.
+        handle_signals: cancel own apps on SIGTERM and SIGINT; only where this is made on the main thread.
+    """
+
+    capabilities = Capabilities(
+        log_streams=(Stream.COMBINED, Stream.STDOUT, Stream.STDERR), log_files=True, log_time_range=True, native=True
+    )
+
+    def __init__(
+        self,
+        session_name: str,
+        image_provider_class: Callable[[Mapping[str, CfgVal]], ImageProvider] = CWDImageProvider,
+        cache_size: int = 100,
+        extra_paths: Sequence[str] | None = None,
+        *,
+        root: Path | None = None,
+        max_running: int = 0,
+        grace_seconds: float = 10.0,
+        keep_days: float = 30.0,
+        keep_bytes: float = 20e9,
+        handle_signals: bool = True,
+    ) -> None:
+        super().__init__("local", session_name)
+        self._image_provider_class = image_provider_class
+        self._extra_paths = list(extra_paths or [])
+        self._root = (root or state_folder() / "local").absolute()
+        self._max_running = int(max_running)
+        self._grace_seconds = float(grace_seconds)
+        self._keep_days, self._keep_bytes = float(keep_days), float(keep_bytes)
+        self._runs = Runs(self._root, int(cache_size))
+        self._listing = Listing(self._runs)
+        self._own = OwnApps(self.end_own)
+        if handle_signals:
+            self._own.handle_signals()
+
+    def close(self) -> None:
+        """Stop answering signals. Apps go on."""
+        self._own.restore_signals()
+
+    # Launching
+
+    def _run_opts(self) -> runopts:
+        return LocalOpts.as_runopts()
+
+    def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[PopenRequest]:
+        check_app(app, self.session_name)
+        return AppDryRunInfo(self._request(app, cfg), str)
+
+    def _request(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> PopenRequest:
+        opts = LocalOpts.from_cfg(cfg)
+        base = Path(opts.log_dir).expanduser().absolute() if opts.log_dir else self._root
+        app_id = make_unique(app.name)
+        images = self._image_provider_class(cfg)
+        return make_request(
+            app, app_id, base / self.session_name / app_id, self.session_name, opts, images, self._extra_paths
+        )
+
+    def schedule(self, dryrun_info: AppDryRunInfo[PopenRequest]) -> str:
+        """Launch what a dry run gave, and return the app's id as soon as its supervisor lives.
+
+        A program that cannot be started makes the app FAILED, with the reason.
+
+        Raises:
+            SchedulerError: nothing was launched: a folder cannot be written, the disk is full.
+        """
+        request = dryrun_info.request
+        launch(
+            self._runs,
+            request,
+            dryrun_info.app or AppDef(request.app_id),
+            dryrun_info.cfg,
+            self.session_name,
+            max_running=self._max_running,
+            grace_seconds=self._grace_seconds,
+        )
+        self._own.add(request.app_id)
+        return request.app_id
+
+    # Watching
+
+    def describe(self, app_id: str) -> DescribeAppResponse | None:
+        """Return what is known of an app, whichever process launched it; None when it does not exist."""
+        run = self._runs.find(app_id)
+        return None if run is None else describe_run(run)
+
+    def describe_native(self, app_id: str) -> str:
+        """Return the app's state file as text, secret values masked.
+
+        Raises:
+            JobNotFoundError: there is no such app.
+        """
+        return native_text(self._runs.get(app_id))
+
+    def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
+        """Return every local app of this user, the latest first."""
+        return self._listing.rows()
+
+    def exists(self, app_id: str) -> bool:
+        """Tell whether the app was launched and is still kept."""
+        return self._runs.find(app_id) is not None
+
+    # Ending
+
+    def _cancel_existing(self, app_id: str) -> None:
+        run = self._runs.get(app_id)
+        if not run.over:
+            self._end(run)
+
+    def _end(self, run: Run) -> None:
+        """Ask for an app's end, in the way that reaches it.
+
+        Raises:
+            SchedulerError: it cannot be reached.
+        """
+        if run.read_only:
+            raise SchedulerError(f"{run.app_id} cannot be cancelled: {run.notes[-1]}")
+        if not run.document:
+            raise SchedulerError(f"{run.app_id} cannot be cancelled: {run.reason}")
+        asked: dict[str, Any] = {"by": user_name(), "at": 0.0}
+        try:
+            asked = write_cancel(run.folder, user_name())
+        except OSError as error:
+            if not run.here:
+                reason = f"{error.strerror}: {error.filename}"
+                raise SchedulerError(f"{run.app_id} cannot be told on {run.document['host']}: {reason}") from error
+            logger.warning("who cancelled %s cannot be written: %s", run.app_id, error)
+        if not run.here:
+            return  # its supervisor finds the file
+        pid, started = run.document["pid"], run.document["pid_started"]
+        process = read_process(pid) if is_running(pid, started) else None
+        if process is not None and process.start == started:
+            send_signal(process, signal.SIGTERM)
+        elif not run.supervised:
+            adopt(run, asked, self._grace_seconds)
+
+    def _delete_existing(self, app_id: str) -> None:
+        run = self._runs.get(app_id)
+        if run.read_only:
+            raise SchedulerError(f"{app_id} cannot be deleted: {run.notes[-1]}")
+        try:
+            if run.over:
+                self._runs.remove(run)
+                return
+            (run.folder / DELETE).touch(mode=0o600)
+        except OSError as error:
+            raise SchedulerError(f"{app_id} cannot be deleted: {error.strerror}: {error.filename}") from error
+        self._end(run)
+
+    def prune(self) -> builtins.list[str]:
+        """Remove finished apps that are old or take too much disk, and return their ids.
+
+        Raises:
+            OSError: something cannot be removed.
+        """
+        return prune(self._runs, self._keep_days, self._keep_bytes, self._root)
+
+    # Apps that end with this process
+
+    def own_app_ids(self) -> builtins.list[str]:
+        """Return the apps that this object launched, that still run, and that were not detached."""
+        live = []
+        for app_id in self._own.ids():
+            run = self._runs.find(app_id)
+            if run is None or run.over:
+                self._own.discard(app_id)
+            else:
+                live.append(app_id)
+        return live
+
+    def detach(self, app_id: str) -> None:
+        """Let an app go on when this process ends."""
+        self._own.discard(app_id)
+
+    def end_own(self) -> None:
+        """Cancel the apps of `own_app_ids`, without waiting for their end."""
+        for app_id in self.own_app_ids():
+            try:
+                self.cancel(app_id)
+            except (SchedulerError, OSError) as error:
+                logger.warning("%s", error)
+
+    # Logs
+
+    def log_iter(
+        self,
+        app_id: str,
+        role_name: str,
+        k: int = 0,
+        regex: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        should_tail: bool = False,
+        streams: Stream | None = None,
+    ) -> LocalLogIterator:
+        """Return the log lines of one replica; see `Scheduler.log_iter`. Lines can be asked for by number as well.
+
+        Raises:
+            ValueError: there is no such role, replica or stream, or the expression is malformed.
+            JobNotFoundError: there is no such app.
+            SchedulerError: the log was removed.
+        """
+        run = self._runs.get(app_id)
+        stream = check_log(run, role_name, k, streams)
+        try:
+            pattern = None if regex is None else re.compile(regex)
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {regex}: {error}") from error
+        return LocalLogIterator(
+            run.replica_folder(role_name, k),
+            stream,
+            log_outlook(self._runs, app_id),
+            regex=pattern,
+            since=None if since is None else since.timestamp(),
+            until=None if until is None else until.timestamp(),
+            should_tail=should_tail,
+        )
+
+    def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
+        """Return the file of one replica's log, None when there is no such app or replica."""
+        run = self._runs.find(app_id)
+        if run is None or not any((entry["role"], entry["id"]) == (role_name, k) for entry in run.replicas):
+            return None
+        return run.replica_folder(role_name, k) / f"{Stream(streams).value}.log"
+
+    # Advice
+
+    def check(self) -> builtins.list[Finding]:
+        """Return what this machine has, and whether state can be kept."""
+        return machine_findings(self._root)
+
+    def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
+        """Return what would go wrong: a command that is missing, a port that is taken, GPUs that are not there."""
+        check_app(app, self.session_name)
+        return launch_findings(app, self._request(app, self.run_opts().resolve(cfg)))
+
+    def _validate(self, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
+        """Accept roles without resources: they are not looked at here."""
+
+
+def create_scheduler(
+    session_name: str,
+    cache_size: int = 100,
+    extra_paths: Sequence[str] | None = None,
+    image_provider_class: Callable[[Mapping[str, CfgVal]], ImageProvider] = CWDImageProvider,
+    **kwargs: Any,
+) -> LocalScheduler:
+    """Return the scheduler local_cwd; further arguments are those of `LocalScheduler`."""
+    return LocalScheduler(session_name, image_provider_class, cache_size, extra_paths, **kwargs)

@@ -1,0 +1,217 @@
+"""The builtin components: what they give, and what their programs do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from torchx_tui.components import DEFAULT_IMAGE, build_app
+from torchx_tui.components.programs import program_text
+from torchx_tui.specs import BindMount, Role, macros
+
+PROGRAMS = ["demo_program.py", "booth_program.py", "copy_program.py"]
+
+
+def role_of(component: str, **texts: str | list[str]) -> Role:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return build_app(component, texts).roles[0]
+
+
+def run(role: Role, number: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
+    applied = macros.Values("", "app", str(number)).apply(role)
+    # The interpreter of the tests stands for the `python3` of the job's machine.
+    argv = [sys.executable if applied.entrypoint == "python3" else applied.entrypoint, *applied.args]
+    variables = {**os.environ, **applied.env, **env}
+    return subprocess.run(argv, capture_output=True, text=True, env=variables, timeout=60, check=False)
+
+
+def test_echo() -> None:
+    role = role_of("utils.echo", msg="hi", num_replicas="3")
+    assert (role.entrypoint, role.args, role.num_replicas, role.image) == ("echo", ["hi"], 3, DEFAULT_IMAGE)
+    assert (role.resource.cpu, role.resource.gpu, role.resource.memMB) == (1, 0, 1024)
+
+
+def test_sh_quotes_each_argument() -> None:
+    role = role_of("utils.sh", args=["printf", "%s|", "a b", "$HOME", ";"])
+    assert role.entrypoint == "sh"
+    assert run(role).stdout == "a b|$HOME|;|"
+
+
+def test_sh_takes_mounts_environment_and_a_host() -> None:
+    role = role_of("utils.sh", env="A=1", mounts="type=bind,src=/a,dst=/b,readonly", h="gpu.small", args=["ls"])
+    assert role.env["A"] == "1"
+    assert "LOGLEVEL" in role.env
+    assert role.mounts == [BindMount("/a", "/b", True)]
+    assert role.resource.gpu == 1
+
+
+def test_python() -> None:
+    assert role_of("utils.python", m="a.b", args=["--x"]).args == ["-m", "a.b", "--x"]
+    assert role_of("utils.python", c="print(1)").args == ["-c", "print(1)"]
+    assert role_of("utils.python", script="a.py").args == ["a.py"]
+
+
+def test_binary_needs_no_image() -> None:
+    role = role_of("utils.binary", entrypoint="/bin/ls", args=["-l"])
+    assert (role.image, role.entrypoint, role.args) == ("<NONE>", "/bin/ls", ["-l"])
+
+
+def test_torchrun_on_one_node() -> None:
+    app = build_app("dist.torchrun", {"script": "jobs/train.py", "j": "1x2", "script_args": ["--lr", "0.1"]})
+    (role,) = app.roles
+    assert (app.name, role.name, role.entrypoint, role.num_replicas, role.min_replicas) == (
+        "train",
+        "train",
+        "bash",
+        1,
+        1,
+    )
+    assert role.args == [
+        "-c",
+        "torchrun --rdzv_backend c10d --rdzv_endpoint localhost:0 --rdzv_id '${app_id}' --nnodes 1 --nproc_per_node 2"
+        " --tee 3 --role '' jobs/train.py --lr 0.1",
+    ]
+    assert role.port_map == {"c10d": 29500}
+    assert role.env["TORCHX_TRACKING_EXPERIMENT_NAME"] == "default-experiment"
+    assert role.env["TORCHX_TRACKING_RUN_NAME"] == "train"
+
+
+def test_torchrun_on_many_nodes_meets_at_the_first(tmp_path: Path) -> None:
+    role = role_of("dist.torchrun", m="a.b", j="1:3x8", rdzv_conf="join_timeout=5")
+    assert (role.num_replicas, role.min_replicas, role.name) == (3, 1, "b")
+    fake = tmp_path / "torchrun"
+    fake.write_text('#!/bin/sh\nfor word in "$@"; do echo "$word"; done\n')
+    fake.chmod(0o755)
+    applied = macros.Values("", "app-1", "0", rank0_env="FIRST_HOST").apply(role)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    for env, host in (({"FIRST_HOST": "node-0"}, "node-0"), ({}, "localhost")):
+        done = subprocess.run(
+            [applied.entrypoint, *applied.args], capture_output=True, text=True, env={"PATH": path, **env}, check=True
+        )
+        words = done.stdout.splitlines()
+        assert words[words.index("--rdzv_endpoint") + 1] == f"{host}:29500"
+        assert words[words.index("--rdzv_id") + 1] == "app-1"
+        assert words[words.index("--nnodes") + 1] == "1:3"
+        assert words[words.index("--rdzv_conf") + 1] == "join_timeout=5"
+        assert words[-2:] == ["-m", "a.b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "experiment", "run_name"),
+    [
+        ("/", "default-experiment", "train"),
+        ("exp/", "exp", "train"),
+        ("/run", "default-experiment", "run"),
+        ("run", "default-experiment", "run"),
+        ("exp/run", "exp", "run"),
+    ],
+)
+def test_names_of_experiment_and_run(name: str, experiment: str, run_name: str) -> None:
+    app = build_app("dist.torchrun", {"script": "train.py", "name": name})
+    assert app.name == run_name
+    assert app.roles[0].env["TORCHX_TRACKING_EXPERIMENT_NAME"] == experiment
+
+
+@pytest.mark.parametrize(
+    ("component", "texts", "nodes", "workers"),
+    [
+        ("dist.torchrun", {"j": "4"}, 1, 4),
+        ("dist.torchrun", {"j": "2", "h": "aws_p4d.24xlarge"}, 2, 8),
+        ("dist.torchrun", {"j": "2x4", "h": "aws_p4d.24xlarge"}, 2, 4),
+        ("dist.ddp", {"j": "2", "h": "aws_p4d.24xlarge"}, 1, 2),
+        ("dist.spmd", {"j": "2", "h": "aws_p4d.24xlarge"}, 2, 8),
+        ("dist.spmd", {}, 1, 1),
+    ],
+)
+def test_nodes_and_workers(component: str, texts: dict[str, str], nodes: int, workers: int) -> None:
+    role = role_of(component, script="a.py", **texts)
+    assert role.num_replicas == nodes
+    assert f"--nproc_per_node {workers} " in role.args[1]
+
+
+def test_earlier_names_say_what_to_use() -> None:
+    with pytest.warns(DeprecationWarning, match=r"use dist\.torchrun"):
+        build_app("dist.ddp", {"script": "a.py"})
+
+
+def test_debugging_sets_pytorchs_variables() -> None:
+    role = role_of("dist.torchrun", script="a.py", debug="yes")
+    assert role.env["TORCH_DISTRIBUTED_DEBUG"] == "DETAIL"
+
+
+def test_booth_writes_where_torchx_reads_it(tmp_path: Path) -> None:
+    done = run(role_of("utils.booth", x1="1", x2="3", trial_idx="7", tracker_base=str(tmp_path / "out")))
+    assert done.stdout == "booth(1, 3) = 0\n"
+    assert json.loads((tmp_path / "out" / "7").read_text()) == {"booth_eval": 0.0}
+
+
+def test_copy(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"\0data")
+    target = tmp_path / "new" / "b"
+    assert run(role_of("utils.copy", src=str(tmp_path / "a"), dst=f"file://{tmp_path}/b")).returncode == 0
+    assert run(role_of("utils.copy", src=f"file://{tmp_path}/b", dst=str(target))).returncode == 0
+    assert target.read_bytes() == b"\0data"
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_are_plain_enough_to_travel(name: str) -> None:
+    text = program_text(name)
+    assert "$" not in text
+    compile(text, name, "exec")
+    assert macros.Values("", "", "").substitute(text) == text
+
+
+def demo(**texts: str) -> Role:
+    return role_of("demo.train", steps="12", step_seconds="0.001", **texts)
+
+
+def test_demo_trains() -> None:
+    role = demo(num_replicas="3")
+    assert (role.entrypoint, role.num_replicas) == ("python3", 3)
+    done = run(role, 2)
+    assert done.returncode == 0
+    steps = [line for line in done.stdout.splitlines() if line.startswith("step ")]
+    assert len(steps) == 12
+    assert steps[0].startswith("step 1/12 loss \033[32m")
+    assert "rank 2" in steps[0]
+    assert "\rloading data  10% [" in done.stderr.replace("\n", "\r")
+    assert "WARNING" in done.stderr
+
+
+def test_demo_fails_where_it_is_told_to(tmp_path: Path) -> None:
+    role = demo(fail_at_step="3", fail_rank="1")
+    error_file = tmp_path / "error.json"
+    assert run(role, 0, TORCHELASTIC_ERROR_FILE=str(error_file)).returncode == 0
+    assert not error_file.exists()
+    done = run(role, 1, TORCHELASTIC_ERROR_FILE=str(error_file))
+    assert done.returncode == 1
+    assert "step 2/12" in done.stdout
+    assert "step 3/12" not in done.stdout
+    assert "Traceback (most recent call last):" in done.stderr
+    assert done.stderr.count('File "<string>"') >= 4
+    assert done.stderr.rstrip().splitlines()[-1].startswith("FloatingPointError: loss is nan at step 3")
+    message = json.loads(error_file.read_text())["message"]
+    assert message["message"].startswith("FloatingPointError: loss is nan")
+    assert "train_step" in message["extraInfo"]["py_callstack"]
+
+
+def test_demo_prints_each_step_at_once() -> None:
+    applied = macros.Values("", "app", "0").apply(role_of("demo.train", steps="1000", step_seconds="0.02"))
+    process = subprocess.Popen(
+        [sys.executable, *applied.args], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(3)]
+        assert lines[1].startswith("step 1/1000")
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,160 @@
+"""Texts of fields and command lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchx_tui.components import (
+    Parameter,
+    ValueType,
+    check_argument,
+    describe,
+    parse_command_line,
+    parse_value,
+    to_command_line,
+    to_text,
+)
+from torchx_tui.specs import ArgumentError
+
+
+def parameter(kind: str, *items: str, optional: bool = False, choices: tuple[str, ...] = ()) -> Parameter:
+    return Parameter("p", "keyword_only", ValueType(kind, kind, items, optional, choices))
+
+
+LIST = parameter("list", "str")
+DICT = parameter("dict", "str", "str")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text", "value"),
+    [
+        (parameter("str"), "", ""),
+        (parameter("str", optional=True), "", ""),
+        (parameter("int"), " 3 ", 3),
+        (parameter("int", optional=True), "", None),
+        (parameter("float"), "1e-3", 0.001),
+        (parameter("bool"), "YES", True),
+        (parameter("bool"), "off", False),
+        (LIST, "", []),
+        (LIST, "a, b", ["a", "b"]),
+        (parameter("list", "int", optional=True), "", None),
+        (parameter("list", "int"), "1,2", [1, 2]),
+        (parameter("tuple", "int", "str"), "1,a", (1, "a")),
+        (DICT, "", {}),
+        (DICT, "A=1,B=a b", {"A": "1", "B": "a b"}),
+        (DICT, "A='x,y=z',B=''", {"A": "x,y=z", "B": ""}),
+        (parameter("dict", "str", "int"), "A=1", {"A": 1}),
+        (parameter("str", choices=("a", "b")), "b", "b"),
+    ],
+)
+def test_values(wanted: Parameter, text: str, value: Any) -> None:
+    assert check_argument(wanted, text) is None
+    assert parse_value(wanted, text) == value
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text", "words"),
+    [
+        (parameter("int"), "", "not a whole number"),
+        (parameter("int"), "1.5", "not a whole number"),
+        (parameter("float"), "x", "not a number"),
+        (parameter("bool"), "ture", "Want one of true/1/yes/on or false/0/no/off"),
+        (parameter("list", "int"), "1,x", "`x` is not a whole number"),
+        (parameter("tuple", "int", "str"), "1", "Want 2: int, str"),
+        (DICT, "A", "Want KEY=value"),
+        (DICT, "A=b=c", "quotes around a value"),
+        (parameter("str", choices=("a", "b")), "c", "Want one of a, b"),
+    ],
+)
+def test_texts_that_are_refused(wanted: Parameter, text: str, words: str) -> None:
+    assert words in str(check_argument(wanted, text))
+    with pytest.raises(ArgumentError) as caught:
+        parse_value(wanted, text)
+    assert caught.value.parameter == "p"
+
+
+@pytest.mark.parametrize(
+    ("component", "name", "text", "words"),
+    [
+        ("dist.torchrun", "j", "2x8", None),
+        ("dist.torchrun", "j", "1:4x8", None),
+        ("dist.torchrun", "j", "8", None),
+        ("dist.torchrun", "j", "2xx8", "want NODESxWORKERS, such as 2x8"),
+        ("dist.torchrun", "j", "0x8", "at least 1"),
+        ("dist.torchrun", "j", "4:2x8", "the fewest nodes, 4, are more than the most, 2"),
+        ("dist.torchrun", "h", "gpu.large", None),
+        ("dist.torchrun", "h", "gpu.larg", "Did you mean `gpu.large`?"),
+        ("utils.sh", "mounts", "type=bind,src=/a,dst=/b", None),
+        ("utils.sh", "mounts", "src=/a", "`type=` must come first"),
+        ("utils.sh", "args", "echo 'a", "a quote has no partner"),
+    ],
+)
+def test_what_builtins_know_of_their_parameters(component: str, name: str, text: str, words: str | None) -> None:
+    found = describe(component).parameter(name)
+    assert found is not None
+    error = check_argument(found, text)
+    assert error is None if words is None else words in str(error)
+
+
+ITEMS = st.text(st.characters(exclude_categories=["C"], exclude_characters="'\"\\"))
+
+
+@given(st.dictionaries(st.from_regex(r"[A-Z_]+", fullmatch=True), ITEMS, min_size=1))
+def test_dicts_are_written_as_they_are_read(value: dict[str, str]) -> None:
+    assert parse_value(DICT, to_text(value)) == value
+
+
+@given(st.lists(st.integers(), max_size=4), st.booleans(), st.floats(allow_nan=False))
+def test_other_values_are_written_as_they_are_read(numbers: list[int], flag: bool, share: float) -> None:
+    assert parse_value(parameter("list", "int"), to_text(numbers)) == numbers
+    assert parse_value(parameter("bool"), to_text(flag)) is flag
+    assert parse_value(parameter("float"), to_text(share)) == share
+    assert to_text(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("component", "argv", "arguments"),
+    [
+        ("utils.echo", ["--msg", "hi there"], {"msg": "hi there"}),
+        ("utils.echo", ["--msg=-x"], {"msg": "-x"}),
+        ("utils.echo", ["--num", "3"], {"num_replicas": "3"}),
+        (
+            "dist.torchrun",
+            ["-j", "2x4", "--script", "a.py", "--", "--lr", "1"],
+            {"j": "2x4", "script": "a.py", "script_args": ["--lr", "1"]},
+        ),
+        ("dist.torchrun", ["--j=2x4", "-m", "a.b", "x"], {"j": "2x4", "m": "a.b", "script_args": ["x"]}),
+        ("utils.sh", ["ls", "-l"], {"args": ["ls", "-l"]}),
+        ("utils.sh", ["-h", "gpu.small", "ls"], {"h": "gpu.small", "args": ["ls"]}),
+        ("utils.sh", [], {}),
+    ],
+)
+def test_command_lines(component: str, argv: list[str], arguments: dict[str, str | list[str]]) -> None:
+    assert parse_command_line(component, argv) == arguments
+    assert parse_command_line(component, to_command_line(component, arguments)) == arguments
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["--message", "x"], "unrecognized arguments"),
+        (["--msg", "a", "--msg", "b"], "given twice"),
+        (["--msg"], "expected one argument"),
+        (["stray"], "unrecognized arguments: stray"),
+    ],
+)
+def test_command_lines_that_are_refused(argv: list[str], words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        parse_command_line("utils.echo", argv)
+
+
+@given(st.text(), st.lists(st.text(), max_size=4))
+def test_any_words_survive_a_command_line(entrypoint: str, words: list[str]) -> None:
+    arguments: dict[str, str | list[str]] = {"entrypoint": entrypoint}
+    if words:
+        arguments["args"] = words
+    assert parse_command_line("utils.sh", to_command_line("utils.sh", arguments)) == arguments

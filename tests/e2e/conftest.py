@@ -1,0 +1,49 @@
+"""End to end: the installed command in a real pseudo-terminal, with real local jobs."""
+
+import os
+import signal
+
+import pytest
+from support.processes import processes_of_job
+from support.terminal import Terminal
+
+
+@pytest.fixture
+def terminal(own_home, tmp_path):
+    """Return a function that starts the dashboard; every process that a test left is ended after it."""
+    started = []
+
+    def start(**kwargs) -> Terminal:
+        kwargs.setdefault("cwd", tmp_path)
+        one = Terminal(**kwargs)
+        started.append(one)
+        return one
+
+    yield start
+    for one in started:
+        one.__exit__()
+    # Every job of the test carries the test's own home in its environment.
+    for pid in processes_of_job(f"XDG_STATE_HOME={own_home}"):
+        if pid != os.getpid() and b"torchx" in _environ(pid) and pid not in _ancestors():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+
+def _environ(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _ancestors() -> set[int]:
+    """Return this process and those that started it."""
+    pids, pid = set(), os.getpid()
+    while pid > 1:
+        pids.add(pid)
+        with open(f"/proc/{pid}/stat") as file:
+            pid = int(file.read().rpartition(")")[2].split()[1])
+    return pids

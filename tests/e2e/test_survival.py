@@ -1,0 +1,131 @@
+"""Die and come back: jobs outlive the terminal, the dashboard, and even their supervisor."""
+
+import os
+import re
+import signal
+
+import pytest
+from actions import launch, wait_top
+from support.processes import processes_of_job, wait_until
+
+pytestmark = pytest.mark.slow
+
+
+def start_job(app, **values):
+    app.wait("No jobs yet")
+    launch(app, "demo.train", {"steps": "200", "step_seconds": "0.1", **values})
+    wait_top(app, "Running")
+
+
+def app_id(app):
+    """Return the id of the job at the cursor, from its card."""
+    text = app.wait(r"demo-train-[a-z0-9]{10,}")
+    return re.findall(r"demo-train-[a-z0-9]{10,16}", text)[0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
+def test_the_dashboard_dies_and_the_job_is_found_again(terminal, number):
+    app = terminal()
+    start_job(app, steps="60")
+    name = app_id(app)
+    os.kill(app.pid, number)
+    app.wait_for_end()
+    assert processes_of_job(name)
+    again = terminal()
+    row = wait_top(again, "demo-train")
+    assert "Running" in row or "Succeeded" in row
+    wait_top(again, "Succeeded")
+    # Its whole log, from the first line.
+    again.press("l")
+    again.wait("Logs")
+    again.press("g")
+    again.wait(r"step\s+1\b")
+
+
+def test_the_supervisor_dies_and_the_job_goes_on_unsupervised(terminal):
+    app = terminal()
+    start_job(app)
+    name = app_id(app)
+    replicas = processes_of_job(name)
+    supervisor = parent_of(replicas[0])
+    os.kill(supervisor, signal.SIGKILL)
+    app.wait("unsupervised")
+    assert processes_of_job(name)
+    app.press("x")
+    app.wait("Keep running")
+    app.press("y")
+    wait_until(lambda: not processes_of_job(name), "the replicas' end")
+
+
+def test_a_replica_dies(terminal):
+    app = terminal()
+    start_job(app, steps="30")
+    name = app_id(app)
+    os.kill(sorted(processes_of_job(name))[0], signal.SIGKILL)
+    wait_top(app, "Failed")
+    app.press("enter")
+    app.wait("SIGKILL")
+
+
+def test_supervisor_and_replicas_die(terminal):
+    app = terminal()
+    start_job(app)
+    name = app_id(app)
+    pids = processes_of_job(name)
+    for pid in [parent_of(pids[0]), *pids]:
+        os.kill(pid, signal.SIGKILL)
+    wait_top(app, "Unknown")
+    app.press("enter")
+    app.wait("supervisor")
+
+
+def test_quit_asks_and_keeps(terminal):
+    app = terminal()
+    start_job(app)
+    name = app_id(app)
+    app.press("q")
+    app.wait("Keep running")
+    app.press("escape")
+    app.wait("STATE")
+    app.press("q")
+    app.wait("Keep running")
+    app.press("enter")
+    assert app.wait_for_end() == 0
+    assert processes_of_job(name)
+    again = terminal()
+    wait_top(again, "Running")
+    # Found, not launched here: quitting asks nothing and leaves it alone.
+    again.press("q")
+    assert again.wait_for_end() == 0
+    assert processes_of_job(name)
+
+
+def test_quit_can_cancel(terminal):
+    app = terminal()
+    start_job(app)
+    name = app_id(app)
+    app.press("q")
+    app.wait("Keep running")
+    app.press("y")
+    app.wait_for_end()
+    wait_until(lambda: not processes_of_job(name), "the job's end")
+
+
+def test_sigterm_ends_own_jobs_only(terminal):
+    app = terminal()
+    start_job(app)
+    name = app_id(app)
+    watcher = terminal()
+    wait_top(watcher, "Running")
+    os.kill(watcher.pid, signal.SIGTERM)
+    watcher.wait_for_end()
+    assert processes_of_job(name)
+    os.kill(app.pid, signal.SIGTERM)
+    app.wait_for_end()
+    wait_until(lambda: not processes_of_job(name), "the job's end")
+
+
+def parent_of(pid: int) -> int:
+    """Return the parent's pid."""
+    with open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[1])

@@ -1,0 +1,43 @@
+"""The application on a canned scheduler, for Pilot."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from support.canned import NOW, CannedScheduler
+from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.runner import Runner
+from torchx_tui.tui.app import TorchXTuiApp
+from torchx_tui.tui.config import Settings
+
+PATIENCE = 30.0
+
+
+def make_app(
+    scheduler: CannedScheduler, folder: Path, *, settings: Settings | None = None, read_only: bool = False
+) -> TorchXTuiApp:
+    """Return the application; its clock stands still."""
+    runner = Runner(journal=Journal(folder / "journal"), read_only=read_only)
+    runner._schedulers["local_cwd"] = scheduler
+    app = TorchXTuiApp(runner, settings or Settings(), schedulers=["local_cwd"], now=lambda: NOW)
+    app.who = "alice@login03"
+    return app
+
+
+async def until(pilot: Pilot, test: Callable[[], object], what: str = "") -> None:
+    """Wait until a test holds, letting the application work.
+
+    Raises:
+        AssertionError: it did not come true.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while not test():
+        assert time.monotonic() < deadline, f"waited for {what or test}"
+        await pilot.pause()
+        await asyncio.sleep(0.02)
+    await pilot.pause()

@@ -1,0 +1,210 @@
+"""The Jobs screen: what it shows, and what its keys do."""
+
+import pytest
+from support.canned import busy_scheduler
+from support.dashboard import make_app, until
+from textual.widgets import Button, Input
+
+from torchx_tui.specs import AppState
+from torchx_tui.tui.screens.dialogs import CancelDialog, DeleteDialog
+from torchx_tui.tui.screens.job import JobScreen
+from torchx_tui.tui.screens.jobs import JobsScreen
+from torchx_tui.tui.screens.keys import KeysScreen
+from torchx_tui.tui.screens.launch import LaunchScreen
+from torchx_tui.tui.screens.logs import LogsScreen
+from torchx_tui.tui.widgets.bars import KeyBar, StatusLine
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    return busy_scheduler(tmp_path / "logs")
+
+
+@pytest.fixture
+def app(scheduler, tmp_path):
+    return make_app(scheduler, tmp_path)
+
+
+async def filled(pilot, app):
+    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
+    return app.screen
+
+
+async def test_newest_first_and_the_cursor_stays_with_its_job(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        assert [row.app_id for row in screen.table.rows][:2] == ["qwen2-7b-dpo-d2t5m0xk8wqhzn", "eval-mmlu-h3v9q1zj6pcx0d"]
+        await pilot.press("j", "j", "j")
+        handle = screen.table.cursor_row.handle
+        scheduler.add("brand-new-zq2wmx7v5hkdfx", AppState.SUBMITTED, 1)
+        await pilot.press("R")
+        await until(pilot, lambda: screen.table.row_count == 23, "the new row")
+        assert screen.table.cursor_row.handle == handle
+        assert screen.table.rows[0].app_id == "brand-new-zq2wmx7v5hkdfx"
+
+
+async def test_a_state_change_reaches_the_row(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        scheduler.set_state("eval-mmlu-h3v9q1zj6pcx0d", AppState.FAILED)
+        await pilot.press("R")
+        await until(pilot, lambda: app.jobs.rows["local_cwd://torchx/eval-mmlu-h3v9q1zj6pcx0d"].is_final)
+        shown = {row.app_id: row.state for row in screen.table.rows}
+        assert shown["eval-mmlu-h3v9q1zj6pcx0d"] is AppState.FAILED
+
+
+async def test_cancel_asks_and_the_focus_is_on_the_harmless_button(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await filled(pilot, app)
+        await pilot.press("j", "x")
+        await until(pilot, lambda: isinstance(app.screen, CancelDialog))
+        assert app.focused is app.screen.query(Button).first()
+        assert app.focused.id == "keep"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen))
+        assert scheduler.cancelled == []
+        await pilot.press("x")
+        await until(pilot, lambda: isinstance(app.screen, CancelDialog))
+        await pilot.press("y")
+        await until(pilot, lambda: scheduler.cancelled == ["eval-mmlu-h3v9q1zj6pcx0d"])
+
+
+async def test_several_jobs_ask_for_their_count(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await filled(pilot, app)
+        await pilot.press("space", "space", "x")
+        await until(pilot, lambda: isinstance(app.screen, CancelDialog))
+        await pilot.press("y")
+        assert isinstance(app.screen, CancelDialog)
+        assert isinstance(app.focused, Input)
+        await pilot.press("3", "enter")
+        assert isinstance(app.screen, CancelDialog)
+        await pilot.press("backspace", "2", "enter")
+        await until(pilot, lambda: len(scheduler.cancelled) == 2)
+
+
+async def test_a_final_job_cannot_be_cancelled_and_its_key_is_dimmed(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        screen.table.move_to("local_cwd://torchx/tokenize-pile-m4c8z2v6q1kd7t")
+        await pilot.pause()
+        cancel = next(hint for hint in screen.query_one(KeyBar).hints if hint.key == "x")
+        assert not cancel.enabled
+        await pilot.press("x")
+        assert isinstance(app.screen, JobsScreen)
+
+
+async def test_delete(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        screen.table.move_to("local_cwd://torchx/tokenize-pile-m4c8z2v6q1kd7t")
+        await pilot.press("D")
+        await until(pilot, lambda: isinstance(app.screen, DeleteDialog))
+        await pilot.press("y")
+        await until(pilot, lambda: screen.table.row_count == 21)
+        assert "tokenize-pile-m4c8z2v6q1kd7t" not in scheduler.apps
+
+
+async def test_filter_while_typing_then_back(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        await pilot.press("slash", *"state:failed")
+        await until(pilot, lambda: screen.table.row_count == 1)
+        await pilot.press("enter")
+        assert app.focused is screen.table
+        await pilot.press("escape")
+        await until(pilot, lambda: screen.table.row_count == 22)
+        await pilot.press("slash", *"zzzz")
+        await until(pilot, lambda: screen.table.row_count == 0)
+        assert "No job matches zzzz" in screen.table.placeholder.plain
+
+
+async def test_a_silent_backend_keeps_its_rows_and_says_why(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        scheduler.error = OSError("the disk [red] is gone")
+        await pilot.press("R")
+        await until(pilot, lambda: app.jobs.outages)
+        assert screen.table.row_count == 22
+        assert screen.table.dimmed == {"local_cwd"}
+        assert "the disk [red] is gone" in screen.query_one(StatusLine).left.plain
+        scheduler.error = None
+        await pilot.press("R")
+        await until(pilot, lambda: not app.jobs.outages)
+        assert screen.table.dimmed == frozenset()
+
+
+async def test_hostile_names_are_text(app, scheduler):
+    scheduler.add("evil[/red]\x1b]0;pwned\x07-name", AppState.RUNNING, 1, why="[bold]\x1b[2J")
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        await until(pilot, lambda: screen.table.row_count == 23)
+        drawn = "".join(segment.text for y in range(12) for segment in screen.table.render_line(y))
+        assert "evil[/red]" in drawn
+        assert "\x1b" not in drawn
+        assert "\x07" not in drawn
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, JobScreen))
+
+
+async def test_screens_open_and_esc_goes_back(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await filled(pilot, app)
+        for key, kind in (("enter", JobScreen), ("l", LogsScreen), ("n", LaunchScreen), ("question_mark", KeysScreen)):
+            await pilot.press(key)
+            await until(pilot, lambda kind=kind: isinstance(app.screen, kind), kind.__name__)
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, JobsScreen), "back")
+
+
+async def test_read_only_takes_the_keys_away(scheduler, tmp_path):
+    app = make_app(scheduler, tmp_path, read_only=True)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        await pilot.press("j", "x", "D", "r", "n")
+        await pilot.pause()
+        assert isinstance(app.screen, JobsScreen)
+        assert {"n", "r", "e", "x"}.isdisjoint(hint.key for hint in screen.query_one(KeyBar).hints)
+        assert scheduler.cancelled == []
+
+
+async def test_sort_marks_and_zoom(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        await pilot.press("S")
+        assert screen.table.rows[0].app_id.startswith("eval-arc")
+        await pilot.press("s")
+        assert screen.table.sort.column == "state"
+        await pilot.press("*")
+        assert len(screen.table.marks) == 22
+        await pilot.press("escape")
+        assert not screen.table.marks
+        await pilot.press("z")
+        assert not screen.logs.display or screen.logs.size.width == 0
+        await pilot.press("z")
+        await until(pilot, lambda: screen.logs.size.width > 0)
+
+
+async def test_stacked_below_120_columns(app):
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await filled(pilot, app)
+        await until(pilot, lambda: screen.logs.region.y > screen.table.region.y)
+        assert screen.logs.region.width == 80
+        assert screen.logs.log_pane.compact
+
+
+async def test_ten_thousand_rows_are_drawn_by_the_screen_only(app, scheduler):
+    for number in range(10_000):
+        scheduler.add(f"job-{number:05d}", AppState.SUCCEEDED, 10_000 + number)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        await until(pilot, lambda: screen.table.row_count == 10_022)
+        await pilot.press("G")
+        assert screen.table.cursor_row.app_id == "job-09999"
+        await pilot.press("g")
+        assert screen.table.cursor_row.app_id == "qwen2-7b-dpo-d2t5m0xk8wqhzn"
+
+
+@pytest.mark.parametrize("key", [*"nlrexDyYRHz0123456789", "slash"])
+def test_the_keys_that_people_rely_on_are_bound(key):
+    assert key in JobsScreen._merged_bindings.key_to_bindings
