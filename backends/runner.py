@@ -121,7 +121,19 @@ class Runner:
 
     def preflight(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[Finding]:
         """Return what would go wrong with a launch that the scheduler itself would accept."""
-        return self.scheduler(scheduler).preflight(app, cfg)
+        chosen = self.scheduler(scheduler)
+        ignored = [role for role in app.roles if role.max_retries > 0 and not chosen.capabilities.retries]
+        return [
+            *chosen.preflight(app, cfg),
+            *(
+                Finding(
+                    "warning",
+                    f"{role.name}: {scheduler} makes no retries",
+                    f"max_retries={role.max_retries} is ignored",
+                )
+                for role in ignored
+            ),
+        ]
 
     # Launching
 

@@ -6,13 +6,14 @@ import enum
 import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..specs import AppDef, AppDefError, ArgumentError, ComponentLoadError
 from .finder import Component, describe, find
 from .foreign import adopted
 from .loading import errors_located, loaded
-from .model import ComponentDoc, Parameter
+from .model import ComponentDoc, Parameter, ValueType
 from .values import parse_value
 
 
@@ -99,10 +100,6 @@ def _of_own_class(parameter: Parameter, value: Any, types: Mapping[str, Any]) ->
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return _member(parameter, kind, value)
     if kind in (int, float, bool):
-        from dataclasses import replace
-
-        from .model import ValueType
-
         return parse_value(replace(parameter, type=ValueType(kind.__name__, kind.__name__)), value)
     return value
 

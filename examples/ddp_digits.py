@@ -4,6 +4,9 @@ Run by torchrun, which starts the workers. Each prints its loss once an epoch, t
 The data is scikit-learn's: 1,797 pictures of 8x8 grey values, nothing is fetched.
 """
 
+# pyright: reportMissingImports=false
+# torch and scikit-learn come with the extra `examples`.
+
 from __future__ import annotations
 
 import argparse

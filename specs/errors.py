@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .option_types import CfgVal
@@ -113,7 +113,8 @@ class UnknownSchedulerException(TorchXTuiError, ValueError):
     """No scheduler is registered under the name."""
 
     def __init__(self, scheduler_backend: str, valid: Iterable[str] = ()) -> None:
-        super().__init__(f"There is no scheduler {scheduler_backend}. Valid schedulers: {one_of(valid)}")
+        choices = one_of(valid, "none is available")
+        super().__init__(f"There is no scheduler {scheduler_backend}. Valid schedulers: {choices}")
         self.scheduler_backend = scheduler_backend
 
 
@@ -169,10 +170,10 @@ class ReadOnlyError(TorchXTuiError):
 def described(error: BaseException) -> str:
     """Return one line of words for any exception: its type, then its message's first line."""
     text = str(error).strip()
-    first: str = text.splitlines()[0] if text else ""
+    first = text.splitlines()[0] if text else ""
     if isinstance(error, TorchXTuiError):
         return first
-    name: Any = type(error).__name__
+    name = type(error).__name__
     return f"{name}: {first}" if first else name
 
 

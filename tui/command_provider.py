@@ -54,8 +54,7 @@ class DashboardCommands(Provider):
         seen: set[str] = set()
         for active in self.screen.active_bindings.values():
             binding = active.binding
-            skip = not binding.id or not binding.description or binding.id == "app.commands" or not active.enabled
-            if skip or binding.id in seen:
+            if binding.id is None or binding.id in seen or not binding.description or not active.enabled:
                 continue
             seen.add(binding.id)
             run = partial(self.app.run_action, binding.action, active.node)

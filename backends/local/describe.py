@@ -101,7 +101,7 @@ def _roles_statuses(run: Run) -> list[RoleStatus]:
             structured_error_msg=structured_error(run, entry) if entry["exit_code"] and entry is failed else NONE,
             exit_code=entry["exit_code"],
             signal=signal_name(entry["exit_code"]),
-            reason=not_started_words(entry) if entry.get("not_started") else ended_words(entry["exit_code"]),
+            reason=not_started_words(entry) if entry.get("not_started") else ended_words(entry["exit_code"] or None),
             pid=entry["pid"],
             started_at=entry.get("started_at"),
             finished_at=entry.get("finished_at"),

@@ -80,8 +80,9 @@ class MergedLog:
         for number, reader in enumerate(self._readers):
             self._registering = number
             older += [_keyed(segments, number) for segments in reader.open()]
-        # Of two at the same time the later replica comes first here, since the list grows backwards.
-        self._older = (segment for _, _, segment in heapq.merge(*older, key=_order, reverse=True))
+        # The list grows backwards: of two at the same time the later replica's, or file's, comes first.
+        latest_first = heapq.merge(*reversed(older), key=_order, reverse=True)
+        self._older = (segment for _, _, segment in latest_first)
 
     def read_older(self, seconds: float, lines: float = math.inf) -> bool:
         """Index older lines for at most about ``seconds``, or until there are ``lines`` more.
@@ -184,12 +185,12 @@ def read_lines(file: Readable, piece: Piece, cap: int) -> list[tuple[bytes, int]
 
 
 def _long_line(file: Readable, start: int, length: int, cap: int) -> tuple[bytes, int]:
-    """Read a line that is longer than a block."""
-    tail = file.read(start + length - cap, cap)
-    if b"\r" in tail.rstrip(b"\r\n"):
+    """Read a line that goes beyond its segment's first block."""
+    size = min(length, cap)
+    tail = file.read(start + length - size, size)
+    if size == length or b"\r" in tail.rstrip(b"\r\n"):
         return _capped_end(tail.removesuffix(b"\n"), cap)
-    length -= tail.endswith(b"\n")
-    return file.read(start, cap), length - cap
+    return file.read(start, cap), length - tail.endswith(b"\n") - cap
 
 
 def _capped_end(line: bytes, cap: int) -> tuple[bytes, int]:

@@ -54,8 +54,6 @@ class ReplicaReader:
         self._say = say
         self._indexed = _is_indexed(log)
         self._sources = self._make_sources()
-        self._rest: dict[str, Source] | None = None
-        self._consumed: dict[str, int] = {}
         self._behind_since: float | None = None
         self._behind_at = 0
         self._next_check = 0.0
@@ -92,7 +90,7 @@ class ReplicaReader:
     @property
     def settled(self) -> bool:
         """Whether every byte of the replica's own files is accounted for."""
-        return self._rest is not None or not self._is_behind()
+        return not self._is_behind()
 
     def _make_sources(self) -> list[Source]:
         log = self.log
@@ -140,7 +138,7 @@ class ReplicaReader:
     def _check_rest(self) -> None:
         """Start to read the streams' own files where the combined one has been behind for too long."""
         now = time.monotonic()
-        if self._rest is not None or now < self._next_check:
+        if not self._indexed or now < self._next_check:
             return
         self._next_check = now + _REST_CHECK
         combined = self._sources[0].position if self._sources else 0
@@ -152,25 +150,16 @@ class ReplicaReader:
             self._start_rest()
 
     def _start_rest(self) -> list[Source]:
-        """Add sources for what the combined file lacks."""
-        derived = self._sources[0]
-        index = self.log.index
-        self._consumed = stream_lengths(LogFile(index), derived.position) if index else {}
-        self._rest = {}
+        """Read the streams' own files from where the combined one ends, and that one no more."""
+        derived, index = self._sources[0], self.log.index
+        shown = stream_lengths(LogFile(index), derived.position) if index else {}
+        self._sources = []
         for letter, path in (("o", self.log.stdout), ("e", self.log.stderr)):
             if path is not None and letter in self._letters:
-                floor = self._consumed.get(letter, 0)
-                self._rest[letter] = self._source(path, WholeFile(letter, floor), floor, math.inf)
-        derived.skip = self._shown_already
-        self._sources += self._rest.values()
-        return list(self._rest.values())
-
-    def _shown_already(self, letter: str, length: int) -> int:
-        """Tell how much of a chunk that the supervisor added late has been shown from the stream's own file."""
-        start = self._consumed.get(letter, 0)
-        self._consumed[letter] = start + length
-        rest = (self._rest or {}).get(letter)
-        return min(length, max(0, rest.position - start)) if rest is not None else 0
+                floor = shown.get(letter, 0)
+                self._sources.append(self._source(path, WholeFile(letter, floor), floor, math.inf))
+        self._indexed = False
+        return self._sources
 
 
 def _is_indexed(log: ReplicaLog) -> bool:

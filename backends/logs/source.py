@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from .chunks import Chunk, Chunks
 from .line_index import BLOCK, Segment
@@ -43,8 +43,6 @@ class Source:
         self.file = file
         self.number = number
         self.position = floor
-        self.skip: Callable[[str, int], int] | None = None
-        """Told each new chunk's stream and length, returns how many of its first bytes were shown already."""
         self._chunks = chunks
         self._streams = streams
         self._floor = floor
@@ -81,8 +79,7 @@ class Source:
         fresh: list[Segment] = []
         tail, tail_end = self._tail, self._tail.end if self._tail else 0
         for start, end, chunk in self._chunks.newer(self.position, stop):
-            skipped = self.skip(chunk.stream, end - start) if self.skip else 0
-            if not self._take(start + skipped, end, chunk, fresh):
+            if not self._take(start, end, chunk, fresh):
                 break
         grown = tail if tail is not None and tail.end != tail_end else None
         return fresh, grown, self.position < state.size

@@ -55,7 +55,9 @@ def test_update_is_seen_by_another_process(journal, app):
     assert (read.app_id, read.message) == ("train-y", "hello")
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"format": 1}', b"\xff\xfe", b'{"format": "x", "app": {}, "id": "i"}'])
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b"[]", b'{"format": 1}', b"\xff\xfe", b'{"format": "x", "app": {}, "id": "i"}']
+)
 def test_a_damaged_record_costs_that_record_only(journal, app, damage):
     kept = launch(journal, app)
     lost = launch(journal, app)

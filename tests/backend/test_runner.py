@@ -186,3 +186,9 @@ def test_status_and_wait(runner, scheduler):
 def test_a_malformed_handle(runner):
     with pytest.raises(MalformedAppHandleException, match="<scheduler_backend>"):
         runner.describe("nonsense")
+
+
+def test_retries_that_will_not_be_made_are_said_before_the_launch(runner, app):
+    app.roles[0].max_retries = 3
+    (warning,) = runner.preflight(app, "local_cwd", {})
+    assert (warning.level, warning.hint) == ("warning", "max_retries=3 is ignored")

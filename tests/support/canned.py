@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -148,7 +148,7 @@ class CannedScheduler(Scheduler):
             return None
         return self.logs / app_id / role_name / str(k) / "combined.log"
 
-    def write_log(self, app_id: str, k: int, chunks: list[tuple[float, str, str]]) -> None:
+    def write_log(self, app_id: str, k: int, chunks: Sequence[tuple[float, str, str]]) -> None:
         """Write a replica's combined log: seconds before now, stream letter and text of each chunk."""
         assert self.logs is not None
         folder = self.logs / app_id / "trainer" / str(k)
@@ -178,7 +178,9 @@ def busy_scheduler(logs: Path) -> CannedScheduler:
     scheduler.add("llama3-8b-sft-b7n1xk4t9wz0rg", AppState.FAILED, HOUR, replicas=4,
                   why="RuntimeError: loss is nan: trainer/2, exit 1")  # fmt: skip
     scheduler.add("tokenize-pile-m4c8z2v6q1kd7t", AppState.SUCCEEDED, 2 * HOUR, replicas=4)
-    scheduler.add("whisper-ft-c1j6t9k3x5vz8m", AppState.CANCELLED, 5 * HOUR, replicas=4, why="cancelled by alice after 12m")
+    scheduler.add(
+        "whisper-ft-c1j6t9k3x5vz8m", AppState.CANCELLED, 5 * HOUR, replicas=4, why="cancelled by alice after 12m"
+    )
     scheduler.add("debug-nccl-v4x0k8c2d6tm9q", AppState.UNKNOWN, 11 * HOUR, replicas=2,
                   why="its supervisor ended without a word")  # fmt: skip
     for day in range(1, 14):

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from support.canned import NOW, CannedScheduler
 from textual.pilot import Pilot
 
-from support.canned import NOW, CannedScheduler
 from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.tui.app import TorchXTuiApp

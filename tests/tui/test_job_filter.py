@@ -7,7 +7,7 @@ from torchx_tui.tui.job_filter import parse_filter
 from torchx_tui.tui.job_rows import JobRow
 
 ROWS = [
-    JobRow("local_cwd://torchx/llama-a", "local_cwd", "llama-a", AppState.FAILED, why="exit 1", component="dist.torchrun"),
+    JobRow("local_cwd://torchx/llama-a", "local_cwd", "llama-a", AppState.FAILED, why="exit 1", component="x.torchrun"),
     JobRow("local_cwd://torchx/bert-b", "local_cwd", "bert-b", AppState.RUNNING, component="utils.sh"),
     JobRow("kubernetes://torchx/llama-c", "kubernetes", "llama-c", AppState.SUCCEEDED),
 ]

@@ -33,7 +33,8 @@ async def filled(pilot, app):
 async def test_newest_first_and_the_cursor_stays_with_its_job(app, scheduler):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await filled(pilot, app)
-        assert [row.app_id for row in screen.table.rows][:2] == ["qwen2-7b-dpo-d2t5m0xk8wqhzn", "eval-mmlu-h3v9q1zj6pcx0d"]
+        newest = [row.app_id for row in screen.table.rows][:2]
+        assert newest == ["qwen2-7b-dpo-d2t5m0xk8wqhzn", "eval-mmlu-h3v9q1zj6pcx0d"]
         await pilot.press("j", "j", "j")
         handle = screen.table.cursor_row.handle
         scheduler.add("brand-new-zq2wmx7v5hkdfx", AppState.SUBMITTED, 1)
@@ -207,4 +208,6 @@ async def test_ten_thousand_rows_are_drawn_by_the_screen_only(app, scheduler):
 
 @pytest.mark.parametrize("key", [*"nlrexDyYRHz0123456789", "slash"])
 def test_the_keys_that_people_rely_on_are_bound(key):
-    assert key in JobsScreen._merged_bindings.key_to_bindings
+    bindings = JobsScreen._merged_bindings
+    assert bindings is not None
+    assert key in bindings.key_to_bindings

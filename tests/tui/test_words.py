@@ -9,7 +9,8 @@ from torchx_tui.tui.words import age, clock, cut, duration, fit_name, split_name
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"), [(0, "<1m"), (59, "<1m"), (60, "1m"), (3599, "59m"), (3600, "1h"), (86399, "23h"), (13 * 86400, "13d")]
+    ("seconds", "shown"),
+    [(0, "<1m"), (59, "<1m"), (60, "1m"), (3599, "59m"), (3600, "1h"), (86399, "23h"), (13 * 86400, "13d")],
 )
 def test_age(seconds, shown):
     assert age(seconds) == shown

@@ -16,6 +16,7 @@ from textual.widgets import Input, Static
 
 from ..form_model import DEFAULT, Field
 from ..theme import palette_of, signs_of
+from ..words import cut
 
 LABEL_WIDTH = 20
 
@@ -144,7 +145,7 @@ class FieldRow(Vertical):
         label.append(signs.focus_bar if focused else " ", colors.accent)
         quiet = self.field.origin == DEFAULT and not self.field.required
         label.append(
-            self.field.name[: LABEL_WIDTH - 4],
+            cut(self.field.name, LABEL_WIDTH - 3, signs.cut),
             f"bold {colors.text}" if focused else colors.text3 if quiet else colors.text,
         )
         if self.field.required:

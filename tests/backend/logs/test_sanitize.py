@@ -7,6 +7,7 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from torchx_tui.backends.logs.sanitize import SafeLine, plain, sanitize, size_words
 from torchx_tui.backends.logs.sgr import RGB, SgrStyle
 

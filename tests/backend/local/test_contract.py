@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backend.contract import SchedulerContract
+from torchx_tui.backends.api import DescribeAppResponse, Scheduler
+
+
+class TestLocal(SchedulerContract):
+    patience = 15.0
+
+    @pytest.fixture
+    def scheduler(self, make_local: Callable[..., Any]) -> Scheduler[Any]:
+        return make_local().scheduler
+
+    def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
+        for folder in Path(described.log_dir).glob("*/*/"):
+            shutil.rmtree(folder)
+
+
+class TestLocalWithLogDir(SchedulerContract):
+    patience = 15.0
+
+    @pytest.fixture
+    def scheduler(self, make_local: Callable[..., Any]) -> Scheduler[Any]:
+        return make_local().scheduler
+
+    @pytest.fixture
+    def cfg(self, tmp_path: Path) -> dict[str, Any]:
+        return {"log_dir": str(tmp_path / "logs"), "prependCwd": True}
