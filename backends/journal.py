@@ -16,10 +16,13 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..specs import AppDef, appdef_from_dict, appdef_to_dict
+from .. import specs
 from .paths import private_folder, state_folder, write_private
+
+if TYPE_CHECKING:
+    from ..specs import AppDef
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +84,7 @@ class LaunchRecord:
         Raises:
             AppDefError: the record holds none that can be read.
         """
-        return appdef_from_dict(self.app)
+        return specs.appdef_from_dict(self.app)
 
 
 _FIELDS = {f.name for f in fields(LaunchRecord)} - {"read_only"}
@@ -138,7 +141,7 @@ class Journal:
             at=now,
             scheduler=scheduler,
             session=session,
-            app=appdef_to_dict(app),
+            app=specs.appdef_to_dict(app, strict=False),
             cfg=dict(cfg),
             component=component,
             arguments=dict(arguments or {}),

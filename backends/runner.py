@@ -12,27 +12,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..specs import (
-    AppDef,
-    AppDefError,
-    AppDryRunInfo,
-    AppState,
-    AppStatus,
-    ReadOnlyError,
-    SchedulerError,
-    UnknownAppException,
-    macros,
-    make_app_handle,
-    parse_app_handle,
-    runopts,
-)
-from .api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Scheduler, Stream
-from .journal import Journal, LaunchRecord, user_name
+from .. import specs
+from .journal import Journal, user_name
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Self
+
+    from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, runopts
+    from .api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Scheduler, Stream
+    from .journal import LaunchRecord
 
 logger = logging.getLogger(__name__)
 
@@ -121,6 +111,8 @@ class Runner:
 
     def preflight(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[Finding]:
         """Return what would go wrong with a launch that the scheduler itself would accept."""
+        from .responses import Finding
+
         chosen = self.scheduler(scheduler)
         ignored = [role for role in app.roles if role.max_retries > 0 and not chosen.capabilities.retries]
         return [
@@ -147,18 +139,18 @@ class Runner:
             InvalidRunConfigException: a run option is unknown, missing or of the wrong type.
             SchedulerError: the scheduler does not take this app.
         """
-        from ..specs import Workspace
-
         _validate(app)
         prepared = copy.deepcopy(app)
         for role in prepared.roles:
-            role.env[ENV_JOB_ID] = make_app_handle(scheduler, self.session_name, macros.app_id)
+            role.env[ENV_JOB_ID] = specs.make_app_handle(scheduler, self.session_name, specs.macros.app_id)
             role.env[ENV_SESSION_ID] = self._session_id
         chosen = self.scheduler(scheduler)
         if workspace:
             if not chosen.capabilities.workspace:
-                raise SchedulerError(f"{scheduler} takes no workspace: it runs in the current folder; leave it empty")
-            prepared.roles[0].workspace = Workspace.from_str(workspace)
+                raise specs.SchedulerError(
+                    f"{scheduler} takes no workspace: it runs in the current folder; leave it empty"
+                )
+            prepared.roles[0].workspace = specs.Workspace.from_str(workspace)
         info = chosen.submit_dryrun(prepared, cfg)
         info._scheduler = scheduler
         return info
@@ -207,16 +199,18 @@ class Runner:
                 expected_app_id=str(getattr(info.request, "app_id", "")),
             )
         except OSError as error:
-            raise SchedulerError(
+            raise specs.SchedulerError(
                 f"nothing was launched: the journal in {self.journal.folder} cannot be written ({error.strerror})"
             ) from error
         try:
             app_id = self.scheduler(scheduler).schedule(info)
         except Exception as error:
-            self._note(record, error=str(error), state=AppState.FAILED.name, message=str(error), state_at=time.time())
+            self._note(
+                record, error=str(error), state=specs.AppState.FAILED.name, message=str(error), state_at=time.time()
+            )
             raise
-        self._note(record, app_id=app_id, state=AppState.SUBMITTED.name, state_at=time.time())
-        return make_app_handle(scheduler, self.session_name, app_id)
+        self._note(record, app_id=app_id, state=specs.AppState.SUBMITTED.name, state_at=time.time())
+        return specs.make_app_handle(scheduler, self.session_name, app_id)
 
     def relaunch(self, handle: str) -> str:
         """Launch a job again as it was, and return the new handle.
@@ -235,11 +229,11 @@ class Runner:
                 arguments=record.arguments,
                 relaunch_of=record.id,
             )
-        name, _, _ = parse_app_handle(handle)
+        name, _, _ = specs.parse_app_handle(handle)
         described = self.describe(handle)
         if described is None or not described.roles:
-            raise UnknownAppException(handle)
-        return self.run(AppDef(name=described.name or described.app_id, roles=described.roles), name, {})
+            raise specs.UnknownAppException(handle)
+        return self.run(specs.AppDef(name=described.name or described.app_id, roles=described.roles), name, {})
 
     # Watching
 
@@ -247,17 +241,17 @@ class Runner:
         """Return every app that the scheduler knows, handles filled in."""
         apps = self.scheduler(scheduler).list(cfg)
         for app in apps:
-            app.app_handle = make_app_handle(scheduler, self.session_name, app.app_id)
+            app.app_handle = specs.make_app_handle(scheduler, self.session_name, app.app_id)
         return apps
 
     def describe(self, handle: str) -> DescribeAppResponse | None:
         """Return what the backend knows of a job, or None if it knows nothing of it."""
-        name, _, app_id = parse_app_handle(handle)
+        name, _, app_id = specs.parse_app_handle(handle)
         return self.scheduler(name).describe(app_id)
 
     def describe_native(self, handle: str) -> str:
         """Return what the backend itself says of a job, in its own form."""
-        name, _, app_id = parse_app_handle(handle)
+        name, _, app_id = specs.parse_app_handle(handle)
         return self.scheduler(name).describe_native(app_id)
 
     def status(self, handle: str) -> AppStatus | None:
@@ -265,7 +259,7 @@ class Runner:
         described = self.describe(handle)
         if described is None:
             return None
-        return AppStatus(
+        return specs.AppStatus(
             state=described.state,
             num_restarts=described.num_restarts,
             msg=described.msg,
@@ -283,7 +277,7 @@ class Runner:
         while True:
             status = self.status(handle)
             if status is None:
-                raise UnknownAppException(handle)
+                raise specs.UnknownAppException(handle)
             if status.is_terminal():
                 return status
             time.sleep(interval)
@@ -306,12 +300,12 @@ class Runner:
         streams: Stream | None = None,
     ) -> Iterable[str]:
         """Return the log lines of replica ``k`` of a role; its ``close()`` ends a blocked read."""
-        name, _, app_id = parse_app_handle(handle)
+        name, _, app_id = specs.parse_app_handle(handle)
         return self.scheduler(name).log_iter(app_id, role_name, k, regex, since, until, should_tail, streams)
 
     def log_path(self, handle: str, role_name: str, k: int, streams: Stream) -> Path | None:
         """Return the file that holds a replica's log, or None where the backend keeps none here."""
-        name, _, app_id = parse_app_handle(handle)
+        name, _, app_id = specs.parse_app_handle(handle)
         return self.scheduler(name).log_path(app_id, role_name, k, streams)
 
     # Ending
@@ -323,7 +317,7 @@ class Runner:
             ReadOnlyError: this runner may not change anything.
         """
         self._refuse_if_read_only("Cancelling a job")
-        name, _, app_id = parse_app_handle(handle)
+        name, _, app_id = specs.parse_app_handle(handle)
         record = self.journal.find(handle)
         if record is not None:
             self._note(record, cancelled_at=time.time(), cancelled_by=user_name())
@@ -336,7 +330,7 @@ class Runner:
             ReadOnlyError: this runner may not change anything.
         """
         self._refuse_if_read_only("Deleting a job")
-        name, _, app_id = parse_app_handle(handle)
+        name, _, app_id = specs.parse_app_handle(handle)
         self.scheduler(name).delete(app_id)
         record = self.journal.find(handle)
         if record is not None:
@@ -347,14 +341,14 @@ class Runner:
     def own_jobs(self) -> list[str]:
         """Return the handles of jobs that this process launched, that still run and that were not detached."""
         return [
-            make_app_handle(name, self.session_name, app_id)
+            specs.make_app_handle(name, self.session_name, app_id)
             for name, scheduler in self._made_schedulers()
             for app_id in scheduler.own_app_ids()
         ]
 
     def detach(self, handle: str) -> None:
         """Let a job go on when this process ends."""
-        name, _, app_id = parse_app_handle(handle)
+        name, _, app_id = specs.parse_app_handle(handle)
         self.scheduler(name).detach(app_id)
 
     def end_own_jobs(self) -> None:
@@ -369,7 +363,7 @@ class Runner:
 
     def _refuse_if_read_only(self, what: str) -> None:
         if self.read_only:
-            raise ReadOnlyError(what)
+            raise specs.ReadOnlyError(what)
 
     def _note(self, record: LaunchRecord, **changes: Any) -> None:
         """Update a record after the fact; a full disk then costs the note, not the job."""
@@ -380,17 +374,15 @@ class Runner:
 
 
 def _app_id(handle: str) -> str:
-    return parse_app_handle(handle).app_id
+    return specs.parse_app_handle(handle).app_id
 
 
 def _validate(app: AppDef) -> None:
     """Refuse an app that no scheduler could run."""
-    from ..specs import MISSING
-
     if not app.roles:
-        raise AppDefError(f"{app.name or 'the app'} has no roles: a component must return at least one")
+        raise specs.AppDefError(f"{app.name or 'the app'} has no roles: a component must return at least one")
     for role in app.roles:
-        if not role.entrypoint or role.entrypoint == MISSING:
-            raise AppDefError(f"role {role.name} has no entrypoint: nothing to run")
+        if not role.entrypoint or role.entrypoint == specs.MISSING:
+            raise specs.AppDefError(f"role {role.name} has no entrypoint: nothing to run")
         if role.num_replicas < 1:
-            raise AppDefError(f"role {role.name} asks for {role.num_replicas} replicas: at least 1 is needed")
+            raise specs.AppDefError(f"role {role.name} asks for {role.num_replicas} replicas: at least 1 is needed")

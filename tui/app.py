@@ -14,6 +14,7 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.message_pump import MessagePump
+from textual.screen import Screen
 
 from ..backends.journal import user_name
 from . import palette
@@ -93,11 +94,14 @@ class TorchXTuiApp(App[int]):
 
     # Life
 
-    def on_mount(self) -> None:
-        """Show the jobs, start the threads, take over the signals."""
+    def get_default_screen(self) -> Screen[object]:
+        """Start on the Jobs screen."""
         from .screens.jobs import JobsScreen
 
-        self.push_screen(JobsScreen())
+        return JobsScreen()
+
+    def on_mount(self) -> None:
+        """Take over the signals, and start the threads once the first screen is painted."""
         self._install_signal_handlers()
         self.call_after_refresh(self._start_feed)
 

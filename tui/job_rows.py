@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ..backends.api import ListAppResponse
-from ..backends.journal import LaunchRecord
 from ..specs import AppState, parse_app_handle
+
+if TYPE_CHECKING:
+    from ..backends.api import ListAppResponse
+    from ..backends.journal import LaunchRecord
 
 # What people call a scheduler in a column of six cells.
 BACKEND_WORDS = {"local_cwd": "local", "local_docker": "docker", "kubernetes": "k8s"}

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..specs import AppState
 from .job_rows import JobRow, history_rows
-from .messages import BackendFailed, JobsChanged
 
 if TYPE_CHECKING:
     from ..backends.api import Finding
     from ..backends.journal import Journal
+    from ..specs import AppState
+    from .messages import BackendFailed, JobsChanged
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 from textual.theme import Theme
 
 from . import palette, signs
 from .palette import PALETTES, Palette
-from .signs import Signs
+
+if TYPE_CHECKING:
+    from .signs import Signs
 
 # What the style sheets may use beside Textual's own variables.
 _CSS_COLORS = ("bg", "bar", "raised", "sel", "line", "text2", "text3")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from .palette import Palette
+if TYPE_CHECKING:
+    from .palette import Palette
 
 _LINE = re.compile(r"^(?P<indent>\s*(?:- )*)(?P<key>[^\s:#'\"\[{][^:]*)(?P<colon>:)(?P<value>\s.*|)$")
 _NUMBER = re.compile(r"^(?:-?\d+(?:\.\d+)?|true|false|null|~)$")

@@ -55,6 +55,7 @@ class LogFollower:
         self._is_final = is_final
         self._stop = threading.Event()
         self._told = threading.Event()
+        self._wake = threading.Event()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name="log-follower", daemon=True)
 
@@ -66,9 +67,14 @@ class LogFollower:
         """Say that the last change is shown: the next one may be told."""
         self._told.clear()
 
+    def look(self) -> None:
+        """Look at the files and at the job's state at once."""
+        self._wake.set()
+
     def close(self) -> None:
         """End the thread; it is not waited for, and touches nothing but its own files any more."""
         self._stop.set()
+        self._wake.set()
         # Whoever comes second closes the files; while the thread reads, closing them could wait for a slow disk.
         if self._done.is_set():
             self.log.close()
@@ -114,8 +120,9 @@ class LogFollower:
                 self._told.clear()
                 self._tell()
                 return
-            pause = 0.0 if more or older else poll_interval(now - changed_at)
-            self._stop.wait(pause)
+            if not (more or older):
+                self._wake.wait(poll_interval(now - changed_at))
+                self._wake.clear()
 
     def _tell(self) -> bool:
         """Tell of a change unless one is told and not seen yet."""

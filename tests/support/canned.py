@@ -17,6 +17,7 @@ from torchx_tui.backends.api import (
     Stream,
 )
 from torchx_tui.specs import (
+    AppDef,
     AppDryRunInfo,
     AppState,
     ReplicaStatus,
@@ -112,7 +113,7 @@ class CannedScheduler(Scheduler):
         raise NotImplementedError
 
     def _submit_dryrun(self, app, cfg):
-        return AppDryRunInfo(app, repr)
+        return AppDryRunInfo(app, request_text)
 
     def _run_opts(self):
         opts = runopts()
@@ -164,6 +165,15 @@ class CannedScheduler(Scheduler):
     def _answer(self) -> None:
         if self.error is not None:
             raise self.error
+
+
+def request_text(app: AppDef) -> str:
+    """Return a request as text, without what differs from run to run."""
+    lines = [f"app: {app.name}", "roles:"]
+    for role in app.roles:
+        lines += [f"  {role.name}:", f"    replicas: {role.num_replicas}", f"    entrypoint: {role.entrypoint}", "    args:"]
+        lines += [f"    - {arg.splitlines()[0][:60]}" for arg in role.args if arg]
+    return "\n".join(lines)
 
 
 def busy_scheduler(logs: Path) -> CannedScheduler:

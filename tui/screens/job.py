@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
@@ -9,10 +11,8 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.widgets import ContentSwitcher
 
-from ...backends.api import DescribeAppResponse
 from ...specs import NONE, AppState
 from ..job_rows import JobRow, backend_word
-from ..messages import JobDescribed
 from ..widgets.bars import Hint, StatusLine
 from ..widgets.job_cells import name_text, state_text
 from ..widgets.logs_area import LogsArea
@@ -24,6 +24,10 @@ from ..widgets.title_rule import TitleRule
 from ..widgets.why_pane import WhyPane
 from ..words import age, duration
 from .job_actions import JobActions
+
+if TYPE_CHECKING:
+    from ...backends.api import DescribeAppResponse
+    from ..messages import JobDescribed
 
 TABS = {"overview": "Overview", "appdef": "AppDef", "native": "Backend"}
 

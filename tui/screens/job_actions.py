@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
-from ..job_rows import JobRow
 from ..messages import ActionDone
 from ..words import count
 from .base import BaseScreen
 
 if TYPE_CHECKING:
     from ...backends.journal import LaunchRecord
+    from ..job_rows import JobRow
 
 
 class JobActions(BaseScreen):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
@@ -9,11 +11,9 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
 
-from ...backends.api import DescribeAppResponse
 from ...specs import AppState
 from ..job_filter import parse_filter
 from ..job_rows import JobRow, backend_word
-from ..messages import JobDescribed
 from ..widgets.bars import Hint
 from ..widgets.first_run import FirstRun
 from ..widgets.job_card import JobCard
@@ -23,6 +23,10 @@ from ..widgets.logs_area import LogsArea
 from ..widgets.pane import Divider, Pane
 from ..words import clock
 from .job_actions import JobActions
+
+if TYPE_CHECKING:
+    from ...backends.api import DescribeAppResponse
+    from ..messages import JobDescribed
 
 # Columns of the screen from which table and logs stand side by side.
 SIDE_BY_SIDE = 120

@@ -16,7 +16,6 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Button
 
-from ...backends.journal import LaunchRecord
 from ...components import ComponentDoc, ComponentSummary, build_app, describe, list_components
 from ...specs import AppState, ArgumentError, InvalidRunConfigException, runopts
 from ..commands import run_command
@@ -26,7 +25,6 @@ from ..messages import ActionDone
 from ..widgets.bars import Hint
 from ..widgets.component_docs import ComponentDocs
 from ..widgets.component_picker import ComponentPicker
-from ..widgets.form_rows import ChoiceField, FieldChanged, FieldFocused
 from ..widgets.launch_form import LaunchForm
 from ..widgets.pane import Divider
 from ..widgets.preview import Preview
@@ -35,6 +33,8 @@ from .base import BaseScreen
 
 if TYPE_CHECKING:
     from ...backends.api import Finding
+    from ...backends.journal import LaunchRecord
+    from ..widgets.form_rows import ChoiceField, FieldChanged, FieldFocused
 
 # Seconds of quiet typing after which the request is made anew.
 DRY_RUN_DELAY = 0.25

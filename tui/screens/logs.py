@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 
-from ..job_rows import JobRow
-from ..messages import JobDescribed
 from ..widgets.bars import Hint
 from ..widgets.job_cells import name_text, state_text
 from ..widgets.logs_area import LogsArea
 from ..words import age
 from .base import BaseScreen
+
+if TYPE_CHECKING:
+    from ..job_rows import JobRow
+    from ..messages import JobDescribed
 
 
 class LogsScreen(BaseScreen):

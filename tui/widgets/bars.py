@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ..palette import Palette
 from ..theme import palette_of, signs_of
 from ..words import cut
+
+if TYPE_CHECKING:
+    from ..palette import Palette
 
 
 @dataclass(frozen=True)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from ...backends.journal import LaunchRecord
 from ...backends.logs.sanitize import plain
 from ...components import REQUIRED, ComponentDoc
 from ...specs import AppState
-from ..palette import Palette
-from ..signs import Signs
 from ..theme import palette_of, signs_of
 from ..words import age, count, cut
 from .job_cells import state_text
 from .pane import Pane
+
+if TYPE_CHECKING:
+    from ...backends.journal import LaunchRecord
+    from ..palette import Palette
+    from ..signs import Signs
 
 
 class ComponentDocs(Pane):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import events
@@ -16,9 +17,11 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from ...components import ComponentSummary
-from ..palette import Palette
 from ..theme import palette_of
 from .pane import Pane
+
+if TYPE_CHECKING:
+    from ..palette import Palette
 
 # What the list calls the kinds of components.
 KIND_WORDS = {"builtin": "builtin", "file": "mine", "module": "module", "plugin": "plugin"}

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ...backends.api import Finding
 from ..job_rows import backend_word
-from ..job_store import Outage
 from ..theme import palette_of, signs_of
 from .pane import Pane
+
+if TYPE_CHECKING:
+    from ...backends.api import Finding
+    from ..job_store import Outage
 
 _KEYS = (
     ("n", "Launch a job", "pick a component, fill a form"),

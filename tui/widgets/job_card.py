@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ...backends.api import DescribeAppResponse
 from ...specs import ReplicaState
 from ..job_rows import JobRow, backend_word
-from ..palette import Palette
-from ..signs import Signs
 from ..theme import palette_of, signs_of
 from ..words import age, clock, cut, duration
 from .job_cells import name_text, state_style, state_text
 from .pane import Pane
+
+if TYPE_CHECKING:
+    from ...backends.api import DescribeAppResponse
+    from ..palette import Palette
+    from ..signs import Signs
 
 LABEL_WIDTH = 12
 

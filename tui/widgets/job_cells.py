@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from ...specs import AppState
 from ..job_rows import JobRow, backend_word
-from ..palette import Palette
-from ..signs import Signs
 from ..words import age, cut, fit_name, state_word
+
+if TYPE_CHECKING:
+    from ..palette import Palette
+    from ..signs import Signs
 
 
 @dataclass(frozen=True)

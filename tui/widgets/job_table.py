@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.segment import Segment
 from rich.style import Style
@@ -16,9 +17,11 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from ..job_rows import JobRow
 from ..theme import now_of, palette_of, signs_of
 from .job_cells import COLUMNS, CellContext, Column
+
+if TYPE_CHECKING:
+    from ..job_rows import JobRow
 
 # Text starts one cell from its pane's edge.
 INDENT = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import events
@@ -10,14 +11,16 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import Button, Static
 
-from ...backends.api import Finding
 from ...backends.logs.sanitize import plain
-from ..form_model import Field, FormModel
 from ..job_rows import backend_word
 from ..theme import palette_of, signs_of
 from ..words import count
 from .form_rows import ChoiceField, FieldRow
 from .title_rule import TitleRule
+
+if TYPE_CHECKING:
+    from ...backends.api import Finding
+    from ..form_model import Field, FormModel
 
 
 class LaunchForm(Vertical):

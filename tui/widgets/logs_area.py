@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.app import ComposeResult
 
-from ...backends.api import DescribeAppResponse
-from ...backends.logs.replica_log import ReplicaLog
 from ...specs import is_terminal
-from ..job_rows import JobRow
 from ..theme import palette_of, signs_of
 from ..words import age, count, split_name
 from .job_cells import state_text
 from .log_pane import LogPane
 from .pane import Pane
+
+if TYPE_CHECKING:
+    from ...backends.api import DescribeAppResponse
+    from ...backends.logs.replica_log import ReplicaLog
+    from ..job_rows import JobRow
 
 
 class LogsArea(Pane):

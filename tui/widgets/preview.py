@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from ...backends.logs.sanitize import plain
-from ..palette import Palette
-from ..signs import Signs
 from ..theme import palette_of, signs_of
 from ..yaml_text import yaml_text
 from .pane import Pane
+
+if TYPE_CHECKING:
+    from ..palette import Palette
+    from ..signs import Signs
 
 TABS = ("dry run", "diff", "command")
 _WORDS = {"dry run": "Dry run", "diff": "Diff", "command": "Command"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.segment import Segment
 from rich.style import Style
@@ -16,14 +17,16 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ...backends.api import DescribeAppResponse
 from ...backends.logs.sanitize import plain
 from ...specs import ReplicaState, ReplicaStatus
-from ..palette import Palette
 from ..theme import now_of, palette_of, signs_of
 from ..words import clock, duration
 from .job_cells import state_style, state_text
 from .pane import Pane
+
+if TYPE_CHECKING:
+    from ...backends.api import DescribeAppResponse
+    from ..palette import Palette
 
 CELL_WIDTH = 6
 

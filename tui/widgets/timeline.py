@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ...backends.api import StateChange
 from ...specs import is_terminal
-from ..palette import Palette
-from ..signs import Signs
 from ..theme import now_of, palette_of, signs_of
 from ..words import clock, duration, state_word
 from .job_cells import state_style
+
+if TYPE_CHECKING:
+    from ...backends.api import StateChange
+    from ..palette import Palette
+    from ..signs import Signs
 
 
 class Timeline(Widget):

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from ...backends.api import DescribeAppResponse
 from ...backends.logs.sanitize import plain
 from ...specs import NONE, AppState
-from ..palette import Palette
-from ..signs import Signs
 from ..theme import palette_of, signs_of
 from ..words import state_word
 from .pane import Pane
+
+if TYPE_CHECKING:
+    from ...backends.api import DescribeAppResponse
+    from ..palette import Palette
+    from ..signs import Signs
 
 
 class WhyScroll(VerticalScroll, can_focus=True):

@@ -23,13 +23,7 @@ class TestLocal(SchedulerContract):
             shutil.rmtree(folder)
 
 
-class TestLocalWithLogDir(SchedulerContract):
-    patience = 15.0
-
-    @pytest.fixture
-    def scheduler(self, make_local: Callable[..., Any]) -> Scheduler[Any]:
-        return make_local().scheduler
-
+class TestLocalWithLogDir(TestLocal):
     @pytest.fixture
     def cfg(self, tmp_path: Path) -> dict[str, Any]:
         return {"log_dir": str(tmp_path / "logs"), "prependCwd": True}

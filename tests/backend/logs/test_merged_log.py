@@ -228,7 +228,9 @@ def test_a_file_that_is_rotated_goes_on(tmp_path: Path) -> None:
     assert notice.startswith(b"trainer/0: out was replaced")
 
 
-@pytest.mark.parametrize("index", [b"", b"\xff\x00garbage\n1 2\n-5 1 o\n0 nan o\n99999999999 1 e\n", b"0 inf o\n3 1e400 e\n2 5 q"])
+@pytest.mark.parametrize(
+    "index", [b"", b"\xff\x00garbage\n1 2\n-5 1 o\n0 nan o\n99999999999 1 e\n", b"0 inf o\n3 1e400 e\n2 5 q"]
+)
 def test_an_index_of_any_content_loses_no_byte(tmp_path: Path, index: bytes) -> None:
     writer = LogWriter(tmp_path)
     (writer.folder / "combined.log").write_bytes(b"a\nb\nc\n")

@@ -103,7 +103,9 @@ def test_colours_and_attributes_are_kept(sequence: bytes, style: SgrStyle) -> No
     assert [(span.start, span.end, span.style) for span in line.spans] == [(1, 3, style)]
 
 
-@pytest.mark.parametrize("sequence", [b"\x1b[>4;1m", b"\x1b[?4m", b"\x1b[1 m", b"\x1b[8m", b"\x1b[5m", b"\x1b[38m", b"\x1b[4:0m"])
+@pytest.mark.parametrize(
+    "sequence", [b"\x1b[>4;1m", b"\x1b[?4m", b"\x1b[1 m", b"\x1b[8m", b"\x1b[5m", b"\x1b[38m", b"\x1b[4:0m"]
+)
 def test_what_is_no_style_of_ours_changes_nothing(sequence: bytes) -> None:
     assert sanitize(sequence + b"x") == SafeLine("x")
 
@@ -125,7 +127,20 @@ def test_a_cap_parts_no_character() -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", [b"\x1b[", b"\x1b[1", b"\x1b]", b"\x1bP", b"\x1b[31ma", b"\r", b"\r\t", b"\xe4\xbd\xa0\r", b"\t\r\xff", b"a\b", b"\x1b[K\r"]
+    "unit",
+    [
+        b"\x1b[",
+        b"\x1b[1",
+        b"\x1b]",
+        b"\x1bP",
+        b"\x1b[31ma",
+        b"\r",
+        b"\r\t",
+        b"\xe4\xbd\xa0\r",
+        b"\t\r\xff",
+        b"a\b",
+        b"\x1b[K\r",
+    ],
 )
 def test_the_cost_of_a_hostile_line_is_bounded(unit: bytes) -> None:
     data = unit * (10_000_000 // len(unit))

@@ -1,0 +1,160 @@
+"""Pictures of each screen, at 80x24 and 120x40, in colours, in the terminal's own, without any, and in ASCII.
+
+After ``make test ARGS="tests/snapshots --snapshot-update"`` open each changed picture and look at it.
+"""
+
+import time
+
+import pytest
+from support.canned import CannedScheduler, busy_scheduler
+from support.dashboard import make_app, until
+
+from torchx_tui.backends.journal import Journal
+from torchx_tui.components import build_app
+from torchx_tui.tui.config import Settings
+from torchx_tui.tui.screens.jobs import JobsScreen
+
+SIZES = {"80x24": (80, 24), "120x40": (120, 40)}
+FAILED = "local_cwd://torchx/llama3-8b-sft-b7n1xk4t9wz0rg"
+RUNNING = "local_cwd://torchx/llama3-8b-sft-zq2wmx7v5hkdfd"
+
+
+@pytest.fixture(autouse=True)
+def frozen(monkeypatch):
+    """Freeze what differs between machines: the time zone and where the builtins' image comes from."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.fixture
+def app(tmp_path):
+    return make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
+
+
+def at_job(handle, *keys, wait=None):
+    """Return what to do before a picture: wait for the rows, put the cursor on a job, press keys, wait again."""
+
+    async def run_before(pilot):
+        app = pilot.app
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
+        screen = app.screen
+        screen.table.move_to(handle)
+        await until(pilot, lambda: screen._described is not None, "the description")
+        await until(pilot, lambda: screen.logs.log_pane.status.line_count > 0, "the log")
+        for key in keys:
+            await pilot.press(key)
+        if wait is not None:
+            await until(pilot, lambda: wait(app), "the screen")
+
+    return run_before
+
+
+def shows_logs(app):
+    return app.screen.logs.log_pane.status.line_count > 0
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_jobs(snap_compare, app, size):
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=at_job(RUNNING))
+
+
+def test_jobs_200x50(snap_compare, app):
+    assert snap_compare(app, terminal_size=(200, 50), run_before=at_job(RUNNING, "space"))
+
+
+@pytest.mark.parametrize("theme", ["torchx-light", "torchx-ansi-dark"])
+def test_jobs_themes(snap_compare, tmp_path, theme):
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(theme=theme))
+    assert snap_compare(app, terminal_size=(120, 40), run_before=at_job(RUNNING))
+
+
+def test_jobs_no_color_ascii(snap_compare, tmp_path, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(ascii=True))
+    assert snap_compare(app, terminal_size=(80, 24), run_before=at_job(RUNNING))
+
+
+def test_jobs_filter(snap_compare, app):
+    filtered = at_job(RUNNING, "slash", *"state:failed", wait=lambda app: app.screen.table.row_count == 1)
+    assert snap_compare(app, terminal_size=(120, 40), run_before=filtered)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_first_run(snap_compare, tmp_path, size):
+    app = make_app(CannedScheduler(), tmp_path)
+
+    async def run_before(pilot):
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.first_run.display)
+        await until(pilot, lambda: app.jobs.findings)
+
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=run_before)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_job_failed(snap_compare, app, size):
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=at_job(FAILED, "enter", wait=shows_logs))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_logs(snap_compare, app, size):
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=at_job(FAILED, "l", wait=shows_logs))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_cancel(snap_compare, app, size):
+    dialog = at_job(RUNNING, "x", wait=lambda app: app.screen.query("#keep"))
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=dialog)
+
+
+def test_keys(snap_compare, app):
+    listed = at_job(RUNNING, "question_mark", wait=lambda app: app.screen.query("#keys"))
+    assert snap_compare(app, terminal_size=(120, 40), run_before=listed)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_launch_pick(snap_compare, app, size):
+    picked = at_job(
+        RUNNING, "n", *"sh", wait=lambda app: "utils.sh" in app.screen.docs.rule.title.plain
+    )  # fmt: skip
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=picked)
+
+
+def form_of_demo(*keys):
+    """Open the form of demo.train, filled from an earlier launch."""
+
+    async def run_before(pilot):
+        app = pilot.app
+        journal: Journal = app.runner.journal
+        arguments = {"steps": "40", "num_replicas": "4"}
+        journal.record_intent(
+            build_app("demo.train", arguments), "local_cwd", "torchx", {}, component="demo.train", arguments=arguments
+        )
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
+        await pilot.press("n")
+        await until(pilot, lambda: app.screen.picker.list.option_count > 5, "components")
+        await pilot.press(*"demo")
+        await until(pilot, lambda: app.screen.picker.list.option_count == 1, "the match")
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen.model is not None and app.screen.form.rows, "the form")
+        await until(pilot, lambda: app.screen.preview._request, "the request")
+        for key in keys:
+            await pilot.press(key)
+        await until(pilot, lambda: not keys or app.screen.model.errors() or app.screen.preview.tab != "dry run")
+
+    return run_before
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_launch_form_error(snap_compare, app, size):
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=form_of_demo("end", "x"))
+
+
+def test_launch_form_200x50(snap_compare, app):
+    assert snap_compare(app, terminal_size=(200, 50), run_before=form_of_demo())
+
+
+def test_launch_diff(snap_compare, app):
+    assert snap_compare(app, terminal_size=(120, 40), run_before=form_of_demo("end", "0", "ctrl+t"))

@@ -1,0 +1,254 @@
+"""The form without its widgets: fields, where values come from, what is wrong with them, what they make."""
+
+import pytest
+from support.component_files import ComponentFile
+
+from torchx_tui.backends.journal import LaunchRecord
+from torchx_tui.components import build_app, describe
+from torchx_tui.specs import runopts
+from torchx_tui.tui.form_model import DEFAULT, LAST_RUN, TYPED, FormModel
+
+
+def options(**more: type) -> runopts:
+    opts = runopts()
+    opts.add("log_dir", str, "Where logs are written.")
+    opts.add("prepend_cwd", bool, "Put the folder first on PATH.", default=False)
+    for name, kind in more.items():
+        opts.add(name, kind, f"The {name}.")
+    return opts
+
+
+def launched(component: str, arguments: dict, cfg: dict | None = None, scheduler: str = "local_cwd") -> LaunchRecord:
+    return LaunchRecord("1", 0.0, scheduler, "torchx", {}, cfg or {}, component, arguments)
+
+
+@pytest.fixture
+def train():
+    model = FormModel(describe("demo.train"))
+    model.choose_scheduler("local_cwd", options())
+    return model
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A form of a component with a parameter of every kind."""
+    name = (
+        ComponentFile(tmp_path / "jobs.py")
+        .write(
+            """
+from typing import Literal, Optional
+
+def job(*rest: str, data: str, flag: bool = False, lr: float = 0.1, env: Optional[dict[str, str]] = None,
+        tags: Optional[list[str]] = None, mode: Literal["fast", "slow"] = "fast", note: Optional[str] = None) -> AppDef:
+    \"\"\"Run a job.
+
+    Args:
+        data: what is read
+        rest: what the program is given
+    \"\"\"
+    return AppDef("job", [Role("r", "", entrypoint="true", args=[data, *rest], env=env or {})])
+"""
+        )
+        .name("job")
+    )
+    model = FormModel(describe(name))
+    model.choose_scheduler("local_cwd", options())
+    return model
+
+
+def field(model: FormModel, name: str, section: str = "argument"):
+    one = model.get(section, name)
+    assert one is not None
+    return one
+
+
+# Fields
+
+
+def test_a_field_for_each_parameter_then_each_option(train):
+    assert [one.name for one in train.section("argument")][:4] == [
+        "steps",
+        "num_replicas",
+        "step_seconds",
+        "fail_at_step",
+    ]
+    assert {one.name for one in train.section("option")} == {"log_dir", "prepend_cwd"}
+    sections = [one.section for one in train]
+    assert sections == sorted(sections)
+    steps = field(train, "steps")
+    assert (steps.text, steps.default, steps.type_words, steps.origin) == ("20", "20", "int", DEFAULT)
+    assert steps.help == "number of training steps"
+
+
+def test_fields_know_their_kind(own):
+    assert field(own, "rest").type_words == "*str"
+    assert not field(own, "rest").required
+    assert field(own, "flag").choices == ("true", "false")
+    assert field(own, "flag").text == "false"
+    assert field(own, "mode").choices == ("fast", "slow")
+    assert field(own, "env").text == ""
+    assert field(own, "prepend_cwd", "option").choices == ("true", "false")
+
+
+def test_a_required_field_is_missing_until_it_is_filled(own):
+    data = field(own, "data")
+    assert data.required
+    assert data.error == "required"
+    assert own.errors() == [data]
+    own.set("argument", "data", "corpus")
+    assert own.errors() == []
+    own.set("argument", "data", "")
+    assert data.error == "required"
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("flag", "ture", "true"),
+        ("lr", "fast", "number"),
+        ("env", "A", "KEY=value"),
+        ("mode", "slwo", "fast, slow"),
+        ("rest", "one 'two", "quot"),
+    ],
+)
+def test_a_wrong_text_says_what_is_wanted(own, name, text, words):
+    one = own.set("argument", name, text)
+    assert words in one.error
+    own.set("argument", name, one.default)
+    assert one.error == ""
+
+
+def test_a_wrong_option_says_so_at_its_field(train):
+    train.choose_scheduler("local_cwd", options(retries=int))
+    one = train.set("option", "retries", "many")
+    assert "many" in one.error
+    assert train.errors() == [one]
+    with pytest.raises(ValueError, match="many"):
+        train.cfg()
+
+
+def test_a_builtins_own_rules_are_checked_while_typing():
+    model = FormModel(describe("dist.torchrun"))
+    assert model.set("argument", "j", "0x2").error
+    assert not model.set("argument", "j", "2x2").error
+    assert "gpu.smal" in model.set("argument", "h", "gpu.smal").error
+
+
+def test_a_field_that_is_not_there_is_left_alone(train):
+    assert train.set("argument", "nothing", "1") is None
+    assert train.get("option", "steps") is None
+
+
+# What it makes
+
+
+def test_only_what_differs_from_its_default_is_given(train):
+    train.set("argument", "steps", "5")
+    train.set("argument", "num_replicas", "2")
+    train.set("option", "prepend_cwd", "true")
+    assert train.arguments() == {"steps": "5"}
+    assert train.cfg() == {"prepend_cwd": True}
+
+
+def test_the_texts_build_the_app(own):
+    for name, text in (("data", "corpus"), ("env", "A=1,B='x,y'"), ("rest", "--lr 0.1 'two words'")):
+        own.set("argument", name, text)
+    app = build_app(own.doc.name, own.arguments())
+    assert app.roles[0].args == ["corpus", "--lr", "0.1", "two words"]
+    assert app.roles[0].env == {"A": "1", "B": "x,y"}
+
+
+def test_typing_the_default_again_is_the_default(train):
+    steps = train.set("argument", "steps", "5")
+    assert steps.origin == TYPED
+    train.set("argument", "steps", "20")
+    assert steps.origin == DEFAULT
+    assert train.arguments() == {}
+
+
+# From an earlier launch
+
+
+def test_filled_from_a_launch(own):
+    record = launched(
+        own.doc.name,
+        {"data": "corpus", "lr": "0.5", "rest": ["--x", "two words"], "gone": "1", "flag": "true"},
+        {"prepend_cwd": True, "log_dir": "/logs", "unknown": 1},
+    )
+    own.fill(record)
+    texts = {one.name: one.text for one in own if one.origin == LAST_RUN}
+    assert texts == {
+        "data": "corpus",
+        "lr": "0.5",
+        "rest": "--x 'two words'",
+        "flag": "true",
+        "prepend_cwd": "true",
+        "log_dir": "/logs",
+    }
+    assert own.errors() == []
+    assert own.arguments()["rest"] == "--x 'two words'"
+    assert own.cfg() == {"prepend_cwd": True, "log_dir": "/logs"}
+    assert own.origins() == {LAST_RUN: 6, DEFAULT: 4}
+
+
+def test_a_value_of_an_earlier_launch_is_checked_like_a_typed_one(own):
+    own.fill(launched(own.doc.name, {"data": "corpus", "lr": "fast"}))
+    assert [one.name for one in own.errors()] == ["lr"]
+
+
+def test_the_difference_to_an_earlier_launch(train):
+    record = launched("demo.train", {"steps": "50", "num_replicas": "4"}, {"log_dir": "/logs"})
+    train.fill(record)
+    assert train.diff(record) == []
+    train.set("argument", "steps", "60")
+    train.set("argument", "num_replicas", "2")
+    train.set("argument", "fail_rank", "1")
+    train.set("option", "log_dir", "")
+    assert train.diff(record) == [
+        ("steps", "50", "60"),
+        ("num_replicas", "4", "2"),
+        ("fail_rank", "0", "1"),
+        ("log_dir", "/logs", ""),
+    ]
+    train.choose_scheduler("local_docker", options())
+    assert train.diff(record)[-1] == ("scheduler", "local_cwd", "local_docker")
+    assert train.diff(None) == []
+
+
+# Another scheduler
+
+
+def test_another_scheduler_keeps_what_was_typed(train):
+    train.set("argument", "steps", "5")
+    train.set("option", "log_dir", "/logs")
+    train.choose_scheduler("other", options(retries=int))
+    assert train.scheduler == "other"
+    assert field(train, "log_dir", "option").text == "/logs"
+    assert field(train, "log_dir", "option").origin == TYPED
+    assert field(train, "retries", "option").text == ""
+    assert train.arguments() == {"steps": "5"}
+    assert train.cfg() == {"log_dir": "/logs"}
+    train.set("option", "retries", "3")
+    train.choose_scheduler("local_cwd", options())
+    assert train.get("option", "retries") is None
+    assert train.cfg() == {"log_dir": "/logs"}
+
+
+def test_an_option_left_at_its_default_takes_the_new_schedulers(train):
+    other = runopts()
+    other.add("prepend_cwd", bool, "Put the folder first.", default=True)
+    train.choose_scheduler("other", other)
+    assert field(train, "prepend_cwd", "option").text == "true"
+    assert train.cfg() == {}
+
+
+def test_a_required_option(train):
+    needed = runopts()
+    needed.add("queue", str, "Where to wait.", required=True)
+    train.choose_scheduler("cluster", needed)
+    assert [one.name for one in train.errors()] == ["queue"]
+    train.set("option", "queue", "short")
+    assert train.cfg() == {"queue": "short"}

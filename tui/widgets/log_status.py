@@ -1,0 +1,136 @@
+"""What a log pane shows and does now, and the row that says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.text import Text
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from ...backends.logs.replica_reader import StreamName
+from ..palette import Palette
+from ..theme import palette_of
+from ..words import count
+from .log_rows import clock_text
+
+LogState = Literal["following", "paused", "ended", "waiting", "none"]
+
+_WORDS: dict[LogState, str] = {
+    "following": "Following",
+    "paused": "Paused",
+    "ended": "Ended",
+    "waiting": "Waiting for the first line",
+    "none": "",
+}
+
+
+@dataclass(frozen=True)
+class LogStatus:
+    """The state of a log pane.
+
+    Attributes:
+        state: whether it follows the log, stands still, shows all of a finished one, or has nothing yet.
+        line_count: lines that are known.
+        exact: whether older lines have all been counted.
+        new_lines: lines that came since it was paused.
+        replica: the number of the replica shown, None for all of them.
+        replica_count: how many replicas there are.
+        shown: what is shown in words, such as ``16 merged`` or ``replica 3 of 16``.
+        stream: which stream is shown.
+        wrap: whether long lines wrap.
+        line: the number of the last line on screen, from 1, None where it is not known.
+        at: when that line came (seconds since the epoch), None where it is not known.
+        at_end: whether the log's last line is on screen.
+    """
+
+    state: LogState = "none"
+    line_count: int = 0
+    exact: bool = True
+    new_lines: int = 0
+    replica: int | None = None
+    replica_count: int = 0
+    shown: str = ""
+    stream: StreamName = "combined"
+    wrap: bool = False
+    line: int | None = None
+    at: float | None = None
+    at_end: bool = True
+
+
+def state_text(status: LogStatus, colors: Palette) -> Text:
+    """Return the state as a word in its colour."""
+    styles: dict[LogState, str] = {
+        "following": f"bold {colors.running}",
+        "paused": f"bold {colors.pending}",
+        "ended": colors.text3,
+        "waiting": colors.text3,
+        "none": colors.text3,
+    }
+    return Text(_WORDS[status.state], styles[status.state], end="")
+
+
+def count_words(status: LogStatus) -> str:
+    """Return the number of lines; ``+`` says that older ones are still being counted."""
+    return count(status.line_count, "line") if status.exact else f"{status.line_count:,}+ lines"
+
+
+class PillPressed(Message):
+    """The figure of new lines was clicked."""
+
+
+class StatusRow(Widget):
+    """``Following  48,112 lines          wrap off  combined``."""
+
+    DEFAULT_CSS = "StatusRow { height: 1; width: 1fr; padding: 0 1; }"
+
+    status: reactive[LogStatus] = reactive(LogStatus)
+    options_shown: reactive[bool] = reactive(True)
+
+    def render(self) -> Text:
+        """Draw the row; the right-hand part goes first when there is no room."""
+        colors = palette_of(self.app)
+        row = state_text(self.status, colors)
+        row.no_wrap = True
+        if self.status.line_count:
+            row.append_text(self._position(colors))
+        right = self._right(colors)
+        gap = self.size.width - row.cell_len - right.cell_len
+        if gap >= 2:
+            row.append(" " * gap)
+            row.append_text(right)
+        row.truncate(self.size.width, overflow="crop")
+        return row
+
+    def on_click(self) -> None:
+        """Let the pane follow again."""
+        if self.status.new_lines:
+            self.post_message(PillPressed())
+
+    def _position(self, colors: Palette) -> Text:
+        status = self.status
+        if status.at_end and status.state != "paused":
+            return Text(f"  {count_words(status)}", colors.text3)
+        if status.line is None:
+            return Text(f"  of {count_words(status)}", colors.text3)
+        text = Text(f"  line {status.line:,} of {status.line_count:,}", colors.text2)
+        if status.at is not None:
+            text.append(f"   {clock_text(status.at)}", colors.text3)
+        return text
+
+    def _right(self, colors: Palette) -> Text:
+        status = self.status
+        text = Text(end="")
+        if status.state == "paused":
+            if status.new_lines:
+                text.append(
+                    f" +{status.new_lines:,} new line{'' if status.new_lines == 1 else 's'} ", colors.accent_fill
+                )
+                text.append("  ")
+            text.append("G", f"bold {colors.accent}")
+            text.append(" to follow", colors.text2)
+        elif self.options_shown and status.state != "none":
+            text.append(f"wrap {'on' if status.wrap else 'off'}  {status.stream}", colors.text3)
+        return text

@@ -1,0 +1,294 @@
+"""The lines of a log on screen: draws only what is visible, follows, pauses, scrolls.
+
+A position is the number of a line, and a row of it where lines wrap. Numbers never change, so a paused view stands
+still while lines are added after it, and before it as older ones are counted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from textual import events
+from textual.geometry import Region
+from textual.message import Message
+from textual.reactive import var
+from textual.screen import ModalScreen
+from textual.strip import Strip
+from textual.timer import Timer
+from textual.widget import Widget
+
+from ...backends.logs.merge import Bounds, LogLine
+from ..theme import palette_of, signs_of
+from .log_rows import RowLayout, RowMaker, TimeMode
+from .log_viewport import Position, Viewport
+
+# Repaints a second while lines come, and bytes a second that they may cost on a slow link (about 1.6 bytes a cell).
+_MOST_REPAINTS = 8
+_BYTES_A_SECOND = 80_000
+_BYTES_A_CELL = 1.6
+_WHEEL = 3
+_SIDE = 8
+_HIDDEN_RETRY = 0.5
+
+
+class LogModel(Protocol):
+    """What the view draws; see `MergedLog`."""
+
+    def bounds(self) -> Bounds:
+        """Return which lines are known."""
+        ...
+
+    def lines(self, first: int, count: int) -> list[LogLine]:
+        """Return lines by their numbers."""
+        ...
+
+
+class LogView(Widget, can_focus=True):
+    """Draws a `LogModel`.
+
+    It reads only the lines on screen, when it is told of a change: at once after a quiet time, else a few times a
+    second.
+    """
+
+    DEFAULT_CSS = "LogView { height: 1fr; width: 1fr; }"
+
+    wrap: var[bool] = var(False)
+    times: var[TimeMode] = var("off")
+    following: var[bool] = var(True)
+
+    class Changed(Message):
+        """Other lines are shown, or there are more of them."""
+
+        def can_replace(self, message: Message) -> bool:
+            """Only the last of several that wait matters."""
+            return isinstance(message, LogView.Changed)
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.placeholder = ""
+        self.on_paint: Callable[[], None] | None = None
+        """Called before the lines are read for a repaint."""
+        self._log: LogModel | None = None
+        self._numbers: tuple[int, ...] = (0,)
+        self._offset = 0
+        self._maker: RowMaker | None = None
+        self._viewport: Viewport | None = None
+        self._rows: list[Strip] = []
+        self._row_lines: list[LogLine] = []
+        self._paused_end = 0
+        self._at_start = False
+        self._painted_at = 0.0
+        self._timer: Timer | None = None
+
+    def set_log(self, log: LogModel | None, numbers: Sequence[int] = (0,)) -> None:
+        """Show another log from its end.
+
+        Args:
+            log: the log, None for none.
+            numbers: the number of each of its replicas.
+        """
+        self._log = log
+        self._numbers = tuple(numbers) or (0,)
+        self._offset = 0
+        self._at_start = False
+        self._viewport = None
+        self._maker = None
+        self.following = True
+        self._draw()
+
+    def log_changed(self) -> None:
+        """Say that the log has changed; it is read when the next repaint is due."""
+        if self._timer is not None:
+            return
+        wait = self._painted_at + self._interval - time.monotonic()
+        if wait <= 0:
+            self._take_changes()
+        else:
+            self._timer = self.set_timer(wait, self._take_changes)
+
+    @property
+    def bounds(self) -> Bounds:
+        """Which lines are known."""
+        return self._log.bounds() if self._log is not None else Bounds(0, 0, True)
+
+    @property
+    def new_lines(self) -> int:
+        """How many lines came since the view was paused."""
+        return 0 if self.following else max(0, self.bounds.end - self._paused_end)
+
+    @property
+    def last_line(self) -> LogLine | None:
+        """The last line on screen."""
+        return self._row_lines[-1] if self._row_lines else None
+
+    def follow(self) -> None:
+        """Go to the end and stay there."""
+        self._at_start = False
+        self.following = True
+        self._draw()
+
+    def pause(self) -> None:
+        """Stand still."""
+        if self.following:
+            self._paused_end = self.bounds.end
+            self.following = False
+
+    def go_to_start(self) -> None:
+        """Go to the first line."""
+        self.pause()
+        # While older lines are counted, the first one is not known yet.
+        self._at_start = True
+        self._draw()
+
+    def scroll_rows(self, rows: int) -> None:
+        """Scroll down, or up by a negative number; up pauses."""
+        viewport = self._viewport
+        if viewport is None:
+            return
+        if rows < 0:
+            self.pause()
+        elif self.following:
+            return
+        self._at_start = False
+        viewport.move(rows)
+        self._draw()
+
+    def scroll_pages(self, pages: float) -> None:
+        """Scroll by parts of the view's height."""
+        self.scroll_rows(int(pages * max(1, self.size.height - 1)) or (1 if pages > 0 else -1))
+
+    def scroll_side(self, steps: int) -> None:
+        """Scroll long lines sideways, while they do not wrap."""
+        offset = 0 if self.wrap else max(0, self._offset + steps * _SIDE)
+        if offset != self._offset:
+            self._offset = offset
+            self._draw()
+
+    def go_to(self, number: int) -> None:
+        """Show the line with this number, and pause."""
+        viewport = self._viewport
+        if viewport is not None:
+            self.pause()
+            self._at_start = False
+            viewport.top = viewport.clamped(Position(number, 0))
+            self._draw()
+
+    def render_line(self, y: int) -> Strip:
+        """Return a row that was drawn before."""
+        if y < len(self._rows):
+            return self._rows[y]
+        return Strip.blank(self.size.width, self.rich_style)
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Draw in the new size."""
+        self._draw()
+
+    def on_show(self, _event: events.Show) -> None:
+        """Draw what came while the view was hidden."""
+        self._draw()
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Scroll up, and pause."""
+        event.stop()
+        self.scroll_rows(-_WHEEL)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Scroll down."""
+        event.stop()
+        self.scroll_rows(_WHEEL)
+
+    def watch_wrap(self) -> None:
+        """Draw again."""
+        self._offset = 0
+        self._draw()
+
+    def watch_times(self) -> None:
+        """Draw again."""
+        self._draw()
+
+    def notify_style_update(self) -> None:
+        """Draw again in other colours."""
+        super().notify_style_update()
+        if self.is_mounted:
+            self._maker = None
+            self._draw()
+
+    @property
+    def _interval(self) -> float:
+        return max(1 / _MOST_REPAINTS, self.size.area * _BYTES_A_CELL / _BYTES_A_SECOND)
+
+    def _is_hidden(self) -> bool:
+        if not self.is_mounted or not self.size:
+            return True
+        top = self.app.screen
+        return top is not self.screen and not isinstance(top, ModalScreen)
+
+    def _take_changes(self) -> None:
+        self._timer = None
+        if self._is_hidden():
+            # Nothing is read for a screen that is covered.
+            self._timer = self.set_timer(_HIDDEN_RETRY, self._take_changes)
+            return
+        self._painted_at = time.monotonic()
+        if self.on_paint is not None:
+            self.on_paint()
+        if self.following or self._at_start or len(self._row_lines) < self.size.height:
+            self._draw()
+        else:
+            self.post_message(self.Changed())
+
+    def _draw(self) -> None:
+        """Read the lines on screen and repaint the rows that differ."""
+        if not self.is_mounted or not self.size:
+            return
+        viewport = self._prepare()
+        rows: list[Strip] = []
+        self._row_lines = []
+        if viewport is not None:
+            if self.following:
+                viewport.to_end()
+            elif self._at_start:
+                viewport.to_start()
+            for line, strip in viewport.visible():
+                rows.append(strip)
+                self._row_lines.append(line)
+        self._repaint(rows)
+        self.post_message(self.Changed())
+
+    def _prepare(self) -> Viewport | None:
+        """Return the viewport for the size, the toggles and the theme as they are now."""
+        width, height = self.size
+        many = len(self._numbers) > 1
+        layout = RowLayout(
+            width=width,
+            wrap=self.wrap,
+            times=self.times,
+            numbers=self._numbers,
+            number_width=(3 if max(self._numbers) > 99 else 2) if many else 0,
+            offset=self._offset,
+        )
+        if self._maker is None or self._maker.layout != layout:
+            self._maker = RowMaker(layout, palette_of(self.app), signs_of(self.app), self.rich_style)
+            if self._viewport is not None:
+                self._viewport.set_maker(self._maker.rows, self.wrap)
+        if self._log is None:
+            self._viewport = None
+        elif self._viewport is None:
+            self._viewport = Viewport(self._log, self._maker.rows, height, wrap=self.wrap)
+        if self._viewport is not None:
+            self._viewport.height = height
+        return self._viewport
+
+    def _repaint(self, rows: list[Strip]) -> None:
+        height = self.size.height
+        blank = self._maker.blank if self._maker is not None else Strip.blank(self.size.width, self.rich_style)
+        rows += [blank] * (height - len(rows))
+        old, self._rows = self._rows, rows
+        changed = [y for y in range(height) if y >= len(old) or old[y] != rows[y]]
+        if len(changed) * 2 > height:
+            self.refresh()
+        elif changed:
+            width = self.size.width
+            self.refresh(*(Region(0, y, width, 1) for y in changed))
