@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
@@ -10,17 +11,42 @@ SECRET_NAMES = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*KEY*")
 
 MASK = "********"
 
+_PAIR = re.compile(r"(?P<name>[A-Za-z_][\w.-]*)(?P<sign>[=:])(?P<value>[^,;\s]+)")
+_chosen: tuple[str, ...] = SECRET_NAMES
 
-def is_secret(name: str, patterns: Sequence[str] = SECRET_NAMES) -> bool:
+
+def choose_patterns(patterns: Sequence[str]) -> None:
+    """Take these patterns, instead of `SECRET_NAMES`, wherever none are given; the settings' are for the process."""
+    global _chosen
+    _chosen = tuple(patterns)
+
+
+def is_secret(name: str, patterns: Sequence[str] | None = None) -> bool:
     """Tell whether a name, of a variable or a parameter, looks as if its value were secret.
 
     Args:
         name: the name.
-        patterns: shell patterns, matched in any case.
+        patterns: shell patterns, matched in any case; the chosen ones if None.
     """
-    return any(fnmatchcase(name.upper(), pattern.upper()) for pattern in patterns)
+    return any(fnmatchcase(name.upper(), pattern.upper()) for pattern in (_chosen if patterns is None else patterns))
 
 
-def mask_env(env: Mapping[str, str], patterns: Sequence[str] = SECRET_NAMES) -> dict[str, str]:
+def mask_env(env: Mapping[str, str], patterns: Sequence[str] | None = None) -> dict[str, str]:
     """Return environment variables with secret values masked; an empty value says nothing and stays."""
     return {name: MASK if value and is_secret(name, patterns) else value for name, value in env.items()}
+
+
+def mask_text(name: str, text: str) -> str:
+    """Return the text of a parameter or option with what looks secret masked.
+
+    Args:
+        name: its name; all of the text is masked where that looks secret.
+        text: its text; of pairs such as ``A=1,HF_TOKEN=x`` the values whose names look secret are masked.
+    """
+    if text and is_secret(name):
+        return MASK
+
+    def masked(pair: re.Match[str]) -> str:
+        return f"{pair['name']}{pair['sign']}{MASK}" if is_secret(pair["name"]) else pair[0]
+
+    return _PAIR.sub(masked, text)

@@ -39,7 +39,12 @@ def _popen(folder: Path) -> float:
             command = ["sh", "-c", _SCRIPT, str(folder), str(number)]
             processes.append(
                 subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True, env={**os.environ}
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    start_new_session=True,
+                    env={**os.environ},
                 )
             )
     ended = _wait_for_all(folder)
@@ -52,7 +57,9 @@ def _popen(folder: Path) -> float:
 
 def _scheduler(folder: Path, scheduler: LocalScheduler) -> float:
     """Return the milliseconds to start them as an app."""
-    role = Role("r", image="", entrypoint="sh", args=["-c", _SCRIPT, str(folder), "${replica_id}"], num_replicas=REPLICAS)
+    role = Role(
+        "r", image="", entrypoint="sh", args=["-c", _SCRIPT, str(folder), "${replica_id}"], num_replicas=REPLICAS
+    )
     began = time.perf_counter()
     app_id = scheduler.submit(AppDef("bench", [role]), {})
     ended = _wait_for_all(folder)

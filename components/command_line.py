@@ -95,4 +95,5 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are ours, and which never exits."""
 
     def error(self, message: str) -> NoReturn:
-        raise ArgumentError("", f"{self.prog}: {message}")
+        valid = ", ".join(action.option_strings[-1] for action in self._actions if action.option_strings) or "none"
+        raise ArgumentError("", f"{self.prog}: {message}. Valid options: {valid}")

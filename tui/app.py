@@ -152,7 +152,7 @@ class TorchXTuiApp(App[int]):
     def on_jobs_changed(self, message: JobsChanged) -> None:
         """Take the changes of one backend over."""
         for row in self.jobs.apply(message):
-            self._tell_final(row.app_id, row.state.name)
+            self._tell_final(row.name, row.state.name)
         self.update_screens()
 
     def on_backend_failed(self, message: BackendFailed) -> None:

@@ -92,9 +92,11 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 
     import msgspec
 
+    from ..backends.secrets import choose_patterns
     from .config import load_settings
 
     settings = load_settings(Path(arguments.config) if arguments.config else None)
+    choose_patterns(settings.secret_names)
     changes: dict[str, object] = {}
     if arguments.theme:
         changes["theme"] = arguments.theme

@@ -65,7 +65,7 @@ class DashboardCommands(Provider):
 
         for row in list(self._dashboard.jobs.rows.values()):
             yield (
-                f"Open {row.app_id}",
+                f"Open {row.name}",
                 state_word(row.state),
                 lambda row=row: self.app.push_screen(JobScreen(row)),
             )

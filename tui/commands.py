@@ -17,18 +17,29 @@ def program_for(component: str) -> str:
 
 
 def run_command(component: str, arguments: dict[str, Any], scheduler: str, cfg: dict[str, Any]) -> list[str]:
-    """Return the argument list that launches a component with these arguments and run options."""
+    """Return the argument list that launches a component with these arguments and run options, secrets masked."""
+    from ..backends.secrets import mask_text
     from ..components import to_command_line
 
     command = [program_for(component), "run", "--scheduler", scheduler]
     if cfg:
-        command += ["--scheduler_args", ",".join(f"{key}={_cfg_text(value)}" for key, value in cfg.items())]
-    return [*command, component, *to_command_line(component, arguments)]
+        command += [
+            "--scheduler_args",
+            ",".join(f"{key}={mask_text(key, _cfg_text(value))}" for key, value in cfg.items()),
+        ]
+    shown = {name: _masked(name, value) for name, value in arguments.items()}
+    return [*command, component, *to_command_line(component, shown)]
 
 
 def launch_command(record: LaunchRecord) -> list[str]:
     """Return the argument list that repeats a launch."""
     return run_command(record.component, record.arguments, record.scheduler, record.cfg)
+
+
+def _masked(name: str, value: Any) -> Any:
+    from ..backends.secrets import mask_text
+
+    return mask_text(name, value) if isinstance(value, str) else value
 
 
 def _cfg_text(value: object) -> str:

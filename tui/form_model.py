@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..backends.secrets import mask_text
 from ..components import REQUIRED, ComponentDoc, Parameter, check_argument, to_text
 from ..specs import get_type_name, runopts
 
@@ -152,7 +153,10 @@ class FormModel:
         return counts
 
     def diff(self, record: LaunchRecord | None) -> list[tuple[str, str, str]]:
-        """Return name, text then and text now of each field that differs from an earlier launch, in form order."""
+        """Return name, text then and text now of each field that differs from an earlier launch, in form order.
+
+        What looks secret is masked.
+        """
         if record is None:
             return []
         rows = []
@@ -160,7 +164,7 @@ class FormModel:
             values: Mapping[str, Any] = record.arguments if one.section == "argument" else record.cfg
             before = _given_text(values[one.name], one) if one.name in values else one.default
             if before != one.text:
-                rows.append((one.name, before, one.text))
+                rows.append((one.name, mask_text(one.name, before), mask_text(one.name, one.text)))
         if record.scheduler != self.scheduler:
             rows.append(("scheduler", record.scheduler, self.scheduler))
         return rows

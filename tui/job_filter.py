@@ -9,7 +9,7 @@ from .words import state_word
 
 _COLUMNS: dict[str, Callable[[JobRow], str]] = {
     "state": lambda row: state_word(row.state),
-    "name": lambda row: row.app_id,
+    "name": lambda row: row.name,
     "backend": lambda row: f"{row.scheduler} {backend_word(row.scheduler)}",
     "component": lambda row: row.component,
     "user": lambda row: row.user,

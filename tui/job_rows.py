@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..backends.logs.sanitize import plain
 from ..specs import AppState, parse_app_handle
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ class JobRow:
     history: bool = False
 
     @property
+    def name(self) -> str:
+        """The app id as it may be drawn: a backend could hold anything."""
+        return plain(self.app_id)
+
+    @property
     def is_final(self) -> bool:
         """Whether the job has reached its last state."""
         return self.state in (AppState.SUCCEEDED, AppState.FAILED, AppState.CANCELLED)
@@ -88,11 +94,11 @@ def row_of(app: ListAppResponse, record: LaunchRecord | None) -> JobRow:
         submitted_at=app.submitted_at or (record.at if record else None),
         started_at=app.started_at,
         finished_at=app.finished_at,
-        component=record.component if record else "",
-        why=app.msg,
-        user=app.user or (record.user if record else ""),
-        image=app.image,
-        notes=tuple(app.notes),
+        component=plain(record.component) if record else "",
+        why=plain(app.msg),
+        user=plain(app.user or (record.user if record else "")),
+        image=plain(app.image),
+        notes=tuple(plain(note) for note in app.notes),
     )
 
 
@@ -113,9 +119,9 @@ def history_rows(records: Iterable[LaunchRecord], known: set[str]) -> list[JobRo
                 wanted=sum(int(role.get("num_replicas", 1)) for role in record.app.get("roles", [])),
                 submitted_at=record.at,
                 finished_at=record.state_at,
-                component=record.component,
-                why=record.message,
-                user=record.user,
+                component=plain(record.component),
+                why=plain(record.message),
+                user=plain(record.user),
                 history=True,
             )
         )

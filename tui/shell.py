@@ -39,12 +39,13 @@ def _run(runner: Runner, arguments: argparse.Namespace) -> int:
     cfg = runner.run_opts(scheduler).cfg_from_str(arguments.scheduler_args) if arguments.scheduler_args else {}
     given = parse_command_line(arguments.component, arguments.arguments)
     app = build_app(arguments.component, given)
+    for finding in runner.preflight(app, scheduler, cfg):
+        if finding.level != "ok":
+            words = f"warning: {finding.what}{f' ({finding.hint})' if finding.hint else ''}"
+            print(plain(words), file=sys.stderr)
     if arguments.dryrun:
         print(runner.dryrun(app, scheduler, cfg, arguments.workspace or None))
         return 0
-    for finding in runner.preflight(app, scheduler, cfg):
-        if finding.level != "ok":
-            print(f"warning: {finding.what}{f' ({finding.hint})' if finding.hint else ''}", file=sys.stderr)
     handle = runner.run(
         app, scheduler, cfg, arguments.workspace or None, component=arguments.component, arguments=given
     )

@@ -55,7 +55,7 @@ def ended_words(exit_code: int | None) -> str:
     if exit_code < 0:
         return f"killed by {signal_name(exit_code)}"
     if exit_code > 128 and (name := signal_name(128 - exit_code)).startswith("SIG"):
-        return f"exit {exit_code}, as a shell says for {name}"
+        return f"exit {exit_code} ({name})"  # as a shell says it
     return f"exit {exit_code}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 
 from ...specs import AppDef
@@ -12,8 +13,21 @@ logger = logging.getLogger(__name__)
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
+_found: dict[str, int] = {}
+
+
 def count_gpus() -> int:
-    """Return how many GPUs ``nvidia-smi -L`` lists, 0 where there is none or no driver."""
+    """Return how many GPUs ``nvidia-smi -L`` lists, 0 where there is none or no driver.
+
+    The program takes up to seconds, so it is asked until it has found some, and not again.
+    """
+    path = os.environ.get("PATH", "")
+    if not _found.get(path):
+        _found[path] = _listed_gpus()
+    return _found[path]
+
+
+def _listed_gpus() -> int:
     try:
         listed = subprocess.run(
             ["nvidia-smi", "-L"], stdin=subprocess.DEVNULL, capture_output=True, timeout=15, check=True

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...specs import AppDef, SchedulerError, appdef_to_dict
+from ...specs import AppDef, SchedulerError, appdef_to_dict, make_app_handle
 from ..paths import private_folder
 from . import supervisor
 from .environment import JOB_ID, launcher_environment, replica_environment
@@ -70,6 +70,7 @@ def launch(
         write_cancel(folder, "")  # should it live after all, it ends before it starts anything
         raise SchedulerError(f"{request.app_id} was not launched: {error}") from error
     except SchedulerError as error:
+        Path(message["turn"]).unlink(missing_ok=True)
         _remove(runs, request)
         raise SchedulerError(_refused(request, str(error))) from error
 
@@ -197,7 +198,8 @@ def _remove(runs: Runs, request: PopenRequest) -> None:
 
 
 def _refused(request: PopenRequest, reason: str) -> str:
-    return f"{request.app_id} was not launched: {reason}. Make room there, or choose another log_dir"
+    other = "set XDG_STATE_HOME to another folder" if request.private else "choose another log_dir"
+    return f"{request.app_id} was not launched: {reason}. Make room there, or {other}"
 
 
 def _state(
@@ -208,6 +210,8 @@ def _state(
     job_id = ""
     for role, number, param in request.replicas():
         job_id = job_id or param.env.get(JOB_ID, "")
+        if request.app_id not in job_id:
+            job_id = make_app_handle("local_cwd", session, request.app_id)  # an id of others would end them with us
         # The program and folder are kept for the words about a failed start.
         known = {"role": role, "id": number, "command": param.args[0], "cwd": param.cwd}
         unknown = dict.fromkeys(("pid", "pid_started", "exit_code", "started_at", "finished_at"))

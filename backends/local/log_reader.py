@@ -95,7 +95,9 @@ class CombinedPieces:
 
     def rest(self, folder: Path) -> list[FilePieces]:
         """Return what a supervisor that was killed could not bring over from both streams any more."""
-        lengths = stream_lengths(LogFile(folder / "combined.index"), self._position)
+        index = LogFile(folder / "combined.index")
+        lengths = stream_lengths(index, self._position)
+        index.close()
         return [
             FilePieces(folder / name, letter, lengths[letter])
             for name, letter in (("stdout.log", "o"), ("stderr.log", "e"))

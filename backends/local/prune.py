@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from . import supervisor
 from .record import Run
 from .runs import Runs
 
@@ -42,6 +44,7 @@ def prune(runs: Runs, keep_days: float, keep_bytes: float, own_folder: Path) -> 
             runs.forget(run.app_id)
         removed.append(run.app_id)
     _forget_missing(runs)
+    _remove_turns(runs.turns)
     return removed
 
 
@@ -73,3 +76,18 @@ def _forget_missing(runs: Runs) -> None:
         folder = runs.folder(app_id)
         if folder is not None and not folder.exists() and folder.parent.parent.exists():
             runs.forget(app_id)
+
+
+def _remove_turns(folder: Path) -> None:
+    """Remove the places in the queue of supervisors that were killed."""
+    here = (os.uname().nodename, supervisor.boot_id())
+    for path in folder.glob("*-*"):
+        try:
+            turn = json.loads(path.read_bytes())
+            of_this_boot = (turn["host"], turn["boot_id"]) == here
+            if turn["host"] == here[0] and not (
+                of_this_boot and supervisor.is_running(turn["pid"], turn["pid_started"])
+            ):
+                path.unlink(missing_ok=True)
+        except (OSError, ValueError, KeyError, TypeError):
+            continue

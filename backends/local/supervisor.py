@@ -263,8 +263,8 @@ class Supervisor:
     def prepare(self) -> None:
         """Write that the app is in the hands of this process; OSError when a folder is read-only or full."""
         mine = read_process(os.getpid())
-        who = {"host": os.uname().nodename, "boot_id": boot_id(), "pid": os.getpid()}
-        who["pid_started"] = mine.start if mine else ""
+        started = mine.start if mine else ""
+        who = {"host": os.uname().nodename, "boot_id": boot_id(), "pid": os.getpid(), "pid_started": started}
         self.state.update(who)
         if not self.request["adopt"]:
             self.enter("SUBMITTED")
@@ -363,8 +363,9 @@ class Supervisor:
         self.enter("RUNNING")
         self.saved_at = 0.0  # save at once
         # Only now, since the replicas would inherit it: four files a replica are held open.
-        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        if _LINUX:  # elsewhere the hard limit may be more than the system accepts
+            most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         for number, spec in enumerate(self.request["replicas"]):
             try:
                 self.logs[number] = CombinedLog(spec, self.request["mode"])
@@ -430,7 +431,7 @@ class Supervisor:
         if left and not self.ending_since:
             self.ending_since = now
             if not everything:
-                self.state["notes"].append(f"ended {len(left)} processes that its replicas had left behind")
+                self.state["notes"].append(f"ended what its replicas had left behind: {len(left)} processes")
         pids = {process.pid for process in left}
         groups = {process.group for process in left if process.parent not in pids} - self.told
         self.told |= groups

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -89,7 +90,7 @@ class SchedulerContract:
         assert seen[-1] == AppState.SUCCEEDED
         described = self.ended(scheduler, app_id)
         states = [change.state for change in described.timeline]
-        assert all(may_follow(before, after) for before, after in zip(states, states[1:], strict=False)), states
+        assert all(may_follow(before, after) for before, after in pairwise(states)), states
         assert [change.at for change in described.timeline] == sorted(change.at for change in described.timeline)
 
     def test_failure_says_why(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
@@ -161,9 +162,7 @@ class SchedulerContract:
 
     # Ending
 
-    def test_cancel_does_not_block_and_may_be_repeated(
-        self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]
-    ) -> None:
+    def test_cancel_does_not_block_and_may_be_repeated(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
         # A process that ignores SIGTERM takes the whole grace to end.
         app_id = scheduler.submit(self.app("trap '' TERM; while :; do sleep 0.2; done"), cfg)
         self.running(scheduler, app_id)
@@ -247,9 +246,7 @@ class SchedulerContract:
         self.ended(scheduler, app_id)
         assert list(scheduler.log_iter(app_id, "worker", regex="^apple|pine")) == ["apple\n", "pineapple\n"]
 
-    def test_wrong_stream_role_or_replica_is_an_error(
-        self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]
-    ) -> None:
+    def test_wrong_stream_role_or_replica_is_an_error(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
         app_id = scheduler.submit(self.app("exit 0"), cfg)
         self.ended(scheduler, app_id)
         wrong: Any = "nonsense"

@@ -10,32 +10,58 @@ from support.terminal import Terminal
 APP_ID = re.compile(r"demo-train-[a-z0-9]{10,16}")
 
 
+def focused_field(terminal: Terminal) -> str:
+    """Return the label of the form's field that has the focus, empty if none has."""
+    found = re.search(r"^▌(\S+)", terminal.text(), re.MULTILINE)
+    return found[1] if found else ""
+
+
 def fill(terminal: Terminal, values: dict[str, str]) -> None:
-    """Replace the text of fields in the form that is open; fields are found by walking down from the first."""
+    """Replace the text of fields in the form that is open; fields are found by walking through it."""
     for name, value in values.items():
-        for _ in range(30):
-            if re.search(rf"^▌{name}\b", terminal.text(), re.MULTILINE):
-                break
-            terminal.press("tab")
-            terminal.wait(lambda text: "▌" in text)
-        else:
-            raise AssertionError(f"no field {name}:\n{terminal.text()}")
-        terminal.press("ctrl+e", *["backspace"] * 12, value)
+        go_to(terminal, name)
+        terminal.press("ctrl+e", "ctrl+u", value)
         terminal.wait(rf"▌{name}\b.*{re.escape(value)}")
 
 
-def launch(terminal: Terminal, component: str, values: dict[str, str]) -> None:
-    """Launch a component from the Jobs screen."""
+def go_to(terminal: Terminal, name: str) -> None:
+    """Walk to a field with tab."""
+    for _ in range(60):
+        here = focused_field(terminal)
+        if here == name:
+            return
+        terminal.press("tab")
+        try:
+            terminal.wait(lambda _, here=here: focused_field(terminal) != here, patience=2)
+        except AssertionError:
+            # From one thing without a label of its own to the next: the choice of a scheduler, the preview, a button.
+            if here:
+                raise
+    raise AssertionError(f"no field {name}:\n{terminal.text()}")
+
+
+def open_form(terminal: Terminal, component: str) -> None:
+    """Open the form of a component from the Jobs screen."""
     terminal.press("n")
     terminal.wait("Component")
     terminal.press(component)
     terminal.wait(rf"{re.escape(component)}\s+(builtin|mine)")
     terminal.press("enter")
     terminal.wait("Run options")
-    fill(terminal, values)
-    terminal.wait("ready")
+
+
+def submit(terminal: Terminal) -> None:
+    """Submit the form that is open, once nothing is wrong with it."""
+    terminal.wait(r"\bready\b")
     terminal.press("ctrl+s")
-    terminal.wait(r"(?s)Launched|Jobs")
+    terminal.wait("STATE")
+
+
+def launch(terminal: Terminal, component: str, values: dict[str, str]) -> None:
+    """Launch a component from the Jobs screen."""
+    open_form(terminal, component)
+    fill(terminal, values)
+    submit(terminal)
 
 
 def top_row(terminal: Terminal) -> str:

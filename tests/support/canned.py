@@ -171,7 +171,12 @@ def request_text(app: AppDef) -> str:
     """Return a request as text, without what differs from run to run."""
     lines = [f"app: {app.name}", "roles:"]
     for role in app.roles:
-        lines += [f"  {role.name}:", f"    replicas: {role.num_replicas}", f"    entrypoint: {role.entrypoint}", "    args:"]
+        lines += [
+            f"  {role.name}:",
+            f"    replicas: {role.num_replicas}",
+            f"    entrypoint: {role.entrypoint}",
+            "    args:",
+        ]
         lines += [f"    - {arg.splitlines()[0][:60]}" for arg in role.args if arg]
     return "\n".join(lines)
 

@@ -32,8 +32,12 @@ KEYS = {
     **{f"ctrl+{letter}": chr(ord(letter) - 96) for letter in "abcdefghijklmnopqrstuvwxyz"},
 }
 
-# What the emulator would print as text, since it does not know it: queries and modes of the keyboard and of drawing.
-_UNKNOWN = re.compile(rb"\x1b\[[<>=?]?[0-9;]*(?:\$p|u|q|t)|\x1b\[>[0-9;]*[a-zA-Z]|\x1bP.*?\x1b\\", re.DOTALL)
+# What the emulator would print as text or take for something else, since it does not know it: queries and modes of the
+# keyboard and of drawing, and the pointer's shape, in which it would see a title.
+_UNKNOWN = re.compile(
+    rb"\x1b\[[<>=?]?[0-9;]*(?:\$p|u|q|t)|\x1b\[>[0-9;]*[a-zA-Z]|\x1bP.*?\x1b\\|\x1b\]22;[^\x07\x1b]*(?:\x07|\x1b\\)",
+    re.DOTALL,
+)
 
 
 class Terminal:

@@ -196,7 +196,7 @@ async def test_stacked_below_120_columns(app):
 
 async def test_ten_thousand_rows_are_drawn_by_the_screen_only(app, scheduler):
     for number in range(10_000):
-        scheduler.add(f"job-{number:05d}", AppState.SUCCEEDED, 10_000 + number)
+        scheduler.add(f"job-{number:05d}", AppState.SUCCEEDED, 14 * 86_400 + number)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await filled(pilot, app)
         await until(pilot, lambda: screen.table.row_count == 10_022)

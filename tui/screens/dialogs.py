@@ -13,6 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
+from ...backends.logs.sanitize import plain
 from ..job_rows import JobRow, backend_word
 from ..theme import now_of, palette_of, signs_of
 from ..widgets.job_cells import name_text, state_text
@@ -96,7 +97,7 @@ class ConfirmDialog(Dialog[bool]):
         colors = palette_of(self.app)
         facts = self._one(self.rows[0]) if len(self.rows) == 1 else self._several()
         text = [Text(line, colors.text2) for line in self.consequence()]
-        command = ["torchx", self.COMMAND, self.rows[0].handle]
+        command = ["torchx", self.COMMAND, plain(self.rows[0].handle)]
         if len(self.rows) == 1:
             text.append(Text(cut(f"$ {shlex.join(command)}", TEXT_WIDTH, signs_of(self.app).cut), colors.text3))
         return [*facts, Text(), *text, Text()]
@@ -109,7 +110,7 @@ class ConfirmDialog(Dialog[bool]):
             state.append(f"   {age(seconds)}", colors.text2)
         if row.started_at is not None:
             state.append(f", since {clock(row.started_at, now_of(self.app))}", colors.text2)
-        lines = [name_text(row.app_id, TEXT_WIDTH, colors, signs, bold=True), Text()]
+        lines = [name_text(row.name, TEXT_WIDTH, colors, signs, bold=True), Text()]
         for label, value in (
             ("state", state),
             ("where", Text(backend_word(row.scheduler, long=True), colors.text)),
@@ -126,7 +127,7 @@ class ConfirmDialog(Dialog[bool]):
         for row in self.rows[:MOST_LISTED]:
             line = state_text(row.state, colors, signs)
             line.append(" " * (14 - line.cell_len))
-            line.append_text(name_text(row.app_id, TEXT_WIDTH - 14, colors, signs))
+            line.append_text(name_text(row.name, TEXT_WIDTH - 14, colors, signs))
             lines.append(line)
         if len(self.rows) > MOST_LISTED:
             lines.append(Text(f"and {len(self.rows) - MOST_LISTED} more", colors.text3))
@@ -237,7 +238,7 @@ class QuitDialog(Dialog[Any]):
             Text(),
         ]
         for handle in self.handles[:MOST_LISTED]:
-            lines.append(name_text(handle.rpartition("/")[2], TEXT_WIDTH, colors, signs, bold=True))
+            lines.append(name_text(plain(handle.rpartition("/")[2]), TEXT_WIDTH, colors, signs, bold=True))
         if len(self.handles) > MOST_LISTED:
             lines.append(Text(f"and {len(self.handles) - MOST_LISTED} more", colors.text3))
         return [*lines, Text(), Text("Kept jobs go on without the terminal and are found again.", colors.text2), Text()]

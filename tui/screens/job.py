@@ -11,6 +11,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.widgets import ContentSwitcher
 
+from ...backends.logs.sanitize import plain
 from ...specs import NONE, AppState
 from ..job_rows import JobRow, backend_word
 from ..widgets.bars import Hint, StatusLine
@@ -82,7 +83,7 @@ class JobScreen(JobActions):
     def on_mount(self) -> None:
         """Ask for the job."""
         super().on_mount()
-        self.logs.show_row(self.row, self.clock())
+        self.logs.show_row(self.row)
         self.dashboard.feed.watch(None if self.row.history else self.row.handle)
         self._refresh_head()
         self.why.body.focus()
@@ -122,7 +123,7 @@ class JobScreen(JobActions):
         self.replicas.show(described)
         self.timeline.changes = tuple(described.timeline)
         self.logs.show_logs(described, message.logs)
-        self.logs.show_row(self.row, self.clock())
+        self.logs.show_row(self.row)
         if described.state is AppState.FAILED and not self._jumped and message.logs:
             self._jumped = True
             self.logs.log_pane.select_replica(self.replicas.grid.chosen)
@@ -139,7 +140,7 @@ class JobScreen(JobActions):
     def _refresh_head(self) -> None:
         colors, signs = self.palette, self.signs
         width = self.app.size.width
-        self.title_rule.title = name_text(self.row.app_id, max(10, width - 40), colors, signs, bold=True)
+        self.title_rule.title = name_text(self.row.name, max(10, width - 40), colors, signs, bold=True)
         tabs = Text(end="")
         for key, word in TABS.items():
             tabs.append("   " if tabs else "")
@@ -148,7 +149,7 @@ class JobScreen(JobActions):
         left = state_text(self.row.state, colors, signs)
         reason = self.described.msg if self.described and self.described.msg != NONE else self.row.why
         if reason:
-            left.append(f"   {reason.splitlines()[0]}", f"bold {colors.text}")
+            left.append(f"   {plain(reason.splitlines()[0])}", f"bold {colors.text}")
         elif self.row.is_final and self.row.duration_seconds is not None:
             left.append(f"   in {duration(self.row.duration_seconds)}", colors.text2)
         else:
@@ -197,11 +198,11 @@ class JobScreen(JobActions):
 
     def path(self) -> list[str]:
         """Return the way to this screen."""
-        return ["Jobs", self.row.app_id]
+        return ["Jobs", self.row.name]
 
     def counts(self) -> Text:
         """Return the handle."""
-        return Text(self.row.handle, self.palette.text3)
+        return Text(plain(self.row.handle), self.palette.text3)
 
     def hints(self) -> list[Hint]:
         """Return the keys that act on this job."""

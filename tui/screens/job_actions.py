@@ -102,7 +102,7 @@ class JobActions(BaseScreen):
         record = self._record(row)
         if record is None or not record.component:
             self.dashboard.say(
-                f"{row.app_id} was not launched from a component here: r launches it as it was", failed=True
+                f"{row.name} was not launched from a component here: r launches it as it was", failed=True
             )
             return
         self.app.push_screen(LaunchScreen(record))
@@ -142,7 +142,7 @@ class JobActions(BaseScreen):
                 try:
                     handles.append(act(row.handle) or row.handle)
                 except Exception as error:
-                    failures.append(f"{row.app_id}: {error}")
+                    failures.append(f"{row.name}: {error}")
             done = f"{verb} {_names(rows) if len(rows) == 1 else count(len(handles), 'job')} {after}".strip()
             text = "; ".join(([done] if handles else []) + failures)
             gone = tuple(handles) if forget else ()
@@ -152,4 +152,4 @@ class JobActions(BaseScreen):
 
 
 def _names(rows: list[JobRow]) -> str:
-    return rows[0].app_id if len(rows) == 1 else count(len(rows), "job")
+    return rows[0].name if len(rows) == 1 else count(len(rows), "job")

@@ -147,7 +147,7 @@ class JobsScreen(JobActions):
         if row is None or self._described is None or self._described.app_id != row.app_id:
             self._described = None
         self.card.show(row, self._described, self.clock())
-        self.logs.show_row(row, self.clock())
+        self.logs.show_row(row)
 
     def show_described(self, message: JobDescribed) -> None:
         """Complete card and logs when the backend has described the job at the cursor."""

@@ -357,7 +357,7 @@ class LaunchScreen(BaseScreen):
         )
         self.dismiss()
         self.dashboard.show_new_job(row)
-        self.dashboard.post_message(ActionDone(f"Launched {row.app_id}", handles=(message.handle,)))
+        self.dashboard.post_message(ActionDone(f"Launched {row.name}", handles=(message.handle,)))
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Submit."""

@@ -8,6 +8,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 
+from ...backends.logs.sanitize import plain
 from ..widgets.bars import Hint
 from ..widgets.job_cells import name_text, state_text
 from ..widgets.logs_area import LogsArea
@@ -41,7 +42,7 @@ class LogsScreen(BaseScreen):
     def on_mount(self) -> None:
         """Ask for the job."""
         super().on_mount()
-        self.logs.show_row(self.row, self.clock())
+        self.logs.show_row(self.row)
         self.logs.log_pane.focus_log()
         self.dashboard.feed.watch(self.row.handle)
         self._refresh_title()
@@ -63,7 +64,7 @@ class LogsScreen(BaseScreen):
 
     def _refresh_title(self) -> None:
         rule = self.logs.rule
-        rule.info = name_text(self.row.app_id, max(10, self.app.size.width - 30), self.palette, self.signs)
+        rule.info = name_text(self.row.name, max(10, self.app.size.width - 30), self.palette, self.signs)
         right = state_text(self.row.state, self.palette, self.signs)
         seconds = self.row.age_seconds(self.clock())
         if seconds is not None:
@@ -76,7 +77,7 @@ class LogsScreen(BaseScreen):
 
     def path(self) -> list[str]:
         """Return the way to this screen."""
-        return ["Jobs", self.row.app_id, "Logs"]
+        return ["Jobs", self.row.name, "Logs"]
 
     def hints(self) -> list[Hint]:
         """Return the keys of the log pane."""
@@ -98,4 +99,4 @@ class LogsScreen(BaseScreen):
 
     def counts(self) -> Text:
         """Return the handle, to be read and copied."""
-        return Text(self.row.handle, self.palette.text3)
+        return Text(plain(self.row.handle), self.palette.text3)

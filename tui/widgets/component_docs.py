@@ -10,12 +10,15 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from ...backends.logs.sanitize import plain
-from ...components import REQUIRED, ComponentDoc
+from ...components import REQUIRED, ComponentDoc, to_text
 from ...specs import AppState
 from ..theme import palette_of, signs_of
 from ..words import age, count, cut
 from .job_cells import state_text
 from .pane import Pane
+
+# Cells under which the table of arguments has no column for types.
+NARROW = 60
 
 if TYPE_CHECKING:
     from ...backends.journal import LaunchRecord
@@ -41,7 +44,7 @@ class ComponentDocs(Pane):
         colors, signs = palette_of(self.app), signs_of(self.app)
         self.rule.title = Text(doc.name)
         self.rule.info = Text(doc.kind)
-        text = docs_text(doc, max(30, self.size.width - 2), colors, signs)
+        text = docs_text(doc, max(20, self.size.width - 3), colors, signs)
         if launches:
             text.append_text(last_launch_text(launches, now, colors, signs))
         text.append("\n")
@@ -76,17 +79,26 @@ def docs_text(doc: ComponentDoc, width: int, colors: Palette, signs: Signs) -> T
     if not doc.parameters:
         text.append("No arguments\n", colors.text3)
         return text
+    text.append_text(_arguments_table(doc, width, colors, signs))
+    return text
+
+
+def _arguments_table(doc: ComponentDoc, width: int, colors: Palette, signs: Signs) -> Text:
+    """Return a row for each argument; types go first where there is little room."""
     rows = [("ARGUMENT", "TYPE", "DEFAULT", "WHAT")]
     for one in doc.parameters:
-        default = "-" if one.default is REQUIRED or one.default in (None, "") else plain(str(one.default))
+        default = "-" if one.default is REQUIRED or one.default in (None, "", ()) else plain(to_text(one.default))
         kind = f"*{one.type_text}" if one.kind == "var_positional" else one.type_text
         rows.append((one.name, kind, default, plain(" ".join(one.help.split()))))
-    widths = [min(limit, max(len(row[i]) for row in rows)) for i, limit in enumerate((16, 14, 12))]
+    limits = (15, 9, 9) if width >= NARROW else (13, 0, 8)
+    widths = [min(limit, max(len(row[i]) for row in rows)) for i, limit in enumerate(limits)]
+    text = Text(end="")
     for number, row in enumerate(rows):
         styles = (colors.text3,) * 4 if number == 0 else (colors.text, colors.text3, colors.text3, colors.text2)
         for i, cell_width in enumerate(widths):
-            text.append(f"{cut(row[i], cell_width, signs.cut):<{cell_width}}  ", styles[i])
-        rest = width - sum(widths) - 2 * len(widths)
+            if cell_width:
+                text.append(f"{cut(row[i], cell_width, signs.cut):<{cell_width}}  ", styles[i])
+        rest = width - sum(cells + 2 for cells in widths if cells)
         text.append(cut(row[3], max(8, rest), signs.cut) + "\n", styles[3])
     return text
 

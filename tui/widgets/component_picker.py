@@ -16,6 +16,7 @@ from textual.message import Message
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
+from ...backends.logs.sanitize import plain
 from ...components import ComponentSummary
 from ..theme import palette_of
 from .pane import Pane
@@ -139,7 +140,7 @@ class ComponentPicker(Pane):
 
 def option_text(one: ComponentSummary, query: str, width: int, colors: Palette) -> Text:
     """Return a component's row: its name with the matched letters lit, and where it comes from."""
-    text = Text(one.name, colors.text if not one.error else colors.text3, no_wrap=True, end="")
+    text = Text(plain(one.name), colors.text if not one.error else colors.text3, no_wrap=True, end="")
     if query:
         _, offsets = FuzzySearch().match(query, one.name)
         for offset in offsets:

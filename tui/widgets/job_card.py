@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from ...backends.logs.sanitize import plain
 from ...specs import ReplicaState
 from ..job_rows import JobRow, backend_word
 from ..theme import palette_of, signs_of
@@ -43,7 +44,7 @@ class JobCard(Pane):
         if row is None:
             return
         colors, signs = palette_of(self.app), signs_of(self.app)
-        self.rule.title = name_text(row.app_id, max(8, self.size.width - 8), colors, signs, bold=True)
+        self.rule.title = name_text(row.name, max(8, self.size.width - 8), colors, signs, bold=True)
         self.body.facts = card_lines(row, described, colors, signs, now)
 
 
@@ -100,7 +101,7 @@ def _described_facts(described: DescribeAppResponse, colors: Palette, signs: Sig
     facts: list[tuple[str, Text]] = []
     statuses = {status.role: status.replicas for status in described.roles_statuses}
     for role in described.roles[:2]:
-        line = Text(f"{role.name}  ", colors.text)
+        line = Text(f"{plain(role.name)}  ", colors.text)
         replicas = statuses.get(role.name, [])
         for replica in replicas[:16]:
             line.append(signs.state(replica.state), state_style(replica.state, colors))
@@ -109,12 +110,12 @@ def _described_facts(described: DescribeAppResponse, colors: Palette, signs: Sig
         facts.append(("replicas", line))
     if described.roles:
         role = described.roles[0]
-        command = " ".join([role.entrypoint, *role.args]).replace("\n", " ")
+        command = plain(" ".join([role.entrypoint, *role.args]).replace("\n", " "))
         facts.append(("command", Text(cut(command, 200, signs.cut), colors.text2)))
         if role.resource.cpu > 0 or role.resource.gpu > 0:
             facts.append(("each", Text(_resource_words(role.resource), colors.text2)))
     if described.log_dir:
-        facts.append(("log dir", Text(described.log_dir, colors.text2)))
+        facts.append(("log dir", Text(plain(described.log_dir), colors.text2)))
     return facts
 
 

@@ -118,7 +118,7 @@ def _state(row: JobRow, context: CellContext, _width: int) -> Text:
 
 
 def _name(row: JobRow, context: CellContext, width: int) -> Text:
-    return name_text(row.app_id, width, context.palette, context.signs, dimmed=context.dimmed)
+    return name_text(row.name, width, context.palette, context.signs, dimmed=context.dimmed)
 
 
 def _backend(row: JobRow, context: CellContext, width: int) -> Text:
@@ -148,7 +148,7 @@ def _why(row: JobRow, context: CellContext, width: int) -> Text:
 COLUMNS: tuple[Column, ...] = (
     Column("mark", "", 1, _mark, lambda row: 0, gap=2, sortable=False),
     Column("state", "STATE", 11, _state, lambda row: _STATE_ORDER.index(row.state)),
-    Column("name", "NAME", 24, _name, lambda row: row.app_id, flexible=True),
+    Column("name", "NAME", 24, _name, lambda row: row.name, flexible=True),
     Column("backend", "ON", 6, _backend, lambda row: row.scheduler),
     Column("replicas", "REPL", 5, _replicas, lambda row: -row.wanted, right=True),
     Column("age", "AGE", 4, _age, lambda row: -(row.submitted_at or 0), right=True),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
@@ -25,9 +24,8 @@ def dump_lines(log: MergedLog, numbers: Sequence[int], *, times: bool) -> Iterat
             yield before + sanitize(line.data, omitted=line.omitted).text
 
 
-def show_plain(lines: Iterator[str], *, output: TextIO | None = None, answer: TextIO | None = None) -> None:
+def show_plain(lines: Iterator[str], output: TextIO, answer: TextIO) -> None:
     """Write lines to the terminal and wait for enter; the app is suspended meanwhile."""
-    output, answer = output or sys.stdout, answer or sys.stdin
     for line in lines:
         output.write(line + "\n")
     output.write("\nenter: back to torchx-tui\n")

@@ -69,7 +69,7 @@ def state_text(status: LogStatus, colors: Palette) -> Text:
         "waiting": colors.text3,
         "none": colors.text3,
     }
-    return Text(_WORDS[status.state], styles[status.state], end="")
+    return Text.assemble((_WORDS[status.state], styles[status.state]), end="")
 
 
 def count_words(status: LogStatus) -> str:
@@ -90,18 +90,20 @@ class StatusRow(Widget):
     options_shown: reactive[bool] = reactive(True)
 
     def render(self) -> Text:
-        """Draw the row; the right-hand part goes first when there is no room."""
+        """Draw the row; what matters least goes first when there is no room."""
         colors = palette_of(self.app)
-        row = state_text(self.status, colors)
-        row.no_wrap = True
-        if self.status.line_count:
-            row.append_text(self._position(colors))
-        right = self._right(colors)
-        gap = self.size.width - row.cell_len - right.cell_len
-        if gap >= 2:
-            row.append(" " * gap)
-            row.append_text(right)
-        row.truncate(self.size.width, overflow="crop")
+        width = self.size.width
+        state = state_text(self.status, colors)
+        lefts = [self._position(colors, with_time=True), self._position(colors, with_time=False), Text()]
+        rights = [self._right(colors, with_hint=True), self._right(colors, with_hint=False), Text()]
+        choices = [(0, 0), (0, 1), (1, 1), (2, 1), (1, 2), (2, 2)]
+        row = Text(no_wrap=True, end="")
+        for left, right in choices:
+            gap = width - state.cell_len - lefts[left].cell_len - rights[right].cell_len
+            if gap >= 2 or (left, right) == choices[-1]:
+                row.append_text(state).append_text(lefts[left]).append(" " * gap).append_text(rights[right])
+                break
+        row.truncate(width, overflow="crop")
         return row
 
     def on_click(self) -> None:
@@ -109,28 +111,30 @@ class StatusRow(Widget):
         if self.status.new_lines:
             self.post_message(PillPressed())
 
-    def _position(self, colors: Palette) -> Text:
+    def _position(self, colors: Palette, *, with_time: bool) -> Text:
         status = self.status
+        text = Text(end="")
+        if not status.line_count:
+            return text
         if status.at_end and status.state != "paused":
-            return Text(f"  {count_words(status)}", colors.text3)
+            return text.append(f"  {count_words(status)}", colors.text3)
         if status.line is None:
-            return Text(f"  of {count_words(status)}", colors.text3)
-        text = Text(f"  line {status.line:,} of {status.line_count:,}", colors.text2)
-        if status.at is not None:
+            return text.append(f"  of {count_words(status)}", colors.text3)
+        text.append(f"  line {status.line:,} of {status.line_count:,}", colors.text2)
+        if with_time and status.at is not None:
             text.append(f"   {clock_text(status.at)}", colors.text3)
         return text
 
-    def _right(self, colors: Palette) -> Text:
+    def _right(self, colors: Palette, *, with_hint: bool) -> Text:
         status = self.status
         text = Text(end="")
         if status.state == "paused":
             if status.new_lines:
-                text.append(
-                    f" +{status.new_lines:,} new line{'' if status.new_lines == 1 else 's'} ", colors.accent_fill
-                )
-                text.append("  ")
-            text.append("G", f"bold {colors.accent}")
-            text.append(" to follow", colors.text2)
+                text.append(f" +{count(status.new_lines, 'new line')} ", colors.accent_fill)
+            if with_hint or not status.new_lines:
+                text.append("  " if text else "")
+                text.append("G", f"bold {colors.accent}")
+                text.append(" to follow", colors.text2)
         elif self.options_shown and status.state != "none":
             text.append(f"wrap {'on' if status.wrap else 'off'}  {status.stream}", colors.text3)
         return text

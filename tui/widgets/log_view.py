@@ -33,6 +33,11 @@ _SIDE = 8
 _HIDDEN_RETRY = 0.5
 
 
+def repaint_interval(cells: int) -> float:
+    """Return the seconds between two repaints of so many cells while lines come without a pause."""
+    return max(1 / _MOST_REPAINTS, cells * _BYTES_A_CELL / _BYTES_A_SECOND)
+
+
 class LogModel(Protocol):
     """What the view draws; see `MergedLog`."""
 
@@ -102,7 +107,7 @@ class LogView(Widget, can_focus=True):
         """Say that the log has changed; it is read when the next repaint is due."""
         if self._timer is not None:
             return
-        wait = self._painted_at + self._interval - time.monotonic()
+        wait = self._painted_at + repaint_interval(self.size.area) - time.monotonic()
         if wait <= 0:
             self._take_changes()
         else:
@@ -214,10 +219,6 @@ class LogView(Widget, can_focus=True):
         if self.is_mounted:
             self._maker = None
             self._draw()
-
-    @property
-    def _interval(self) -> float:
-        return max(1 / _MOST_REPAINTS, self.size.area * _BYTES_A_CELL / _BYTES_A_SECOND)
 
     def _is_hidden(self) -> bool:
         if not self.is_mounted or not self.size:

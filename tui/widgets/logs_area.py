@@ -9,7 +9,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 
 from ...specs import is_terminal
-from ..theme import palette_of, signs_of
+from ..theme import now_of, palette_of, signs_of
 from ..words import age, count, split_name
 from .job_cells import state_text
 from .log_pane import LogPane
@@ -46,7 +46,7 @@ class LogsArea(Pane):
             self.log_pane.compact = compact
             self._refresh_title()
 
-    def show_row(self, row: JobRow | None, now: float) -> None:
+    def show_row(self, row: JobRow | None) -> None:
         """Say which job is meant; its logs come with `show_logs`."""
         changed = (row.handle if row else None) != (self._row.handle if self._row else None)
         self._row = row
@@ -54,7 +54,7 @@ class LogsArea(Pane):
             self._shown = ()
             self._final = False
             self.log_pane.clear("" if row is None else "history: the backend keeps no log of it" if row.history else "")
-        self._refresh_title(now)
+        self._refresh_title()
 
     def show_logs(
         self, described: DescribeAppResponse | None, logs: list[ReplicaLog], is_final: Callable[[], bool] | None = None
@@ -72,17 +72,17 @@ class LogsArea(Pane):
         """Repeat the log's state in the title where it has no row of its own."""
         self._refresh_title()
 
-    def _refresh_title(self, now: float | None = None) -> None:
+    def _refresh_title(self) -> None:
         if not self.is_mounted:
             return
         colors, signs = palette_of(self.app), signs_of(self.app)
         row, status = self._row, self.log_pane.status
         info = Text(end="")
         if row is not None and self.log_pane.compact:
-            info.append(split_name(row.app_id)[0], colors.text2)
+            info.append(split_name(row.name)[0], colors.text2)
             info.append("  ")
             info.append_text(state_text(row.state, colors, signs))
-            seconds = row.age_seconds(now)
+            seconds = row.age_seconds(now_of(self.app))
             if row.why and row.is_final:
                 info.append(f"  {row.why}", colors.text2)
             elif seconds is not None:

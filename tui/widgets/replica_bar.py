@@ -43,10 +43,10 @@ class ReplicaBar(Widget):
         row.append("a ", f"bold {colors.accent}")
         self._places = []
         self._add(row, f"all {self.replica_count}", None, colors.text2 if self.chosen is not None else colors.text)
-        row.append("  ")
+        row.append(" ")
         room = self.size.width - row.cell_len - right.cell_len - 2
         for number in self._fitting(room):
-            row.append("  " if number >= 10 else "   " if row.plain.endswith("  ") and number == 0 else "  ")
+            row.append("  ")
             sign = signs_of(self.app).failed if number in self.failed else ""
             style = colors.failed if sign else colors.replica(number)
             self._add(row, f"{number}{sign}", number, style)

@@ -33,7 +33,7 @@ class ReplicaPicker(ModalScreen[int | None]):
     ReplicaPicker > Vertical { width: 40; height: auto; max-height: 80%; background: $bar; border: round $line; }
     ReplicaPicker OptionList { height: auto; max-height: 30; background: $bar; border: none; }
     """
-    BINDINGS = [Binding("escape", "dismiss", "Close", id="replicas.close", show=False)]
+    BINDINGS = [Binding("escape", "close", "Close", id="replicas.close", show=False)]
 
     def __init__(self, logs: Sequence[ReplicaLog], chosen: int | None, failed: frozenset[int] = frozenset()) -> None:
         super().__init__()
@@ -55,9 +55,9 @@ class ReplicaPicker(ModalScreen[int | None]):
         """Give the choice."""
         self.dismiss(event.option_index - 1)
 
-    def action_dismiss(self, result: int | None = None) -> None:  # type: ignore[override]
+    def action_close(self) -> None:
         """Close without a choice."""
-        self.dismiss(result)
+        self.dismiss(None)
 
     def _options(self) -> list[Option]:
         colors, signs = palette_of(self.app), signs_of(self.app)

@@ -127,7 +127,7 @@ class ReplicasPane(Pane):
     def show(self, described: DescribeAppResponse) -> None:
         """Show the replicas; the first that failed is chosen until a person chooses."""
         replicas = tuple(replica for status in described.roles_statuses for replica in status.replicas)
-        roles = "  ".join(f"{role.name} {role.num_replicas}" for role in described.roles)
+        roles = "  ".join(f"{plain(role.name)} {role.num_replicas}" for role in described.roles)
         self.rule.info = Text(roles)
         if replicas != self.grid.replicas:
             self.grid.replicas = replicas
@@ -176,7 +176,7 @@ def first_failed(replicas: Sequence[ReplicaStatus]) -> int:
 
 def replica_lines(replica: ReplicaStatus, colors: Palette, widget: Widget) -> tuple[Text, ...]:
     """Return what is known of one replica."""
-    head = Text(f"{replica.role}/{replica.id}", f"bold {colors.text}", end="")
+    head = Text(f"{plain(replica.role)}/{replica.id}", f"bold {colors.text}", end="")
     head.append("  ")
     head.append_text(state_text(replica.state, colors, signs_of(widget.app)))
     if replica.signal:

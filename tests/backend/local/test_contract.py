@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from backend.contract import SchedulerContract
+
 from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 
 

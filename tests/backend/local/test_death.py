@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from backend.contract import wait_until
-from backend.local.conftest import Local, alive
+from backend.local.support import Local, alive
+
 from torchx_tui.backends.local import supervisor
 from torchx_tui.backends.local.environment import JOB_ID
 from torchx_tui.backends.local.scheduler import LocalScheduler
@@ -229,3 +229,18 @@ def test_the_launchers_job_is_not_the_apps(local: Local, monkeypatch: pytest.Mon
     state = local.running(app_id)
     assert not supervisor.has_job_id(state["pid"], "local_cwd://outer/outer-app")
     assert supervisor.has_job_id(state["replicas"][0]["pid"], f"local_cwd://session/{app_id}")
+
+
+@needs_proc
+def test_an_id_of_others_does_not_end_them(local: Local) -> None:
+    """A role may set TORCHX_JOB_ID to anything; what else carries that is not ours to end."""
+    bystander = subprocess.Popen(["sleep", "60"], env={**os.environ, JOB_ID: "local_cwd://s/shared"})
+    try:
+        app_id = local.start("sleep 300", env={JOB_ID: "local_cwd://s/shared"})
+        local.running(app_id)
+        local.scheduler.cancel(app_id)
+        assert local.ended(app_id).state == AppState.CANCELLED
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()

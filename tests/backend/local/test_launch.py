@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from backend.contract import wait_until
-from backend.local.conftest import Local, app, role
+from backend.local.support import Local, app, role
+
 from torchx_tui.backends.local.image_provider import LocalDirectoryImageProvider
 from torchx_tui.specs import AppDef, AppDefError, AppState, Resource, Role, SchedulerError, appdef_to_dict
 
@@ -66,7 +66,7 @@ def test_order_of_path(make_local, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_a_replica_is_a_session_without_a_terminal(local: Local) -> None:
-    app_id = local.start("cat; ps -o sid= -p $$; echo $$; readlink /proc/self/fd/1")
+    app_id = local.start("cat; cut -d' ' -f6 /proc/$$$$/stat; echo $$$$; readlink /proc/$$$$/fd/1")
     local.ended(app_id)
     session, own, log = (line.strip() for line in local.lines(app_id))
     assert session == own
@@ -147,10 +147,12 @@ def test_the_whole_app_comes_back(local: Local) -> None:
 
 
 def test_dry_run_text(local: Local) -> None:
-    text = str(local.scheduler.submit_dryrun(app("echo 'a b'", replicas=2, env={"HF_TOKEN": "hunter2", "LR": "0.1"}), {}))
+    text = str(
+        local.scheduler.submit_dryrun(app("echo 'a b'", replicas=2, env={"HF_TOKEN": "hunter2", "LR": "0.1"}), {})
+    )
     assert "hunter2" not in text
     assert "HF_TOKEN: " in text
-    assert 'LR: 0.1' in text
+    assert "LR: 0.1" in text
     assert text.count("- replica: ") == 2
     assert "sh -c" in text
     assert "HOME" not in text

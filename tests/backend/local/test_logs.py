@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from backend.contract import wait_until
-from backend.local.conftest import Local, app
+from backend.local.support import Local, app
+
 from torchx_tui.backends.api import Stream
 from torchx_tui.backends.local.log_reader import LineAssembler, Piece
 from torchx_tui.specs import AppDef, JobNotFoundError, Role, SchedulerError
 
 
 def python(local: Local, program: str) -> str:
-    return local.scheduler.submit(AppDef("job", [Role("r", "", entrypoint=sys.executable, args=["-u", "-c", program])]), {})
+    return local.scheduler.submit(
+        AppDef("job", [Role("r", "", entrypoint=sys.executable, args=["-u", "-c", program])]), {}
+    )
 
 
 def test_ten_megabytes_without_a_line_end(local: Local) -> None:
@@ -35,7 +37,8 @@ def test_ten_megabytes_without_a_line_end(local: Local) -> None:
 def test_a_line_in_parts_is_one_line(local: Local) -> None:
     program = (
         "import sys, time\n"
-        "sys.stdout.write('begun '); time.sleep(1.3); print('between', file=sys.stderr); time.sleep(0.1); print('ended')"
+        "sys.stdout.write('begun '); time.sleep(1.3)\n"
+        "print('between', file=sys.stderr); time.sleep(0.1); print('ended')"
     )
     app_id = python(local, program)
     lines = list(local.scheduler.log_iter(app_id, "r", should_tail=True))
@@ -48,7 +51,8 @@ def test_a_line_in_parts_is_one_line(local: Local) -> None:
 
 def test_a_line_without_an_end_reaches_the_combined_file(local: Local) -> None:
     app_id = local.start("printf waiting; sleep 60")
-    combined = local.running(app_id) and local.run(app_id).folder / "r" / "0" / "combined.log"
+    local.running(app_id)
+    combined = local.run(app_id).folder / "r" / "0" / "combined.log"
     wait_until(lambda: combined.read_text() == "waiting", 10, "the line")
 
 

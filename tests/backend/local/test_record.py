@@ -7,11 +7,12 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
-
 from backend.contract import wait_until
-from backend.local.conftest import Local
+from backend.local.support import Local
+
 from torchx_tui.backends.local import supervisor
 from torchx_tui.backends.local.record import age_words
 from torchx_tui.specs import AppState, SchedulerError
@@ -24,7 +25,8 @@ def frozen(local: Local) -> Iterator[tuple[Local, str]]:
     # The heartbeat after RUNNING must not come between.
     pid = local.running(app_id)["pid"]
     os.kill(pid, signal.SIGSTOP)
-    wait_until(lambda: open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] == "T", 5, "its stop")
+    stat = Path(f"/proc/{pid}/stat")
+    wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", 5, "its stop")
     before = local.state(app_id)
     yield local, app_id
     local.edit_state(app_id, **before)
@@ -153,7 +155,16 @@ def test_odd_ids_are_no_apps(local: Local) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(0, "0 s"), (40, "40 s"), (59, "59 s"), (60, "1 min"), (3600, "60 min"), (7200, "2 h"), (90000, "25 h"), (2e5, "2 d")],
+    [
+        (0, "0 s"),
+        (40, "40 s"),
+        (59, "59 s"),
+        (60, "1 min"),
+        (3600, "60 min"),
+        (7200, "2 h"),
+        (90000, "25 h"),
+        (2e5, "2 d"),
+    ],
 )
 def test_ages(seconds: float, words: str) -> None:
     assert age_words(seconds) == words

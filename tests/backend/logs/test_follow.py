@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from log_writing import LogWriter
+
 from torchx_tui.backends.logs.follow import LogFollower, poll_interval
 from torchx_tui.backends.logs.merge import MergedLog
 

@@ -31,8 +31,8 @@ def test_a_word_at_a_levels_place(text: str, word: str, level: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["no ERROR was found", "I saw: WARNING x", "level=ERROR", "ERROR.txt written", "my_ERROR x", "an error", "raise ValueError: no",
-     "the last ERROR: was fine", "", "   "],
+    ["no ERROR was found", "I saw: WARNING x", "level=ERROR", "ERROR.txt written", "my_ERROR x", "an error",
+     "raise ValueError: no", "the last ERROR: was fine", "", "   "],
 )  # fmt: skip
 def test_a_word_elsewhere_says_nothing(text: str) -> None:
     assert level_of(text) is None

@@ -1,0 +1,255 @@
+"""The base classes: structured options, the Scheduler's own methods, and the helpers for lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchx_tui.backends.api import (
+    Capabilities,
+    DescribeAppResponse,
+    ListAppResponse,
+    Scheduler,
+    StructuredOpts,
+    filter_regex,
+    split_lines,
+    split_lines_iterator,
+)
+from torchx_tui.backends.workspace import WorkspaceMixin
+from torchx_tui.specs import (
+    AppDef,
+    AppDryRunInfo,
+    AppState,
+    CfgVal,
+    InvalidRunConfigException,
+    Resource,
+    Role,
+    SchedulerError,
+    runopts,
+)
+
+
+@dataclass
+class Opts(StructuredOpts):
+    cluster_name: str
+    """Where to run."""
+
+    num_retries: int = 3
+    """How often,
+    at most."""
+
+    hpc_identity: str | None = None
+    """Who pays.
+
+    Said in "quotes" too."""
+
+    tags: list[str] = field(default_factory=list)
+    weight: float | None = 0.5
+    plain: bool = False
+
+
+@dataclass
+class MoreOpts(Opts):
+    extra: dict[str, str] | None = None
+    """One more."""
+
+
+class TestStructuredOpts:
+    def test_texts_of_both_kinds_of_quotes(self) -> None:
+        assert Opts.get_docstrings() == {
+            "cluster_name": "Where to run.",
+            "num_retries": "How often,\nat most.",
+            "hpc_identity": 'Who pays.\n\nSaid in "quotes" too.',
+        }
+        assert MoreOpts.get_docstrings()["extra"] == "One more."
+        assert MoreOpts.get_docstrings()["cluster_name"] == "Where to run."
+
+    def test_as_runopts(self) -> None:
+        opts = dict(Opts.as_runopts())
+        assert {name: opt.opt_type for name, opt in opts.items()} == {
+            "cluster_name": str,
+            "num_retries": int,
+            "hpc_identity": str,
+            "tags": list[str],
+            "weight": float,
+            "plain": bool,
+        }
+        assert [name for name, opt in opts.items() if opt.is_required] == ["cluster_name"]
+        assert opts["num_retries"].default == 3
+        assert opts["tags"].default is None
+        assert opts["plain"].help == "plain"
+        assert dict(MoreOpts.as_runopts())["extra"].opt_type == dict[str, str]
+
+    def test_without_source_there_are_names_for_texts(self) -> None:
+        namespace: dict[str, Any] = {"StructuredOpts": StructuredOpts, "dataclass": dataclass, "__name__": __name__}
+        exec("@dataclass\nclass Made(StructuredOpts):\n    queue: str = 'q'\n    '''Lost.'''", namespace)
+        assert dict(namespace["Made"].as_runopts())["queue"].default == "q"
+
+    def test_both_spellings(self) -> None:
+        opts = Opts.from_cfg({"clusterName": "c", "num_retries": 5, "unknown": 1})
+        assert (opts.cluster_name, opts.num_retries, opts.hpc_identity) == ("c", 5, None)
+        assert Opts.snake_to_camel("a_bc_d") == "aBcD"
+        resolved = Opts.as_runopts().resolve({"clusterName": "c"})
+        assert resolved["cluster_name"] == "c"
+
+    def test_a_missing_required_option(self) -> None:
+        with pytest.raises(TypeError, match="cluster_name"):
+            Opts.from_cfg({})
+
+    def test_it_is_a_mapping(self) -> None:
+        opts = Opts("c", hpc_identity=None)
+        assert isinstance(opts, Mapping)
+        assert (opts["cluster_name"], opts["clusterName"]) == ("c", "c")
+        assert opts.get("hpc_identity", "nobody") == "nobody"
+        assert opts.get("no_such", 1) == 1
+        assert "num_retries" in opts
+        assert "get" not in opts
+        assert 1 not in opts
+        assert len(opts) == 6
+        assert list(opts)[:2] == ["cluster_name", "num_retries"]
+        assert dict(opts)["num_retries"] == 3
+        with pytest.raises(KeyError):
+            opts["no_such"]
+
+    def test_two_are_merged(self) -> None:
+        @dataclass
+        class Other(StructuredOpts):
+            bar: int = 1
+            num_retries: int = 9
+
+        assert (Opts("c") | Other(bar=2)) == {**dict(Opts("c")), "bar": 2, "num_retries": 9}
+
+
+class Recorder(Scheduler[Mapping[str, CfgVal]]):
+    """Does nothing, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__("recorder", "session")
+        self.apps: dict[str, AppState] = {}
+        self.cancelled: list[str] = []
+
+    def _run_opts(self) -> runopts:
+        opts = runopts()
+        opts.add("queue", type_=str, default="default", help="where")
+        return opts
+
+    def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[Any]:
+        return AppDryRunInfo({"name": app.name, **cfg}, str)
+
+    def schedule(self, dryrun_info: AppDryRunInfo[Any]) -> str:
+        self.apps[dryrun_info.request["name"]] = AppState.RUNNING
+        return dryrun_info.request["name"]
+
+    def describe(self, app_id: str) -> DescribeAppResponse | None:
+        return DescribeAppResponse(app_id, self.apps[app_id]) if app_id in self.apps else None
+
+    def list(self, cfg: Mapping[str, CfgVal] | None = None) -> list[ListAppResponse]:
+        return [ListAppResponse(app_id, state) for app_id, state in self.apps.items()]
+
+    def _cancel_existing(self, app_id: str) -> None:
+        self.cancelled.append(app_id)
+
+
+class Packer(WorkspaceMixin[Any], Recorder):
+    def __init__(self) -> None:
+        super().__init__()
+        self.built: list[str] = []
+
+    def workspace_opts(self) -> runopts:
+        opts = runopts()
+        opts.add("image_repo", type_=str, default=None, help="where images go")
+        return opts
+
+    def caching_build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, CfgVal]) -> None:
+        self.built.append(workspace)
+        role.image = f"{role.image}+built"
+
+
+class Greedy(Role):
+    def pre_proc(self, scheduler: str, dryrun_info: AppDryRunInfo[Any]) -> AppDryRunInfo[Any]:
+        dryrun_info.request["seen_by"] = scheduler
+        return dryrun_info
+
+
+class TestScheduler:
+    def test_submit_is_a_dry_run_and_a_schedule(self) -> None:
+        scheduler = Recorder()
+        assert scheduler.submit(AppDef("app", [Role("r", "i")]), {"queue": "fast"}) == "app"
+        info = scheduler.submit_dryrun(AppDef("app", [Greedy("r", "i")]), {})
+        assert info.request == {"name": "app", "queue": "default", "seen_by": "recorder"}
+        assert info.cfg == {"queue": "default"}
+        assert info.app is not None
+        with pytest.raises(InvalidRunConfigException):
+            scheduler.submit(AppDef("app", [Role("r", "i")]), {"que": "x"})
+
+    def test_what_does_not_exist_is_left_alone(self) -> None:
+        scheduler = Recorder()
+        scheduler.cancel("no")
+        scheduler.delete("no")
+        assert scheduler.cancelled == []
+        scheduler.submit(AppDef("app", [Role("r", "i")]), {})
+        scheduler.cancel("app")
+        scheduler.delete("app")
+        assert scheduler.cancelled == ["app", "app"]
+        assert scheduler.exists("app")
+
+    def test_a_workspace_needs_the_mixin(self) -> None:
+        with pytest.raises(SchedulerError, match="takes no workspace"):
+            Recorder().submit(AppDef("app", [Role("r", "i")]), {}, workspace="/tmp")
+        scheduler = Packer()
+        app = AppDef("app", [Role("r", "i")])
+        scheduler.submit(app, {"image_repo": "repo"}, workspace="/tmp")
+        assert (app.roles[0].image, scheduler.built) == ("i+built", ["/tmp"])
+        assert [name for name, _ in scheduler.run_opts()] == ["queue", "image_repo"]
+
+    def test_defaults(self) -> None:
+        scheduler = Recorder()
+        assert scheduler.capabilities == Capabilities()
+        assert (scheduler.check(), scheduler.preflight(AppDef("a"), {}), scheduler.own_app_ids()) == ([], [], [])
+        with pytest.raises(NotImplementedError):
+            scheduler.log_iter("a", "r")
+        with pytest.raises(NotImplementedError):
+            scheduler.describe_native("a")
+        with pytest.raises(ValueError, match="No resource for role: r"):
+            scheduler._validate(AppDef("a", [Role("r", "i")]), "recorder", {})
+        scheduler._validate(AppDef("a", [Role("r", "i", resource=Resource(1, 0, 1))]), "recorder", {})
+
+    def test_rows_can_be_kept_in_sets(self) -> None:
+        rows = [ListAppResponse("a", AppState.RUNNING, notes=["x"]) for _ in range(2)]
+        assert len({*rows}) == 1
+        assert DescribeAppResponse().roles_statuses == []
+
+
+class TestLines:
+    @pytest.mark.parametrize(
+        ("text", "lines"),
+        [
+            ("", []),
+            ("a", ["a"]),
+            ("a\n", ["a\n"]),
+            ("a\nb", ["a\n", "b"]),
+            ("\n\n", ["\n", "\n"]),
+            ("a\r\nb\rc\x0bd\u2028e\n", ["a\r\n", "b\rc\x0bd\u2028e\n"]),
+        ],
+    )
+    def test_split(self, text: str, lines: list[str]) -> None:
+        assert split_lines(text) == lines
+
+    @given(st.text(alphabet="a\n\r\u2028"))
+    def test_nothing_is_lost(self, text: str) -> None:
+        lines = split_lines(text)
+        assert "".join(lines) == text
+        assert all(line.endswith("\n") for line in lines[:-1])
+        assert all(line.count("\n") <= 1 and line for line in lines)
+
+    def test_chunks(self) -> None:
+        assert list(split_lines_iterator(iter(["a\nb", "c\n"]))) == ["a\n", "b", "c\n"]
+
+    def test_filter(self) -> None:
+        lines = filter_regex("b+$", iter(["abb", "bba", "b"]))
+        assert list(lines) == ["abb", "b"]

@@ -1,0 +1,153 @@
+"""Projects are copied without what their ignore files name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchx_tui.backends.workspace import WorkspaceMixin, copy_project
+from torchx_tui.backends.workspace.ignore import IgnorePatterns
+from torchx_tui.specs import AppDefError, Role, SchedulerError, Workspace
+
+
+def tree(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir() or path.is_symlink()}
+
+
+def fill(folder: Path, *names: str) -> Path:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("patterns", "path", "ignored"),
+    [
+        ("*.pyc", "a/b.pyc", True),
+        ("*.pyc", "a/b.py", False),
+        ("data", "data/x/y", True),
+        ("data/", "data/x/y", True),
+        ("/data", "data/x", True),
+        ("data", "more/data", False),
+        ("**/cache", "a/cache/x", True),
+        ("**/cache", "cache/x", True),
+        ("*\n!keep.txt", "keep.txt", False),
+        ("*\n!keep", "keep/x", False),
+        ("!a\na", "a", True),
+        ("# a\n\n  a  ", "a", True),
+        ("#a", "a", False),
+    ],
+)
+def test_patterns(patterns: str, path: str, ignored: bool) -> None:
+    assert IgnorePatterns(patterns.splitlines()).is_ignored(path) is ignored
+
+
+def test_a_folder_is_copied(tmp_path: Path) -> None:
+    project = fill(tmp_path / "project", "main.py", "pkg/a.py", "pkg/a.pyc", "data/big", "data/small")
+    (project / ".torchxignore").write_text("*.pyc\ndata\n!data/small\n")
+    (project / ".dockerignore").write_text("main.py\n")
+    (project / "run.sh").write_text("#!/bin/sh\n")
+    (project / "run.sh").chmod(0o755)
+    (project / "empty").mkdir()
+    (project / "link").symlink_to("main.py")
+    (project / "loop").symlink_to("..")
+    target = fill(tmp_path / "target", "kept", "main.py")
+    copy_project(project, target)
+    assert tree(target) == {
+        ".dockerignore",
+        ".torchxignore",
+        "data/small",
+        "kept",
+        "link",
+        "loop",
+        "main.py",
+        "pkg/a.py",
+        "run.sh",
+    }
+    assert (target / "empty").is_dir()
+    assert os.access(target / "run.sh", os.X_OK)
+    assert (target / "link").readlink() == Path("main.py")
+    assert (target / "main.py").read_text() == "main.py"
+
+
+def test_the_ignore_file_of_docker_counts_alone(tmp_path: Path) -> None:
+    project = fill(tmp_path / "project", "a", "b")
+    (project / ".dockerignore").write_text("b")
+    copy_project(project, tmp_path / "target")
+    assert tree(tmp_path / "target") == {".dockerignore", "a"}
+
+
+def test_a_file_is_copied(tmp_path: Path) -> None:
+    fill(tmp_path, "one.py")
+    copy_project(tmp_path / "one.py", tmp_path / "new" / "two.py")
+    (tmp_path / "folder").mkdir()
+    copy_project(tmp_path / "one.py", tmp_path / "folder")
+    assert (tmp_path / "new" / "two.py").read_text() == (tmp_path / "folder" / "one.py").read_text() == "one.py"
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    project = fill(tmp_path / "project", "a")
+    outside = fill(tmp_path, "outside") / "outside"
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "a").symlink_to(outside)
+    copy_project(project, tmp_path / "target")
+    assert outside.read_text() == "outside"
+    assert (tmp_path / "target" / "a").read_text() == "a"
+
+
+def test_a_url_is_copied(tmp_path: Path) -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    for name, text in (("a.py", b"a"), ("sub/b.py", b"b"), ("sub/b.pyc", b"c"), (".torchxignore", b"*.pyc")):
+        memory.pipe(f"/{tmp_path.name}/{name}", text)
+    copy_project(f"memory://{tmp_path.name}", tmp_path / "target")
+    assert tree(tmp_path / "target") == {".torchxignore", "a.py", "sub/b.py"}
+    copy_project(f"memory://{tmp_path.name}/a.py", tmp_path / "one.py")
+    assert (tmp_path / "one.py").read_text() == "a"
+
+
+def test_workspaces_are_merged_with_it(tmp_path: Path) -> None:
+    fill(tmp_path, "a/x", "b/y")
+    Workspace({str(tmp_path / "a"): "", str(tmp_path / "b"): "lib"}).merge_into(tmp_path / "out")
+    assert tree(tmp_path / "out") == {"x", "lib/y"}
+
+
+class Packer(WorkspaceMixin[Any]):
+    def __init__(self) -> None:
+        self.built: list[tuple[str, set[str]]] = []
+
+    def caching_build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, Any]) -> None:
+        self.built.append((workspace, tree(Path(workspace))))
+        role.image = f"{role.image}-{len(self.built)}"
+
+
+def test_equal_workspaces_are_built_once(tmp_path: Path) -> None:
+    fill(tmp_path, "a/x", "b/y")
+    one = Workspace({str(tmp_path / "a"): ""})
+    both = Workspace({str(tmp_path / "a"): "", str(tmp_path / "b"): "lib"})
+    roles = [
+        Role("first", "i", workspace=one),
+        Role("same", "i", workspace=one),
+        Role("image", "j", workspace=one),
+        Role("both", "i", workspace=both),
+        Role("none", "i"),
+    ]
+    packer = Packer()
+    packer.build_workspaces(roles, {})
+    assert [role.image for role in roles] == ["i-1", "i-1", "j-2", "i-3", "i"]
+    assert packer.built[0] == (str(tmp_path / "a"), {"x"})
+    merged, files = packer.built[2]
+    assert files == {"x", "lib/y"}
+    assert not Path(merged).exists()
+
+
+def test_a_missing_project(tmp_path: Path) -> None:
+    gone = Workspace({str(tmp_path / "gone"): "x"})
+    with pytest.raises((AppDefError, SchedulerError), match="gone"):
+        Packer().build_workspaces([Role("r", "i", workspace=gone)], {})

@@ -1,0 +1,294 @@
+"""What people get wrong: every mistake is answered in words, nothing is launched, and what was typed is kept."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+
+import pytest
+from actions import fill, open_form, submit, wait_top
+from support.component_files import ComponentFile
+from support.shell import jobs, launches, shell
+
+HEADER = "import sys\nfrom torchx_tui.specs import AppDef, Role\n"
+GOOD = '''
+def job(size: int, flag: bool = False, replicas: int = 1) -> AppDef:
+    """Do a job.
+
+    Args:
+        size: how large
+        flag: whether
+        replicas: how many
+    """
+    return AppDef("job", roles=[Role("r", image="", entrypoint="true", num_replicas=replicas)])
+'''
+SLASH = '''
+def job() -> AppDef:
+    """Do a job."""
+    return AppDef("a/b", roles=[Role("r", image="", entrypoint="true")])
+'''
+
+
+@pytest.fixture
+def component_file(tmp_path):
+    return ComponentFile(tmp_path / "jobs.py")
+
+
+def assert_nothing_launched():
+    assert jobs() == {}
+    assert launches() == []
+
+
+# A file that cannot be run
+
+BROKEN = {
+    "sys.exit": ("sys.exit(3)\n" + GOOD, r"jobs\.py:3: it called sys\.exit\(3\)"),
+    "raises": ("raise ValueError('no data here')\n" + GOOD, r"jobs\.py:3: ValueError: no data here"),
+    "interrupt": ("raise KeyboardInterrupt\n" + GOOD, r"jobs\.py:3: KeyboardInterrupt"),
+}
+SYNTAX = "def job(size: int) -> AppDef:\n    return AppDef(\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [(SYNTAX, r"jobs\.py:4: syntax error: '\(' was never closed"), *BROKEN.values()],
+    ids=["syntax", *BROKEN],
+)
+def test_a_file_that_cannot_be_run_is_named_with_its_line(component_file, tmp_path, text, words):
+    component_file.write(text, HEADER)
+    told = shell("run", "jobs.py:job", "--size", "1", cwd=tmp_path)
+    assert told.returncode == 2
+    assert re.search(words, told.stderr)
+    assert "Traceback" not in told.stderr
+    assert_nothing_launched()
+
+
+def test_a_file_with_a_syntax_error_is_listed_with_it_and_cannot_be_chosen(terminal, component_file):
+    component_file.write(SYNTAX, HEADER)
+    app = terminal()
+    app.wait("No jobs yet")
+    app.press("n")
+    app.wait("Component")
+    app.press("jobs")
+    app.wait(r"(?s)This component cannot be used.*syntax error")
+    app.press("enter")
+    app.wait("jobs.py: syntax error")
+    assert "Run options" not in app.text()
+    app.press("escape")
+    app.wait("No jobs yet")
+    assert_nothing_launched()
+
+
+@pytest.mark.parametrize(("text", "words"), BROKEN.values(), ids=BROKEN)
+def test_a_file_that_raises_leaves_the_form_as_it_is(terminal, component_file, text, words):
+    component_file.write(text, HEADER)
+    app = terminal()
+    app.wait("No jobs yet")
+    open_form(app, "jobs.py:job")
+    fill(app, {"size": "7"})
+    app.wait("the request could not be made")
+    # Long paths are wrapped.
+    app.wait(lambda shown: re.search(words, "".join(line.partition("│")[0].strip() for line in shown.splitlines())))
+    app.press("ctrl+s")
+    app.wait("not launched")
+    assert re.search(r"size \*\s+7\b", app.text())
+    # The file mended, the same form launches.
+    component_file.write(GOOD, HEADER)
+    fill(app, {"size": "8"})
+    submit(app)
+    wait_top(app, "Succeeded")
+
+
+# Arguments
+
+ARGUMENTS = {
+    "missing": ([], r"size: .*needs a value"),
+    "no number": (["--size", "big"], r"size: `big` is not a whole number"),
+    "negative": (["--size", "1", "--replicas", "-1"], r"-1 replicas: at least 1"),
+    "bool": (["--size", "1", "--flag", "ture"], r"flag: `ture` .*true/1/yes/on"),
+    "unknown": (["--size", "1", "--colour", "red"], r"colour.*--size, --flag, --replicas"),
+}
+
+
+@pytest.mark.parametrize(("given", "words"), ARGUMENTS.values(), ids=ARGUMENTS)
+def test_a_wrong_argument_is_named_with_what_is_wanted(component_file, tmp_path, given, words):
+    component_file.write(GOOD, HEADER)
+    told = shell("run", "jobs.py:job", *given, cwd=tmp_path)
+    assert told.returncode == 2
+    assert re.search(words, told.stderr)
+    assert "Traceback" not in told.stderr
+    assert_nothing_launched()
+
+
+def test_an_unknown_run_option_is_answered_with_the_valid_ones(component_file, tmp_path):
+    component_file.write(GOOD, HEADER)
+    told = shell("run", "-s", "local_cwd", "-cfg", "log_dri=/tmp", "jobs.py:job", "--size", "1", cwd=tmp_path)
+    assert told.returncode == 2
+    assert re.search(r"`log_dri`.*log_dir", told.stderr)
+    assert_nothing_launched()
+
+
+def test_an_unknown_scheduler_and_component_are_answered_with_the_known_ones():
+    told = shell("run", "-s", "slrum", "utils.echo")
+    assert (told.returncode, "local_cwd" in told.stderr) == (2, True)
+    told = shell("run", "utils.ehco")
+    assert (told.returncode, "utils.echo" in told.stderr) == (2, True)
+    assert_nothing_launched()
+
+
+def test_the_form_waits_for_what_is_missing_or_wrong_and_keeps_it(terminal, component_file):
+    component_file.write(GOOD, HEADER)
+    app = terminal()
+    app.wait("No jobs yet")
+    open_form(app, "jobs.py:job")
+    app.wait("size is missing")
+    app.press("ctrl+s")
+    app.wait("not launched: size")
+    fill(app, {"size": "big"})
+    app.wait("`big` is not a whole number")
+    app.press("ctrl+s")
+    app.wait("not launched: size")
+    fill(app, {"size": "7", "replicas": "-1"})
+    app.wait("-1 replicas: at least 1")
+    app.press("ctrl+s")
+    app.wait("not launched")
+    text = app.text()
+    assert re.search(r"size \*\s+7\b", text)
+    assert re.search(r"replicas\s+-1\b", text)
+    assert_nothing_launched()
+
+
+def test_an_app_name_with_a_slash(terminal, component_file, tmp_path):
+    component_file.write(SLASH, HEADER)
+    told = shell("run", "jobs.py:job", cwd=tmp_path)
+    assert (told.returncode, "slash" in told.stderr) == (2, True)
+    app = terminal()
+    app.wait("No jobs yet")
+    open_form(app, "jobs.py:job")
+    app.wait("name is a/b")
+    app.press("ctrl+s")
+    app.wait("not launched")
+    assert_nothing_launched()
+
+
+# A program that is not there
+
+
+def test_an_entrypoint_that_does_not_exist_fails_in_words(terminal):
+    app = terminal()
+    app.wait("No jobs yet")
+    open_form(app, "utils.binary")
+    fill(app, {"entrypoint": "no-such-program"})
+    # Warned of before, launched all the same: the program may come.
+    app.wait("no such command: no-such-program")
+    submit(app)
+    wait_top(app, "Failed")
+    app.wait("no such command: no-such-program")
+    app.press("enter")
+    app.wait(r"(?s)Why.*no such command: no-such-program")
+
+
+# Ports
+
+
+@pytest.fixture
+def taken_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def test_a_taken_port_is_warned_of_before_the_launch(terminal, taken_port):
+    told = shell(
+        "run", "--dryrun", "dist.torchrun", "--script", "x.py", "-j", "2x2", "--rdzv_port", str(taken_port)
+    )  # fmt: skip
+    assert told.returncode == 0
+    assert f"port {taken_port}" in told.stderr
+    assert "taken" in told.stderr
+    app = terminal(size=(120, 60))
+    app.wait("No jobs yet")
+    open_form(app, "dist.torchrun")
+    fill(app, {"script": "x.py", "j": "2x2", "rdzv_port": str(taken_port)})
+    app.wait(rf"port {taken_port}.* is taken")
+    assert_nothing_launched()
+
+
+# Folders that cannot be written
+
+
+@pytest.fixture
+def mounted(tmp_path, require):
+    """Return a function that mounts something on a folder of its own, or skips."""
+    made = []
+
+    def mount(*arguments: str) -> str:
+        folder = tmp_path / f"mount{len(made)}"
+        folder.mkdir()
+        command = ["mount", *[str(folder) if argument == "HERE" else argument for argument in arguments], str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False) if os.geteuid() == 0 else None
+        words = done.stderr.strip() if done else "only root may"
+        require("mount", done is not None and done.returncode == 0, f"this machine lets no test mount: {words}")
+        made.append(folder)
+        return str(folder)
+
+    yield mount
+    for folder in made:
+        subprocess.run(["umount", "--lazy", str(folder)], check=False)
+
+
+@pytest.fixture
+def read_only_folder(mounted):
+    folder = mounted("--bind", "HERE")
+    subprocess.run(["mount", "-o", "remount,bind,ro", folder], check=True)
+    return folder
+
+
+@pytest.fixture
+def full_folder(mounted):
+    folder = mounted("-t", "tmpfs", "-o", "size=64k", "tmpfs")
+    with pytest.raises(OSError, match="No space left"), open(f"{folder}/ballast", "wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [("read_only_folder", "Read-only file system"), ("full_folder", "No space")]
+)
+def test_a_log_folder_that_cannot_be_written(terminal, request, kind, words):
+    folder = request.getfixturevalue(kind)
+    told = shell("run", "-cfg", f"log_dir={folder}", "utils.echo", "--msg", "hello")
+    assert told.returncode == 2
+    assert words in told.stderr
+    assert folder in told.stderr
+    assert "Traceback" not in told.stderr
+    assert jobs() == {}
+    app = terminal(size=(120, 60))
+    app.wait("No jobs yet")
+    open_form(app, "utils.echo")
+    fill(app, {"msg": "kept", "log_dir": folder})
+    app.wait("ready")
+    app.press("ctrl+s")
+    app.wait(f"not launched.*{words}")
+    assert re.search(r"msg\s+kept\b", app.text())
+    assert jobs() == {}
+    # The launches that failed are in the history with their reason, never as jobs.
+    assert all(json.loads(path.read_bytes())["error"] for path in launches())
+
+
+def test_a_state_folder_that_cannot_be_written(terminal, read_only_folder):
+    environ = {"XDG_STATE_HOME": read_only_folder}
+    told = shell("run", "utils.echo", "--msg", "hello", environ=environ)
+    assert told.returncode == 2
+    assert "Read-only file system" in told.stderr
+    assert "nothing was launched" in told.stderr
+    app = terminal(environ=environ)
+    app.wait("cannot be written")
+    open_form(app, "utils.echo")
+    fill(app, {"msg": "kept"})
+    app.wait("ready")
+    app.press("ctrl+s")
+    app.wait("not launched.*nothing was launched")
+    assert re.search(r"msg\s+kept\b", app.text())

@@ -1,0 +1,69 @@
+"""A small app with a log pane alone, and what tests read off it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+from textual.app import App, ComposeResult
+
+from torchx_tui.backends.logs.replica_log import ReplicaLog
+from torchx_tui.tui.palette import PALETTES
+from torchx_tui.tui.theme import textual_theme
+from torchx_tui.tui.widgets.log_pane import LogPane
+from torchx_tui.tui.widgets.log_status import LogStatus, StatusRow
+from torchx_tui.tui.widgets.log_view import LogView
+
+
+class LogApp(App[None]):
+    """Shows logs in a `LogPane`."""
+
+    def __init__(
+        self, logs: Sequence[ReplicaLog], is_final: Callable[[], bool] | None = None, theme: str = "torchx-dark"
+    ) -> None:
+        super().__init__()
+        self.logs = logs
+        self.is_final = is_final
+        self.statuses: list[LogStatus] = []
+        for colors in PALETTES.values():
+            self.register_theme(textual_theme(colors))
+        self.theme = theme
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return {"bar": "#181d25", "line": "#333c4b"}
+
+    def compose(self) -> ComposeResult:
+        yield LogPane()
+
+    def on_mount(self) -> None:
+        self.pane.show(self.logs, is_final=self.is_final)
+        self.pane.focus_log()
+
+    def on_log_pane_status_changed(self, message: LogPane.StatusChanged) -> None:
+        self.statuses.append(message.status)
+
+    @property
+    def pane(self) -> LogPane:
+        return self.query_one(LogPane)
+
+    @property
+    def view(self) -> LogView:
+        return self.query_one(LogView)
+
+    def rows(self) -> list[str]:
+        """The rows of the log on screen, without the blank ones at the end."""
+        rows = [self.view.render_line(y).text.rstrip() for y in range(self.view.size.height)]
+        while rows and not rows[-1]:
+            rows.pop()
+        return rows
+
+    def status_row(self) -> str:
+        return self.query_one(StatusRow).render().plain
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait for a condition."""
+        deadline = time.monotonic() + 20
+        while not condition():
+            assert time.monotonic() < deadline, (self.rows()[-5:], self.status_row(), self.pane.status)
+            await asyncio.sleep(0.01)
