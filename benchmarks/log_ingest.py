@@ -31,8 +31,16 @@ _LINE = b"step 14870  loss 1.6120  lr 1.71e-05  3.41 it/s  grad_norm 0.83 %07d\n
 
 
 class _PaneApp(App[None]):
+    def __init__(self) -> None:
+        super().__init__()
+        self.counted = asyncio.Event()
+
     def compose(self) -> ComposeResult:
         yield LogPane()
+
+    def on_log_pane_status_changed(self, message: LogPane.StatusChanged) -> None:
+        if message.status.exact and message.status.line_count == MANY_LINES:
+            self.counted.set()
 
 
 class _RichApp(App[None]):
@@ -94,8 +102,7 @@ async def memory_over_idle(path: Path) -> float:
         await pilot.pause(1)
         idle = process.memory_info().rss
         pane.show([ReplicaLog("bench", 0, stdout=path)])
-        while not (pane.status.exact and pane.status.line_count == MANY_LINES):
-            await asyncio.sleep(0.05)
+        await asyncio.wait_for(app.counted.wait(), PATIENCE_SECONDS)
         await pilot.pause(0.5)
         return (process.memory_info().rss - idle) / 1e6
 

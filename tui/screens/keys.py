@@ -30,6 +30,10 @@ _KEY_WORDS = {
 }
 
 
+# Textual's own descriptions, in the words of the other screens.
+_DESCRIPTIONS = {"app.focus_next": "Next pane or field", "app.focus_previous": "Previous pane or field"}
+
+
 def key_words(keys: str) -> str:
     """Return a binding's keys as a person reads them."""
     return " ".join(_KEY_WORDS.get(key, key) for key in keys.split(","))
@@ -39,21 +43,20 @@ def bindings_of(screen: Screen[object]) -> dict[str, list[tuple[str, str]]]:
     """Return keys and what they do on a screen, in groups: the focused widget's, the screen's, everywhere's."""
     groups: dict[str, list[tuple[str, str]]] = {}
     seen: set[str] = set()
-    for node, active in screen.active_bindings.items():
-        del node
+    for active in screen.active_bindings.values():
         owner, binding = active.node, active.binding
         if binding.system or not binding.description or "super+" in binding.key:
             continue
         title = "Everywhere" if owner is screen.app else getattr(owner, "HELP_TITLE", "") or _title_of(owner)
         rows = groups.setdefault(title, [])
+        description = _DESCRIPTIONS.get(binding.action, binding.description)
         if f"{title} {binding.action}" in seen:
             rows[:] = [
-                (f"{keys} {key_words(binding.key)}" if what == binding.description else keys, what)
-                for keys, what in rows
+                (f"{keys} {key_words(binding.key)}" if what == description else keys, what) for keys, what in rows
             ]
             continue
         seen.add(f"{title} {binding.action}")
-        rows.append((key_words(binding.key), binding.description))
+        rows.append((key_words(binding.key), description))
     return groups
 
 

@@ -36,7 +36,7 @@ class Sort:
     reverse: bool = False
 
 
-class JobTable(ScrollView, can_focus=True):
+class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
     """Jobs in rows. Cursor, scroll and marks stay with their job when rows change, come or go."""
 
     DEFAULT_CSS = """

@@ -59,11 +59,11 @@ class LaunchForm(Vertical):
 
     def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
         """Light the title."""
-        self.rule.active = True
+        self.rule.active = self.has_focus_within
 
     def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
         """Dim the title."""
-        self.rule.active = False
+        self.rule.active = self.has_focus_within
 
     async def show(self, model: FormModel, schedulers: Sequence[str]) -> None:
         """Show a form."""

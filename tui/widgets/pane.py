@@ -32,11 +32,11 @@ class Pane(Vertical):
 
     def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
         """Light the rule."""
-        self.rule.active = True
+        self.rule.active = self.has_focus_within
 
     def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
         """Dim the rule."""
-        self.rule.active = False
+        self.rule.active = self.has_focus_within
 
 
 class Divider(Vertical):
