@@ -49,7 +49,8 @@ class TorchXTuiApp(App[int]):
     """
 
     TITLE = "torchx-tui"
-    CSS_PATH = ["styles/base.tcss", "styles/jobs.tcss", "styles/launch.tcss", "styles/job.tcss", "styles/dialogs.tcss"]
+    # The other screens bring style sheets of their own: they are parsed when such a screen is first opened.
+    CSS_PATH = ["styles/base.tcss", "styles/jobs.tcss"]
     COMMANDS = {_command_provider}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import sys
@@ -12,16 +11,35 @@ from typing import TYPE_CHECKING
 from .. import __version__
 
 if TYPE_CHECKING:
+    import argparse
+
     from .config import Settings
 
 THEMES = ("auto", "torchx-dark", "torchx-light", "torchx-ansi-dark", "torchx-ansi-light")
+
+# Bytes; a larger log file is put aside when the program starts.
+LARGEST_LOG = 5_000_000
 
 # Over SSH a screen is drawn less often: every frame is bytes on somebody's link.
 SSH_FRAMES_PER_SECOND = 15
 
 
+class Arguments:
+    """What the command line says where it says nothing; argparse fills one of these."""
+
+    command: str | None = None
+    config: str | None = None
+    debug = False
+    read_only = False
+    theme: str | None = None
+    ascii: bool | None = None
+    no_mouse = False
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Return the command's parser; what a subcommand needs beyond it is imported when it runs."""
+    import argparse
+
     parser = argparse.ArgumentParser(
         prog="torchx-tui",
         description="A full-screen dashboard for TorchX jobs. Without a command it opens the dashboard.",
@@ -67,7 +85,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0, 1 when a job failed, 2 when the command could not be carried out."""
     from ..specs import TorchXTuiError
 
-    arguments = build_parser().parse_args(argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    # Without arguments no parser is made: argparse is 8 ms of the first paint.
+    arguments = build_parser().parse_args(given, Arguments()) if given else Arguments()
     try:
         settings = _settings(arguments)
         _log_to_file(arguments.debug)
@@ -86,11 +106,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _settings(arguments: argparse.Namespace) -> Settings:
+def _settings(arguments: Arguments) -> Settings:
     """Return the settings of the file, overridden by the command line."""
+    import dataclasses
     from pathlib import Path
-
-    import msgspec
 
     from ..backends.secrets import choose_patterns
     from .config import load_settings
@@ -104,13 +123,11 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         changes["ascii"] = True
     if arguments.no_mouse:
         changes["mouse"] = False
-    return msgspec.structs.replace(settings, **changes)
+    return dataclasses.replace(settings, **changes)
 
 
 def _log_to_file(debug: bool) -> None:
     """Send loggers and warnings to a file: nothing may print to the terminal while the dashboard runs."""
-    from logging.handlers import RotatingFileHandler
-
     from ..backends.paths import private_folder, state_folder
 
     logging.captureWarnings(True)
@@ -118,8 +135,10 @@ def _log_to_file(debug: bool) -> None:
     root.setLevel(logging.DEBUG if debug else logging.INFO)
     try:
         path = private_folder(state_folder()) / "torchx-tui.log"
+        if path.exists() and path.stat().st_size > LARGEST_LOG:
+            path.replace(path.with_suffix(".log.1"))
         path.touch(mode=0o600)
-        handler: logging.Handler = RotatingFileHandler(path, maxBytes=5_000_000, backupCount=1, delay=True)
+        handler: logging.Handler = logging.FileHandler(path, delay=True)
     except OSError:
         handler = logging.NullHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s %(message)s"))

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import difflib
+import dataclasses
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
-
 from ..backends.paths import config_folder
 from ..specs import ConfigError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 CONFIG_VARIABLE = "TORCHX_TUI_CONFIG"
 
 ThemeName = Literal["auto", "torchx-dark", "torchx-light", "torchx-ansi-dark", "torchx-ansi-light"]
 
 
-class LocalSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+@dataclass(frozen=True)
+class LocalSettings:
     """The table ``[local]``: jobs on this machine."""
 
     max_running: int = 0
@@ -40,21 +35,24 @@ class LocalSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The oldest finished runs are removed while all of them together take more."""
 
 
-class WatchSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+@dataclass(frozen=True)
+class WatchSettings:
     """The table ``[watch]``: how often backends are asked."""
 
     interval_seconds: float = 1.0
     """Seconds between two questions to a backend while a job of its is active."""
 
 
-class LaunchSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+@dataclass(frozen=True)
+class LaunchSettings:
     """The table ``[launch]``: where components come from."""
 
     component_folders: tuple[str, ...] = ()
     """Folders whose ``*.py`` files are searched for components, beside the current one."""
 
 
-class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+@dataclass(frozen=True)
+class Settings:
     """Every setting there is, with its default."""
 
     theme: ThemeName = "auto"
@@ -108,6 +106,18 @@ def load_settings(path: Path | None = None) -> Settings:
         return Settings()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
+    return _decode(text, path)
+
+
+def _decode(text: str, path: Path) -> Settings:
+    # Nothing of this is needed for the defaults, and it costs 15 ms of the first paint.
+    import msgspec
+
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -119,14 +129,15 @@ def load_settings(path: Path | None = None) -> Settings:
         raise ConfigError(f"{path}: {error}") from error
 
 
-def _refuse_unknown(data: Mapping[str, Any], kind: type[msgspec.Struct], path: Path, where: str = "") -> None:
+def _refuse_unknown(data: Mapping[str, Any], kind: type[Any], path: Path, where: str = "") -> None:
     """Refuse a name that is no setting, with the nearest that is."""
-    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    import difflib
+
+    known = {field.name: getattr(kind(), field.name) for field in dataclasses.fields(kind)}
     for name, value in data.items():
-        if name not in fields:
-            near = difflib.get_close_matches(name, fields, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(fields)}"
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
             raise ConfigError(f"{path}: {where}{name} is no setting; {hint}")
-        nested = fields[name].type
-        if isinstance(nested, type) and issubclass(nested, msgspec.Struct) and isinstance(value, Mapping):
-            _refuse_unknown(value, nested, path, f"{name}.")
+        if dataclasses.is_dataclass(known[name]) and isinstance(value, Mapping):
+            _refuse_unknown(value, type(known[name]), path, f"{name}.")

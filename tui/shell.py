@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import signal
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 _LOG_TARGET = re.compile(r"^(?P<handle>\w+://[^/]*/[^/]+)(?:/(?P<role>[^/]+)(?:/(?P<replicas>\d+(?:,\d+)*))?)?/?$")
 
 
-def run_command(arguments: argparse.Namespace, settings: Settings) -> int:
+def run_command(arguments: Any, settings: Settings) -> int:
     """Carry out one command of `build_parser` and return its exit code.
 
     Raises:
@@ -34,7 +33,7 @@ def run_command(arguments: argparse.Namespace, settings: Settings) -> int:
         return _COMMANDS[arguments.command](runner, arguments)
 
 
-def _run(runner: Runner, arguments: argparse.Namespace) -> int:
+def _run(runner: Runner, arguments: Any) -> int:
     scheduler = arguments.scheduler or runner.scheduler_names()[0]
     cfg = runner.run_opts(scheduler).cfg_from_str(arguments.scheduler_args) if arguments.scheduler_args else {}
     given = parse_command_line(arguments.component, arguments.arguments)
@@ -79,7 +78,7 @@ def _raise_interrupt(number: int, _frame: object) -> None:
     raise KeyboardInterrupt(signal.Signals(number).name)
 
 
-def _list(runner: Runner, arguments: argparse.Namespace) -> int:
+def _list(runner: Runner, arguments: Any) -> int:
     names = [arguments.scheduler] if arguments.scheduler else runner.scheduler_names()
     rows = [("APP HANDLE", "APP NAME", "APP STATUS")]
     for name in names:
@@ -90,7 +89,7 @@ def _list(runner: Runner, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _status(runner: Runner, arguments: argparse.Namespace) -> int:
+def _status(runner: Runner, arguments: Any) -> int:
     status = runner.status(arguments.handle)
     if status is None:
         raise UnknownAppException(arguments.handle)
@@ -103,7 +102,7 @@ def _status(runner: Runner, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _log(runner: Runner, arguments: argparse.Namespace) -> int:
+def _log(runner: Runner, arguments: Any) -> int:
     match = _LOG_TARGET.match(arguments.handle)
     if match is None:
         raise MalformedAppHandleException(arguments.handle)
@@ -172,13 +171,13 @@ def _print_logs(
         raise failures[0]
 
 
-def _cancel(runner: Runner, arguments: argparse.Namespace) -> int:
+def _cancel(runner: Runner, arguments: Any) -> int:
     _known(runner, arguments.handle)
     runner.cancel(arguments.handle)
     return 0
 
 
-def _delete(runner: Runner, arguments: argparse.Namespace) -> int:
+def _delete(runner: Runner, arguments: Any) -> int:
     runner.delete(arguments.handle)
     return 0
 

@@ -165,4 +165,4 @@ def _waiting(run: Run) -> str:
     if not before:
         return ""
     shown = ", ".join(before[:3]) + (f" and {len(before) - 3} more" if len(before) > 3 else "")
-    return f"waits for {shown}: at most {run.document.get('max_running')} jobs run at once here"
+    return f"waits for {shown}: at most {run.document.get('max_running')} run at once here"

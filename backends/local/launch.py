@@ -118,12 +118,9 @@ def write_cancel(folder: Path, by: str) -> dict[str, Any]:
 
 
 def _start(env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    # The compiled file, which importing it has just made sure of, saves 10 ms of compiling.
-    spec = supervisor.__spec__
-    program = spec.cached if spec and spec.cached and Path(spec.cached).exists() else supervisor.__file__
     try:
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", program],
+            [sys.executable, "-I", "-S", supervisor.__file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

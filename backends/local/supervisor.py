@@ -5,12 +5,10 @@ machine can read an argument list. It answers one line of JSON on standard outpu
 and then belongs to nobody. It runs the replicas, derives each combined.log, keeps state.json and ends what it must.
 
 Standard library only, in one file, all imports here at the start: the package may be upgraded while a job runs.
-Readers import the first part of this file, so that both sides mean the same by "that process".
 """
 
 from __future__ import annotations
 
-import errno
 import functools
 import json
 import os
@@ -40,9 +38,8 @@ _LINUX = sys.platform.startswith("linux")
 _FOREVER = float("inf")
 
 
-# ---- This machine and its processes
+# ---- This machine and its processes; ``start`` tells one from a later one of the same number
 
-# ``start`` tells a process from a later one of the same number.
 Process = namedtuple("Process", "pid parent group start zombie")
 
 
@@ -59,8 +56,7 @@ def _output(*command: str) -> str:
 
 
 def _listed(*selection: str) -> dict[int, Process]:
-    lines = _output("ps", *selection, "-o", "pid=,ppid=,pgid=,stat=,lstart=").splitlines()
-    rows = [line.split(None, 4) for line in lines]
+    rows = [line.split(None, 4) for line in _output("ps", *selection, "-opid=,ppid=,pgid=,stat=,lstart=").splitlines()]
     return {int(p): Process(int(p), int(pp), int(g), start.strip(), s[0] == "Z") for p, pp, g, s, start in rows}
 
 
@@ -187,7 +183,7 @@ class CombinedLog:
         record = b"%d %.3f %b\n" % (self.size, now, code)
         try:
             if os.write(self.index, record) < len(record):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                raise OSError("a record fits in part only")
         except OSError:
             os.ftruncate(self.index, self.index_size)
             raise
@@ -400,7 +396,7 @@ class Supervisor:
         ready = select.select(files, [], [], max(0.0, wait))[0]
         if self.woken in ready:
             os.read(self.woken, 1 << 12)
-        elif ready:
+        elif ready and wait > 0:  # not when a flood has left something to copy
             time.sleep(_COPY_SECONDS)
 
     def reap(self) -> None:
@@ -454,8 +450,9 @@ class Supervisor:
             (entry for role in success["roles"].values() for entry in role), replicas, strict=True
         ):
             entry.update(pid=replica["pid"], exitcode=replica["exit_code"])
+        until = time.monotonic() + 2 * _LOOK_SECONDS
         while os.path.isdir(self.folder):
-            while any(log.copy(last=True) == 0.0 for log in self.logs.values()):
+            while 0.0 in [log.copy(last=True) for log in self.logs.values()] and time.monotonic() < until:
                 pass
             try:
                 replace_file(os.path.join(self.folder, "SUCCESS"), json.dumps(success, indent=2).encode())
@@ -465,6 +462,8 @@ class Supervisor:
                 time.sleep(_LOOK_SECONDS)
         if os.path.exists(self.request["turn"]):
             os.unlink(self.request["turn"])
+        while os.path.isdir(self.folder) and 0.0 in [log.copy(last=True) for log in self.logs.values()]:
+            pass  # what a flood left; until it is here, readers take it from the streams' own files
 
 
 def main() -> None:

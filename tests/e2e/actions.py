@@ -21,7 +21,8 @@ def fill(terminal: Terminal, values: dict[str, str]) -> None:
     for name, value in values.items():
         go_to(terminal, name)
         terminal.press("ctrl+e", "ctrl+u", value)
-        terminal.wait(rf"▌{name}\b.*{re.escape(value)}")
+        # Of a long text a field shows the end.
+        terminal.wait(rf"▌{name}\b.*{re.escape(value[-18:])}")
 
 
 def go_to(terminal: Terminal, name: str) -> None:
@@ -48,6 +49,8 @@ def open_form(terminal: Terminal, component: str) -> None:
     terminal.wait(rf"{re.escape(component)}\s+(builtin|mine)")
     terminal.press("enter")
     terminal.wait("Run options")
+    # The first field takes the focus once the form is there: a key before that would go elsewhere.
+    terminal.wait(r"^▌\S")
 
 
 def submit(terminal: Terminal) -> None:

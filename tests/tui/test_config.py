@@ -1,9 +1,9 @@
 """Settings: strict reading, and an example file that cannot drift from what there is."""
 
+import dataclasses
 import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from torchx_tui.specs import ConfigError
@@ -58,9 +58,10 @@ def test_the_file_can_be_named_in_the_environment(tmp_path):
 
 
 def settings_names(kind, prefix=""):
-    for field in msgspec.structs.fields(kind):
-        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
-            yield from settings_names(field.type, f"{field.name}.")
+    for field in dataclasses.fields(kind):
+        default = getattr(kind(), field.name)
+        if dataclasses.is_dataclass(default):
+            yield from settings_names(type(default), f"{field.name}.")
         else:
             yield prefix + field.name
 

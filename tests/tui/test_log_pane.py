@@ -133,9 +133,21 @@ async def test_clear_ends_the_reading_thread(tmp_path: Path) -> None:
         assert follower is not None
         app.pane.clear("nothing is chosen")
         assert follower.join(10)
-        assert app.rows() == []
+        assert app.rows() == [" nothing is chosen"]
         assert app.pane.status.state == "none"
-        assert app.pane.status.shown == "nothing is chosen"
+        assert app.pane.status.reason == "nothing is chosen"
+        assert app.pane.state_text().plain == "nothing is chosen"
+
+
+async def test_a_log_that_cannot_be_read_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_log: MergedLog) -> None:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(MergedLog, "open", broken)
+    app = LogApp(logs_of(replicas(tmp_path, 1)))
+    async with app.run_test(size=(80, 10)):
+        await app.until(lambda: app.rows() == [" the log cannot be read any more: the disk is gone"])
+        assert app.status_row().rstrip() == "the log cannot be read any more: the disk is gone"
 
 
 async def test_leaving_the_app_ends_the_reading_thread(tmp_path: Path) -> None:

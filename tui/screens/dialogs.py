@@ -35,6 +35,7 @@ class Dialog(ModalScreen[Answer]):
         Binding("right,down", "app.focus_next", "Next button", show=False),
     ]
     HELP_TITLE = "Dialog"
+    CSS_PATH = "../styles/dialogs.tcss"
 
     def compose(self) -> ComposeResult:
         """Yield the box with the lines and the buttons."""

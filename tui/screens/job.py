@@ -41,6 +41,7 @@ class JobScreen(JobActions):
     """
 
     HELP_TITLE = "Job"
+    CSS_PATH = "../styles/job.tcss"
     BINDINGS = [
         Binding("escape", "back", "Back", id="job.back", show=False),
         Binding("i", "tab('native')", "What the backend itself says", id="job.native", show=False),

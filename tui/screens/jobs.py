@@ -19,7 +19,6 @@ from ..widgets.first_run import FirstRun
 from ..widgets.job_card import JobCard
 from ..widgets.job_cells import state_style
 from ..widgets.job_table import JobTable
-from ..widgets.logs_area import LogsArea
 from ..widgets.pane import Divider, Pane
 from ..words import clock
 from .job_actions import JobActions
@@ -27,6 +26,7 @@ from .job_actions import JobActions
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
     from ..messages import JobDescribed
+    from ..widgets.logs_area import LogsArea
 
 # Columns of the screen from which table and logs stand side by side.
 SIDE_BY_SIDE = 120
@@ -67,7 +67,7 @@ class JobsScreen(JobActions):
         super().__init__()
         self.table_pane = TablePane()
         self.card = JobCard()
-        self.logs = LogsArea(id="logs-area")
+        self._logs: LogsArea | None = None
         self.first_run = FirstRun()
         self._described: DescribeAppResponse | None = None
         self._backend: str | None = None
@@ -81,8 +81,17 @@ class JobsScreen(JobActions):
                 yield self.table_pane
                 yield self.card
             yield Divider(id="jobs-divider")
-            yield self.logs
         yield self.first_run
+
+    @property
+    def logs(self) -> LogsArea:
+        """The logs, made when there is a first job: their engine is a third of what the first paint would load."""
+        if self._logs is None:
+            from ..widgets.logs_area import LogsArea
+
+            self._logs = LogsArea(id="logs-area", compact=self.app.size.width < SIDE_BY_SIDE)
+            self.query_one("#jobs-body").mount(self._logs)
+        return self._logs
 
     @property
     def table(self) -> JobTable:
@@ -99,7 +108,8 @@ class JobsScreen(JobActions):
     def on_resize(self, event: events.Resize) -> None:
         """Stack the panes when they do not fit side by side."""
         super().on_resize(event)
-        self.logs.set_compact(event.size.width < SIDE_BY_SIDE)
+        if self._logs is not None:
+            self._logs.set_compact(event.size.width < SIDE_BY_SIDE)
 
     # What is shown
 
@@ -147,7 +157,8 @@ class JobsScreen(JobActions):
         if row is None or self._described is None or self._described.app_id != row.app_id:
             self._described = None
         self.card.show(row, self._described, self.clock())
-        self.logs.show_row(row)
+        if row is not None or self._logs is not None:
+            self.logs.show_row(row)
 
     def show_described(self, message: JobDescribed) -> None:
         """Complete card and logs when the backend has described the job at the cursor."""
@@ -297,6 +308,6 @@ class JobsScreen(JobActions):
     def action_zoom(self) -> None:
         """Give the pane with the focus the whole screen, or give it back."""
         zoomed = self.has_class("-zoom-table") or self.has_class("-zoom-logs")
-        in_logs = self.logs.has_focus_within
+        in_logs = self._logs is not None and self._logs.has_focus_within
         self.set_class(not zoomed and not in_logs, "-zoom-table")
         self.set_class(not zoomed and in_logs, "-zoom-logs")

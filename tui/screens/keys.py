@@ -80,6 +80,8 @@ class KeysScreen(ModalScreen[None]):
         Binding("k,up", "scroll(-1)", "Up", show=False),
     ]
 
+    CSS_PATH = "../styles/dialogs.tcss"
+
     def __init__(self, screen: Screen[object]) -> None:
         super().__init__()
         self._groups = bindings_of(screen)

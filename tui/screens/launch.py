@@ -97,6 +97,7 @@ class LaunchScreen(BaseScreen):
     """
 
     HELP_TITLE = "Launch"
+    CSS_PATH = "../styles/launch.tcss"
     BINDINGS = [
         Binding("ctrl+s", "submit", "Submit", priority=True, id="launch.submit", show=False),
         Binding("ctrl+d", "dry_run", "Dry run: show the request", priority=True, id="launch.dry_run", show=False),

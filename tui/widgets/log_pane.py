@@ -254,6 +254,7 @@ class LogPane(Vertical):
     def on_log_pane_grew(self, message: Grew) -> None:
         """Take note of what the reading thread found."""
         if self._follower is not None and message.log is self._follower.log:
+            self._view.placeholder = self._follower.failure
             self._view.log_changed()
 
     def on_log_view_changed(self, message: LogView.Changed) -> None:
@@ -286,6 +287,7 @@ class LogPane(Vertical):
             follower = LogFollower(log, partial(self._tell, log), self._is_final)
         self._follower = follower
         self._view.on_paint = follower.seen if follower else None
+        self._view.placeholder = self._reason
         self._view.set_log(follower.log if follower else None, numbers)
         if follower is not None:
             follower.start()
@@ -325,12 +327,13 @@ class LogPane(Vertical):
 
     def _make_status(self) -> LogStatus:
         if self._follower is None:
-            return LogStatus(shown=self._reason)
+            return LogStatus(reason=self._reason)
         view = self._view
         bounds = view.bounds
         last = view.last_line
         return LogStatus(
             state=self._state(bounds.end - bounds.first),
+            reason=self._follower.failure,
             line_count=bounds.end - bounds.first,
             exact=bounds.complete,
             new_lines=view.new_lines,
@@ -346,7 +349,7 @@ class LogPane(Vertical):
 
     def _state(self, line_count: int) -> LogState:
         follower = self._follower
-        if follower is None:
+        if follower is None or follower.failure:
             return "none"
         if follower.ended:
             return "ended"

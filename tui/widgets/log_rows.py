@@ -15,7 +15,7 @@ from textual.strip import Strip
 from ...backends.logs.cells import char_width
 from ...backends.logs.levels import LevelWord, level_of
 from ...backends.logs.merge import LogLine
-from ...backends.logs.sanitize import SafeLine, sanitize
+from ...backends.logs.sanitize import SafeLine, plain, sanitize
 from ..palette import Palette
 from ..signs import Signs
 from .log_style import SgrStyles
@@ -100,6 +100,10 @@ class RowMaker:
             self._row([*self._gutter(line, first=number == 0), *part], text_style, over)
             for number, part in enumerate(parts)
         ]
+
+    def message(self, sentence: str) -> Strip:
+        """Return a row with a sentence in place of lines."""
+        return self._row([(f" {plain(sentence)}", self._faint)], self._log, None)
 
     def _gutter(self, line: LogLine, *, first: bool) -> list[_Run]:
         layout = self.layout

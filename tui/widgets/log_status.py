@@ -11,6 +11,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ...backends.logs.replica_reader import StreamName
+from ...backends.logs.sanitize import plain
 from ..palette import Palette
 from ..theme import palette_of
 from ..words import count
@@ -44,6 +45,7 @@ class LogStatus:
         line: the number of the last line on screen, from 1, None where it is not known.
         at: when that line came (seconds since the epoch), None where it is not known.
         at_end: whether the log's last line is on screen.
+        reason: why there is no log, in words; empty where there is one.
     """
 
     state: LogState = "none"
@@ -58,6 +60,7 @@ class LogStatus:
     line: int | None = None
     at: float | None = None
     at_end: bool = True
+    reason: str = ""
 
 
 def state_text(status: LogStatus, colors: Palette) -> Text:
@@ -69,7 +72,7 @@ def state_text(status: LogStatus, colors: Palette) -> Text:
         "waiting": colors.text3,
         "none": colors.text3,
     }
-    return Text.assemble((_WORDS[status.state], styles[status.state]), end="")
+    return Text.assemble((_WORDS[status.state] or plain(status.reason), styles[status.state]), end="")
 
 
 def count_words(status: LogStatus) -> str:

@@ -73,6 +73,7 @@ class LogView(Widget, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.placeholder = ""
+        """Shown where there is no line."""
         self.on_paint: Callable[[], None] | None = None
         """Called before the lines are read for a repaint."""
         self._log: LogModel | None = None
@@ -255,6 +256,8 @@ class LogView(Widget, can_focus=True):
             for line, strip in viewport.visible():
                 rows.append(strip)
                 self._row_lines.append(line)
+        if not rows and self.placeholder and self._maker is not None:
+            rows.append(self._maker.message(self.placeholder))
         self._repaint(rows)
         self.post_message(self.Changed())
 

@@ -216,3 +216,17 @@ def test_log_path_of_every_stream(local: Local) -> None:
         path = local.scheduler.log_path(app_id, "r", 1, stream)
         assert path == local.run(app_id).folder / "r" / "1" / f"{stream.value}.log"
     assert local.scheduler.log_path("no-such-app", "r", 0, Stream.STDOUT) is None
+
+
+def test_a_flood_does_not_delay_the_end(local: Local) -> None:
+    """What is not in combined.log yet is read from the stream's own file, and comes there afterwards."""
+    app_id = local.start("yes 'a line of some length, again and again' | head -c 400000000")
+    state = local.running(app_id)
+    pid = state["replicas"][0]["pid"]
+    wait_until(lambda: not Path(f"/proc/{pid}").exists(), 60, "the replica's end")
+    began = time.monotonic()
+    run = local.ended(app_id)
+    assert time.monotonic() - began < 10
+    folder = run.folder / "r" / "0"
+    assert (folder / "stdout.log").stat().st_size == 400_000_000
+    wait_until(lambda: (folder / "combined.log").stat().st_size == 400_000_000, 60, "the rest of combined.log")

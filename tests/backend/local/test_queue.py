@@ -13,11 +13,12 @@ from torchx_tui.specs import AppState
 
 def test_apps_wait_for_their_turn(make_local: Callable[..., Local]) -> None:
     local = make_local(max_running=1)
-    ids = [local.start(f"sleep 0.6; echo {n}") for n in range(3)]
+    ids = [local.start(f"while [ ! -e {local.root}/go ]; do sleep 0.05; done; sleep 0.2") for _ in range(3)]
     wait_until(lambda: local.run(ids[2]).state == AppState.PENDING, 5, "PENDING")
     described = local.scheduler.describe(ids[2])
     assert described is not None
-    assert described.msg == f"waits for {ids[0]}, {ids[1]}: at most 1 jobs run at once here"
+    assert described.msg == f"waits for {ids[0]}, {ids[1]}: at most 1 run at once here"
+    (local.root / "go").touch()
     runs = [local.ended(app_id) for app_id in ids]
     assert [run.state for run in runs] == [AppState.SUCCEEDED] * 3
     # One after the other, in the order of their launches.

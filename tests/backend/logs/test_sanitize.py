@@ -16,9 +16,11 @@ _BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\
 # Text that looks for the seams: pieces of sequences, in any order, cut anywhere.
 _PIECES = st.sampled_from(
     [b"\x1b", b"[", b"]", b"P", b"X", b"^", b"_", b"\\", b"\x07", b"\x9b", b"\xc2\x9b", b"\xc2\x9d", b"\x9c",
-     b"\xc2\x9c",     b"31m", b"0;title", b"?25l", b"2J", b"38;2;1;2;3m", b"38:5:9m", b"K", b"1K", b"2K", b"\r", b"\b", b"\t", b"\x00",
+     b"\xc2\x9c",
+     b"31m", b"0;title", b"?25l", b"2J", b"38;2;1;2;3m", b"38:5:9m", b"K", b"1K", b"2K", b"\r", b"\b", b"\t", b"\x00",
      b"\x18", b"\x1a", b"\x7f", b"\x85", b"\xe2\x80\xae", b"\xe2\x81\xa6", b"\xe2\x80\xa8", "你".encode(), b"a",
-     b"e\xcc\x81",     b"\xff", b"\xf0\x9f\x98\x80", b"\xe3\x80\x80", b"\x1b(B", b"\x1bc", b"\x1b#8", b"\n"]
+     b"e\xcc\x81",
+     b"\xff", b"\xf0\x9f\x98\x80", b"\xe3\x80\x80", b"\x1b(B", b"\x1bc", b"\x1b#8", b"\n"]
 )  # fmt: skip
 _HOSTILE = st.lists(st.one_of(_PIECES, st.binary(max_size=6)), max_size=40).map(b"".join)
 
