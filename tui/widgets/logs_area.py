@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual.app import ComposeResult
 
-from ...specs import is_terminal
+from ...specs import ReplicaState, is_terminal
 from ..theme import now_of, palette_of, signs_of
 from ..words import age, count, split_name
 from .job_cells import state_text
@@ -64,9 +64,13 @@ class LogsArea(Pane):
         key = tuple((log.role, log.replica) for log in logs)
         if described is None or (self._row is not None and key == self._shown):
             self.log_pane.check_final()
-            return
-        self._shown = key
-        self.log_pane.show(logs, is_final=is_final or (lambda: self._final))
+        else:
+            self._shown = key
+            self.log_pane.show(logs, is_final=is_final or (lambda: self._final))
+        if described is not None:
+            replicas = [replica for status in described.roles_statuses for replica in status.replicas]
+            failed = (number for number, one in enumerate(replicas) if one.state is ReplicaState.FAILED)
+            self.log_pane.set_failed(frozenset(failed))
 
     def on_log_pane_status_changed(self, _message: LogPane.StatusChanged) -> None:
         """Repeat the log's state in the title where it has no row of its own."""
