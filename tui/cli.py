@@ -21,7 +21,7 @@ THEMES = ("auto", "torchx-dark", "torchx-light", "torchx-ansi-dark", "torchx-ans
 LARGEST_LOG = 5_000_000
 
 # Over SSH a screen is drawn less often: every frame is bytes on somebody's link.
-SSH_FRAMES_PER_SECOND = 15
+SSH_FRAMES_PER_SECOND = 30
 
 
 class Arguments:

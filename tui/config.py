@@ -65,7 +65,7 @@ class Settings:
     """Take the mouse; off leaves selecting text to the terminal."""
 
     frames_per_second: int = 0
-    """The most often the screen is drawn; 0 chooses 15 over SSH, else 60."""
+    """The most often the screen is drawn; 0 chooses 30 over SSH, else 60."""
 
     secret_names: tuple[str, ...] = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*KEY*")
     """Environment variables whose values are masked on screen and in copies."""

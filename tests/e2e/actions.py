@@ -20,7 +20,10 @@ def fill(terminal: Terminal, values: dict[str, str]) -> None:
     """Replace the text of fields in the form that is open; fields are found by walking through it."""
     for name, value in values.items():
         go_to(terminal, name)
-        terminal.press("ctrl+e", "ctrl+u", value)
+        terminal.press("ctrl+e", "ctrl+u")
+        # Textual carries out a key that is bound later than one that is a letter: type once the field is empty.
+        terminal.wait(rf"^▌{name}(?: \*)?\s+(?:none)?\s*(?:typed|default|last run)")
+        terminal.press(value)
         # Of a long text a field shows the end.
         terminal.wait(rf"▌{name}\b.*{re.escape(value[-18:])}")
 
