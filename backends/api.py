@@ -180,6 +180,13 @@ class Scheduler(abc.ABC, Generic[T]):
     def detach(self, app_id: str) -> None:
         """Let an app go on when this process ends."""
 
+    def prune(self) -> builtins.list[str]:
+        """Remove what is kept of finished apps beyond the limits of the settings; return their ids.
+
+        Only for schedulers that keep something on this machine.
+        """
+        return []
+
     def end_own(self) -> None:
         """Cancel the apps of `own_app_ids`, without waiting."""
 

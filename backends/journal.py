@@ -6,7 +6,6 @@ record as it was or as it became. A damaged record costs that record alone.
 
 from __future__ import annotations
 
-import getpass
 import json
 import logging
 import os
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import specs
 from .paths import private_folder, state_folder, write_private
+from .user import user_name
 
 if TYPE_CHECKING:
     from ..specs import AppDef
@@ -225,11 +225,3 @@ def _new_id(now: float) -> str:
     """Return a record id; ids sort by time, and two launches in one microsecond still differ."""
     second = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
     return f"{second}-{int(now * 1e6) % 10**6:06d}-{secrets.token_hex(4)}"
-
-
-def user_name() -> str:
-    """Return the login name of this process's user, or its number where there is no name."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal, Protocol
 
-from ..specs import NONE, AppState, Role, RoleStatus
+from ..specs import NONE, AppState, Role, RoleStatus, is_terminal
 
 
 class Stream(str, Enum):
@@ -76,6 +76,11 @@ class DescribeAppResponse:
     notes: list[str] = field(default_factory=list, kw_only=True)
     image: str = field(default="", kw_only=True)
     log_dir: str = field(default="", kw_only=True)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing will change any more; an end whose outcome nobody saw counts, its state is UNKNOWN."""
+        return is_terminal(self.state) or (self.state is AppState.UNKNOWN and self.finished_at is not None)
 
 
 @dataclass

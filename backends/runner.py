@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import specs
-from .journal import Journal, user_name
+from .journal import Journal
+from .user import user_name
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -257,29 +258,22 @@ class Runner:
     def status(self, handle: str) -> AppStatus | None:
         """Return a job's status, or None if the backend knows nothing of it."""
         described = self.describe(handle)
-        if described is None:
-            return None
-        return specs.AppStatus(
-            state=described.state,
-            num_restarts=described.num_restarts,
-            msg=described.msg,
-            structured_error_msg=described.structured_error_msg,
-            ui_url=described.ui_url,
-            roles=described.roles_statuses,
-        )
+        return None if described is None else _status_of(described)
 
     def wait(self, handle: str, interval: float = 0.2) -> AppStatus:
-        """Wait for a job's final state and return its status; ask every ``interval`` seconds.
+        """Wait for a job's end and return its status; ask every ``interval`` seconds.
+
+        The state is UNKNOWN where the job ended and its backend could not tell how.
 
         Raises:
             UnknownAppException: the backend does not know the job.
         """
         while True:
-            status = self.status(handle)
-            if status is None:
+            described = self.describe(handle)
+            if described is None:
                 raise specs.UnknownAppException(handle)
-            if status.is_terminal():
-                return status
+            if described.has_ended:
+                return _status_of(described)
             time.sleep(interval)
 
     def remember(self, handle: str, state: AppState, message: str) -> None:
@@ -336,6 +330,11 @@ class Runner:
         if record is not None:
             self.journal.forget(record)
 
+    def prune(self, scheduler: str) -> None:
+        """Remove what a backend keeps of finished jobs beyond the age and size that its settings allow."""
+        if not self.read_only:
+            self.scheduler(scheduler).prune()
+
     # Jobs that end with this process
 
     def own_jobs(self) -> list[str]:
@@ -371,6 +370,17 @@ class Runner:
             self.journal.update(record, **changes)
         except OSError as error:
             logger.warning("the journal could not note %s of %s: %s", sorted(changes), record.id, error)
+
+
+def _status_of(described: DescribeAppResponse) -> AppStatus:
+    return specs.AppStatus(
+        state=described.state,
+        num_restarts=described.num_restarts,
+        msg=described.msg,
+        structured_error_msg=described.structured_error_msg,
+        ui_url=described.ui_url,
+        roles=described.roles_statuses,
+    )
 
 
 def _app_id(handle: str) -> str:

@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 
-async def draw(target: Path) -> None:
-    """Launch jobs that succeed, fail, are cancelled and run, and draw the Jobs screen while one does."""
+async def draw() -> str:
+    """Launch jobs that succeed, fail, are cancelled and run; return the Jobs screen while one does, as SVG."""
     from torchx_tui.backends.runner import Runner
     from torchx_tui.components import build_app
     from torchx_tui.tui.app import TorchXTuiApp
@@ -39,11 +39,12 @@ async def draw(target: Path) -> None:
         app.who = "alice@login03"
         async with app.run_test(size=(120, 40)) as pilot:
             await pilot.pause(8)
-            target.write_text(app.export_screenshot(title="torchx-tui"), encoding="utf-8")
+            picture = app.export_screenshot(title="torchx-tui")
         runner.cancel(live)
+    return picture
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as home:
         os.environ["XDG_STATE_HOME"] = home
-        asyncio.run(draw(Path(sys.argv[1])))
+        Path(sys.argv[1]).write_text(asyncio.run(draw()), encoding="utf-8")

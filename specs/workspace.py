@@ -10,7 +10,7 @@ from typing import Any
 from .errors import AppDefError
 
 # Copies one project, a folder or a file, to a path. It is backends/workspace's work: this package touches no files.
-CopyProject = Callable[[Path, Path], None]
+CopyProject = Callable[[str | Path, Path], None]
 _copy_project: CopyProject | None = None
 
 
@@ -61,8 +61,9 @@ class Workspace:
         if copier is None:
             raise AppDefError("workspace: nothing here copies projects. Import torchx_tui.backends.workspace first")
         for local, remote in self.projects.items():
-            source = Path(local).expanduser()
-            if not source.exists():
+            # A URL is for whoever copies: nothing here can tell whether it exists.
+            source = local if "://" in local else Path(local).expanduser()
+            if isinstance(source, Path) and not source.exists():
                 raise AppDefError(f"workspace: {source} does not exist")
             copier(source, Path(outdir) / remote)
 

@@ -62,6 +62,7 @@ class BackendPoller(threading.Thread):
     def run(self) -> None:
         """Ask until `end`."""
         self._check()
+        self._prune()
         while not self._ended.is_set():
             delay = self._tick()
             self._wake.wait(delay)
@@ -75,6 +76,12 @@ class BackendPoller(threading.Thread):
             self._fail(error, 1.0)
             return
         self._send(BackendChecked(self._scheduler, findings))
+
+    def _prune(self) -> None:
+        try:
+            self._runner.prune(self._scheduler)
+        except Exception:
+            logger.exception("prune of %s", self._scheduler)
 
     def _tick(self) -> float:
         """Ask once; return the seconds until the next time."""
@@ -163,7 +170,7 @@ class JobWatcher(threading.Thread):
             self._post(JobDescribed(handle, None, error=str(error) or type(error).__name__))
             return self._interval * 4
         self._post(JobDescribed(handle, described, logs))
-        return None if described is None or is_terminal(described.state) else self._interval
+        return None if described is None or described.has_ended else self._interval
 
 
 class Feed:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..backends.logs.sanitize import plain
-from ..specs import AppState, parse_app_handle
+from ..specs import AppState, is_terminal, parse_app_handle
 
 if TYPE_CHECKING:
     from ..backends.api import ListAppResponse
@@ -63,8 +63,8 @@ class JobRow:
 
     @property
     def is_final(self) -> bool:
-        """Whether the job has reached its last state."""
-        return self.state in (AppState.SUCCEEDED, AppState.FAILED, AppState.CANCELLED)
+        """Whether the job has ended; where nobody saw how, its state is UNKNOWN."""
+        return is_terminal(self.state) or (self.state is AppState.UNKNOWN and self.finished_at is not None)
 
     def age_seconds(self, now: float | None = None) -> float | None:
         """Return how long ago the job was submitted, or None if that is not known."""
@@ -83,7 +83,7 @@ class JobRow:
 def row_of(app: ListAppResponse, record: LaunchRecord | None) -> JobRow:
     """Return the row of a listed app, with what the journal adds."""
     scheduler = parse_app_handle(app.app_handle).scheduler_backend
-    final = app.state in (AppState.SUCCEEDED, AppState.FAILED, AppState.CANCELLED)
+    final = is_terminal(app.state)
     return JobRow(
         handle=app.app_handle,
         scheduler=scheduler,

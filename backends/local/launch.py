@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import select
@@ -16,6 +15,7 @@ from typing import Any
 
 from ...specs import AppDef, SchedulerError, appdef_to_dict, make_app_handle
 from ..paths import private_folder
+from ..user import user_name
 from . import supervisor
 from .environment import JOB_ID, launcher_environment, replica_environment
 from .record import Run
@@ -255,11 +255,3 @@ def _replica(env: Mapping[str, str], request: PopenRequest, param: Any) -> dict[
         "stderr": param.stderr or nowhere,
         "combined": param.combined or nowhere,
     }
-
-
-def user_name() -> str:
-    """Return the name of who runs this, the number where it has no name."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())

@@ -14,9 +14,10 @@ from typing import Any
 from ...specs import AppDef, AppDryRunInfo, CfgVal, SchedulerError, make_unique, runopts
 from ..api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Scheduler, Stream
 from ..paths import state_folder
+from ..user import user_name
 from .describe import describe_run
 from .image_provider import CWDImageProvider, ImageProvider, LocalDirectoryImageProvider, ReplicaParam
-from .launch import adopt, launch, user_name, write_cancel
+from .launch import adopt, launch, write_cancel
 from .listing import Listing
 from .log_iterator import LocalLogIterator
 from .logs import check_log, log_outlook

@@ -151,3 +151,14 @@ def test_a_missing_project(tmp_path: Path) -> None:
     gone = Workspace({str(tmp_path / "gone"): "x"})
     with pytest.raises((AppDefError, SchedulerError), match="gone"):
         Packer().build_workspaces([Role("r", "i", workspace=gone)], {})
+
+
+def test_a_workspace_can_be_a_url(tmp_path):
+    import fsspec
+
+    from torchx_tui.specs import Workspace
+
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/project/train.py", b"print(1)")
+    Workspace.from_str("memory://project").merge_into(tmp_path / "out")
+    assert (tmp_path / "out" / "train.py").read_bytes() == b"print(1)"

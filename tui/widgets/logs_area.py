@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual.app import ComposeResult
 
-from ...specs import ReplicaState, is_terminal
+from ...specs import ReplicaState
 from ..theme import now_of, palette_of, signs_of
 from ..words import age, count, split_name
 from .job_cells import state_text
@@ -60,7 +60,7 @@ class LogsArea(Pane):
         self, described: DescribeAppResponse | None, logs: list[ReplicaLog], is_final: Callable[[], bool] | None = None
     ) -> None:
         """Show a described job's logs; the same logs again change nothing."""
-        self._final = described is not None and is_terminal(described.state)
+        self._final = described is not None and described.has_ended
         key = tuple((log.role, log.replica) for log in logs)
         if described is None or (self._row is not None and key == self._shown):
             self.log_pane.check_final()

@@ -1,0 +1,462 @@
+"""The Launch screen on a scheduler with canned answers: pick, fill, preview, submit, edit and launch again."""
+
+import shlex
+
+import pytest
+from support.canned import CannedScheduler
+from support.component_files import HEADER, ComponentFile
+from support.dashboard import make_app, until
+from textual.widgets import Input, Static
+
+from torchx_tui.backends.api import Finding
+from torchx_tui.components import build_app
+from torchx_tui.specs import AppDryRunInfo, AppState, InvalidRunConfigException
+from torchx_tui.tui.screens.jobs import JobsScreen
+from torchx_tui.tui.screens.launch import LaunchScreen
+from torchx_tui.tui.widgets.bars import StatusLine
+from torchx_tui.tui.widgets.form_rows import ChoiceField
+
+JOB = '''
+def job(data: str, lr: float = 0.1, flag: bool = False) -> AppDef:
+    """Train [red]well[/red].
+
+    Args:
+        data: what is read
+        lr: learning rate
+        flag: whether
+    """
+    return AppDef("job", [Role("r", "", entrypoint="true", args=[data, str(lr)])])
+'''
+# A file that leaves a trace when it is run.
+TRAP = "from pathlib import Path\nPath(__file__).with_suffix('.ran').touch()\n"
+
+
+class LaunchingScheduler(CannedScheduler):
+    """Takes every app and notes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.launched = []
+        self.refusal: Exception | None = None
+        self.warnings: list[Finding] = []
+
+    def _submit_dryrun(self, app, cfg):
+        if self.refusal:
+            raise self.refusal
+        role = app.roles[0]
+        return AppDryRunInfo((app, cfg), lambda _: f"command: {shlex.join([role.entrypoint, *role.args])}\ncfg: {cfg}")
+
+    def schedule(self, dryrun_info):
+        app, _ = dryrun_info.request
+        self.launched.append(app)
+        app_id = f"{app.name}-{len(self.launched)}"
+        self.add(app_id, AppState.RUNNING, 1)
+        return app_id
+
+    def preflight(self, app, cfg):
+        return self.warnings
+
+
+@pytest.fixture
+def scheduler():
+    return LaunchingScheduler()
+
+
+@pytest.fixture
+def app(scheduler, tmp_path, monkeypatch):
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    made = make_app(scheduler, tmp_path)
+    # One backend is enough, and the local one would start real jobs.
+    monkeypatch.setattr(made.runner, "scheduler_names", lambda: ["local_cwd"])
+    return made
+
+
+@pytest.fixture
+def component_file(app, tmp_path):
+    return ComponentFile(tmp_path / "here" / "jobs.py")
+
+
+async def opened(pilot, app) -> LaunchScreen:
+    """Open the Launch screen and wait for the components."""
+    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
+    await pilot.press("n")
+    await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.picker._all, "the components")
+    return app.screen
+
+
+async def form_of(pilot, app, name: str) -> LaunchScreen:
+    """Open the form of a component."""
+    screen = await opened(pilot, app)
+    await pilot.press(*name)
+    await until(pilot, lambda: screen.picker.highlighted and screen.picker.highlighted.name == name, name)
+    await pilot.press("enter")
+    await until(pilot, lambda: screen.model is not None and screen.form.rows and field_with_focus(screen), "the form")
+    return screen
+
+
+def field_with_focus(screen) -> str:
+    return next((row.field.name for row in screen.form.rows if row.input.has_focus), "")
+
+
+async def type_into(pilot, screen, name: str, text: str, section: str = "argument") -> None:
+    """Replace a field's text by keys."""
+    row = screen.form.row(section, name)
+    row.input.focus()
+    await until(pilot, lambda: row.input.has_focus)
+    await pilot.press("end", "ctrl+u", *text)
+    assert row.input.value == text
+
+
+def drawn(screen, selector: str) -> str:
+    """Return the text of a Static."""
+    return str(screen.query_one(selector, Static).render())
+
+
+def words(screen) -> str:
+    """Return what stands beside Submit."""
+    return drawn(screen, "#submit-words")
+
+
+def preview(screen) -> str:
+    return str(screen.preview._content.render())
+
+
+def status(screen) -> str:
+    return screen.query_one(StatusLine).left.plain
+
+
+async def ready(pilot, screen) -> None:
+    await until(pilot, lambda: "ready" in words(screen) and "command:" in preview(screen), "a dry run")
+
+
+# Picking
+
+
+async def test_the_best_match_is_picked_by_fuzzy_search(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(pilot, app)
+        everything = len(screen.picker._shown)
+        await pilot.press(*"dtr")
+        await until(pilot, lambda: len(screen.picker._shown) < everything)
+        assert {"demo.train", "dist.torchrun"} <= {one.name for one in screen.picker._shown}
+        await pilot.press(*"ain")
+        await until(pilot, lambda: [one.name for one in screen.picker._shown] == ["demo.train"])
+        await until(pilot, lambda: "Pretend to train" in str(screen.docs._content.render()))
+        await pilot.press("ctrl+u", *"zzzz")
+        await until(pilot, lambda: "No component matches" in str(screen.docs._content.render()))
+        await pilot.press("enter")
+        assert screen.has_class("-picking")
+
+
+async def test_the_arrows_choose_while_the_search_has_the_focus(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(pilot, app)
+        await pilot.press("down", "down", "up")
+        await until(pilot, lambda: screen.picker.highlighted.name == screen.picker._all[1].name)
+        assert screen.picker.search.has_focus
+
+
+async def test_files_of_this_folder_are_listed_and_described_without_being_run(app, component_file):
+    component_file.write(TRAP + HEADER.partition("\n")[2] + JOB, "")
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(pilot, app)
+        assert "jobs.py:job" in [one.name for one in screen.picker._all]
+        await pilot.press(*"jobs.py")
+        await until(pilot, lambda: "what is read" in str(screen.docs._content.render()))
+        # Markup of a docstring is text.
+        assert "[red]well[/red]" in str(screen.docs._content.render())
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.model is not None and screen.form.rows)
+        assert "data is missing" in words(screen)
+        assert not component_file.path.with_suffix(".ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("def job() -> AppDef:\n  return AppDef(\n", "never closed"),
+        ("def job(x) -> AppDef:\n    return AppDef('x', [])\n", "x"),
+    ],
+    ids=["syntax", "lint"],
+)
+async def test_a_component_that_cannot_be_used_says_why(app, component_file, text, reason):
+    component_file.write(text)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(pilot, app)
+        assert "1 component cannot be used" in screen.query_one(StatusLine).right.plain
+        await pilot.press(*"jobs.py")
+        await until(pilot, lambda: "This component cannot be used" in str(screen.docs._content.render()))
+        assert reason in str(screen.docs._content.render())
+        await pilot.press("enter")
+        await until(pilot, lambda: reason in status(screen))
+        assert screen.has_class("-picking")
+        assert screen.model is None
+
+
+async def test_a_file_elsewhere_is_chosen_by_its_path(app, tmp_path):
+    file = ComponentFile(tmp_path / "elsewhere.py").write(JOB)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(pilot, app)
+        await pilot.press(*file.name("job"), "enter")
+        await until(pilot, lambda: screen.model is not None and screen.form.rows)
+        assert screen.model.doc.name == file.name("job")
+        await pilot.press("escape")
+        await until(pilot, lambda: screen.has_class("-picking"))
+        await pilot.press("ctrl+u", *"/nowhere/x.py:job", "enter")
+        await until(pilot, lambda: "there is no file" in status(screen))
+
+
+# Filling
+
+
+async def test_the_form_has_every_field_and_the_focus_on_the_first(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "demo.train")
+        names = [(row.field.section, row.field.name) for row in screen.form.rows]
+        assert names[0] == ("argument", "steps")
+        assert ("option", "log_dir") in names
+        assert field_with_focus(screen) == "steps"
+        assert "number of training steps" in drawn(screen, "#field-help")
+        await pilot.press("tab")
+        await until(pilot, lambda: field_with_focus(screen) == "num_replicas")
+        await pilot.press("shift+tab")
+        await until(pilot, lambda: field_with_focus(screen) == "steps")
+        await ready(pilot, screen)
+
+
+async def test_an_error_stands_at_its_field_while_typing_and_nothing_is_launched(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "demo.train")
+        await ready(pilot, screen)
+        await type_into(pilot, screen, "steps", "1x")
+        row = screen.form.row("argument", "steps")
+        await until(pilot, lambda: row._error.display)
+        assert "`1x` is not a whole number" in str(row._error.render())
+        assert "1 error, in steps" in words(screen)
+        # The last request stays, and says from when it is.
+        assert "before the error in steps" in preview(screen)
+        assert "command:" in preview(screen)
+        screen.form.row("argument", "fail_rank").input.focus()
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: "not launched: steps" in status(screen))
+        assert field_with_focus(screen) == "steps"
+        assert row.input.value == "1x"
+        assert scheduler.launched == []
+        assert app.runner.journal.records() == []
+        await pilot.press("backspace")
+        await ready(pilot, screen)
+        assert not row._error.display
+
+
+async def test_what_is_missing_is_said_and_ctrl_s_goes_there(app, scheduler, component_file):
+    component_file.write(JOB)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "jobs.py:job")
+        assert field_with_focus(screen) == "data"
+        assert "data is missing" in words(screen)
+        await pilot.press("tab", "ctrl+s")
+        await until(pilot, lambda: "not launched: data" in status(screen))
+        assert field_with_focus(screen) == "data"
+        assert scheduler.launched == []
+
+
+async def test_what_the_backend_refuses_stands_at_its_field(app, scheduler):
+    scheduler.refusal = InvalidRunConfigException("no such folder", "log_dir", {})
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "demo.train")
+        row = screen.form.row("option", "log_dir")
+        await until(pilot, lambda: row._error.display)
+        assert "no such folder" in str(row._error.render())
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: "not launched: log_dir" in status(screen))
+        assert scheduler.launched == []
+
+
+async def test_warnings_of_the_backend_do_not_stop_a_launch(app, scheduler):
+    scheduler.warnings = [Finding("warning", "port 29500 is taken", "choose [another] one")]
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "demo.train")
+        await until(pilot, lambda: "port 29500 is taken" in drawn(screen, "#form-warnings"))
+        assert "choose [another] one" in drawn(screen, "#form-warnings")
+        assert "ready" in words(screen)
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: len(scheduler.launched) == 1)
+
+
+async def test_the_preview_follows_what_is_typed(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "utils.echo")
+        await ready(pilot, screen)
+        await type_into(pilot, screen, "msg", "good morning")
+        await until(pilot, lambda: "echo 'good morning'" in preview(screen), "the new request")
+        await pilot.press("ctrl+t")
+        assert screen.preview.tab == "diff"
+        assert "not launched from here before" in preview(screen)
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: "--msg 'good morning'" in preview(screen))
+        assert preview(screen).startswith("$ torchx run --scheduler local_cwd utils.echo")
+
+
+async def test_a_choice_is_turned_with_the_arrows(app, component_file):
+    component_file.write(JOB)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "jobs.py:job")
+        await type_into(pilot, screen, "data", "corpus")
+        choice = screen.form.row("argument", "flag").input
+        assert isinstance(choice, ChoiceField)
+        choice.focus()
+        await pilot.press("right")
+        await until(pilot, lambda: screen.model.arguments() == {"data": "corpus", "flag": "true"})
+
+
+# Going back
+
+
+async def test_escape_goes_back_a_step_at_a_time_and_launches_nothing(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "demo.train")
+        await type_into(pilot, screen, "steps", "7")
+        await pilot.press("escape")
+        await until(pilot, lambda: screen.has_class("-picking"))
+        assert screen.picker.search.has_focus
+        assert app.screen is screen
+        # Nothing is left to submit.
+        await pilot.press("ctrl+s", "escape")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen))
+        assert scheduler.launched == []
+        assert app.runner.journal.records() == []
+
+
+# Submitting
+
+
+async def test_submit_launches_what_the_form_says_and_the_table_has_it_at_once(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "demo.train")
+        await type_into(pilot, screen, "num_replicas", "3")
+        await type_into(pilot, screen, "log_dir", "/logs", "option")
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen))
+        assert [app.roles[0].num_replicas for app in scheduler.launched] == [3]
+        table = app.screen.table
+        assert table.cursor_row.app_id == "demo-train-1"
+        assert "Launched demo-train-1" in status(app.screen)
+        record = app.runner.journal.records()[0]
+        assert (record.component, record.arguments, record.cfg) == (
+            "demo.train",
+            {"num_replicas": "3"},
+            {"log_dir": "/logs"},
+        )
+
+
+async def test_ctrl_s_twice_launches_once(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "utils.echo")
+        await ready(pilot, screen)
+        await pilot.press("ctrl+s", "ctrl+s", "ctrl+s")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen))
+        assert len(scheduler.launched) == 1
+
+
+async def test_a_launch_that_fails_keeps_the_form(app, scheduler, monkeypatch):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "utils.echo")
+        await type_into(pilot, screen, "msg", "kept")
+        await ready(pilot, screen)
+
+        def refuse(_info):
+            raise OSError("the disk [red] is full")
+
+        monkeypatch.setattr(scheduler, "schedule", refuse)
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: "not launched: the disk [red] is full" in status(screen))
+        assert app.screen is screen
+        assert screen.form.row("argument", "msg").input.value == "kept"
+        assert "the disk [red] is full" in drawn(screen, "#form-warnings")
+        # The next attempt is possible at once the reason is gone.
+        monkeypatch.undo()
+        await type_into(pilot, screen, "msg", "kept again")
+        await ready(pilot, screen)
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: len(scheduler.launched) == 1)
+
+
+# Again
+
+
+async def test_edit_and_relaunch_keeps_every_value_and_shows_the_difference(app, scheduler, component_file):
+    component_file.write(JOB)
+    arguments = {"data": "a corpus, 'quoted'", "lr": "0.5", "flag": "true"}
+    cfg = {"log_dir": "/logs", "prepend_cwd": True}
+    app.runner.run(
+        build_app(component_file.name("job"), arguments),
+        "local_cwd",
+        cfg,
+        component=component_file.name("job"),
+        arguments=arguments,
+    )
+    first = app.runner.journal.records()[0]
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.cursor_row, "the job")
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.form.rows, "the form")
+        screen = app.screen
+        shown = {row.field.name: row.field.text for row in screen.form.rows if row.field.origin == "last run"}
+        assert shown == {**arguments, "log_dir": "/logs", "prepend_cwd": "true"}
+        inputs = {row.field.name: row.input.value for row in screen.form.rows if isinstance(row.input, Input)}
+        assert inputs["data"] == arguments["data"]
+        await type_into(pilot, screen, "lr", "0.25")
+        await ready(pilot, screen)
+        await pilot.press("ctrl+t")
+        assert preview(screen) == "lr\n  - 0.5\n  + 0.25\n"
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: len(scheduler.launched) == 2)
+        second = app.runner.journal.records()[0]
+        assert second.relaunch_of == first.id
+        assert second.arguments == {**arguments, "lr": "0.25"}
+        assert second.cfg == cfg
+        assert scheduler.launched[1].roles[0].args == ["a corpus, 'quoted'", "0.25"]
+
+
+async def test_escape_from_an_edit_goes_to_the_jobs_and_launches_nothing(app, scheduler):
+    app.runner.run(build_app("utils.echo", {"msg": "hi"}), "local_cwd", {}, component="utils.echo", arguments={})
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.cursor_row, "the job")
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.form.rows, "the form")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen))
+        assert len(scheduler.launched) == 1
+
+
+async def test_a_new_form_starts_from_the_last_launch_of_its_component(app):
+    app.runner.run(
+        build_app("utils.echo", {"msg": "hi"}), "local_cwd", {}, component="utils.echo", arguments={"msg": "hi"}
+    )
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "utils.echo")
+        assert screen.form.row("argument", "msg").input.value == "hi"
+        await pilot.press("ctrl+t")
+        assert preview(screen) == "As the last launch"
+
+
+# Widths
+
+
+@pytest.mark.parametrize("size", [(80, 24), (100, 30), (200, 50)])
+async def test_every_width_launches(app, scheduler, size):
+    async with app.run_test(size=size) as pilot:
+        screen = await form_of(pilot, app, "utils.echo")
+        await type_into(pilot, screen, "msg", "hello")
+        await ready(pilot, screen)
+        if size[0] < 120:
+            assert not screen.preview.display or not screen.preview.region
+            await pilot.press("ctrl+d")
+            await until(pilot, lambda: screen.preview.region)
+            assert not screen.form.region
+            await pilot.press("escape")
+            await until(pilot, lambda: screen.form.region)
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: len(scheduler.launched) == 1)
