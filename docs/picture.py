@@ -41,6 +41,7 @@ async def draw() -> str:
             await pilot.pause(8)
             picture = app.export_screenshot(title="torchx-tui")
         runner.cancel(live)
+        runner.wait(live)
     return picture
 
 

@@ -10,11 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
+from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import Screen
+from textual.timer import Timer
 
 from ..backends.journal import user_name
 from . import palette
@@ -36,6 +38,10 @@ def _command_provider() -> type[Provider]:
     from .command_provider import DashboardCommands
 
     return DashboardCommands
+
+
+# How long the status line keeps what went well.
+STATUS_SECONDS = 6.0
 
 
 class TorchXTuiApp(App[int]):
@@ -85,6 +91,7 @@ class TorchXTuiApp(App[int]):
         self.who = f"{user_name()}@{os.uname().nodename.partition('.')[0]}"
         self._status = Text()
         self._status_failed = False
+        self._status_timer: Timer | None = None
         for colors in palette.PALETTES.values():
             self.register_theme(textual_theme(colors))
         self.theme = _theme_name(settings, no_color)
@@ -201,11 +208,14 @@ class TorchXTuiApp(App[int]):
     # The status line
 
     def say(self, text: str, *, failed: bool = False) -> None:
-        """Show a message in the status line; one of a failure stays until the next key."""
+        """Show a message in the status line for a while; one of a failure stays until the next key."""
         from ..backends.logs.sanitize import plain
 
         self._status = Text(plain(text), no_wrap=True)
         self._status_failed = failed
+        if self._status_timer is not None:
+            self._status_timer.stop()
+        self._status_timer = None if failed else self.set_timer(STATUS_SECONDS, self.clear_status)
         self._refresh_bars()
 
     def status_text(self) -> Text:
@@ -222,7 +232,7 @@ class TorchXTuiApp(App[int]):
     def clear_status(self) -> None:
         """Take the message away."""
         if self._status:
-            self._status = Text()
+            self._status, self._status_failed = Text(), False
             self._refresh_bars()
 
     def _refresh_bars(self) -> None:
@@ -252,6 +262,12 @@ class TorchXTuiApp(App[int]):
         for screen in self.screen_stack:
             if isinstance(screen, JobsScreen):
                 screen.table.move_to(row.handle)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Take a failure's message away with the next key."""
+        if isinstance(event, events.Key) and self._status_failed:
+            self.clear_status()
+        await super().on_event(event)
 
     # Keys that act everywhere
 

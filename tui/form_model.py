@@ -203,8 +203,8 @@ def _argument_field(parameter: Parameter) -> Field:
 
 
 def _argument_error(one: Field) -> str:
-    if not one.text:
-        return "required" if one.required else ""
+    if one.required and not one.text:
+        return "required"
     if not one.is_given or one.parameter is None:
         return ""
     return check_argument(one.parameter, one.text) or ""

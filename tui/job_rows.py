@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..backends.logs.sanitize import plain
+from ..backends.secrets import mask_text
 from ..specs import AppState, is_terminal, parse_app_handle
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ class JobRow:
         state: the state as the backend says it; for history, the last one seen.
         running: replicas that run now; succeeded ones once the job is final.
         wanted: replicas asked for.
+        component: the component that made it, if the journal knows.
+        arguments: that component's arguments, as typed.
         why: the reason of the state in words, cause first; empty where there is nothing to say.
         history: the backend no longer knows the job, the journal does.
     """
@@ -50,6 +54,7 @@ class JobRow:
     started_at: float | None = None
     finished_at: float | None = None
     component: str = ""
+    arguments: str = ""
     why: str = ""
     user: str = ""
     image: str = ""
@@ -80,6 +85,17 @@ class JobRow:
         return max(0.0, self.finished_at - self.started_at)
 
 
+def arguments_text(record: LaunchRecord) -> str:
+    """Return a launch's arguments as a person would type them, secrets masked."""
+    words: list[str] = []
+    for name, value in record.arguments.items():
+        if isinstance(value, str):
+            words += [f"--{name}", mask_text(name, value)]
+        else:
+            words += [str(item) for item in value]
+    return plain(shlex.join(words))
+
+
 def row_of(app: ListAppResponse, record: LaunchRecord | None) -> JobRow:
     """Return the row of a listed app, with what the journal adds."""
     scheduler = parse_app_handle(app.app_handle).scheduler_backend
@@ -95,6 +111,7 @@ def row_of(app: ListAppResponse, record: LaunchRecord | None) -> JobRow:
         started_at=app.started_at,
         finished_at=app.finished_at,
         component=plain(record.component) if record else "",
+        arguments=arguments_text(record) if record else "",
         why=plain(app.msg),
         user=plain(app.user or (record.user if record else "")),
         image=plain(app.image),
@@ -120,6 +137,7 @@ def history_rows(records: Iterable[LaunchRecord], known: set[str]) -> list[JobRo
                 submitted_at=record.at,
                 finished_at=record.state_at,
                 component=plain(record.component),
+                arguments=arguments_text(record),
                 why=plain(record.message),
                 user=plain(record.user),
                 history=True,

@@ -109,6 +109,7 @@ def test_a_required_field_is_missing_until_it_is_filled(own):
     [
         ("flag", "ture", "true"),
         ("lr", "fast", "number"),
+        ("lr", "", "number"),
         ("env", "A", "KEY=value"),
         ("mode", "slwo", "fast, slow"),
         ("rest", "one 'two", "quot"),

@@ -311,6 +311,18 @@ async def test_a_choice_is_turned_with_the_arrows(app, component_file):
         await until(pilot, lambda: screen.model.arguments() == {"data": "corpus", "flag": "true"})
 
 
+async def test_the_scheduler_shows_that_it_has_the_focus(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "utils.echo")
+        label = screen.form._scheduler_label
+        assert str(label.render()) == " scheduler"
+        await pilot.press(*["tab"] * 3)
+        await until(pilot, lambda: screen.form.scheduler.has_focus)
+        assert str(label.render()) == "▌scheduler"
+        await pilot.press("tab")
+        await until(pilot, lambda: str(label.render()) == " scheduler")
+
+
 # Going back
 
 

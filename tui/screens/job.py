@@ -23,7 +23,7 @@ from ..widgets.text_pane import TextPane
 from ..widgets.timeline import Timeline
 from ..widgets.title_rule import TitleRule
 from ..widgets.why_pane import WhyPane
-from ..words import age, duration
+from ..words import age, cut, duration
 from .job_actions import JobActions
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class JobScreen(JobActions):
         self.timeline = Timeline(id="job-timeline")
         self.why = WhyPane()
         self.replicas = ReplicasPane()
-        self.logs = LogsArea(id="job-logs", compact=True)
+        self.logs = LogsArea(id="job-logs", compact=True, with_job=False)
         self._tab = "overview"
         self._jumped = False
 
@@ -158,6 +158,7 @@ class JobScreen(JobActions):
             left.append(f"   {age(seconds)}" if seconds is not None else "", colors.text2)
         where = Text(end="")
         where.append(self.row.component, colors.text2)
+        where.append(f" {cut(self.row.arguments, 40, signs.cut)}" if self.row.arguments else "", colors.text3)
         where.append(f"   {backend_word(self.row.scheduler, long=True)}", colors.text3)
         self.state_line.left, self.state_line.right = left, where
 

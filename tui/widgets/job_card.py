@@ -80,7 +80,9 @@ def card_lines(
     lines = [head, _why_line(row, colors)]
     facts: list[tuple[str, Text]] = []
     if row.component:
-        facts.append(("component", Text(row.component, colors.text)))
+        component = Text(row.component, colors.text, end="")
+        component.append(f"  {row.arguments}", colors.text2)
+        facts.append(("component", component))
     if described is not None:
         facts += _described_facts(described, colors, signs)
     elif row.wanted:
@@ -93,7 +95,9 @@ def card_lines(
 
 
 def _why_line(row: JobRow, colors: Palette) -> Text:
-    words = ", ".join(part for part in (row.why, *row.notes) if part)
+    # Of a job that goes on its notes count first, such as "unsupervised": the line is cut where it meets the edge.
+    parts = (row.why, *row.notes) if row.is_final else (*row.notes, row.why)
+    words = ", ".join(part for part in parts if part)
     return Text(words, colors.text2)
 
 

@@ -38,6 +38,7 @@ class LaunchForm(Vertical):
         self._warnings = Static(markup=False, id="form-warnings")
         self.submit = Button("Submit", compact=True, id="submit")
         self.scheduler = ChoiceField((), "", id="scheduler")
+        self._scheduler_label = Static(classes="field-label", markup=False)
         self.rows: list[FieldRow] = []
 
     def compose(self) -> ComposeResult:
@@ -47,7 +48,7 @@ class LaunchForm(Vertical):
             yield Vertical(id="argument-rows")
             yield self._options_rule
             with Horizontal(classes="field-line"):
-                yield Static(Text("  scheduler"), classes="field-label", markup=False)
+                yield self._scheduler_label
                 yield self.scheduler
             yield Vertical(id="option-rows")
         yield self._help_rule
@@ -60,10 +61,20 @@ class LaunchForm(Vertical):
     def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
         """Light the title."""
         self.rule.active = self.has_focus_within
+        self._draw_scheduler_label()
 
     def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
         """Dim the title."""
         self.rule.active = self.has_focus_within
+        self._draw_scheduler_label()
+
+    def _draw_scheduler_label(self) -> None:
+        """Draw the label as those of the fields, with the bar of the focus."""
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        focused = self.scheduler.has_focus
+        label = Text(signs.focus_bar if focused else " ", colors.accent, no_wrap=True, end="")
+        label.append("scheduler", f"bold {colors.text}" if focused else colors.text)
+        self._scheduler_label.update(label)
 
     async def show(self, model: FormModel, schedulers: Sequence[str]) -> None:
         """Show a form."""
@@ -81,6 +92,7 @@ class LaunchForm(Vertical):
     async def show_options(self, model: FormModel) -> None:
         """Show the run options of another scheduler."""
         self._options_rule.info = Text(backend_word(model.scheduler, long=True))
+        self._draw_scheduler_label()
         rows = self.query_one("#option-rows")
         await rows.remove_children()
         options = [FieldRow(one) for one in model.section("option")]

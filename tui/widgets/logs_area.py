@@ -25,11 +25,13 @@ class LogsArea(Pane):
     """A pane with the logs of one job.
 
     Args:
-        compact: put the state of the job and of the log in the title, for layouts without room for rows of their own.
+        compact: put the state of the log in the title, for layouts without room for a row of its own.
+        with_job: name the job and its state in the title too, where nothing else on the screen does.
     """
 
-    def __init__(self, *, id: str | None = None, compact: bool = False) -> None:
+    def __init__(self, *, id: str | None = None, compact: bool = False, with_job: bool = True) -> None:
         super().__init__("Logs", id=id)
+        self._with_job = with_job
         self.log_pane = LogPane(id="log-pane")
         self.log_pane.compact = compact
         self._shown: tuple[object, ...] = ()
@@ -82,7 +84,7 @@ class LogsArea(Pane):
         colors, signs = palette_of(self.app), signs_of(self.app)
         row, status = self._row, self.log_pane.status
         info = Text(end="")
-        if row is not None and self.log_pane.compact:
+        if row is not None and self.log_pane.compact and self._with_job:
             info.append(split_name(row.name)[0], colors.text2)
             info.append("  ")
             info.append_text(state_text(row.state, colors, signs))

@@ -198,6 +198,6 @@ def replica_lines(replica: ReplicaStatus, colors: Palette, widget: Widget) -> tu
             line = Text(f"{label:<9}", colors.text3, end="")
             line.append(clock(at, now_of(widget.app)), colors.text2)
             lines.append(line)
-    if replica.reason:
+    if replica.reason and replica.reason != f"exit {replica.exit_code}":
         lines.append(Text(plain(replica.reason), colors.text2))
     return tuple(lines)
