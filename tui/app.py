@@ -13,6 +13,7 @@ from rich.text import Text
 from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.filter import LineFilter
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import Screen
@@ -23,6 +24,7 @@ from . import palette
 from .feed import Feed
 from .job_store import JobStore
 from .messages import ActionDone, BackendChecked, BackendFailed, JobDescribed, JobsChanged, SchedulersFound
+from .output_filter import ControlFilter
 from .theme import css_variables, palette_of, signs_of, textual_theme
 
 if TYPE_CHECKING:
@@ -80,6 +82,7 @@ class TorchXTuiApp(App[int]):
         # NO_COLOR is read once, while the app is made: only the terminal's own colours stay legible under it.
         no_color = "NO_COLOR" in os.environ
         super().__init__(ansi_color=True if no_color else None)
+        self._control_filter = ControlFilter()
         self.runner = runner
         self.settings = settings
         self.now = now
@@ -99,6 +102,10 @@ class TorchXTuiApp(App[int]):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return our own style sheet variables, for themes that are not ours."""
         return css_variables(palette.DARK)
+
+    def get_line_filters(self) -> list[LineFilter]:
+        """Return what every drawn line passes through; the last takes control characters away."""
+        return [*super().get_line_filters()]
 
     # Life
 

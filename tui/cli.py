@@ -98,7 +98,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return open_dashboard(settings, read_only=arguments.read_only)
     except TorchXTuiError as error:
         logging.getLogger(__name__).debug("the command failed", exc_info=True)
-        print(f"torchx-tui: {error}", file=sys.stderr)
+        from .shell import plain_lines
+
+        print(plain_lines(f"torchx-tui: {error}"), file=sys.stderr)
         return 2
     except BrokenPipeError:
         # Whoever read our output has gone; nothing is left to say, not even at the interpreter's own flush.

@@ -43,7 +43,8 @@ def _run(runner: Runner, arguments: Any) -> int:
             words = f"warning: {finding.what}{f' ({finding.hint})' if finding.hint else ''}"
             print(plain(words), file=sys.stderr)
     if arguments.dryrun:
-        print(runner.dryrun(app, scheduler, cfg, arguments.workspace or None))
+        request = str(runner.dryrun(app, scheduler, cfg, arguments.workspace or None))
+        print(plain_lines(request) if sys.stdout.isatty() else request)
         return 0
     handle = runner.run(
         app, scheduler, cfg, arguments.workspace or None, component=arguments.component, arguments=given
@@ -142,7 +143,7 @@ def _print_logs(
     iterators: list[Iterable[str]] = []
 
     def print_one(role: str, k: int, lines: Iterable[str]) -> None:
-        prefix = f"{role}/{k} " if len(targets) > 1 or tail else ""
+        prefix = f"{plain(role)}/{k} " if len(targets) > 1 or tail else ""
         try:
             for line in lines:
                 body = line.rstrip("\r\n")

@@ -11,15 +11,23 @@ if TYPE_CHECKING:
     from .palette import Palette
 
 _LINE = re.compile(r"^(?P<indent>\s*(?:- )*)(?P<key>[^\s:#'\"\[{][^:]*)(?P<colon>:)(?P<value>\s.*|)$")
+_BLOCK = re.compile(r"(?:^|[:-]) *[|>][-+]?\d?$")
 _NUMBER = re.compile(r"^(?:-?\d+(?:\.\d+)?|true|false|null|~)$")
 
 
 def yaml_text(text: str, colors: Palette) -> Text:
     """Return YAML with keys, numbers and strings in their styles."""
     result = Text(end="")
+    block: int | None = None
     for number, line in enumerate(text.splitlines()):
         if number:
             result.append("\n")
+        indent = len(line) - len(line.lstrip())
+        if block is not None and (not line.strip() or indent >= block):
+            result.append(line, colors.text2)
+            continue
+        # A literal block: what follows at least as far in is text, whatever it looks like.
+        block = indent + 1 if _BLOCK.search(line) else None
         match = _LINE.match(line)
         if match is None:
             stripped = line.lstrip(" -")

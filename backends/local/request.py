@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ...specs import AppDef, Role, macros, make_app_handle
+from ..readable_yaml import readable_yaml
 from ..secrets import mask_env
 from . import environment
 from .gpus import VISIBLE_DEVICES, count_gpus, visible_devices
 from .image_provider import ImageProvider, ReplicaParam
 from .options import LocalOpts
-
-_PLAIN = re.compile(r"[\w./@%+,-][\w./@%+,:=-]*(?: [\w./@%+,:=-]+)*")
 
 
 @dataclass
@@ -45,7 +42,7 @@ class PopenRequest:
                 yield role, number, param
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return readable_yaml(_as_data(self))
 
 
 def make_request(
@@ -97,21 +94,17 @@ def _complete(
     param.env.setdefault(environment.ELASTIC_LOG_DIR, str(folder / "torchelastic" / role.name))
 
 
-def _lines(request: PopenRequest) -> Iterable[str]:
-    yield f"app_id: {_quoted(request.app_id)}"
-    yield f"log_dir: {_quoted(request.log_dir)}"
-    yield "roles:"
-    for role, params in request.role_params.items():
-        yield f"  {_quoted(role)}:"
-        for number, param in enumerate(params):
-            yield f"    - replica: {number}"
-            yield f"      command: {_quoted(shlex.join(param.args))}"
-            yield f"      cwd: {_quoted(param.cwd or os.curdir)}"
-            yield "      env:"
-            for name, value in sorted(mask_env(param.env).items()):
-                yield f"        {_quoted(name)}: {_quoted(value)}"
+def _as_data(request: PopenRequest) -> dict[str, Any]:
+    """Return a request as plain data, secret values masked."""
+    roles = {
+        role: [
+            {"replica": number, "command": param.args, "cwd": param.cwd or os.curdir, "env": _shown(param.env)}
+            for number, param in enumerate(params)
+        ]
+        for role, params in request.role_params.items()
+    }
+    return {"app_id": request.app_id, "log_dir": request.log_dir, "roles": roles}
 
 
-def _quoted(text: str) -> str:
-    """Return a text as YAML would have it: as it is where that is unmistakable, else in double quotes."""
-    return text if _PLAIN.fullmatch(text) and not text.endswith(":") else json.dumps(text, ensure_ascii=False)
+def _shown(env: Mapping[str, str]) -> dict[str, str]:
+    return dict(sorted(mask_env(env).items()))

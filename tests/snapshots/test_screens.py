@@ -7,7 +7,7 @@ import time
 
 import pytest
 from support.canned import CannedScheduler, busy_scheduler
-from support.dashboard import make_app, until
+from support.dashboard import make_app, settled, until
 
 from torchx_tui.backends.journal import Journal
 from torchx_tui.components import build_app
@@ -43,17 +43,19 @@ def at_job(handle, *keys, wait=None):
         screen = app.screen
         screen.table.move_to(handle)
         await until(pilot, lambda: screen._described is not None, "the description")
-        await until(pilot, lambda: screen.logs.log_pane.status.line_count > 0, "the log")
+        await until(pilot, lambda: shows_logs(app), "the log")
         for key in keys:
             await pilot.press(key)
         if wait is not None:
             await until(pilot, lambda: wait(app), "the screen")
+        await settled(pilot)
 
     return run_before
 
 
 def shows_logs(app):
-    return app.screen.logs.log_pane.status.line_count > 0
+    status = app.screen.logs.log_pane.status
+    return status.line_count > 0 and status.exact
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -89,6 +91,7 @@ def test_first_run(snap_compare, tmp_path, size):
     async def run_before(pilot):
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.first_run.display)
         await until(pilot, lambda: app.jobs.findings)
+        await settled(pilot)
 
     assert snap_compare(app, terminal_size=SIZES[size], run_before=run_before)
 
@@ -143,6 +146,7 @@ def form_of_demo(*keys):
         for key in keys:
             await pilot.press(key)
         await until(pilot, lambda: not keys or app.screen.model.errors() or app.screen.preview.tab != "dry run")
+        await settled(pilot)
 
     return run_before
 

@@ -29,6 +29,22 @@ def make_app(
     return app
 
 
+async def settled(pilot: Pilot) -> None:
+    """Wait until the screen stands still: the same picture three times in a row, further apart than any repaint.
+
+    Raises:
+        AssertionError: it did not come to rest.
+    """
+    deadline = time.monotonic() + PATIENCE
+    same, before = 0, ""
+    while same < 2:
+        assert time.monotonic() < deadline, "the screen does not come to rest"
+        await asyncio.sleep(0.25)
+        await pilot.pause()
+        now = pilot.app.export_screenshot()
+        same, before = (same + 1 if now == before else 0), now
+
+
 async def until(pilot: Pilot, test: Callable[[], object], what: str = "") -> None:
     """Wait until a test holds, letting the application work.
 

@@ -246,12 +246,11 @@ class JobScreen(JobActions):
 
 def appdef_yaml(described: DescribeAppResponse) -> str:
     """Return the AppDef of a described job as YAML, secrets masked."""
-    import yaml
-
+    from ...backends.readable_yaml import readable_yaml
     from ...backends.secrets import mask_env
     from ...specs import AppDef, appdef_to_dict
 
     data = appdef_to_dict(AppDef(name=described.name or described.app_id, roles=described.roles))
     for role in data["roles"]:
         role["env"] = mask_env(role.get("env", {}))
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
+    return readable_yaml(data)

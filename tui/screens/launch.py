@@ -16,6 +16,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Button
 
+from ...backends.logs.sanitize import plain
 from ...components import ComponentDoc, ComponentSummary, build_app, describe, list_components
 from ...specs import AppState, ArgumentError, InvalidRunConfigException, runopts
 from ..commands import run_command
@@ -416,7 +417,7 @@ class LaunchScreen(BaseScreen):
         broken = [one for one in self.picker._all if one.error] if self.has_class("-picking") else []
         if not broken:
             return Text()
-        return Text(f"{count(len(broken), 'component')} cannot be used: {broken[0].name}", self.palette.pending)
+        return Text(f"{count(len(broken), 'component')} cannot be used: {plain(broken[0].name)}", self.palette.pending)
 
     def hints(self) -> list[Hint]:
         """Return the keys of the step."""

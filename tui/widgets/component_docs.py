@@ -42,7 +42,7 @@ class ComponentDocs(Pane):
     def show(self, doc: ComponentDoc, launches: list[LaunchRecord], now: float) -> None:
         """Show a component, and how its last launch went."""
         colors, signs = palette_of(self.app), signs_of(self.app)
-        self.rule.title = Text(doc.name)
+        self.rule.title = Text(plain(doc.name))
         self.rule.info = Text(doc.kind)
         text = docs_text(doc, max(20, self.size.width - 3), colors, signs)
         if launches:
@@ -55,7 +55,7 @@ class ComponentDocs(Pane):
     def show_error(self, name: str, error: str) -> None:
         """Say why a component cannot be shown."""
         colors = palette_of(self.app)
-        self.rule.title, self.rule.info = Text(name), Text()
+        self.rule.title, self.rule.info = Text(plain(name)), Text()
         text = Text("This component cannot be used\n", f"bold {colors.text}")
         text.append(plain(error), colors.text2)
         self._content.update(text)

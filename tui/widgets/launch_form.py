@@ -78,7 +78,7 @@ class LaunchForm(Vertical):
 
     async def show(self, model: FormModel, schedulers: Sequence[str]) -> None:
         """Show a form."""
-        self.rule.info = Text(model.doc.name)
+        self.rule.info = Text(plain(model.doc.name))
         self.scheduler.choices = tuple(schedulers)
         self.scheduler._words = {name: backend_word(name, long=True) for name in schedulers}
         with self.prevent(ChoiceField.Changed):

@@ -91,7 +91,7 @@ class Preview(Pane):
         if self.tab == "diff":
             return diff_text(self._diff, self._compared, colors)
         if self.tab == "command":
-            return Text(f"$ {self._command}" if self._command else "", colors.log)
+            return Text(f"$ {plain(self._command)}" if self._command else "", colors.log)
         text = Text(end="")
         if self._note:
             text.append(plain(self._note) + "\n\n", colors.pending)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from backend.contract import wait_until
 from backend.local.support import Local, app, role
 
@@ -152,9 +153,10 @@ def test_dry_run_text(local: Local) -> None:
     )
     assert "hunter2" not in text
     assert "HF_TOKEN: " in text
-    assert "LR: 0.1" in text
+    (first, second) = yaml.safe_load(text)["roles"]["r"]
+    assert first["env"]["LR"] == "0.1"
+    assert (first["command"][-1], second["replica"]) == ("echo 'a b'", 1)
     assert text.count("- replica: ") == 2
-    assert "sh -c" in text
     assert "HOME" not in text
     assert f"cwd: {os.getcwd()}" in text
 

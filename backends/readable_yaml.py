@@ -1,0 +1,33 @@
+"""YAML for people to read: in the order given, programs and other long texts as blocks instead of one escaped line."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+
+@cache
+def _dumper() -> type[Any]:
+    import yaml
+
+    class ReadableDumper(yaml.SafeDumper):
+        """A safe dumper that writes texts of several lines as literal blocks."""
+
+        def ignore_aliases(self, data: Any) -> bool:
+            """Write equal values out each time: nobody reads anchors."""
+            del data
+            return True
+
+    def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        style = "|" if "\n" in text else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    ReadableDumper.add_representer(str, represent_text)
+    return ReadableDumper
+
+
+def readable_yaml(data: Any) -> str:
+    """Return plain data (mappings, sequences, texts, numbers) as YAML."""
+    import yaml
+
+    return yaml.dump(data, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=10_000)

@@ -1,0 +1,291 @@
+"""Text that is not ours: whatever a job prints or is called, the terminal sees text, and the dashboard stays alive."""
+
+import re
+from pathlib import Path
+
+import pytest
+from actions import fill, launch, open_form, wait_top
+from support.component_files import ComponentFile
+from support.shell import jobs, shell
+from support.terminal import COMMAND, Terminal
+
+# What would act on a terminal. Each ends in a word of its own, by which a leak is found even where the emulator eats it.
+ATTACKS = {
+    "title": "\x1b]0;pwned-title\x07",
+    "title, ended as strings are": "\x1b]2;pwned-title\x1b\\",
+    "clipboard": "\x1b]52;c;cHduZWQ=\x07",
+    "clear": "\x1b[2J\x1b[3J\x1b[H",
+    "other screen": "\x1b[?1049l",
+    "mouse": "\x1b[?1000h",
+    "reset": "\x1bc",
+    "answer": "\x1b[6n\x1b[c",
+    "device string": "\x1bPpwned-string\x1b\\",
+    "8 bit": "\x9b2J\x9d0;pwned-title\x9c",
+    "backspaces": "\x08\x08\x08\x7f",
+    "bell": "\x07",
+    "other character set": "\x0e\x1b(0",
+    "right to left": "\u202epwned\u202c\u2066x\u2069",
+}
+# None of these is written to the terminal by what the attacks' text becomes.
+FORBIDDEN = [
+    rb"\x1b\][02];pwned",
+    rb"\x1b\]52;c;cHduZWQ",
+    rb"\x1b\[3J",
+    rb"\x1b\[\?1049l",
+    rb"\x1bc",
+    rb"\x1b\[6n",
+    rb"\x1bPpwned",
+    rb"\xc2[\x80-\x9f]",
+    rb"(?<![\xc0-\xff\x80-\xbf])[\x80-\x9f]",
+    rb"[\x08\x0e\x0f\x7f]",
+    rb"\x1b\(0",
+    rb"\xe2\x80[\xaa-\xae]",
+    rb"\xe2\x81[\xa6-\xa9]",
+]
+ALL = "<" + "|".join(ATTACKS.values()) + "[/red][bold]>"
+
+FILE = f'''
+ALL = {ALL!r}
+PRINT = """
+import sys
+out = sys.stdout.buffer
+for line in (sys.argv[1] + "safe").split("|"):
+    out.write(line.encode() + b" latin-1 " + line.encode("latin-1", "ignore") + b" invalid \\\\xff\\\\xfe\\\\xc3(" + b"\\\\n")
+out.flush()
+"""
+FAIL = "import sys; print('before'); raise RuntimeError(sys.argv[1])"
+
+
+def prints() -> AppDef:
+    """Print what would act on a terminal."""
+    return AppDef("prints", [Role("r", "", entrypoint="python3", args=["-c", PRINT, ALL])])
+
+
+def fails() -> AppDef:
+    """Fail with an error that would act on a terminal."""
+    return AppDef("fails", [Role("r", "", entrypoint="python3", args=["-c", FAIL, ALL])])
+
+
+def named() -> AppDef:
+    """Have a role, an image and a variable that would act on a terminal."""
+    return AppDef("named" + ALL.replace("/", ""), [
+        Role("r" + ALL.replace("/", ""), ALL, entrypoint="sh", args=["-c", "echo out", ALL], env={{"A" + ALL: ALL}}),
+    ])
+'''
+
+
+@pytest.fixture
+def component_file(tmp_path):
+    return ComponentFile(tmp_path / "jobs.py").write(FILE)
+
+
+def assert_harmless(terminal: Terminal) -> None:
+    """Look for attacks in the very bytes that the terminal was sent."""
+    raw = bytes(terminal.raw)
+    for pattern in FORBIDDEN:
+        found = re.search(pattern, raw)
+        assert found is None, (
+            f"{pattern!r} reached the terminal: {raw[max(0, found.start() - 80) : found.end() + 40]!r}"
+        )
+    assert "pwned" not in terminal.title
+
+
+def quit_normally(terminal: Terminal) -> None:
+    """Leave the dashboard, whose jobs have all ended."""
+    terminal.press("q")
+    assert terminal.wait_for_end() == 0
+
+
+# Output
+
+
+def test_a_log_that_would_take_over_the_terminal(terminal, component_file):
+    app = terminal()
+    app.wait("No jobs yet")
+    launch(app, "jobs.py:prints", {})
+    wait_top(app, "Succeeded")
+    app.wait("safe")
+    assert "[/red][bold]" in app.text()
+    app.press("l")
+    app.wait("Following|Ended")
+    app.wait("safe")
+    for key in ("w", "t", "o", "o", "o", "g", "G"):
+        app.press(key)
+    app.wait("safe")
+    assert_harmless(app)
+    app.press("escape")
+    app.wait("STATE")
+    assert_harmless(app)
+    quit_normally(app)
+
+
+def test_ten_megabytes_without_a_newline(terminal):
+    app = terminal()
+    app.wait("No jobs yet")
+    program = "import sys; sys.stdout.write('x' * 10_000_000 + ' tail')"
+    launch(app, "utils.python", {"c": program})
+    wait_top(app, "Succeeded")
+    app.wait("xxxxxx")
+    # Keys act at once, wrapped and unwrapped, at both ends.
+    app.press("l")
+    app.wait("Logs")
+    for key in ("w", "G", "g", "w", "t"):
+        app.press(key)
+    app.press("?")
+    app.wait("Wrap long lines")
+    app.press("escape", "escape")
+    app.wait("STATE")
+    quit_normally(app)
+
+
+def test_many_lines_at_once_do_not_stop_the_keys(terminal):
+    app = terminal()
+    app.wait("No jobs yet")
+    launch(app, "utils.python", {"c": "print(('x' * 79 + chr(10)) * 500_000 + 'the end')"})
+    app.press("?")
+    app.wait("Keys")
+    app.press("escape")
+    wait_top(app, "Succeeded")
+    app.press("l")
+    app.wait("the end")
+    app.press("escape")
+    app.wait("STATE")
+    quit_normally(app)
+
+
+# Names and errors
+
+
+def test_a_traceback_that_would_take_over_the_terminal(terminal, component_file):
+    app = terminal()
+    app.wait("No jobs yet")
+    launch(app, "jobs.py:fails", {})
+    wait_top(app, "Failed")
+    app.press("enter")
+    app.wait(r"(?s)Why.*Traceback \(most recent call last\)")
+    app.wait(r"RuntimeError: <")
+    assert "[/red][bold]" in app.text()
+    for key in ("y", "right_square_bracket", "right_square_bracket"):
+        app.press("]" if key != "y" else "y")
+    assert_harmless(app)
+    app.press("escape", "escape")
+    app.wait("STATE")
+    quit_normally(app)
+    assert_harmless_up_to_end(app)
+
+
+def assert_harmless_up_to_end(terminal: Terminal) -> None:
+    """As `assert_harmless`, after the dashboard itself has left the other screen."""
+    terminal.raw[:] = terminal.raw.replace(b"\x1b[?1049l", b"", 1)
+    assert_harmless(terminal)
+
+
+def test_names_that_would_take_over_the_terminal(terminal, component_file):
+    app = terminal()
+    app.wait("No jobs yet")
+    open_form(app, "jobs.py:named")
+    app.wait("ready|not be made|could not")
+    app.press("ctrl+s")
+    # A backend may refuse such names in words, or take them.
+    text = app.wait("not launched|Succeeded")
+    if "Succeeded" in text:
+        app.press("enter")
+        app.wait("Why")
+        app.press("]")
+        app.wait("entrypoint")
+        app.press("]")
+        app.press("escape")
+        app.press("escape")
+        app.wait("STATE")
+    assert_harmless(app)
+
+
+def test_arguments_that_would_take_over_the_terminal(terminal, component_file):
+    app = terminal()
+    app.wait("No jobs yet")
+    launch(app, "jobs.py:prints", {})
+    wait_top(app, "Succeeded")
+    # The card of the job shows its command.
+    app.wait("command")
+    app.press("enter")
+    app.wait("Why")
+    app.press("]")
+    app.wait("entrypoint")
+    app.press("]")
+    app.wait("jobs_file|args|command|state")
+    assert_harmless(app)
+
+
+def test_a_docstring_and_a_file_that_would_take_over_the_terminal(terminal, tmp_path):
+    ComponentFile(tmp_path / "jobs.py").write(
+        f'''
+def job(first: str = {ALL!r}, *rest: str) -> AppDef:
+    """Do this {ALL[:-1].encode("unicode_escape").decode()} and that.
+
+    Args:
+        first: {ALL.encode("unicode_escape").decode()}
+    """
+    return AppDef("job", [Role("r", "", entrypoint="true", args=[first])])
+'''
+    )
+    evil = tmp_path / "evil\x1b]0;pwned-title\x07\x1b[3J.py"
+    ComponentFile(evil).write("def other() -> AppDef:\n    return AppDef('x', [])\ndef broken(x) -> AppDef: ...\n")
+    ComponentFile(tmp_path / "\x1b[3Jsyntax.py").write("def (")
+    app = terminal(size=(150, 40))
+    app.wait("No jobs yet")
+    app.press("n")
+    app.wait("evil")
+    for _ in range(20):
+        app.press("down")
+    app.wait("cannot be used")
+    app.press("escape")
+    app.wait("No jobs yet")
+    open_form(app, "jobs.py:job")
+    app.wait("ready")
+    app.press("ctrl+t", "ctrl+t")
+    fill(app, {"first": "changed"})
+    app.wait("--first")
+    app.press("ctrl+y")
+    assert_harmless(app)
+
+
+# The shell
+
+
+def test_the_shell_commands_on_a_terminal(terminal, component_file):
+    for name in ("prints", "fails"):
+        app = terminal(arguments=[COMMAND, "run", f"jobs.py:{name}"])
+        assert app.wait_for_end() == (0 if name == "prints" else 1)
+        assert_harmless(app)
+    for handle in jobs():
+        for arguments in (["log", handle], ["log", "--tail", handle], ["status", handle], ["list"]):
+            app = terminal(arguments=[COMMAND, *arguments])
+            assert app.wait_for_end() == 0
+            assert_harmless(app)
+    app = terminal(arguments=[COMMAND, "run", "--dryrun", "jobs.py:prints"])
+    assert app.wait_for_end() == 0
+    assert_harmless(app)
+
+
+def test_an_error_in_a_component_on_a_terminal(terminal, tmp_path):
+    ComponentFile(tmp_path / "jobs.py").write(
+        f"def job() -> AppDef:\n    '''Do it.'''\n    raise ValueError({ALL!r})\n"
+    )
+    app = terminal(arguments=[COMMAND, "run", "jobs.py:job"])
+    assert app.wait_for_end() == 2
+    assert "ValueError" in app.text()
+    assert_harmless(app)
+    app = terminal()
+    app.wait("No jobs yet")
+    open_form(app, "jobs.py:job")
+    app.wait("ValueError")
+    app.press("ctrl+s")
+    app.wait("not launched")
+    assert_harmless(app)
+
+
+def test_a_pipe_gets_the_log_as_it_is(component_file):
+    """Scripts want the bytes; only a terminal is protected."""
+    told = shell("run", "--detach", "jobs.py:prints", cwd=Path(component_file.path.parent))
+    handle = told.stdout.strip()
+    assert shell("log", "--tail", handle).stdout.count("\x1b]0;pwned-title\x07") == 2
