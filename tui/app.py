@@ -105,7 +105,7 @@ class TorchXTuiApp(App[int]):
 
     def get_line_filters(self) -> list[LineFilter]:
         """Return what every drawn line passes through; the last takes control characters away."""
-        return [*super().get_line_filters()]
+        return [*super().get_line_filters(), self._control_filter]
 
     # Life
 

@@ -9,7 +9,7 @@ from support.component_files import ComponentFile
 from support.shell import jobs, shell
 from support.terminal import COMMAND, Terminal
 
-# What would act on a terminal. Each ends in a word of its own, by which a leak is found even where the emulator eats it.
+# What would act on a terminal.
 ATTACKS = {
     "title": "\x1b]0;pwned-title\x07",
     "title, ended as strings are": "\x1b]2;pwned-title\x1b\\",
@@ -50,7 +50,8 @@ PRINT = """
 import sys
 out = sys.stdout.buffer
 for line in (sys.argv[1] + "safe").split("|"):
-    out.write(line.encode() + b" latin-1 " + line.encode("latin-1", "ignore") + b" invalid \\\\xff\\\\xfe\\\\xc3(" + b"\\\\n")
+    out.write(line.encode() + b" latin-1 " + line.encode("latin-1", "ignore"))
+    out.write(b" invalid \\\\xff\\\\xfe\\\\xc3(\\\\n")
 out.flush()
 """
 FAIL = "import sys; print('before'); raise RuntimeError(sys.argv[1])"
