@@ -101,7 +101,10 @@ def structured_error(run: Run, entry: dict[str, Any]) -> str:
 
 
 def last_traceback(stderr: Path) -> str:
-    """Return the last Python traceback in a file that tells why, without what torchrun puts before its lines."""
+    """Return the last Python traceback in a file that tells why, without what torchrun puts before its lines.
+
+    Where the only one is torchrun's own, return the last line of its workers, such as that a script was not found.
+    """
     try:
         with stderr.open("rb") as file:
             file.seek(max(0, stderr.stat().st_size - _TAIL))
@@ -110,6 +113,7 @@ def last_traceback(stderr: Path) -> str:
         return ""
     found: list[list[str]] = []
     inside = False
+    said = [_PREFIX.sub("", line) for line in text.splitlines() if _PREFIX.match(line)]
     for line in (_PREFIX.sub("", line) for line in text.splitlines()):
         if line.startswith(_TRACEBACK):
             found.append([])
@@ -120,6 +124,8 @@ def last_traceback(stderr: Path) -> str:
             inside = line.startswith((_TRACEBACK, " ", "\t")) or not line.strip()
     whole = [lines for lines in found if not lines[-1].startswith((" ", "\t", _TRACEBACK))]
     telling = [lines for lines in whole if not any(name in lines[-1].partition(":")[0] for name in _WRAPPERS)]
+    if whole and not telling and said:
+        return said[-1]  # a worker without a traceback of its own: its last line says more than torchrun's
     return "\n".join((telling or whole or [[]])[-1])
 
 
@@ -140,7 +146,7 @@ def _sentence(error: str) -> str:
         return ""
     # A traceback ends with what it is about; any other text begins with it.
     line = lines[-1] if lines[0].startswith(_TRACEBACK) else lines[0]
-    text = plain(line).strip()
+    text = plain(line).strip().rstrip(":")
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 

@@ -15,7 +15,9 @@ from .environment import launcher_environment
 from .gpus import count_gpus, wanted_gpus
 from .request import PopenRequest
 
-_PORT = re.compile(r"(?:--(?:master[-_]port|rdzv[-_]endpoint|port)[= ]\S*?)(\d{2,5})\b")
+_PORT = re.compile(r"--(?:master[-_]port|port)[= ](?P<port>\d{2,5})\b")
+# torchrun's HOST:PORT; a port of another machine is none of ours.
+_ENDPOINT = re.compile(r"--rdzv[-_]endpoint[= ]\S*?(?:localhost|127\.0\.0\.1)\S*?:(?P<port>\d{2,5})\b")
 
 
 def machine_findings(folder: Path) -> list[Finding]:
@@ -63,8 +65,9 @@ def _commands(request: PopenRequest) -> Iterable[Finding]:
 def _ports(app: AppDef, request: PopenRequest) -> Iterable[Finding]:
     wanted = {port: f"{role.name}: port {port} ({name})" for role in app.roles for name, port in role.port_map.items()}
     for role, params in request.role_params.items():
-        for found in _PORT.finditer(" ".join(params[0].args)):
-            wanted.setdefault(int(found[1]), f"{role}: port {found[1]}")
+        command = " ".join(params[0].args)
+        for found in (*_PORT.finditer(command), *_ENDPOINT.finditer(command)):
+            wanted.setdefault(int(found["port"]), f"{role}: port {found['port']}")
     for port, what in wanted.items():
         if 0 < port < 65536 and _is_taken(port):
             yield Finding("warning", f"{what} is taken by another process", "choose another one, or 0 for any")

@@ -76,10 +76,21 @@ def read_run(app_id: str, folder: Path) -> Run | None:
     Raises:
         OSError: the state file cannot be read at present.
     """
+    path = folder / "state.json"
     try:
-        text = (folder / "state.json").read_bytes()
+        text = path.read_bytes()
+        while True:
+            run = _judged(app_id, folder, text)
+            # A supervisor writes the end and then goes: that it has gone counts only if the file is still the same.
+            again = text if run.supervised or not run.reason else path.read_bytes()
+            if again == text:
+                return run
+            text = again
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _judged(app_id: str, folder: Path, text: bytes) -> Run:
     try:
         run = Run(app_id, folder, json.loads(text))
         _check(run.document)

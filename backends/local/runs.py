@@ -138,9 +138,9 @@ class Runs:
                 written = json.loads((run.folder / "state.json").read_bytes())
                 if written.get("finished_at") is None and written.get("pid") == run.document["pid"]:
                     replace_file(str(run.folder / "state.json"), json.dumps(run.document).encode())
+                    signature = signature_of(run.folder) or signature
             except (OSError, ValueError) as error:
                 logger.debug("the end of %s cannot be written: %s", run.app_id, error)
-            signature = signature_of(run.folder) or signature
         with self._lock:
             self._over[run.app_id] = (signature, run)
             self._over.move_to_end(run.app_id)

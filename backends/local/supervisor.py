@@ -478,7 +478,7 @@ def main() -> None:
         supervisor.prepare()
         answer = {"pid": os.getpid()}
     except OSError as error:
-        answer = {"error": f"{error.strerror}: {error.filename}"}
+        answer = {"error": f"{error.strerror}: {error.filename or supervisor.folder}"}
     try:
         os.write(1, json.dumps(answer).encode() + b"\n")
     except OSError:

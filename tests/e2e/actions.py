@@ -20,12 +20,15 @@ def fill(terminal: Terminal, values: dict[str, str]) -> None:
     """Replace the text of fields in the form that is open; fields are found by walking through it."""
     for name, value in values.items():
         go_to(terminal, name)
-        terminal.press("ctrl+e", "ctrl+u")
-        # Textual carries out a key that is bound later than one that is a letter: type once the field is empty.
-        terminal.wait(rf"^▌{name}(?: \*)?\s+(?:none)?\s*(?:typed|default|last run)")
+        label = rf"^▌{name}(?: \*)?\s+"
+        empty = rf"{label}(?:none)?\s*(?:typed|default|last run)"
+        if not re.search(empty, terminal.text(), re.MULTILINE):
+            terminal.press("ctrl+e", "ctrl+u")
+            # Textual carries out a key that is bound later than one that is a letter: type once the field is empty.
+            terminal.wait(empty)
         terminal.press(value)
         # Of a long text a field shows the end.
-        terminal.wait(rf"▌{name}\b.*{re.escape(value[-18:])}")
+        terminal.wait(label + (re.escape(value) if len(value) < 24 else rf".*{re.escape(value[-18:])}") + r"\s")
 
 
 def go_to(terminal: Terminal, name: str) -> None:

@@ -39,6 +39,21 @@ _UNKNOWN = re.compile(
     re.DOTALL,
 )
 
+# Modern terminals say that they draw whole frames at once; so does this one, and no test sees half a frame.
+_ASKS_FRAMES, _HAS_FRAMES = b"\x1b[?2026$p", b"\x1b[?2026;2$y"
+_FRAME, _FRAME_END = b"\x1b[?2026h", b"\x1b[?2026l"
+
+
+def _whole(data: bytes) -> tuple[bytes, bytes]:
+    """Return what can be drawn now, and what waits for its rest: a frame, or a sequence that a read has cut in two."""
+    frame = data.rfind(_FRAME)
+    if frame > data.rfind(_FRAME_END):
+        return data[:frame], data[frame:]
+    cut = data.rfind(b"\x1b")
+    if cut != -1 and len(data) - cut < 40 and not re.search(rb"[a-zA-Z\\]$", data[cut:]):
+        return data[:cut], data[cut:]
+    return data, b""
+
 
 class Terminal:
     """A program in a pseudo-terminal of its own.
@@ -90,17 +105,15 @@ class Terminal:
             try:
                 data = self.process.read(65536)
             except (EOFError, OSError, ValueError):
-                return
+                break
+            if _ASKS_FRAMES in data:
+                self.process.write(_HAS_FRAMES)
             with self._lock:
                 self.raw += data
-                pending += data
-                # A sequence cut in two by a read waits for its rest.
-                cut = pending.rfind(b"\x1b")
-                if cut != -1 and len(pending) - cut < 40 and not re.search(rb"[a-zA-Z\\]$", pending[cut:]):
-                    ready, pending = pending[:cut], pending[cut:]
-                else:
-                    ready, pending = pending, b""
+                ready, pending = _whole(pending + data)
                 self._stream.feed(_UNKNOWN.sub(b"", ready))
+        with self._lock:
+            self._stream.feed(_UNKNOWN.sub(b"", pending))
 
     def press(self, *keys: str) -> None:
         """Press keys; names as Textual's, other texts are typed letter by letter."""

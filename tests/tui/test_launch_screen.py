@@ -11,10 +11,11 @@ from textual.widgets import Input, Static
 from torchx_tui.backends.api import Finding
 from torchx_tui.components import build_app
 from torchx_tui.specs import AppDryRunInfo, AppState, InvalidRunConfigException
+from torchx_tui.tui.form_model import FormModel
 from torchx_tui.tui.screens.jobs import JobsScreen
 from torchx_tui.tui.screens.launch import LaunchScreen
 from torchx_tui.tui.widgets.bars import StatusLine
-from torchx_tui.tui.widgets.form_rows import ChoiceField
+from torchx_tui.tui.widgets.form_rows import ChoiceField, FieldRow
 
 JOB = '''
 def job(data: str, lr: float = 0.1, flag: bool = False) -> AppDef:
@@ -44,10 +45,10 @@ class LaunchingScheduler(CannedScheduler):
         if self.refusal:
             raise self.refusal
         role = app.roles[0]
-        return AppDryRunInfo((app, cfg), lambda _: f"command: {shlex.join([role.entrypoint, *role.args])}\ncfg: {cfg}")
+        return AppDryRunInfo(app, lambda _: f"command: {shlex.join([role.entrypoint, *role.args])}\ncfg: {cfg}")
 
     def schedule(self, dryrun_info):
-        app, _ = dryrun_info.request
+        app = dryrun_info.request
         self.launched.append(app)
         app_id = f"{app.name}-{len(self.launched)}"
         self.add(app_id, AppState.RUNNING, 1)
@@ -100,9 +101,26 @@ def field_with_focus(screen) -> str:
     return next((row.field.name for row in screen.form.rows if row.input.has_focus), "")
 
 
+def row_of(screen: LaunchScreen, name: str, section: str = "argument") -> FieldRow:
+    """Return a field's row."""
+    row = screen.form.row(section, name)
+    assert row is not None
+    return row
+
+
+def text_in(screen: LaunchScreen, name: str) -> str:
+    """Return what an argument's field shows."""
+    return row_of(screen, name).input.value
+
+
+def model_of(screen: LaunchScreen) -> FormModel:
+    assert screen.model is not None
+    return screen.model
+
+
 async def type_into(pilot, screen, name: str, text: str, section: str = "argument") -> None:
     """Replace a field's text by keys."""
-    row = screen.form.row(section, name)
+    row = row_of(screen, name, section)
     row.input.focus()
     await until(pilot, lambda: row.input.has_focus)
     await pilot.press("end", "ctrl+u", *text)
@@ -154,7 +172,7 @@ async def test_the_arrows_choose_while_the_search_has_the_focus(app):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
         await pilot.press("down", "down", "up")
-        await until(pilot, lambda: screen.picker.highlighted.name == screen.picker._all[1].name)
+        await until(pilot, lambda: screen.picker.highlighted is screen.picker._all[1])
         assert screen.picker.search.has_focus
 
 
@@ -196,15 +214,15 @@ async def test_a_component_that_cannot_be_used_says_why(app, component_file, tex
 
 
 async def test_a_file_elsewhere_is_chosen_by_its_path(app, tmp_path):
-    file = ComponentFile(tmp_path / "elsewhere.py").write(JOB)
+    ComponentFile(tmp_path / "elsewhere.py").write(JOB)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
-        await pilot.press(*file.name("job"), "enter")
+        await pilot.press(*"../elsewhere.py:job", "enter")
         await until(pilot, lambda: screen.model is not None and screen.form.rows)
-        assert screen.model.doc.name == file.name("job")
+        assert model_of(screen).doc.name == "../elsewhere.py:job"
         await pilot.press("escape")
         await until(pilot, lambda: screen.has_class("-picking"))
-        await pilot.press("ctrl+u", *"/nowhere/x.py:job", "enter")
+        await pilot.press("ctrl+u", *"/x.py:job", "enter")
         await until(pilot, lambda: "there is no file" in status(screen))
 
 
@@ -231,14 +249,14 @@ async def test_an_error_stands_at_its_field_while_typing_and_nothing_is_launched
         screen = await form_of(pilot, app, "demo.train")
         await ready(pilot, screen)
         await type_into(pilot, screen, "steps", "1x")
-        row = screen.form.row("argument", "steps")
+        row = row_of(screen, "steps")
         await until(pilot, lambda: row._error.display)
         assert "`1x` is not a whole number" in str(row._error.render())
         assert "1 error, in steps" in words(screen)
         # The last request stays, and says from when it is.
         assert "before the error in steps" in preview(screen)
         assert "command:" in preview(screen)
-        screen.form.row("argument", "fail_rank").input.focus()
+        row_of(screen, "fail_rank").input.focus()
         await pilot.press("ctrl+s")
         await until(pilot, lambda: "not launched: steps" in status(screen))
         assert field_with_focus(screen) == "steps"
@@ -266,7 +284,7 @@ async def test_what_the_backend_refuses_stands_at_its_field(app, scheduler):
     scheduler.refusal = InvalidRunConfigException("no such folder", "log_dir", {})
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await form_of(pilot, app, "demo.train")
-        row = screen.form.row("option", "log_dir")
+        row = row_of(screen, "log_dir", "option")
         await until(pilot, lambda: row._error.display)
         assert "no such folder" in str(row._error.render())
         await pilot.press("ctrl+s")
@@ -304,11 +322,11 @@ async def test_a_choice_is_turned_with_the_arrows(app, component_file):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await form_of(pilot, app, "jobs.py:job")
         await type_into(pilot, screen, "data", "corpus")
-        choice = screen.form.row("argument", "flag").input
+        choice = row_of(screen, "flag").input
         assert isinstance(choice, ChoiceField)
         choice.focus()
         await pilot.press("right")
-        await until(pilot, lambda: screen.model.arguments() == {"data": "corpus", "flag": "true"})
+        await until(pilot, lambda: model_of(screen).arguments() == {"data": "corpus", "flag": "true"})
 
 
 async def test_the_scheduler_shows_that_it_has_the_focus(app):
@@ -385,7 +403,7 @@ async def test_a_launch_that_fails_keeps_the_form(app, scheduler, monkeypatch):
         await pilot.press("ctrl+s")
         await until(pilot, lambda: "not launched: the disk [red] is full" in status(screen))
         assert app.screen is screen
-        assert screen.form.row("argument", "msg").input.value == "kept"
+        assert text_in(screen, "msg") == "kept"
         assert "the disk [red] is full" in drawn(screen, "#form-warnings")
         # The next attempt is possible at once the reason is gone.
         monkeypatch.undo()
@@ -449,7 +467,7 @@ async def test_a_new_form_starts_from_the_last_launch_of_its_component(app):
     )
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await form_of(pilot, app, "utils.echo")
-        assert screen.form.row("argument", "msg").input.value == "hi"
+        assert text_in(screen, "msg") == "hi"
         await pilot.press("ctrl+t")
         assert preview(screen) == "As the last launch"
 

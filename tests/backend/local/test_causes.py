@@ -118,3 +118,15 @@ def test_a_traceback_at_the_end_of_a_long_file(tmp_path: Path) -> None:
     end = "Traceback (most recent call last):\n  File x\nKeyError: 'k'\n"
     (tmp_path / "stderr.log").write_text("noise\n" * 200_000 + end)
     assert last_traceback(tmp_path / "stderr.log") == end.strip()
+
+
+def test_where_only_torchrun_has_a_traceback_its_workers_last_line_is_the_cause(tmp_path: Path) -> None:
+    stderr = tmp_path / "stderr.log"
+    stderr.write_text(
+        "[default0]:python3: can't open file 'nope.py': [Errno 2] No such file or directory\n"
+        "E1121 failed (exitcode: 2) local_rank: 0\n"
+        "Traceback (most recent call last):\n"
+        '  File "torchrun", line 8, in <module>\n'
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+    )
+    assert last_traceback(stderr) == "python3: can't open file 'nope.py': [Errno 2] No such file or directory"

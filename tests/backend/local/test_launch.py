@@ -376,3 +376,19 @@ def test_run_options_read_as_torchx_prints_them(local: Local) -> None:
     assert "log_dir=LOG_DIR (str, None)\n            Directory to write stdout/stderr log files of replicas." in text
     assert "prepend_cwd=PREPEND_CWD (bool, False)" in text
     assert "auto_set_cuda_visible_devices=AUTO_SET_CUDA_VISIBLE_DEVICES (bool, False)" in text
+
+
+def test_the_port_of_a_rendezvous_here_is_looked_at_and_one_elsewhere_is_not(local: Local) -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        for endpoint, warned in (
+            (f"localhost:{port}", True),
+            (f"$${{TORCHX_RANK0_HOST:=localhost}}:{port}", True),
+            (f"10.0.0.5:{port}", False),
+        ):
+            found = local.scheduler.preflight(app(f"torchrun --rdzv_endpoint {endpoint} x.py"), {})
+            assert any(f"port {port}" in finding.what for finding in found) is warned, endpoint

@@ -168,3 +168,26 @@ def test_odd_ids_are_no_apps(local: Local) -> None:
 )
 def test_ages(seconds: float, words: str) -> None:
     assert age_words(seconds) == words
+
+
+def test_an_end_that_is_written_while_we_look_is_not_taken_for_a_death(
+    frozen: tuple[Local, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is read, then the supervisor writes the end and goes, then we find that it has gone."""
+    local, app_id = frozen
+    before = local.state(app_id)
+    path = local.run(app_id).folder / "state.json"
+
+    def ends_now(pid: int | None, start: str | None) -> bool:
+        del start
+        if pid == before["pid"]:
+            ended = {"state": "SUCCEEDED", "finished_at": time.time()}
+            replicas = [{**entry, "exit_code": 0} for entry in before["replicas"]]
+            path.write_text(json.dumps({**before, **ended, "replicas": replicas}))
+        return False
+
+    with monkeypatch.context() as patched:
+        patched.setattr(supervisor, "is_running", ends_now)
+        patched.setattr(supervisor, "job_processes", lambda *_: [])
+        assert local.run(app_id).state == AppState.SUCCEEDED
+    assert local.run(app_id).state == AppState.SUCCEEDED
