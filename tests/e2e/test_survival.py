@@ -37,7 +37,7 @@ def test_the_dashboard_dies_and_the_job_is_found_again(terminal, number):
     wait_top(again, "Succeeded")
     # Its whole log, from the first line.
     again.press("l")
-    again.wait("Logs")
+    again.wait(r"› +Logs")
     again.press("g")
     again.wait(r"step\s+1\b")
 

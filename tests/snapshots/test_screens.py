@@ -47,7 +47,8 @@ def at_job(handle, *keys, wait=None):
         for key in keys:
             await pilot.press(key)
         if wait is not None:
-            await until(pilot, lambda: wait(app), "the screen")
+            shown = wait
+            await until(pilot, lambda: shown(app), "the screen")
         await settled(pilot)
 
     return run_before

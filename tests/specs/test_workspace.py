@@ -43,7 +43,7 @@ def test_what_it_says_of_itself() -> None:
 def test_merging_copies_each_project_to_its_place(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
-    copied: list[tuple[Path, Path]] = []
+    copied: list[tuple[str | Path, Path]] = []
     workspace = Workspace({str(source): "sub"})
     workspace.merge_into(tmp_path / "out", lambda project, target: copied.append((project, target)))
     assert copied == [(source, tmp_path / "out" / "sub")]

@@ -326,6 +326,10 @@ class LaunchScreen(BaseScreen):
                 row.input.focus()
             return
         self._submitting = True
+        # A dry run that ends after the launch says nothing about it: its answer would take a failure's words away.
+        self._generation += 1
+        if self._timer is not None:
+            self._timer.stop()
         self._submit(model.doc.name, model.arguments(), model.scheduler, model.cfg())
 
     @work(thread=True, group="submit", exit_on_error=False)
