@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from .filtering import FilteredLog
 from .merge import MergedLog
 
 _log = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ class LogFollower:
 
     def __init__(
         self,
-        log: MergedLog,
+        log: MergedLog | FilteredLog,
         on_change: Callable[[], object],
         is_final: Callable[[], bool] | None = None,
     ) -> None:
@@ -53,6 +54,7 @@ class LogFollower:
         """Why the log can no longer be read, in words; empty while it can."""
         self._on_change = on_change
         self._is_final = is_final
+        self._next: MergedLog | FilteredLog | None = None
         self._stop = threading.Event()
         self._told = threading.Event()
         self._wake = threading.Event()
@@ -69,6 +71,11 @@ class LogFollower:
 
     def look(self) -> None:
         """Look at the files and at the job's state at once."""
+        self._wake.set()
+
+    def turn_to(self, log: MergedLog | FilteredLog) -> None:
+        """Read another view of the log from now on: what a filter lets through of it, or the log itself again."""
+        self._next = log
         self._wake.set()
 
     def close(self) -> None:
@@ -107,6 +114,9 @@ class LogFollower:
         changed_at = time.monotonic()
         untold = False
         while not self._stop.is_set():
+            if self._next is not None:
+                self.log, self._next = self._next, None
+                log, older, untold = self.log, True, True
             changed, more = log.poll()
             now = time.monotonic()
             if changed:

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from .line_index import BLOCK, LineIndex, Piece, Segment
+from .line_index import BLOCK, LineIndex, Piece, Row, Segment
 from .log_file import LogFile, Notices, Readable
 from .replica_log import ReplicaLog
 from .replica_reader import ReplicaReader, StreamName
+from .shown import LINE_CAP, Block, Look, cap_line
 
-# Bytes of one line that are handed out.
-LINE_CAP = 16384
 # More files than this are opened for each read, since a process has 1,024 descriptors on many machines.
 _MOST_OPEN = 256
 _GONE = b"[this line is no longer in the file]"
@@ -66,8 +65,9 @@ class MergedLog:
         self._files: list[Readable] = [self._notices]
         self._replica_of: list[int] = [-1]
         self._registering = 0
-        self._index = LineIndex()
+        self.index = LineIndex()
         self._complete = False
+        self.opened = False
         self._older: Iterator[Segment] = iter(())
         self._readers: list[ReplicaReader] = []
         for number, log in enumerate(self.logs):
@@ -76,6 +76,7 @@ class MergedLog:
 
     def open(self) -> None:
         """Start at the end of all files."""
+        self.opened = True
         older = []
         for number, reader in enumerate(self._readers):
             self._registering = number
@@ -95,12 +96,12 @@ class MergedLog:
         while lines > 0 and time.monotonic() < deadline:
             segment = next(self._older, None)
             if segment is None:
-                self._index.prepend(found)
+                self.index.prepend(found)
                 self._complete = True
                 return False
             found.append(segment)
             lines -= segment.lines
-        self._index.prepend(found)
+        self.index.prepend(found)
         return True
 
     def poll(self) -> tuple[bool, bool]:
@@ -117,12 +118,12 @@ class MergedLog:
             fresh += polled.fresh
             more = more or polled.more
             for segment in polled.grown:
-                self._index.grow(segment)
+                self.index.grow(segment)
                 changed = True
         if len(self._readers) > 1:
             fresh.sort(key=lambda segment: math.inf if segment.time is None else segment.time)
         if fresh:
-            self._index.append(fresh)
+            self.index.append(fresh)
         return changed or bool(fresh), more
 
     @property
@@ -133,7 +134,7 @@ class MergedLog:
     def bounds(self) -> Bounds:
         """Return which lines are known."""
         complete = self._complete
-        return Bounds(*self._index.bounds(), complete)
+        return Bounds(*self.index.bounds(), complete)
 
     def lines(self, first: int, count: int, cap: int = LINE_CAP) -> list[LogLine]:
         """Read lines.
@@ -144,13 +145,27 @@ class MergedLog:
             cap: bytes of one line that are handed out.
         """
         result: list[LogLine] = []
-        number = max(first, self._index.bounds()[0])
-        for piece in self._index.pieces(first, count):
+        number = max(first, self.index.bounds()[0])
+        for piece in self.index.pieces(first, count):
             file = self._files[piece.file]
             for data, omitted in read_lines(file, piece, cap):
                 result.append(LogLine(number, self._replica_of[piece.file], piece.time, piece.stream, data, omitted))
                 number += 1
         return result
+
+    def block(self, row: Row) -> Block:
+        """Read the lines of a segment."""
+        file = self._files[row.file]
+        size = row.end - row.start
+        if size <= BLOCK:
+            return Block(file.read(row.start, size), row.lines, row.look)
+        piece = Piece(row.file, row.start, row.end, 0, row.lines, None, "c")
+        lines = read_lines(file, piece, LINE_CAP)
+        return Block(b"".join(data + b"\n" for data, _ in lines), len(lines), Look.EDITED)
+
+    def read(self, file: int, start: int, size: int) -> bytes:
+        """Return up to ``size`` bytes of a file."""
+        return self._files[file].read(start, size)
 
     def close(self) -> None:
         """Release the files; lines can no longer be read."""
@@ -176,7 +191,7 @@ def read_lines(file: Readable, piece: Piece, cap: int) -> list[tuple[bytes, int]
     parts = data.split(b"\n", wanted)
     lines: list[tuple[bytes, int]] = []
     for part in parts[piece.skip : wanted]:
-        lines.append(_capped_end(part, cap) if len(part) > cap else (part.rstrip(b"\r"), 0))
+        lines.append(cap_line(part, cap) if len(part) > cap else (part.rstrip(b"\r"), 0))
     if len(parts) <= wanted and piece.skip < len(parts) and piece.end - piece.start > len(data) > 0:
         at = piece.start + len(data) - len(parts[-1])
         lines[-1] = _long_line(file, at, piece.end - at, cap)
@@ -189,17 +204,8 @@ def _long_line(file: Readable, start: int, length: int, cap: int) -> tuple[bytes
     size = min(length, cap)
     tail = file.read(start + length - size, size)
     if size == length or b"\r" in tail.rstrip(b"\r\n"):
-        return _capped_end(tail.removesuffix(b"\n"), cap)
+        return cap_line(tail.removesuffix(b"\n"), cap)
     return file.read(start, cap), length - tail.endswith(b"\n") - cap
-
-
-def _capped_end(line: bytes, cap: int) -> tuple[bytes, int]:
-    """Cap a line: at its start, unless it overwrites itself as progress bars do, where its last state counts."""
-    line = line.rstrip(b"\r")
-    tail = line[-cap:]
-    if b"\r" in tail:
-        return tail[tail.index(b"\r") + 1 :], 0
-    return line[:cap], max(0, len(line) - cap)
 
 
 def _keyed(segments: Iterator[Segment], replica: int) -> Iterator[tuple[float, int, Segment]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from .chunks import Chunk, Chunks
 from .line_index import BLOCK, Segment
 from .log_file import LogFile
+from .shown import Look, is_edited
 
 # The first block that is read at opening: enough for any screen.
 _FIRST = 65536
@@ -104,6 +105,8 @@ class Source:
         tail = self._tail
         if tail is not None and tail.stream == chunk.stream and tail.end == start:
             feed = data.find(b"\n")
+            # What was found out of its first part says nothing of the rest.
+            tail.look = Look.EDITED if tail.look == Look.EDITED else _look(data)
             if feed < 0:
                 tail.end = end
                 return
@@ -111,13 +114,16 @@ class Source:
             tail.end = start
         self._tail = None
         if start < end:
-            segment = self._segment(start, end, data.count(b"\n", start - self.position), data[-1:] != b"\n", chunk)
+            feeds = data.count(b"\n", start - self.position)
+            segment = self._segment(start, end, feeds, data[-1:] != b"\n", chunk, _look(data))
             fresh.append(segment)
             self._tail = segment if data[-1:] != b"\n" else None
 
-    def _segment(self, start: int, end: int, feeds: int, unfinished: bool, chunk: Chunk) -> Segment:
+    def _segment(
+        self, start: int, end: int, feeds: int, unfinished: bool, chunk: Chunk, look: Look = Look.EDITED
+    ) -> Segment:
         order = self._timeless_order if chunk.time is None else chunk.time
-        return Segment(self.number, start, end, feeds + unfinished, chunk.time, chunk.stream, order)
+        return Segment(self.number, start, end, feeds + unfinished, chunk.time, chunk.stream, order, look)
 
     def _older(self, chunks: Iterator[Chunk]) -> Iterator[Segment]:
         end = self.position
@@ -163,7 +169,7 @@ class Source:
                     end = start
                     continue
             # A copy of the block without its head would cost as much as counting it.
-            yield self._segment(start + head, end, data.count(b"\n", head), unfinished, chunk)
+            yield self._segment(start + head, end, data.count(b"\n", head), unfinished, chunk, _look(data))
             end = start + head
 
     def _line_start(self, floor: int, end: int) -> int | None:
@@ -175,6 +181,10 @@ class Source:
                 return start + feed + 1
             end = start
         return None
+
+
+def _look(data: bytes) -> Look:
+    return Look.EDITED if is_edited(data) else Look.UNEDITED
 
 
 class FileReplacedError(Exception):

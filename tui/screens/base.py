@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..app import TorchXTuiApp
     from ..palette import Palette
     from ..signs import Signs
+    from ..widgets.log_pane import LogPane
 
 # Rows from which the status line has a row of its own.
 TALL = 30
@@ -99,6 +100,10 @@ class BaseScreen(Screen[Any]):
         bar = self.query_one(KeyBar)
         bar.hints = tuple(self.hints())
         bar.message = Text() if tall else message
+
+    def on_log_pane_said(self, message: LogPane.Said) -> None:
+        """Show in the status line what the log pane has to say."""
+        self.dashboard.say(message.text)
 
     def clock(self) -> float:
         """Return the time that the screen shows; frozen in pictures."""

@@ -83,12 +83,13 @@ class LogsScreen(BaseScreen):
         """Return the keys of the log pane."""
         return [
             Hint("f", "Follow"),
+            Hint("/", "Search"),
+            Hint("&", "Keep"),
+            Hint("e", "Error"),
             Hint("< >", "Replica"),
-            Hint("a", "All"),
             Hint("o", "Stream"),
             Hint("w", "Wrap"),
             Hint("t", "Time"),
-            Hint("g G", "Ends"),
             Hint("esc", "Back"),
             Hint("?", "Keys"),
         ]

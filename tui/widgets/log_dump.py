@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
+from ...backends.logs.filtering import FilteredLog
 from ...backends.logs.merge import MergedLog
 from ...backends.logs.sanitize import sanitize
 from .log_rows import clock_text
@@ -13,7 +14,7 @@ _MOST = 5_000
 _BATCH = 500
 
 
-def dump_lines(log: MergedLog, numbers: Sequence[int], *, times: bool) -> Iterator[str]:
+def dump_lines(log: MergedLog | FilteredLog, numbers: Sequence[int], *, times: bool) -> Iterator[str]:
     """Yield the log's last lines as safe text, each with its time and replica where there are several."""
     bounds = log.bounds()
     for first in range(max(bounds.first, bounds.end - _MOST), bounds.end, _BATCH):

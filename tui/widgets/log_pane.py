@@ -10,22 +10,25 @@ from functools import partial
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult, SuspendNotSupported
-from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 from textual.reactive import var
 
+from ...backends.logs.filtering import FilteredLog
 from ...backends.logs.follow import LogFollower
 from ...backends.logs.merge import MergedLog
 from ...backends.logs.replica_log import ReplicaLog
 from ...backends.logs.replica_reader import StreamName
 from ..theme import palette_of
 from .log_dump import dump_lines, show_plain
-from .log_rows import TIME_MODES
+from .log_finder import LineFound, LogFinder, PatternError, SearchTold
+from .log_keys import LOG_BINDINGS
+from .log_rows import TIME_MODES, Marks
 from .log_status import LogState, LogStatus, PillPressed, StatusRow, state_text
 from .log_view import LogView
 from .replica_bar import ReplicaBar
 from .replica_picker import ALL, ReplicaPicker
+from .search_row import SearchRow
 
 _STREAMS: tuple[StreamName, ...] = ("combined", "stdout", "stderr")
 # From this width on the replicas have a row of their own, and lines their time.
@@ -41,30 +44,7 @@ class LogPane(Vertical):
 
     DEFAULT_CSS = "LogPane { width: 1fr; height: 1fr; }"
     BINDING_GROUP_TITLE = "Logs"
-    BINDINGS = [
-        Binding("f,G,end", "follow", "Follow", id="logs.follow", key_display="f G", show=False),
-        Binding("g,home", "start", "First line", id="logs.start", key_display="g", show=False),
-        Binding("j,down", "scroll(1)", "Down", id="logs.down", key_display="j", show=False),
-        Binding("k,up", "scroll(-1)", "Up, and pause", id="logs.up", key_display="k", show=False),
-        Binding("ctrl+d", "page(0.5)", "Half a page down", id="logs.half_down", show=False),
-        Binding("ctrl+u", "page(-0.5)", "Half a page up", id="logs.half_up", show=False),
-        Binding("pagedown", "page(1)", "A page down", id="logs.page_down", show=False),
-        Binding("pageup", "page(-1)", "A page up", id="logs.page_up", show=False),
-        Binding("right", "side(1)", "Right", id="logs.right", show=False),
-        Binding("left", "side(-1)", "Left", id="logs.left", show=False),
-        Binding("w", "wrap", "Wrap long lines", id="logs.wrap", show=False),
-        Binding("t", "times", "Timestamps", id="logs.times", show=False),
-        Binding("o", "stream", "stdout, stderr, combined", id="logs.stream", show=False),
-        Binding("less_than_sign", "neighbour(-1)", "Previous replica", id="logs.previous", key_display="<", show=False),
-        Binding("greater_than_sign", "neighbour(1)", "Next replica", id="logs.next", key_display=">", show=False),
-        Binding("a", "merged", "All replicas merged", id="logs.merged", show=False),
-        Binding("number_sign", "choose", "Choose a replica", id="logs.choose", key_display="#", show=False),
-        Binding("m", "plain", "Plain terminal view", id="logs.plain", show=False),
-        *(
-            Binding(str(number), f"replica({number})", f"Replica {number}", id=f"logs.replica_{number}", show=False)
-            for number in range(10)
-        ),
-    ]
+    BINDINGS = LOG_BINDINGS
 
     compact: var[bool] = var(False)
     """Leave out the status row and the replicas' row, for a layout that says the state in its title."""
@@ -87,6 +67,13 @@ class LogPane(Vertical):
             super().__init__()
             self.log = log
 
+    class Said(Message):
+        """Something to tell the person, such as that nothing was found."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self.status = LogStatus()
@@ -98,6 +85,9 @@ class LogPane(Vertical):
         self._failed: frozenset[int] = frozenset()
         self._is_final: Callable[[], bool] | None = None
         self._follower: LogFollower | None = None
+        self._log: MergedLog | None = None
+        self._finder = LogFinder(self)
+        self._search_row = SearchRow()
         self._replica: int | None = None
         self._stream: StreamName = "combined"
         self._times_chosen = False
@@ -108,6 +98,7 @@ class LogPane(Vertical):
         yield self._bar
         yield self._view
         yield self._row
+        yield self._search_row
 
     def on_mount(self) -> None:
         """Begin to read what `show` was told before."""
@@ -132,6 +123,8 @@ class LogPane(Vertical):
         self._logs = tuple(logs)
         self._is_final = is_final
         self._failed = frozenset()
+        self._finder.clear()
+        self._search_row.close()
         self._reason = ""
         self._replica = 0 if len(self._logs) == 1 else None
         self._stream = "combined"
@@ -179,6 +172,13 @@ class LogPane(Vertical):
             return True if any(log.stdout or log.stderr for log in self._logs) else None
         if action in ("neighbour", "choose", "merged"):
             return True if len(self._logs) > 1 else None
+        if action == "match":
+            # Without a search the key is the screen's.
+            return self._finder.search is not None
+        if action == "unsearch":
+            return self._finder.is_active or self._search_row.display
+        if action in ("search", "filter", "error"):
+            return self._follower is not None
         if action == "replica":
             return True if len(self._logs) > 1 and parameters[0] in range(len(self._logs)) else None
         return True
@@ -251,11 +251,114 @@ class LogPane(Vertical):
         except SuspendNotSupported:
             self.notify("This terminal cannot be left for a plain view.", severity="warning", markup=False)
 
+    def action_search(self) -> None:
+        """Type what to search for."""
+        self._search_row.ask("search")
+
+    def action_filter(self) -> None:
+        """Type which lines to keep or to drop."""
+        self._search_row.ask("filter")
+
+    def action_match(self, step: int) -> None:
+        """Go to the next or the previous line that matches."""
+        self._find(forward=step > 0)
+
+    def action_error(self, step: int) -> None:
+        """Go to the next or the previous error."""
+        self._find(forward=step > 0, errors=True)
+
+    def action_unsearch(self) -> None:
+        """Search for nothing, show all lines."""
+        filtered = bool(self._finder.rules)
+        self._finder.clear()
+        self._search_row.close()
+        self._view.focus()
+        if filtered:
+            self._open()
+        else:
+            self._view.mark(None)
+        self.refresh_bindings()
+
+    def on_search_row_submitted(self, message: SearchRow.Submitted) -> None:
+        """Search or filter by what was typed."""
+        message.stop()
+        if not message.text:
+            self.action_unsearch()
+            return
+        try:
+            if message.mode == "filter":
+                self._finder.add_rule(message.text, regex=message.regex)
+            else:
+                self._finder.set_pattern(message.text, regex=message.regex)
+        except PatternError as error:
+            self._search_row.say(Text(str(error), palette_of(self.app).removed))
+            return
+        self._view.focus()
+        if message.mode == "filter":
+            self._filter()
+        else:
+            self._mark()
+            self._find(forward=not self._view.following, from_here=True)
+        self._say_search()
+        self.refresh_bindings()
+
+    def on_search_row_cleared(self, message: SearchRow.Cleared) -> None:
+        """Search for nothing any more."""
+        message.stop()
+        self.action_unsearch()
+
+    def on_search_told(self, message: SearchTold) -> None:
+        """Say how far the search is."""
+        if message.search is self._finder.search:
+            message.search.seen()
+            self._say_search()
+
+    def on_line_found(self, message: LineFound) -> None:
+        """Show the line that was found."""
+        if message.line is None:
+            self.post_message(self.Said(f"no {message.what} {'below' if message.forward else 'above'}"))
+            return
+        self._finder.current = message.line
+        self._mark()
+        self._view.reveal(message.line)
+
+    def _find(self, *, forward: bool, errors: bool = False, from_here: bool = False) -> None:
+        """Look for a match or an error from the line that the last one was at, or from what is on screen."""
+        view, current = self._view, self._finder.current
+        edge = view.first_line if forward else view.last_line
+        if current is not None and not from_here:
+            start = current + (1 if forward else -1)
+        elif edge is not None:
+            start = edge.number
+        else:
+            return
+        self._finder.find(start, forward=forward, errors=errors)
+
+    def _mark(self) -> None:
+        finder = self._finder
+        self._view.mark(Marks(finder.spans, finder.current) if finder.search or finder.current is not None else None)
+
+    def _say_search(self) -> None:
+        self._search_row.display = True
+        self._search_row.say(self._finder.words(palette_of(self.app)))
+
+    def _filter(self) -> None:
+        """Show only what the filters let through."""
+        follower, log = self._follower, self._log
+        if follower is None or log is None:
+            return
+        shown = FilteredLog(log, self._finder.rules) if self._finder.rules else log
+        follower.turn_to(shown)
+        self._view.set_log(shown, self._numbers())
+        self._finder.attach(shown)
+        self._mark()
+
     def on_log_pane_grew(self, message: Grew) -> None:
         """Take note of what the reading thread found."""
-        if self._follower is not None and message.log is self._follower.log:
+        if self._follower is not None and message.log is self._log:
             self._view.placeholder = self._follower.failure
             self._view.log_changed()
+            self._finder.grew()
 
     def on_log_view_changed(self, message: LogView.Changed) -> None:
         """Say what is shown now."""
@@ -281,16 +384,21 @@ class LogPane(Vertical):
         if not self.is_mounted:
             return
         numbers = self._numbers()
-        follower = None
+        follower = log = None
         if self._logs:
             log = MergedLog([self._logs[number] for number in numbers], self._stream)
             follower = LogFollower(log, partial(self._tell, log), self._is_final)
-        self._follower = follower
+        self._follower, self._log = follower, log
         self._view.on_paint = follower.seen if follower else None
         self._view.placeholder = self._reason
         self._view.set_log(follower.log if follower else None, numbers)
         if follower is not None:
             follower.start()
+        if self._finder.rules:
+            self._filter()
+        else:
+            self._finder.attach(log)
+            self._mark()
         self._arrange()
         self.refresh_bindings()
 
@@ -301,6 +409,7 @@ class LogPane(Vertical):
             self.post_message(self.Grew(log))
 
     def _close(self) -> None:
+        self._finder.close()
         if self._follower is not None:
             self._follower.close()
             self._follower = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -58,6 +59,19 @@ class RowLayout:
         return max(1, self.width - self.gutter)
 
 
+@dataclass(frozen=True)
+class Marks:
+    """What is lit up in the lines.
+
+    Attributes:
+        spans: returns where in a line's shown text: starts and ends, in order.
+        current: the number of the line that the search stopped at, if any.
+    """
+
+    spans: Callable[[LogLine], list[tuple[int, int]]]
+    current: int | None = None
+
+
 class RowMaker:
     """Draws lines in one layout and one theme.
 
@@ -66,10 +80,16 @@ class RowMaker:
         colors: the theme's palette.
         signs: the signs.
         base: the view's own style, with its background.
+        marks: what to light up, None for nothing.
     """
 
-    def __init__(self, layout: RowLayout, colors: Palette, signs: Signs, base: Style) -> None:
+    def __init__(
+        self, layout: RowLayout, colors: Palette, signs: Signs, base: Style, marks: Marks | None = None
+    ) -> None:
         self.layout = layout
+        self._marks = marks
+        self._match = Style.parse(colors.match_row)
+        self._current_match = Style.parse(colors.accent_fill)
         self._signs = signs
         self._sgr = SgrStyles(colors)
         self._log = base + Style.parse(colors.log)
@@ -90,7 +110,7 @@ class RowMaker:
         level = level_of(safe.text)
         text_style = self._faint if line.stream == "n" else self._notable if level else self._log
         over = self._error_row if level is not None and level.level == "error" else None
-        runs = self._runs(safe, level, text_style)
+        runs = self._marked(self._runs(safe, level, text_style), line)
         width = self.layout.text_width
         if self.layout.wrap:
             parts = [_slice(runs, start, end) for start, end in _wrapped(safe.text, width)]
@@ -134,6 +154,17 @@ class RowMaker:
         style = self._level[level.level]
         word = [(text, run_style + style) for text, run_style in _slice(runs, level.start, level.end)]
         return [*_slice(runs, 0, level.start), *word, *_slice(runs, level.end, len(safe.text))]
+
+    def _marked(self, runs: list[_Run], line: LogLine) -> list[_Run]:
+        """Light up what is searched for; the line that the search stopped at more than the others."""
+        if self._marks is None:
+            return runs
+        style = self._current_match if line.number == self._marks.current else self._match
+        for start, end in self._marks.spans(line):
+            lit = [(text, run_style + style) for text, run_style in _slice(runs, start, end)]
+            length = sum(len(text) for text, _ in runs)
+            runs = [*_slice(runs, 0, start), *lit, *_slice(runs, end, length)]
+        return runs
 
     def _cropped(self, runs: list[_Run], text: str, width: int) -> list[_Run]:
         """Cut one row out of the text; where it goes on at the right, a sign says so."""

@@ -21,7 +21,7 @@ from textual.widget import Widget
 
 from ...backends.logs.merge import Bounds, LogLine
 from ..theme import palette_of, signs_of
-from .log_rows import RowLayout, RowMaker, TimeMode
+from .log_rows import Marks, RowLayout, RowMaker, TimeMode
 from .log_viewport import Position, Viewport
 
 # Repaints a second while lines come, and bytes a second that they may cost on a slow link (about 1.6 bytes a cell).
@@ -77,6 +77,7 @@ class LogView(Widget, can_focus=True):
         self.on_paint: Callable[[], None] | None = None
         """Called before the lines are read for a repaint."""
         self._log: LogModel | None = None
+        self._marks: Marks | None = None
         self._numbers: tuple[int, ...] = (0,)
         self._offset = 0
         self._maker: RowMaker | None = None
@@ -181,6 +182,25 @@ class LogView(Widget, can_focus=True):
             viewport.top = viewport.clamped(Position(number, 0))
             self._draw()
 
+    def reveal(self, number: int) -> None:
+        """Show the line with this number among others, and pause; a line that is on screen stays where it is."""
+        self.pause()
+        if any(line.number == number for line in self._row_lines):
+            self._draw()
+        else:
+            self.go_to(number - self.size.height // 3)
+
+    def mark(self, marks: Marks | None) -> None:
+        """Light up what is searched for."""
+        self._marks = marks
+        self._maker = None
+        self._draw()
+
+    @property
+    def first_line(self) -> LogLine | None:
+        """The first line on screen."""
+        return self._row_lines[0] if self._row_lines else None
+
     def render_line(self, y: int) -> Strip:
         """Return a row that was drawn before."""
         if y < len(self._rows):
@@ -274,7 +294,7 @@ class LogView(Widget, can_focus=True):
             offset=self._offset,
         )
         if self._maker is None or self._maker.layout != layout:
-            self._maker = RowMaker(layout, palette_of(self.app), signs_of(self.app), self.rich_style)
+            self._maker = RowMaker(layout, palette_of(self.app), signs_of(self.app), self.rich_style, self._marks)
             if self._viewport is not None:
                 self._viewport.set_maker(self._maker.rows, self.wrap)
         if self._log is None:

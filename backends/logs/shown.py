@@ -1,0 +1,160 @@
+"""What of a block of a log is shown, as bytes: whole blocks at once where that can be, and else line by line.
+
+Searches look at what is shown (`sanitize`), not at what was printed: ``\\x1b[32mERR\\x1b[0mOR`` is found as
+``ERROR``, and what a ``\\r`` wrote over is not found.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+
+from .cells import char_width
+from .sanitize import sanitize
+
+# Bytes of one line that are handed out, shown and searched.
+LINE_CAP = 16384
+
+_ESCAPE, _RETURN, _BACKSPACE, _NUL, _TAB = 0x1B, 0x0D, 0x08, 0x00, 0x09
+_DROPPED = bytes(set(range(0x20)) - {_ESCAPE, _RETURN, _BACKSPACE, _TAB, 0x0A} | {0x7F})
+_STRAY = tuple(set(_DROPPED) - {_NUL} | {_TAB})
+
+# CSI sequences that change no text: all but `K`, and that one only where nothing is right of the cursor.
+_CSI = re.compile(rb"\x1b\[(?:[0-?]*[ -/]*[@-JL-~]|0?K)")
+_SGR = re.compile(rb"\x1b\[[0-9;:]*m")
+
+
+class Look(IntEnum):
+    """What is known of how lines are shown.
+
+    Attributes:
+        EDITED: there may be bytes among them that edit what is shown; see `is_edited`.
+        UNEDITED: there are none.
+        PLAIN: they are shown as they are.
+        STRAY: they are not, though nothing edits them.
+    """
+
+    EDITED = 0
+    UNEDITED = 1
+    PLAIN = 2
+    STRAY = 3
+
+
+@dataclass
+class Block:
+    """Lines that are searched together.
+
+    Attributes:
+        data: whole lines; the last one may lack its line feed.
+        lines: how many there are.
+        look: what is known of how they are shown; `shown` may find out more.
+    """
+
+    data: bytes
+    lines: int
+    look: Look
+
+    def shown(self) -> bytes:
+        """Return the lines as they are shown, in UTF-8, each with a line feed."""
+        if self.look == Look.UNEDITED:
+            self.look = Look.PLAIN if is_plain(self.data) and not has_long_line(self.data) else Look.STRAY
+        shown = self.data if self.look == Look.PLAIN else shown_block(self.data)
+        # An unfinished line may be shown as nothing, and is a line nevertheless.
+        return shown if self.data.endswith(b"\n") or not self.data else shown + b"\n"
+
+
+def is_edited(data: bytes) -> bool:
+    """Whether bytes hold what moves the cursor, hides text, or often stands in the midst of it: ESC, CR, BS, NUL."""
+    return _ESCAPE in data or _RETURN in data or _BACKSPACE in data or _NUL in data
+
+
+def is_plain(data: bytes) -> bool:
+    """Whether bytes that are not edited are shown as they are: printable ASCII and line feeds alone."""
+    # A memchr for each control costs half of what translate() does.
+    return data.isascii() and not any(map(data.__contains__, _STRAY))
+
+
+def has_long_line(data: bytes) -> bool:
+    """Whether a line has more bytes than are shown."""
+    start, size = 0, len(data)
+    while size - start > LINE_CAP:
+        feed = data.rfind(b"\n", start, start + LINE_CAP + 1)
+        if feed < 0:
+            return True
+        start = feed + 1
+    return False
+
+
+def shown_block(data: bytes) -> bytes:
+    """Return the lines of a block as they are shown, in UTF-8, each as long as the cap allows.
+
+    Args:
+        data: whole lines; the last one may lack its line feed.
+    """
+    if _RETURN in data:
+        data = data.replace(b"\r\n", b"\n")
+    if data.isascii() and not has_long_line(data):
+        bulk = _bulk(data)
+        if bulk is not None:
+            return bulk
+    return b"\n".join([_shown_line(line) for line in data.split(b"\n")])
+
+
+def shown_text(line: bytes) -> str:
+    """Return a line as it is shown, without the mark that tells of what was cut off at its end.
+
+    Args:
+        line: the line's bytes as printed, without the line feed.
+    """
+    return sanitize(_capped(line)).text
+
+
+def cap_line(line: bytes, cap: int = LINE_CAP) -> tuple[bytes, int]:
+    """Cap a line: at its start, unless it overwrites itself as progress bars do, where its last state counts.
+
+    Returns:
+        its bytes, and how many were left out at the end.
+    """
+    line = line.rstrip(b"\r")
+    tail = line[-cap:]
+    if b"\r" in tail:
+        return tail[tail.index(b"\r") + 1 :], 0
+    return line[:cap], max(0, len(line) - cap)
+
+
+def _capped(line: bytes) -> bytes:
+    return cap_line(line)[0] if len(line) > LINE_CAP else line.rstrip(b"\r")
+
+
+def _bulk(data: bytes) -> bytes | None:
+    """Return ASCII text as it is shown, None if it moves the cursor back or hides text."""
+    if _ESCAPE in data:
+        data = _CSI.sub(b"", data)
+    if _ESCAPE in data or _RETURN in data or _BACKSPACE in data:
+        return None
+    data = data.translate(None, _DROPPED)
+    return data.expandtabs(8) if _TAB in data else data
+
+
+def _shown_line(line: bytes) -> bytes:
+    if len(line) <= LINE_CAP and line.isascii():
+        bulk = _bulk(line)
+        if bulk is not None:
+            return bulk
+    shown = _overwritten(line) if _RETURN in line else None
+    return (shown_text(line) if shown is None else shown).encode()
+
+
+def _overwritten(line: bytes) -> str | None:
+    """Return what is left of a progress bar, None if more than carriage returns and colours edits it."""
+    capped = _capped(line)
+    if _ESCAPE in capped and capped.isascii():
+        capped = _SGR.sub(b"", capped)
+    text = capped.decode("utf-8", "replace")
+    if not text.replace("\r", "").isprintable() or any(char_width(char) != 1 for char in set(text) - {"\r"}):
+        return None
+    shown = ""
+    for part in text.split("\r"):
+        shown = part + shown[len(part) :]
+    return shown

@@ -1,0 +1,124 @@
+"""No expression that somebody types may hold up the application: each ends within its budget, other threads go on."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+import time
+from itertools import product
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from torchx_tui.backends.logs import engine
+from torchx_tui.backends.logs.engine import CostlyPatternError, PatternError
+from torchx_tui.backends.logs.pattern import parse_pattern
+from torchx_tui.backends.logs.scanner import PatternScanner
+from torchx_tui.backends.logs.shown import Block, Look
+
+# What has brought services down, and what the literature names.
+_KNOWN = (
+    r"^(a+)+$", r"(a|aa)+$", r"(a|a?)+$", r"(.*a){20}$", r"^(\w+\s?)*$", r"(x+x+)+y", r"([a-zA-Z]+)*$", r"(a*)*b",
+    r"^(([a-z])+.)+[A-Z]([a-z])+$", r"(.*)*=", r".*.*=.*", r"(?:.*,){30}x", r"\s+$", r"^[\s\u200c]+|[\s\u200c]+$",
+    r"(\d+\.?)+!", r"(a+){3,}b", r"((a+)+)+$", r"(?:a|b|ab)*c", r"^(?:\w|\s)*$!", r"([^,]*,)*x", r"(\w*\d*)*$!",
+    r"(a+)+\1$", r"(a*)*\1b", r"^(a|a?)+$(?!x)", r"(?=(a+)+$)a", r"(?<!x)(a+)+$", r"(\w+)\s\1\s\1+!", r"(a?){64}a{64}",
+)  # fmt: skip
+_INNER = (
+    "a+", "a*", r"\w+", "[a-z]+", ".+", "a|a", "a|aa", r"\w|\d|a", r"\s*", r"[^!]*", "a{1,9}", "a??",
+    "(a+)b?", ".*a", r"\S+",
+)  # fmt: skip
+_OUTER = (
+    "({})+$", "({})*!", "^({})+[^a]$", r"({})+\1!", "(?=({})+$)a", "(?:({})+)+x(?!y)", "(?:{}){2,40}!",
+    "({})*({})*({})*!",
+    "(({})+)+$", "({})+(?<!b)$", "x*({})+y", r"^(?:({})+\s?)+$!", r"(({})*)*\2!",
+)  # fmt: skip
+_COSTLY = (
+    *_KNOWN,
+    *(outer.replace("{}", inner) for inner, outer in product(_INNER, _OUTER)),
+)
+_BAIT = (b"a" * 27 + b"!", b"a" * 4000 + b"!", b"aaa bbb " * 400 + b"!", b"1.2.3." * 500 + b"?", b" " * 4000 + b"x")
+_LINE_SECONDS = 0.03
+
+
+@pytest.fixture(params=["as installed", "without re2"])
+def engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "LINE_SECONDS", _LINE_SECONDS)
+    monkeypatch.setattr(engine, "BLOCK_SECONDS", 0.2)
+    if request.param == "without re2":
+        monkeypatch.setitem(sys.modules, "re2", None)
+
+
+def run_within_budget(text: str) -> None:
+    """Search the bait; fail where that takes ten times what it may."""
+    scanner = PatternScanner(parse_pattern(text, regex=True), b"")
+    for line in _BAIT:
+        began = time.monotonic()
+        try:
+            scanner.count(Block(line + b"\n", 1, Look.UNEDITED))
+        except CostlyPatternError:
+            # The words are held in test_search.
+            pass
+        assert time.monotonic() - began < _LINE_SECONDS * 10 + 0.5, text
+
+
+class Pulse:
+    """Measures how long another thread was kept from running."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Pulse:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        before = time.monotonic()
+        while not self._stop.wait(0.002):
+            now = time.monotonic()
+            self.longest = max(self.longest, now - before)
+            before = now
+
+
+@pytest.mark.usefixtures("engines")
+@pytest.mark.parametrize("part", range(4))
+def test_known_costly_patterns_keep_their_budget(part: int) -> None:
+    assert len(_COSTLY) > 200
+    with Pulse() as pulse:
+        for text in _COSTLY[part::4]:
+            run_within_budget(text)
+    # What is meant is a freeze of seconds; a busy machine alone takes tenths.
+    assert pulse.longest < 1.0
+
+
+_ATOMS = st.sampled_from(("a", "[ab]", r"\w", ".", "a|ab", "b?", r"\s", "[^b]"))
+_PATTERNS = st.recursive(
+    _ATOMS,
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(("+", "*", "{2,30}", "+?", "?"))).map(lambda made: f"(?:{made[0]}){made[1]}"),
+        st.tuples(inner, inner).map("".join),
+        st.tuples(inner, inner).map(lambda made: f"({made[0]})*{made[1]}"),
+    ),
+    max_leaves=6,
+)
+
+
+@pytest.mark.usefixtures("engines")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(_PATTERNS, st.sampled_from(("!", "$", r"\1!", "(?!x)[^ab!]", "")))
+def test_any_pattern_keeps_its_budget(text: str, end: str) -> None:
+    text = f"({text}){end}"
+    try:
+        re.compile(text)
+    except re.error:
+        with pytest.raises(PatternError):
+            parse_pattern(text, regex=True)
+        return
+    run_within_budget(text)
