@@ -107,6 +107,20 @@ def test_logs(snap_compare, app, size):
     assert snap_compare(app, terminal_size=SIZES[size], run_before=at_job(FAILED, "l", wait=shows_logs))
 
 
+def test_logs_search(snap_compare, app):
+    """The match that the search stopped at, the others, their count, and the error row, in merged replicas."""
+
+    async def run_before(pilot):
+        await at_job(FAILED, "l", wait=shows_logs)(pilot)
+        await pilot.press("slash", *"slow", "enter")
+        pane = app.screen.logs.log_pane
+        await until(pilot, lambda: pane._finder.search and pane._finder.search.state.complete, "the count")
+        await until(pilot, lambda: pane._finder.current is not None, "the match")
+        await settled(pilot)
+
+    assert snap_compare(app, terminal_size=(120, 40), run_before=run_before)
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_cancel(snap_compare, app, size):
     dialog = at_job(RUNNING, "x", wait=lambda app: app.screen.query("#keep"))

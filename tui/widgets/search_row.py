@@ -91,14 +91,13 @@ class SearchRow(Horizontal):
         self.input.focus()
 
     def say(self, words: Text) -> None:
-        """Say how far the search is; how the pattern is read stands behind it."""
+        """Say how far the search is, or, where there is nothing to say, how the pattern is read."""
         colors = palette_of(self.app)
         line = Text("  ", no_wrap=True, end="")
-        line.append_text(words)
-        kind = f"{'regular expression' if self.regex else 'text'}   ctrl+r changes"
-        line.append("   " if words else "", colors.text3)
-        if self.input.has_focus or not words:
-            line.append(kind, colors.text3)
+        if words:
+            line.append_text(words)
+        else:
+            line.append(f"{'regular expression' if self.regex else 'text'}   ctrl+r changes", colors.text3)
         self._words.update(line)
 
     def close(self) -> None:
