@@ -6,7 +6,7 @@ computes it. ANSI palettes use the terminal's own colours and Rich's attributes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -183,38 +183,22 @@ def _ansi(name: str, *, dark: bool, accent: str) -> Palette:
 ANSI_DARK = _ansi("torchx-ansi-dark", dark=True, accent="cyan")
 ANSI_LIGHT = _ansi("torchx-ansi-light", dark=False, accent="blue")
 
-NO_COLOR = Palette(
+# Weight alone: bold for what lives or went wrong, dim for what could be missed.
+NO_COLOR = replace(
+    ANSI_DARK,
     name="torchx-no-color",
-    dark=True,
-    ansi=True,
-    bg="",
-    bar="",
-    raised="",
-    sel="",
-    line="dim",
-    text="default",
-    log="default",
-    text2="default",
-    text3="dim",
     accent="bold",
-    accent_fill="bold reverse",
     spark="default",
-    submitted="default",
     pending="default",
     running="bold",
     succeeded="dim",
     failed="bold",
-    cancelled="dim",
     unknown="default",
-    error_row="bold",
-    match_row="underline",
     added="default",
     removed="bold",
     yaml_key="default",
     yaml_string="default",
     yaml_number="default",
-    cursor="reverse",
-    cursor_unfocused="bold",
     replicas=("default",),
     named_colors=("default",) * 16,
 )

@@ -235,7 +235,7 @@ class QuitDialog(Dialog[Any]):
         """Return the jobs that run."""
         colors, signs = palette_of(self.app), signs_of(self.app)
         lines = [
-            Text(f"{count(len(self.handles), 'job')} launched here still run on this machine:", colors.text2),
+            Text(f"{count(len(self.handles), 'job')} launched here, still running on this machine:", colors.text2),
             Text(),
         ]
         for handle in self.handles[:MOST_LISTED]:
