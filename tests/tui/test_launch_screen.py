@@ -6,6 +6,7 @@ import pytest
 from support.canned import CannedScheduler
 from support.component_files import HEADER, ComponentFile
 from support.dashboard import make_app, until
+from textual import events
 from textual.widgets import Input, Static
 
 from torchx_tui.backends.api import Finding
@@ -490,3 +491,16 @@ async def test_every_width_launches(app, scheduler, size):
             await until(pilot, lambda: screen.form.region)
         await pilot.press("ctrl+s")
         await until(pilot, lambda: len(scheduler.launched) == 1)
+
+
+async def test_letters_typed_just_before_ctrl_s_are_launched_too(app, scheduler):
+    """The key of the screen is carried out before the field has taken the letters that were sent before it."""
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "utils.echo")
+        await type_into(pilot, screen, "msg", "start")
+        await ready(pilot, screen)
+        for letter in " and the rest of it":
+            app.post_message(events.Key("space" if letter == " " else letter, letter))
+        app.post_message(events.Key("ctrl+s", None))
+        await until(pilot, lambda: len(scheduler.launched) == 1)
+        assert app.runner.journal.records()[0].arguments["msg"] == "start and the rest of it"

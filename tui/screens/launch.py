@@ -315,9 +315,19 @@ class LaunchScreen(BaseScreen):
 
     def action_submit(self) -> None:
         """Launch, if nothing is wrong."""
+        # A key of the screen overtakes letters that the field was sent and has not taken yet: let it take them first.
+        (self.focused or self).call_later(self._submit_typed)
+
+    def _submit_typed(self) -> None:
+        """Launch what stands in the fields."""
         model = self.model
         if model is None or self._submitting:
             return
+        before = [one.text for one in model]
+        for row in self.form.rows:
+            model.set(row.field.section, row.field.name, row.input.value)
+        if before != [one.text for one in model]:
+            self._changed()
         if model.errors() or self._failure:
             wrong = model.errors()
             names = ", ".join(one.name for one in wrong)
