@@ -10,13 +10,12 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from ...backends.logs.sanitize import plain
-from ..theme import palette_of, signs_of
+from ..theme import palette_of
 from ..yaml_text import yaml_text
 from .pane import Pane
 
 if TYPE_CHECKING:
     from ..palette import Palette
-    from ..signs import Signs
 
 TABS = ("dry run", "diff", "command")
 _WORDS = {"dry run": "Dry run", "diff": "Diff", "command": "Command"}
@@ -76,7 +75,7 @@ class Preview(Pane):
     def _draw(self) -> None:
         if not self.is_mounted:
             return
-        colors, signs = palette_of(self.app), signs_of(self.app)
+        colors = palette_of(self.app)
         tabs = Text(end="")
         for tab in TABS:
             tabs.append("   " if tabs else "", "not bold")
@@ -85,9 +84,9 @@ class Preview(Pane):
             if tab == "diff" and self._diff:
                 tabs.append(f" {len(self._diff)}", f"not bold {colors.text3}")
         self.rule.title = tabs
-        self._content.update(self._text(colors, signs))
+        self._content.update(self._text(colors))
 
-    def _text(self, colors: Palette, signs: Signs) -> Text:
+    def _text(self, colors: Palette) -> Text:
         if self.tab == "diff":
             return diff_text(self._diff, self._compared, colors)
         if self.tab == "command":
@@ -96,7 +95,6 @@ class Preview(Pane):
         if self._note:
             text.append(plain(self._note) + "\n\n", colors.pending)
         text.append_text(yaml_text("\n".join(plain(line) for line in self._request.splitlines()), colors))
-        del signs
         return text
 
 
