@@ -50,6 +50,10 @@ class RulesScanner:
             return len(self.numbers(block))
         return block.lines - sum(scanner.count(block) for scanner in self._dropping)
 
+    def starts(self, block: Block) -> list[int] | None:
+        """See `Scanner`."""
+        return self._keeping[0].starts(block) if len(self._keeping) == 1 and not self._dropping else None
+
     def numbers(self, block: Block) -> Sequence[int]:
         """See `Scanner`."""
         if len(self._keeping) == 1 and not self._dropping:

@@ -30,6 +30,10 @@ class Scanner(Protocol):
         """Return which of a block's lines are wanted, in order, the first one being 0."""
         ...
 
+    def starts(self, block: Block) -> list[int] | None:
+        """Return where wanted lines start in a block's bytes, in no order; None if that takes more than one look."""
+        ...
+
 
 class PatternScanner:
     """Finds the lines that a pattern is in.
@@ -67,12 +71,17 @@ class PatternScanner:
             numbers += compress(range(line, block.lines), map(contains, data[rest:].split(b"\n"), repeat(self._text)))
         return numbers
 
+    def starts(self, block: Block) -> list[int] | None:
+        """See `Scanner`."""
+        if self._anchors is None or block.look == Look.EDITED:
+            return None
+        return candidate_lines(block.data, self._anchors, self._pattern.matches, self._exact)
+
     def _look(self, block: Block) -> tuple[bytes, list[int], int]:
         """Return lines, where wanted ones start in them, and from where on they are to be looked at one by one."""
-        if self._anchors is not None and block.look != Look.EDITED:
-            starts = candidate_lines(block.data, self._anchors, self._pattern.matches, self._exact)
-            if starts is not None:
-                return block.data, starts, -1
+        starts = self.starts(block)
+        if starts is not None:
+            return block.data, starts, -1
         shown = block.shown()
         if not self._text or (self._fold and not shown.isascii()):
             return shown, list(self._pattern.engine.starts(shown)), -1
