@@ -23,7 +23,15 @@ from ..backends.journal import user_name
 from . import palette
 from .feed import Feed
 from .job_store import JobStore
-from .messages import ActionDone, BackendChecked, BackendFailed, JobDescribed, JobsChanged, SchedulersFound
+from .messages import (
+    ActionDone,
+    BackendChecked,
+    BackendFailed,
+    FailureExplained,
+    JobDescribed,
+    JobsChanged,
+    SchedulersFound,
+)
 from .output_filter import ControlFilter
 from .theme import css_variables, palette_of, signs_of, textual_theme
 
@@ -185,6 +193,13 @@ class TorchXTuiApp(App[int]):
         """Hand the described job to the screens that show it."""
         for screen in self.screen_stack:
             handler = getattr(screen, "show_described", None)
+            if handler is not None:
+                handler(message)
+
+    def on_failure_explained(self, message: FailureExplained) -> None:
+        """Hand the cause of a failure to the screens that show it."""
+        for screen in self.screen_stack:
+            handler = getattr(screen, "show_failure", None)
             if handler is not None:
                 handler(message)
 

@@ -52,6 +52,14 @@ class LaunchSettings:
 
 
 @dataclass(frozen=True)
+class LogSettings:
+    """The table ``[logs]``: reading logs."""
+
+    error_patterns: tuple[str, ...] = ()
+    """Regular expressions; a line with one of them is an error, besides those that are known to be."""
+
+
+@dataclass(frozen=True)
 class Settings:
     """Every setting there is, with its default."""
 
@@ -73,6 +81,7 @@ class Settings:
     local: LocalSettings = LocalSettings()
     watch: WatchSettings = WatchSettings()
     launch: LaunchSettings = LaunchSettings()
+    logs: LogSettings = LogSettings()
 
     def scheduler_params(self) -> dict[str, dict[str, Any]]:
         """Return the keyword arguments of each scheduler's factory."""
@@ -124,9 +133,22 @@ def _decode(text: str, path: Path) -> Settings:
         raise ConfigError(f"{path} is no valid TOML: {error}") from error
     _refuse_unknown(data, Settings, path)
     try:
-        return msgspec.convert(data, Settings)
+        settings = msgspec.convert(data, Settings)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{path}: {error}") from error
+    _check_patterns(settings.logs.error_patterns, path)
+    return settings
+
+
+def _check_patterns(patterns: tuple[str, ...], path: Path) -> None:
+    """Refuse what is no regular expression at the start, and not when the key for the next error is pressed."""
+    if patterns:
+        from ..backends.logs.error_kinds import PatternError, error_pattern
+
+        try:
+            error_pattern(patterns)
+        except PatternError as error:
+            raise ConfigError(f"{path}: logs.error_patterns: {error}") from error
 
 
 def _refuse_unknown(data: Mapping[str, Any], kind: type[Any], path: Path, where: str = "") -> None:

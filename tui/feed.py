@@ -6,16 +6,17 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
 from ..specs import is_terminal, parse_app_handle
 from .job_rows import JobRow, row_of
-from .messages import BackendChecked, BackendFailed, JobDescribed, JobsChanged
+from .messages import BackendChecked, BackendFailed, FailureExplained, JobDescribed, JobsChanged
 
 if TYPE_CHECKING:
+    from ..backends.logs.replica_log import ReplicaLog
     from ..backends.runner import Runner
 
 logger = logging.getLogger(__name__)
@@ -188,6 +189,7 @@ class Feed:
         self._interval = interval
         self._pollers: dict[str, BackendPoller] = {}
         self._watcher = JobWatcher(runner, post, interval / 2)
+        self._ended = threading.Event()
 
     def start(self, schedulers: list[str]) -> None:
         """Start a poller for each of these schedulers, and the watcher."""
@@ -210,8 +212,24 @@ class Feed:
         """Describe this job from now on."""
         self._watcher.watch(handle)
 
+    def explain(self, handle: str, logs: list[ReplicaLog], first_failed: int, error_patterns: Sequence[str]) -> None:
+        """Read the logs of a failed job for its cause; the answer is a `FailureExplained`."""
+
+        def work() -> None:
+            from ..backends.logs.failure import explain_failure
+
+            try:
+                failure = explain_failure(logs, first_failed, extra_patterns=error_patterns, stopped=self._ended.is_set)
+            except Exception:
+                logger.exception("the logs of %s cannot be read for its cause", handle)
+                return
+            self._post(FailureExplained(handle, failure))
+
+        threading.Thread(target=work, name="explain-failure", daemon=True).start()
+
     def end(self) -> None:
         """End all threads; none is waited for."""
+        self._ended.set()
         self._watcher.end()
         for poller in self._pollers.values():
             poller.end()

@@ -9,6 +9,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from ..backends.api import DescribeAppResponse, Finding
+    from ..backends.logs.failure import Failure
     from ..backends.logs.replica_log import ReplicaLog
     from .job_rows import JobRow
 
@@ -61,6 +62,14 @@ class JobDescribed(Message):
     described: DescribeAppResponse | None
     logs: list[ReplicaLog] = field(default_factory=list)
     error: str = ""
+
+
+@dataclass
+class FailureExplained(Message):
+    """The logs of a failed job were read for its cause; replicas are numbered as those logs were."""
+
+    handle: str
+    failure: Failure
 
 
 @dataclass

@@ -5,21 +5,16 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import signal
 from pathlib import Path
 from typing import Any
 
 from ...specs import NONE, AppState
 from ..logs.sanitize import plain
+from ..logs.tracebacks import TRACEBACK, is_from_worker, is_wrapper, whole_tracebacks, without_worker
 from .record import Run
 
 _TAIL = 1 << 18  # bytes of stderr that are looked at for a traceback
-_TRACEBACK = "Traceback (most recent call last):"
-# What torchrun puts before the lines of its workers.
-_PREFIX = re.compile(r"^\[[^\]\n]{1,40}\]:\s?")
-# torchrun ends with one of its own after the worker's; the worker's says why.
-_WRAPPERS = ("ChildFailedError", "ProcessRaisedException", "CalledProcessError")
 _LONGEST = 300
 
 
@@ -111,19 +106,10 @@ def last_traceback(stderr: Path) -> str:
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return ""
-    found: list[list[str]] = []
-    inside = False
-    said = [_PREFIX.sub("", line) for line in text.splitlines() if _PREFIX.match(line)]
-    for line in (_PREFIX.sub("", line) for line in text.splitlines()):
-        if line.startswith(_TRACEBACK):
-            found.append([])
-            inside = True
-        if inside:
-            found[-1].append(line)
-            # The line of the exception is the first one that is not indented.
-            inside = line.startswith((_TRACEBACK, " ", "\t")) or not line.strip()
-    whole = [lines for lines in found if not lines[-1].startswith((" ", "\t", _TRACEBACK))]
-    telling = [lines for lines in whole if not any(name in lines[-1].partition(":")[0] for name in _WRAPPERS)]
+    lines = text.splitlines()
+    whole = whole_tracebacks(lines)
+    telling = [found for found in whole if not is_wrapper(found[-1])]
+    said = [without_worker(line) for line in lines if is_from_worker(line)]
     if whole and not telling and said:
         return said[-1]  # a worker without a traceback of its own: its last line says more than torchrun's
     return "\n".join((telling or whole or [[]])[-1])
@@ -145,7 +131,7 @@ def _sentence(error: str) -> str:
     if not lines:
         return ""
     # A traceback ends with what it is about; any other text begins with it.
-    line = lines[-1] if lines[0].startswith(_TRACEBACK) else lines[0]
+    line = lines[-1] if lines[0].startswith(TRACEBACK) else lines[0]
     text = plain(line).strip().rstrip(":")
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 

@@ -53,21 +53,24 @@ class Pattern:
         return self.engine.spans(text)
 
 
-def parse_pattern(text: str, *, regex: bool = False, ignore_case: bool | None = None) -> Pattern:
+def parse_pattern(
+    text: str, *, regex: bool = False, ignore_case: bool | None = None, longest: int = _LONGEST
+) -> Pattern:
     """Read what was typed.
 
     Args:
         text: a text, or a regular expression in Python's syntax.
         regex: whether it is a regular expression.
         ignore_case: whether case counts; without it, it counts if there is an upper-case letter in the pattern.
+        longest: how many characters it may have.
 
     Raises:
         PatternError: there is nothing to search for, or it is no regular expression.
     """
     if not text:
         raise PatternError("there is nothing to search for: type a text")
-    if len(text) > _LONGEST:
-        raise PatternError(f"the pattern has {len(text):,} characters; at most {_LONGEST:,} can be searched for")
+    if len(text) > longest:
+        raise PatternError(f"the pattern has {len(text):,} characters; at most {longest:,} can be searched for")
     return _regex_pattern(text, ignore_case) if regex else _text_pattern(text, ignore_case)
 
 

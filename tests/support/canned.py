@@ -210,7 +210,7 @@ def busy_scheduler(logs: Path) -> CannedScheduler:
     for k in range(16):
         scheduler.write_log("llama3-8b-sft-zq2wmx7v5hkdfd", k, list(_steps(k)))
     for k in range(4):
-        scheduler.write_log("llama3-8b-sft-b7n1xk4t9wz0rg", k, list(_steps(k, fails=k == 2)))
+        scheduler.write_log("llama3-8b-sft-b7n1xk4t9wz0rg", k, list(_steps(k, fails=k == 2, loses_peer=k < 2)))
     scheduler.write_log("eval-mmlu-h3v9q1zj6pcx0d", 0, EVAL_LOG)
     return scheduler
 
@@ -236,7 +236,7 @@ EVAL_LOG = [
 ]
 
 
-def _steps(k: int, *, fails: bool = False):
+def _steps(k: int, *, fails: bool = False, loses_peer: bool = False):
     for step in range(40):
         text = f"step {14600 + step * 10}  loss {1.9 - step / 100:.4f}  lr 1.94e-05  3.41 it/s\n"
         yield 600 - step * 10 - k / 10, "o", text
@@ -244,3 +244,5 @@ def _steps(k: int, *, fails: bool = False):
             yield 599 - step * 10 - k / 10, "e", f"WARNING dataloader worker {k} slow: {700 + k} ms/batch\n"
     if fails:
         yield 190, "e", "ERROR train.py:212 step 14917 failed on rank 2\n" + TRACEBACK
+    if loses_peer:
+        yield 189 - k / 10, "e", f"RuntimeError: Connection closed by peer [10.0.0.3]:{31337 + k}\n"

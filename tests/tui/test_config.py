@@ -43,6 +43,7 @@ def test_values_are_taken(tmp_path):
         ("ascii = 3", "ascii"),
         ("ascii = ", "no valid TOML"),
         ("local = 3", "local"),
+        ('[logs]\nerror_patterns = ["fine", "("]', "logs.error_patterns: ( is no regular expression"),
     ],
 )
 def test_a_mistake_is_named_with_its_file(tmp_path, text, words):

@@ -18,7 +18,7 @@ from ..widgets.bars import Hint, StatusLine
 from ..widgets.job_cells import name_text, state_text
 from ..widgets.logs_area import LogsArea
 from ..widgets.pane import Divider
-from ..widgets.replicas_pane import ReplicaGrid, ReplicasPane
+from ..widgets.replicas_pane import ReplicaGrid, ReplicasPane, first_failed
 from ..widgets.text_pane import TextPane
 from ..widgets.timeline import Timeline
 from ..widgets.title_rule import TitleRule
@@ -28,7 +28,7 @@ from .job_actions import JobActions
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
-    from ..messages import JobDescribed
+    from ..messages import FailureExplained, JobDescribed
 
 TABS = {"overview": "Overview", "appdef": "AppDef", "native": "Backend"}
 
@@ -127,10 +127,18 @@ class JobScreen(JobActions):
         self.logs.show_row(self.row)
         if described.state is AppState.FAILED and not self._jumped and message.logs:
             self._jumped = True
-            self.logs.log_pane.select_replica(self.replicas.grid.chosen)
+            first = first_failed(self.replicas.grid.replicas)
+            self.logs.log_pane.select_replica(first)
+            patterns = self.dashboard.settings.logs.error_patterns
+            self.dashboard.feed.explain(message.handle, message.logs, first, patterns)
         self._fill_tab()
         self._refresh_head()
         self.refresh_bars()
+
+    def show_failure(self, message: FailureExplained) -> None:
+        """Show which error was the cause, and which ones follow from it."""
+        if message.handle == self.row.handle and self.described is not None:
+            self.why.show(self.described, message.failure)
 
     def on_replica_grid_chosen(self, message: ReplicaGrid.Chosen) -> None:
         """Show the chosen replica's log."""

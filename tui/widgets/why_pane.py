@@ -13,13 +13,20 @@ from textual.widgets import Static
 from ...backends.logs.sanitize import plain
 from ...specs import NONE, AppState
 from ..theme import palette_of, signs_of
-from ..words import state_word
+from ..words import cut, state_word
+from .log_rows import clock_text
 from .pane import Pane
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
+    from ...backends.logs.failure import Failure, LoggedError
     from ..palette import Palette
     from ..signs import Signs
+
+
+# Errors that are listed of those that follow.
+_MOST_FOLLOWERS = 4
+_KEYS = (("e", "edit and relaunch"), ("l", "logs at this line"), ("y", "copy the reason"))
 
 
 class WhyScroll(VerticalScroll, can_focus=True):
@@ -41,6 +48,8 @@ class WhyPane(Pane):
     def __init__(self) -> None:
         super().__init__("Why", id="why-pane")
         self.reason = ""
+        self._described: DescribeAppResponse | None = None
+        self._failure: Failure | None = None
         self._content = Static(markup=False)
         self.body = WhyScroll(self._content, id="why-scroll")
 
@@ -48,13 +57,36 @@ class WhyPane(Pane):
         """Yield the text."""
         yield self.body
 
-    def show(self, described: DescribeAppResponse) -> None:
-        """Show the reason of a described job."""
+    def show(self, described: DescribeAppResponse, failure: Failure | None = None) -> None:
+        """Show the reason of a described job, and what its logs tell of it once that is known."""
+        self._described, self._failure = described, failure or self._failure
+        reason = self._text(described).plain
+        if reason != self.reason:
+            self.reason = reason
+            self._draw()
+
+    def on_resize(self) -> None:
+        """Cut the lines of other errors for the new width."""
+        self._draw()
+
+    def _draw(self) -> None:
+        described, colors = self._described, palette_of(self.app)
+        if described is None:
+            return
+        keys = Text(end="")
+        for key, words in _KEYS if described.state is AppState.FAILED else ():
+            keys.append(key, f"bold {colors.accent}").append(f" {words}    ", colors.text2)
+        text = self._text(described, self.body.scrollable_content_region.width)
+        self._content.update(Text.assemble(text, "\n\n" if keys else "", keys, end=""))
+
+    def _text(self, described: DescribeAppResponse, width: int | None = None) -> Text:
+        """Return the reason; where a width is given, each error that follows takes one row of it."""
         colors, signs = palette_of(self.app), signs_of(self.app)
         text = why_text(described, colors, signs)
-        if text.plain != self.reason:
-            self.reason = text.plain
-            self._content.update(text)
+        if self._failure is not None and self._failure.cause is not None:
+            text.rstrip()
+            text.append_text(_failure_text(described, self._failure, colors, signs, width))
+        return text
 
 
 def why_text(described: DescribeAppResponse, colors: Palette, signs: Signs) -> Text:
@@ -70,10 +102,51 @@ def why_text(described: DescribeAppResponse, colors: Palette, signs: Signs) -> T
         lines = quote.splitlines()
         for number, line in enumerate(lines):
             exception = number == len(lines) - 1 and bool(line) and not line[0].isspace()
-            text.append(f"{signs.quote} ", colors.failed)
-            text.append(plain(line.expandtabs(4)), colors.failed if exception else colors.text2)
-            text.append("\n")
+            _quote_line(text, line, exception, colors, signs)
     return text
+
+
+def _quote_line(text: Text, line: str, exception: bool, colors: Palette, signs: Signs) -> None:
+    text.append(f"{signs.quote} ", colors.failed)
+    text.append(plain(line.expandtabs(4)), colors.failed if exception else colors.text2)
+    text.append("\n")
+
+
+def _failure_text(
+    described: DescribeAppResponse, failure: Failure, colors: Palette, signs: Signs, width: int | None
+) -> Text:
+    """Return which error of the logs was the first, quoted unless the job reported it, and which ones follow."""
+    text = Text("\n", end="")
+    cause, followers = failure.cause, failure.followers
+    assert cause is not None
+    if cause.text not in error_quote(described.structured_error_msg):
+        text.append("\n")
+        _quote_line(text, cause.text, True, colors, signs)
+    text.append("\n")
+    if cause.time is not None:
+        text.append(f"{clock_text(cause.time, 'milliseconds')}   ", colors.text3)
+    text.append(_replica_name(described, cause), colors.text2)
+    if not followers:
+        return text.append("   the only error in the logs", colors.text3)
+    verb = "follows" if len(followers) == 1 else "follow"
+    text.append(f"   first of {len(followers) + 1} errors, {len(followers)} {verb} from it", colors.text3)
+    for error in followers[:_MOST_FOLLOWERS]:
+        at = "" if error.time is None else f"{clock_text(error.time, 'milliseconds')}   "
+        name = f"{_replica_name(described, error)}   "
+        said = plain(error.text)
+        if width is not None:
+            said = cut(said, max(10, width - len(at) - len(name)), signs.cut)
+        text.append(f"\n{at}", colors.text3).append(name, colors.text2).append(said, colors.text3)
+    if len(followers) > _MOST_FOLLOWERS:
+        text.append(f"\nand {len(followers) - _MOST_FOLLOWERS} more", colors.text3)
+    return text
+
+
+def _replica_name(described: DescribeAppResponse, error: LoggedError) -> str:
+    replicas = [replica for status in described.roles_statuses for replica in status.replicas]
+    if error.replica >= len(replicas):
+        return f"replica {error.replica}"
+    return f"{plain(replicas[error.replica].role)}/{replicas[error.replica].id}"
 
 
 def _nothing_said(state: AppState) -> str:
