@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import builtins
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -146,6 +146,15 @@ class Scheduler(abc.ABC, Generic[T]):
         Args:
             cfg: run options, for schedulers that have to be told where to look.
         """
+
+    def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object] | None:
+        """Call ``on_change`` from now on, from any thread, when the list has changed.
+
+        Returns:
+            what ends it; None where the scheduler cannot tell of changes and has to be asked.
+        """
+        del on_change
+        return None
 
     def exists(self, app_id: str) -> bool:
         """Tell whether the app was submitted and is still known."""

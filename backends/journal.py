@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FORMAT = 1
+# A folder's time of change is trusted once it is so old (ns): network file systems keep whole seconds, and lag.
+_SETTLED = 5 * 10**9
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,9 @@ class Journal:
         self.folder = folder or state_folder() / "journal"
         self.warnings: dict[str, str] = {}
         self._cache: dict[str, tuple[tuple[int, int], LaunchRecord]] = {}
+        self._listed: list[LaunchRecord] = []
+        self._by_handle: dict[str, LaunchRecord] = {}
+        self._folder_stamp: int | None = None
 
     def record_intent(
         self,
@@ -171,12 +176,17 @@ class Journal:
 
     def records(self) -> list[LaunchRecord]:
         """Return every readable record, newest first; `warnings` then names the damaged ones."""
-        found = [record for path in self._paths() if (record := self._read(path)) is not None]
-        return sorted(found, key=lambda record: record.at, reverse=True)
+        self._refresh()
+        return list(self._listed)
+
+    def by_handle(self) -> Mapping[str, LaunchRecord]:
+        """Return the newest record of each app handle; the very same mapping as long as nothing changes."""
+        self._refresh()
+        return self._by_handle
 
     def find(self, handle: str) -> LaunchRecord | None:
         """Return the record of an app handle, or None."""
-        return next((record for record in self.records() if record.handle == handle), None)
+        return self.by_handle().get(handle)
 
     def last_launch(self, component: str) -> LaunchRecord | None:
         """Return the newest launch of a component, or None."""
@@ -186,6 +196,23 @@ class Journal:
         """Remove a record; one that is gone already is no error."""
         self._path(record.id).unlink(missing_ok=True)
         self._cache.pop(record.id, None)
+
+    def _refresh(self) -> None:
+        """Read what has changed. Records are replaced by renaming, which changes the folder's own time."""
+        before = time.time_ns()
+        try:
+            stamp = self.folder.stat().st_mtime_ns
+        except OSError:
+            stamp = None
+        if stamp is not None and stamp == self._folder_stamp:
+            return
+        found = [record for path in self._paths() if (record := self._read(path)) is not None]
+        found.sort(key=lambda record: record.at, reverse=True)
+        self._folder_stamp = stamp if stamp is not None and stamp < before - _SETTLED else None
+        if found != self._listed:
+            self._listed = found
+            # The newest of two with one handle comes last here, and stays.
+            self._by_handle = {record.handle: record for record in reversed(found) if record.handle}
 
     def _path(self, record_id: str) -> Path:
         return self.folder / f"{record_id}.json"

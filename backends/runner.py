@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -239,11 +239,23 @@ class Runner:
     # Watching
 
     def list(self, scheduler: str, cfg: Mapping[str, Any] | None = None) -> list[ListAppResponse]:
-        """Return every app that the scheduler knows, handles filled in."""
+        """Return every app that the scheduler knows, handles filled in.
+
+        Raises:
+            SchedulerError: the scheduler answered with something else.
+        """
+        from .responses import ListAppResponse
+
         apps = self.scheduler(scheduler).list(cfg)
+        if not isinstance(apps, (list, tuple)) or not all(isinstance(app, ListAppResponse) for app in apps):
+            raise specs.SchedulerError(f"{scheduler} did not answer with a list of jobs, but with {apps!r:.80}")
         for app in apps:
             app.app_handle = specs.make_app_handle(scheduler, self.session_name, app.app_id)
         return apps
+
+    def subscribe(self, scheduler: str, on_change: Callable[[], object]) -> Callable[[], object] | None:
+        """Let a scheduler tell of changes, see `Scheduler.subscribe`."""
+        return self.scheduler(scheduler).subscribe(on_change)
 
     def describe(self, handle: str) -> DescribeAppResponse | None:
         """Return what the backend knows of a job, or None if it knows nothing of it."""

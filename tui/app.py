@@ -97,7 +97,7 @@ class TorchXTuiApp(App[int]):
         self.ascii_signs = settings.ascii
         self.animation_level = "none"
         self.jobs = JobStore(runner.journal, now)
-        self.feed = Feed(runner, self.post_from_thread, settings.watch.interval_seconds)
+        self.feed = Feed(runner, self.post_from_thread, settings.watch)
         self.schedulers = schedulers
         self.who = f"{user_name()}@{os.uname().nodename.partition('.')[0]}"
         self._status = Text()
@@ -286,7 +286,9 @@ class TorchXTuiApp(App[int]):
                 screen.table.move_to(row.handle)
 
     async def on_event(self, event: events.Event) -> None:
-        """Take a failure's message away with the next key."""
+        """Take a failure's message away with the next key; a key says that somebody looks."""
+        if isinstance(event, (events.Key, events.MouseEvent)):
+            self.feed.touch()
         if isinstance(event, events.Key) and self._status_failed:
             self.clear_status()
         await super().on_event(event)

@@ -40,7 +40,13 @@ class WatchSettings:
     """The table ``[watch]``: how often backends are asked."""
 
     interval_seconds: float = 1.0
-    """Seconds between two questions to a backend while a job of its is active."""
+    """Seconds between two questions to a backend while one of its jobs is active and somebody looks."""
+
+    slowest_seconds: float = 30.0
+    """Seconds between two questions to a backend of which nothing changes, and while nobody looks."""
+
+    timeout_seconds: float = 30.0
+    """A backend that has not answered after so many seconds is asked anew."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,322 @@
+"""The thread that asks a backend: whatever the backend does, rows stay, others go on, and it comes back by itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.canned import CannedScheduler
+
+from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.runner import Runner
+from torchx_tui.specs import AppDef, AppState, Role
+from torchx_tui.tui.config import WatchSettings
+from torchx_tui.tui.feed import Feed
+from torchx_tui.tui.limited_call import LimitedCaller, NoAnswerError
+from torchx_tui.tui.messages import BackendFailed, JobDescribed, JobsChanged
+from torchx_tui.tui.pacing import back_off_seconds, tick_seconds
+from torchx_tui.tui.poller import BackendPoller
+
+SETTINGS = WatchSettings(interval_seconds=0.02, slowest_seconds=0.1, timeout_seconds=0.6)
+PATIENCE = 20.0
+
+
+class Listener:
+    """Collects messages, and waits for one."""
+
+    def __init__(self) -> None:
+        self.messages: list = []
+        self._event = threading.Event()
+
+    def __call__(self, message) -> None:
+        self.messages.append(message)
+        self._event.set()
+
+    def wait(self, test: Callable[[object], object], since: int = 0):
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            self._event.clear()
+            for message in self.messages[since:]:
+                if test(message):
+                    return message
+            self._event.wait(0.2)
+        raise AssertionError(f"it did not come: {self.messages[-5:]}")
+
+    def states(self) -> dict[str, AppState]:
+        rows: dict[str, AppState] = {}
+        for message in self.messages:
+            if isinstance(message, JobsChanged):
+                rows.update({row.app_id: row.state for row in message.changed.values()})
+                for handle in message.removed:
+                    rows.pop(handle.rpartition("/")[2], None)
+        return rows
+
+    def wait_for_states(self, wanted: dict[str, AppState]) -> None:
+        self.wait(lambda _: self.states() == wanted)
+
+
+class Moody(CannedScheduler):
+    """Answers as `mood` says."""
+
+    mood: Callable[[], Any] | None = None
+    asked = 0
+
+    def list(self, cfg=None):
+        self.asked += 1
+        if self.mood is not None:
+            answer = self.mood()
+            if answer is not None:
+                return answer
+        return super().list(cfg)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / "journal")
+
+
+@pytest.fixture
+def scheduler() -> Moody:
+    scheduler = Moody()
+    scheduler.add("one-x", AppState.RUNNING, 60)
+    scheduler.add("two-x", AppState.PENDING, 60)
+    return scheduler
+
+
+@pytest.fixture
+def start(journal: Journal) -> Iterator[Callable[..., tuple[BackendPoller, Listener]]]:
+    started: list[BackendPoller] = []
+
+    def begin(scheduler: CannedScheduler, settings: WatchSettings = SETTINGS) -> tuple[BackendPoller, Listener]:
+        runner = Runner(journal=journal)
+        runner._schedulers["local_cwd"] = scheduler
+        listener = Listener()
+        poller = BackendPoller(runner, "local_cwd", listener, settings)
+        started.append(poller)
+        poller.start()
+        return poller, listener
+
+    yield begin
+    for poller in started:
+        poller.end()
+    for poller in started:
+        poller.join(PATIENCE)
+        assert not poller.is_alive()
+
+
+BOTH = {"one-x": AppState.RUNNING, "two-x": AppState.PENDING}
+
+
+def failed(message: object) -> bool:
+    return isinstance(message, BackendFailed)
+
+
+def test_only_what_changed_is_posted(scheduler, start):
+    _, listener = start(scheduler)
+    listener.wait_for_states(BOTH)
+    scheduler.set_state("two-x", AppState.RUNNING)
+    listener.wait_for_states({**BOTH, "two-x": AppState.RUNNING})
+    first, second = (message for message in listener.messages if isinstance(message, JobsChanged))
+    assert len(first.changed) == 2
+    assert [row.app_id for row in second.changed.values()] == ["two-x"]
+    asked = scheduler.asked
+    while scheduler.asked < asked + 5:
+        time.sleep(0.01)
+    assert listener.messages[-1] is second
+    del scheduler.apps["one-x"]
+    listener.wait_for_states({"two-x": AppState.RUNNING})
+
+
+def test_a_backend_that_hangs_is_said_once_asked_anew_and_comes_back(scheduler, start):
+    released = threading.Event()
+    _, listener = start(scheduler)
+    listener.wait_for_states(BOTH)
+    scheduler.mood = lambda: (released.wait(PATIENCE), None)[1]
+    said = listener.wait(failed)
+    assert "still waiting" in said.reason
+    said = listener.wait(lambda message: failed(message) and "no answer within" in message.reason)
+    assert said.next_try > time.time()
+    assert listener.states() == BOTH
+    scheduler.set_state("one-x", AppState.SUCCEEDED)
+    # The hanging question never comes back; another one does.
+    scheduler.mood = None
+    listener.wait_for_states({**BOTH, "one-x": AppState.SUCCEEDED})
+    released.set()
+
+
+def test_a_slow_answer_is_taken(scheduler, start):
+    _, listener = start(scheduler)
+    listener.wait_for_states(BOTH)
+    scheduler.set_state("two-x", AppState.FAILED)
+    pause = threading.Event()
+    scheduler.mood = lambda: (pause.wait(0.35), None)[1]
+    listener.wait(failed)
+    listener.wait_for_states({**BOTH, "two-x": AppState.FAILED})
+    assert not any("within" in message.reason for message in listener.messages if failed(message))
+
+
+@pytest.mark.parametrize("answer", [lambda: "<html>", lambda: 7, lambda: {"items": []}, lambda: ["<html>"]])
+def test_garbage_empties_no_rows(scheduler, start, answer):
+    _, listener = start(scheduler)
+    listener.wait_for_states(BOTH)
+    scheduler.mood = answer
+    assert listener.wait(failed).reason
+    assert listener.states() == BOTH
+    scheduler.mood = None
+    listener.wait(lambda message: isinstance(message, JobsChanged) and not message.changed)
+
+
+def test_one_job_that_cannot_be_read_hides_no_other(scheduler, start, caplog):
+    scheduler.apps["bad"] = replace(scheduler.apps["one-x"], app_id="bad", state=None, image=3)  # type: ignore[arg-type]
+    _, listener = start(scheduler)
+    listener.wait_for_states(BOTH)
+    assert "a job that cannot be shown" in caplog.text
+
+
+def test_errors_are_backed_off_and_the_states_are_right_afterwards(scheduler, start):
+    chance = iter([True, False] * 1000)
+
+    def flaky():
+        if next(chance):
+            raise ConnectionResetError("connection reset in the middle of an answer")
+
+    scheduler.mood = flaky
+    _, listener = start(scheduler)
+    assert "connection reset" in listener.wait(failed).reason
+    listener.wait_for_states(BOTH)
+    scheduler.mood = None
+    scheduler.set_state("one-x", AppState.FAILED)
+    listener.wait_for_states({**BOTH, "one-x": AppState.FAILED})
+
+
+def test_an_end_is_written_into_the_journal_once(scheduler, start, journal, monkeypatch):
+    record = journal.record_intent(
+        AppDef("one", [Role("r", "", entrypoint="x")]), "local_cwd", "torchx", {}, expected_app_id="one-x"
+    )
+    written = []
+    real = Runner.remember
+    monkeypatch.setattr(Runner, "remember", lambda *args: (written.append(args[1:]), real(*args)))
+    _, listener = start(scheduler)
+    listener.wait_for_states(BOTH)
+    scheduler.set_state("one-x", AppState.SUCCEEDED)
+    listener.wait_for_states({**BOTH, "one-x": AppState.SUCCEEDED})
+    assert written == [("local_cwd://torchx/one-x", AppState.SUCCEEDED, "")]
+    assert journal.find(record.handle).state == "SUCCEEDED"
+
+
+def test_preemption_is_legal_and_life_after_the_end_is_noted(scheduler, start, caplog):
+    _, listener = start(scheduler)
+    listener.wait_for_states(BOTH)
+    scheduler.set_state("one-x", AppState.PENDING)
+    listener.wait_for_states({**BOTH, "one-x": AppState.PENDING})
+    assert "says its backend" not in caplog.text
+    scheduler.set_state("one-x", AppState.FAILED)
+    listener.wait_for_states({**BOTH, "one-x": AppState.FAILED})
+    scheduler.set_state("one-x", AppState.RUNNING)
+    listener.wait_for_states(BOTH)
+    assert "local_cwd://torchx/one-x was FAILED and is RUNNING now, says its backend" in caplog.text
+
+
+def test_a_job_that_its_backend_does_not_know_yet_is_submitted(start):
+    scheduler = Moody()
+    scheduler.add("new-x", AppState.UNKNOWN, 0)
+    scheduler.apps["new-x"].submitted_at = time.time()
+    scheduler.add("old-x", AppState.UNKNOWN, 0)
+    scheduler.apps["old-x"].submitted_at = time.time() - 3600
+    _, listener = start(scheduler)
+    listener.wait_for_states({"new-x": AppState.SUBMITTED, "old-x": AppState.UNKNOWN})
+
+
+def test_a_backend_can_push_changes(scheduler, start):
+    told: list[Callable[[], object]] = []
+    ended = threading.Event()
+
+    def subscribe(on_change):
+        told.append(on_change)
+        return ended.set
+
+    scheduler.subscribe = subscribe
+    poller, listener = start(scheduler, replace(SETTINGS, interval_seconds=1000, slowest_seconds=1000))
+    listener.wait_for_states(BOTH)
+    scheduler.set_state("two-x", AppState.RUNNING)
+    told[0]()
+    listener.wait_for_states({**BOTH, "two-x": AppState.RUNNING})
+    poller.end()
+    assert ended.wait(PATIENCE)
+
+
+def test_a_backend_that_hangs_holds_up_no_description_of_another_ones_job(scheduler, journal):
+    runner = Runner(journal=journal)
+    hanging = Moody()
+    hanging.add("stuck-x", AppState.RUNNING, 5)
+    released = threading.Event()
+    hanging.describe = lambda app_id: (released.wait(PATIENCE), None)[1]
+    runner._schedulers.update(local_cwd=scheduler, local_docker=hanging)
+    listener = Listener()
+    feed = Feed(runner, listener, replace(SETTINGS, timeout_seconds=1000))
+    feed.start(["local_cwd", "local_docker"])
+    try:
+        listener.wait(lambda message: isinstance(message, JobsChanged) and message.scheduler == "local_docker")
+        feed.watch("local_docker://torchx/stuck-x")
+        feed.watch("local_cwd://torchx/one-x")
+        described = listener.wait(lambda message: isinstance(message, JobDescribed))
+        assert described.handle == "local_cwd://torchx/one-x"
+        assert described.described.state is AppState.RUNNING
+    finally:
+        released.set()
+        feed.end()
+
+
+def test_calls_that_hang_do_not_pile_up():
+    released = threading.Event()
+    caller = LimitedCaller("test")
+    before = threading.active_count()
+    try:
+        for _ in range(3):
+            with pytest.raises(NoAnswerError, match="no answer within"):
+                caller.call(lambda: released.wait(PATIENCE), 0.01)
+        with pytest.raises(NoAnswerError, match="3 questions"):
+            caller.call(lambda: 1, 1)
+        assert threading.active_count() == before + 3
+    finally:
+        released.set()
+    deadline = time.monotonic() + PATIENCE
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert caller.call(lambda: 1, PATIENCE) == 1
+
+
+def test_whatever_a_call_raises_comes_to_its_caller():
+    caller = LimitedCaller("test")
+
+    def leave():
+        raise SystemExit("a plug-in that leaves")
+
+    with pytest.raises(Exception, match="a plug-in that leaves"):
+        caller.call(leave, PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("active", "quiet", "unwatched", "seconds"),
+    [
+        (True, 0, 0, 1),
+        (True, 3600, 60, 1),
+        (True, 0, 600, 5),
+        (True, 3600, 3600, 30),
+        (False, 0, 0, 3),
+        (False, 120, 0, 6),
+        (False, 3600, 0, 30),
+        (False, 1e9, 1e9, 30),
+    ],
+)
+def test_how_often_a_backend_is_asked(active, quiet, unwatched, seconds):
+    assert tick_seconds(active=active, quiet=quiet, unwatched=unwatched, fastest=1, slowest=30) == seconds
+
+
+def test_the_back_off_ends_at_a_minute():
+    assert [back_off_seconds(failures) for failures in (1, 2, 3, 7, 1000)] == [1, 2, 4, 60, 60]

@@ -1,0 +1,215 @@
+"""The thread that asks one backend for its jobs, and posts what changed."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from ..specs import AppState, is_terminal
+from .job_rows import JobRow, row_of
+from .limited_call import LimitedCaller
+from .messages import BackendChecked, BackendFailed, JobsChanged
+from .pacing import back_off_seconds, tick_seconds, with_jitter
+
+if TYPE_CHECKING:
+    from ..backends.api import ListAppResponse
+    from ..backends.journal import LaunchRecord
+    from ..backends.runner import Runner
+    from .config import WatchSettings
+
+logger = logging.getLogger(__name__)
+
+Post = Callable[[Message], object]
+
+# Changes that a backend pushes are taken together for so long (s).
+_PUSH_PAUSE = 0.2
+# A backend may not know a job yet that it has just taken (s).
+_NEW_SECONDS = 30.0
+
+
+class BackendPoller(threading.Thread):
+    """Asks one backend for all its jobs, again and again, and posts what changed.
+
+    Args:
+        runner: the door to the backend.
+        scheduler: its name.
+        post: hands a message to the app; called from this thread.
+        settings: how often it asks, and how long it waits for an answer.
+        last_key_at: tells when a person last pressed a key, in monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        scheduler: str,
+        post: Post,
+        settings: WatchSettings,
+        last_key_at: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(name=f"poll-{scheduler}", daemon=True)
+        self._runner = runner
+        self._scheduler = scheduler
+        self._post = post
+        self._settings = settings
+        self._last_key_at = last_key_at
+        self._wake = threading.Event()
+        self._ended = threading.Event()
+        self._caller = LimitedCaller(
+            f"ask-{scheduler}", slow_seconds=settings.timeout_seconds / 3, on_slow=self._say_slow
+        )
+        self._rows = RowMaker()
+        self._sent: dict[str, JobRow] = {}
+        self._answers = 0
+        self._failures = 0
+        self._told_slow = False
+        self._last_answer = time.time()
+        self._changed_at = time.monotonic()
+        self._unsubscribe: Callable[[], object] | None = None
+
+    def refresh(self) -> None:
+        """Ask now."""
+        self._wake.set()
+
+    def end(self) -> None:
+        """End the thread; a question under way is not waited for."""
+        self._ended.set()
+        self._wake.set()
+
+    def run(self) -> None:
+        """Ask until `end`."""
+        self._prepare()
+        while not self._ended.is_set():
+            delay = self._tick()
+            if self._wake.wait(delay) and not self._ended.is_set():
+                self._ended.wait(_PUSH_PAUSE)
+            self._wake.clear()
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+
+    def _prepare(self) -> None:
+        """Look at the backend itself, once; let it push changes where it can."""
+        limit = self._settings.timeout_seconds
+        try:
+            findings = self._caller.call(lambda: self._runner.check(self._scheduler), limit)
+            self._send(BackendChecked(self._scheduler, findings))
+            self._caller.call(lambda: self._runner.prune(self._scheduler), limit)
+            self._unsubscribe = self._caller.call(lambda: self._runner.subscribe(self._scheduler, self.refresh), limit)
+        except Exception:
+            # The first question tells what is wrong.
+            logger.exception("%s: check", self._scheduler)
+
+    def _tick(self) -> float:
+        """Ask once; return the seconds until the next time."""
+        try:
+            apps = self._caller.call(lambda: self._runner.list(self._scheduler), self._settings.timeout_seconds)
+            rows, faults = self._rows.make(apps, self._runner.journal.by_handle())
+        except Exception as error:
+            self._failures += 1
+            delay = with_jitter(back_off_seconds(self._failures))
+            logger.warning("%s did not answer: %s", self._scheduler, error, exc_info=True)
+            self._fail(str(error) or type(error).__name__, delay)
+            return delay
+        for fault in faults:
+            logger.warning("%s: %s", self._scheduler, fault)
+        self._take(rows)
+        now = time.monotonic()
+        return with_jitter(
+            tick_seconds(
+                active=any(not row.is_final for row in rows.values()),
+                quiet=now - self._changed_at,
+                unwatched=now - self._last_key_at(),
+                fastest=self._settings.interval_seconds,
+                slowest=self._settings.slowest_seconds,
+            )
+        )
+
+    def _take(self, rows: dict[str, JobRow]) -> None:
+        """Post what differs from what was posted before."""
+        recovered = self._failures > 0 or self._told_slow
+        self._failures, self._told_slow = 0, False
+        self._last_answer = time.time()
+        # A row that did not change is the very same object.
+        changed = {handle: row for handle, row in rows.items() if self._sent.get(handle) is not row}
+        removed = self._sent.keys() - rows.keys()
+        for handle, row in changed.items():
+            self._note(self._sent.get(handle), row)
+        if changed or removed:
+            self._changed_at = time.monotonic()
+        if changed or removed or recovered or not self._answers:
+            self._send(JobsChanged(self._scheduler, changed, set(removed)))
+        self._answers += 1
+        self._sent = rows
+
+    def _note(self, before: JobRow | None, row: JobRow) -> None:
+        """Write what is to be remembered of a change: an end into the journal, what cannot be into the log file."""
+        if before is not None and is_terminal(before.state) and not is_terminal(row.state):
+            logger.warning("%s was %s and is %s now, says its backend", row.handle, before.state, row.state)
+        record = self._runner.journal.by_handle().get(row.handle)
+        if record is not None and is_terminal(row.state) and record.state != row.state.name:
+            try:
+                self._runner.remember(row.handle, row.state, row.why)
+            except OSError as error:
+                logger.warning("the journal cannot be written: %s", error)
+
+    def _say_slow(self, reason: str) -> None:
+        if not self._told_slow and not self._failures:
+            self._told_slow = True
+            self._fail(reason, 0.0)
+
+    def _fail(self, reason: str, delay: float) -> None:
+        self._send(BackendFailed(self._scheduler, reason, self._last_answer, time.time() + delay))
+
+    def _send(self, message: Message) -> None:
+        if not self._ended.is_set():
+            self._post(message)
+
+
+class RowMaker:
+    """Makes the rows of listed apps; what did not change keeps its row."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[ListAppResponse, LaunchRecord | None, JobRow]] = {}
+
+    def make(
+        self, apps: list[ListAppResponse], records: Mapping[str, LaunchRecord]
+    ) -> tuple[dict[str, JobRow], list[str]]:
+        """Return a row for each app, and what is wrong with those that cannot be shown."""
+        made, rows, faults = self._made, {}, []
+        fresh: dict[str, tuple[ListAppResponse, LaunchRecord | None, JobRow]] = {}
+        now = time.time()
+        for app in apps:
+            try:
+                handle = app.app_handle
+                record = records.get(handle)
+                known = made.get(handle)
+                if known is not None and known[1] is record and known[0] == app and not _may_be_new(known[2]):
+                    row = known[2]
+                else:
+                    row = _tolerant(row_of(app, record), now)
+                    if known is not None and known[2] == row:
+                        row = known[2]
+            except Exception as error:
+                faults.append(f"a job that cannot be shown: {app!r:.200}: {error}")
+                continue
+            fresh[handle] = app, record, row
+            rows[handle] = row
+        self._made = fresh
+        return rows, faults
+
+
+def _may_be_new(row: JobRow) -> bool:
+    return row.state is AppState.SUBMITTED
+
+
+def _tolerant(row: JobRow, now: float) -> JobRow:
+    """Show a job as submitted while its backend has not found its own feet with it."""
+    new = row.submitted_at is not None and 0 <= now - row.submitted_at < _NEW_SECONDS
+    if row.state is AppState.UNKNOWN and row.finished_at is None and new:
+        return replace(row, state=AppState.SUBMITTED)
+    return row
