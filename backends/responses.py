@@ -103,6 +103,7 @@ class ListAppResponse:
         msg: why it is in its state, in words, the cause first.
         host: the machine that it runs on, where it runs on one.
         notes: what else should be known of it.
+        foreign: neither TorchX nor this program launched it.
     """
 
     app_id: str
@@ -120,6 +121,7 @@ class ListAppResponse:
     msg: str = field(default="", kw_only=True)
     host: str = field(default="", kw_only=True)
     notes: list[str] = field(default_factory=list, kw_only=True)
+    foreign: bool = field(default=False, kw_only=True)
 
     # Responses of one list can be kept in sets.
     def __hash__(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -28,6 +28,7 @@ from .messages import (
     BackendChecked,
     BackendFailed,
     FailureExplained,
+    HistoryRead,
     JobDescribed,
     JobsChanged,
     SchedulersFound,
@@ -96,7 +97,7 @@ class TorchXTuiApp(App[int]):
         self.now = now
         self.ascii_signs = settings.ascii
         self.animation_level = "none"
-        self.jobs = JobStore(runner.journal, now)
+        self.jobs = JobStore()
         self.feed = Feed(runner, self.post_from_thread, settings.watch)
         self.schedulers = schedulers
         self.who = f"{user_name()}@{os.uname().nodename.partition('.')[0]}"
@@ -176,7 +177,11 @@ class TorchXTuiApp(App[int]):
         """Take the changes of one backend over."""
         for row in self.jobs.apply(message):
             self._tell_final(row.name, row.state.name)
-        self.update_screens()
+        self.update_screens(message.changed.values(), message.removed)
+
+    def on_history_read(self, message: HistoryRead) -> None:
+        """Hand the launches of the past to the screen that shows them."""
+        self._hand("show_history", message)
 
     def on_backend_failed(self, message: BackendFailed) -> None:
         """Keep the rows, say since when the backend is silent."""
@@ -191,15 +196,15 @@ class TorchXTuiApp(App[int]):
 
     def on_job_described(self, message: JobDescribed) -> None:
         """Hand the described job to the screens that show it."""
-        for screen in self.screen_stack:
-            handler = getattr(screen, "show_described", None)
-            if handler is not None:
-                handler(message)
+        self._hand("show_described", message)
 
     def on_failure_explained(self, message: FailureExplained) -> None:
         """Hand the cause of a failure to the screens that show it."""
+        self._hand("show_failure", message)
+
+    def _hand(self, method: str, message: Message) -> None:
         for screen in self.screen_stack:
-            handler = getattr(screen, "show_failure", None)
+            handler = getattr(screen, method, None)
             if handler is not None:
                 handler(message)
 
@@ -211,14 +216,14 @@ class TorchXTuiApp(App[int]):
         for handle in message.handles or (None,):
             self.feed.refresh(handle)
         if message.gone:
-            self.update_screens()
+            self.update_screens(removed=message.gone)
 
-    def update_screens(self) -> None:
-        """Let every open screen draw what it shows of the jobs."""
+    def update_screens(self, changed: Iterable[JobRow] = (), removed: Iterable[str] = ()) -> None:
+        """Let every open screen draw what it shows of the jobs, and of what changed."""
         for screen in self.screen_stack:
             handler = getattr(screen, "jobs_updated", None)
             if handler is not None and screen.is_mounted:
-                handler()
+                handler(changed, removed)
 
     def _tell_final(self, app_id: str, state: str) -> None:
         from ..specs import AppState
@@ -280,7 +285,7 @@ class TorchXTuiApp(App[int]):
         from .screens.jobs import JobsScreen
 
         self.jobs.add(row)
-        self.update_screens()
+        self.update_screens([self.jobs.rows[row.handle]])
         for screen in self.screen_stack:
             if isinstance(screen, JobsScreen):
                 screen.table.move_to(row.handle)

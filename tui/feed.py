@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..specs import parse_app_handle
+from .job_rows import history_rows
 from .limited_call import LimitedCaller, NoAnswerError
-from .messages import FailureExplained, JobDescribed
+from .messages import FailureExplained, HistoryRead, JobDescribed
 from .pacing import UNWATCHED_SECONDS
 from .poller import BackendPoller, Post
 
@@ -33,6 +34,7 @@ class JobWatcher(threading.Thread):
         self._interval = settings.interval_seconds / 2
         self._limit = settings.timeout_seconds
         self._callers: dict[str, LimitedCaller] = {}
+        self._noted = ("", "")
         self._handle: str | None = None
         self._wake = threading.Event()
         self._ended = threading.Event()
@@ -71,11 +73,17 @@ class JobWatcher(threading.Thread):
             self._post(JobDescribed(handle, None, error=f"{backend}: {error}"))
             return self._interval * 4
         except Exception as error:
-            logger.warning("describe of %s: %s", handle, error, exc_info=True)
+            self._note(handle, error)
             self._post(JobDescribed(handle, None, error=str(error) or type(error).__name__))
             return self._interval * 4
         self._post(JobDescribed(handle, described, logs))
         return None if described is None or described.has_ended else self._interval
+
+    def _note(self, handle: str, error: Exception) -> None:
+        """Write an error into the log file once, not with each of a day's tries."""
+        if (noted := (handle, str(error))) != self._noted:
+            self._noted = noted
+            logger.warning("describe of %s: %s", handle, error, exc_info=True)
 
     def _read(self, handle: str) -> tuple[DescribeAppResponse | None, list[ReplicaLog]]:
         from .job_logs import replica_logs
@@ -146,6 +154,18 @@ class Feed:
             self._post(FailureExplained(handle, failure))
 
         threading.Thread(target=work, name="explain-failure", daemon=True).start()
+
+    def read_history(self, known: frozenset[str]) -> None:
+        """Read the launches that no backend knows any more; the answer is a `HistoryRead`.
+
+        Args:
+            known: the handles that the backends list.
+        """
+
+        def work() -> None:
+            self._post(HistoryRead(history_rows(self._runner.journal.records(), known)))
+
+        threading.Thread(target=work, name="read-history", daemon=True).start()
 
     def end(self) -> None:
         """End all threads; none is waited for."""

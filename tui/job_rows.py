@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,7 @@ class JobRow:
         arguments: that component's arguments, as typed.
         why: the reason of the state in words, cause first; empty where there is nothing to say.
         history: the backend no longer knows the job, the journal does.
+        foreign: TorchX did not launch it.
     """
 
     handle: str
@@ -60,6 +61,7 @@ class JobRow:
     image: str = ""
     notes: tuple[str, ...] = ()
     history: bool = False
+    foreign: bool = False
 
     @property
     def name(self) -> str:
@@ -116,10 +118,11 @@ def row_of(app: ListAppResponse, record: LaunchRecord | None) -> JobRow:
         user=plain(app.user or (record.user if record else "")),
         image=plain(app.image),
         notes=tuple(plain(note) for note in app.notes),
+        foreign=app.foreign,
     )
 
 
-def history_rows(records: Iterable[LaunchRecord], known: set[str]) -> list[JobRow]:
+def history_rows(records: Iterable[LaunchRecord], known: Set[str]) -> list[JobRow]:
     """Return a row for each launch of the journal that no backend lists; ``known`` are the handles they do."""
     rows = []
     for record in records:

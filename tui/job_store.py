@@ -1,17 +1,15 @@
-"""What the screens know of all jobs: the rows of every backend, history, counts, and which backends are silent."""
+"""What the screens know of all jobs: the rows of every backend, their counts, and which backends are silent."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .job_rows import JobRow, history_rows
+from .job_rows import JobRow
 
 if TYPE_CHECKING:
     from ..backends.api import Finding
-    from ..backends.journal import Journal
     from ..specs import AppState
     from .messages import BackendFailed, JobsChanged
 
@@ -26,21 +24,16 @@ class Outage:
 
 
 class JobStore:
-    """The rows of all backends, as last heard.
+    """The rows of all backends, as last heard."""
 
-    Args:
-        journal: what was launched, for history.
-        now: the clock, in seconds since the epoch.
-    """
-
-    def __init__(self, journal: Journal, now: Callable[[], float]) -> None:
-        self._journal = journal
-        self._now = now
+    def __init__(self) -> None:
         self.rows: dict[str, JobRow] = {}
         self.schedulers: list[str] = []
         self.answered: set[str] = set()
         self.outages: dict[str, Outage] = {}
         self.findings: dict[str, list[Finding]] = {}
+        # Kept as rows come and go: with many jobs, counting them would cost more than drawing the screen.
+        self._counts: Counter[tuple[str, AppState]] = Counter()
 
     def set_schedulers(self, names: list[str]) -> None:
         """Take the backends that are watched."""
@@ -55,9 +48,9 @@ class JobStore:
             before = self.rows.get(handle)
             if before is not None and not before.is_final and row.is_final:
                 ended.append(row)
-            self.rows[handle] = row
+            self._put(row)
         for handle in message.removed:
-            self.rows.pop(handle, None)
+            self.forget(handle)
         return ended
 
     def fail(self, message: BackendFailed) -> bool:
@@ -68,28 +61,35 @@ class JobStore:
 
     def add(self, row: JobRow) -> None:
         """Show a job before its backend lists it: one that was just submitted."""
-        self.rows.setdefault(row.handle, row)
+        if row.handle not in self.rows:
+            self._put(row)
 
     def forget(self, handle: str) -> None:
         """Take a job off the screen."""
-        self.rows.pop(handle, None)
+        row = self.rows.pop(handle, None)
+        if row is not None:
+            self._counts[row.scheduler, row.state] -= 1
 
-    def listed(self, scheduler: str | None = None) -> list[JobRow]:
-        """Return the jobs of one backend, or of all."""
-        return [row for row in self.rows.values() if scheduler in (None, row.scheduler)]
-
-    def history(self, scheduler: str | None = None) -> list[JobRow]:
-        """Return the launches that no backend knows any more."""
-        rows = history_rows(self._journal.records(), set(self.rows))
-        return [row for row in rows if scheduler in (None, row.scheduler)]
+    def _put(self, row: JobRow) -> None:
+        before = self.rows.get(row.handle)
+        if before is not None:
+            self._counts[before.scheduler, before.state] -= 1
+        self.rows[row.handle] = row
+        self._counts[row.scheduler, row.state] += 1
 
     def count(self, scheduler: str | None = None) -> int:
         """Return how many jobs a backend lists, or all of them."""
-        return len(self.listed(scheduler))
+        if scheduler is None:
+            return len(self.rows)
+        return sum(number for (name, _), number in self._counts.items() if name == scheduler)
 
-    def state_counts(self) -> Counter[AppState]:
-        """Return how many jobs are in each state."""
-        return Counter(row.state for row in self.rows.values())
+    def state_counts(self, scheduler: str | None = None) -> Counter[AppState]:
+        """Return how many jobs of a backend, or of all, are in each state."""
+        counts: Counter[AppState] = Counter()
+        for (name, state), number in self._counts.items():
+            if scheduler in (None, name):
+                counts[state] += number
+        return counts
 
     @property
     def stale(self) -> frozenset[str]:

@@ -73,6 +73,13 @@ class FailureExplained(Message):
 
 
 @dataclass
+class HistoryRead(Message):
+    """The journal was read; these launches are no longer known to any backend, newest first."""
+
+    rows: list[JobRow]
+
+
+@dataclass
 class ActionDone(Message):
     """An action on jobs ended.
 

@@ -66,8 +66,10 @@ class BackendPoller(threading.Thread):
         self._rows = RowMaker()
         self._sent: dict[str, JobRow] = {}
         self._answers = 0
+        self._faults: set[str] = set()
         self._failures = 0
         self._told_slow = False
+        self._noted = ""
         self._last_answer = time.time()
         self._changed_at = time.monotonic()
         self._unsubscribe: Callable[[], object] | None = None
@@ -112,11 +114,16 @@ class BackendPoller(threading.Thread):
         except Exception as error:
             self._failures += 1
             delay = with_jitter(back_off_seconds(self._failures))
-            logger.warning("%s did not answer: %s", self._scheduler, error, exc_info=True)
-            self._fail(str(error) or type(error).__name__, delay)
+            reason = str(error) or type(error).__name__
+            if reason != self._noted:
+                # Once, not with each of a day's tries.
+                self._noted = reason
+                logger.warning("%s did not answer: %s", self._scheduler, reason, exc_info=True)
+            self._fail(reason, delay)
             return delay
-        for fault in faults:
+        for fault in set(faults) - self._faults:
             logger.warning("%s: %s", self._scheduler, fault)
+        self._faults = set(faults)
         self._take(rows)
         now = time.monotonic()
         return with_jitter(
@@ -132,7 +139,7 @@ class BackendPoller(threading.Thread):
     def _take(self, rows: dict[str, JobRow]) -> None:
         """Post what differs from what was posted before."""
         recovered = self._failures > 0 or self._told_slow
-        self._failures, self._told_slow = 0, False
+        self._failures, self._told_slow, self._noted = 0, False, ""
         self._last_answer = time.time()
         # A row that did not change is the very same object.
         changed = {handle: row for handle, row in rows.items() if self._sent.get(handle) is not row}

@@ -3,7 +3,7 @@
 import pytest
 
 from torchx_tui.specs import AppState
-from torchx_tui.tui.job_filter import parse_filter
+from torchx_tui.tui.job_filter import FilterError, parse_filter
 from torchx_tui.tui.job_rows import JobRow
 
 ROWS = [
@@ -27,8 +27,22 @@ ROWS = [
         ("component:torchrun", ["llama-a"]),
         ("why:exit", ["llama-a"]),
         ("nothing:here", []),
+        ("name~^llama", ["llama-a", "llama-c"]),
+        ("name~(a|b)$", ["llama-a", "bert-b"]),
+        ("!name~^LLAMA", ["bert-b"]),
+        ("why~exit", ["llama-a"]),
+        ("~lmc", ["llama-c"]),
+        ("!~lmc", ["llama-a", "bert-b"]),
+        ("~", ["llama-a", "bert-b", "llama-c"]),
+        ("!", []),
     ],
 )
 def test_filter(text, shown):
     test = parse_filter(text)
     assert [row.app_id for row in ROWS if test(row)] == shown
+
+
+@pytest.mark.parametrize(("text", "words"), [("nome~x", "state, name, backend"), ("name~(", "no regular expression")])
+def test_what_cannot_be_a_filter_is_said(text, words):
+    with pytest.raises(FilterError, match=words):
+        parse_filter(text)

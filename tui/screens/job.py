@@ -105,7 +105,7 @@ class JobScreen(JobActions):
         """Return this job."""
         return [self.row]
 
-    def jobs_updated(self) -> None:
+    def jobs_updated(self, _changed: object = (), _removed: object = ()) -> None:
         """Show the job's state as it is now."""
         self.row = self.dashboard.jobs.rows.get(self.row.handle, self.row)
         self._refresh_head()

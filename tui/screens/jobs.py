@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -11,21 +13,23 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
 
+from ...backends.user import user_name
 from ...specs import AppState
-from ..job_filter import parse_filter
+from ..job_filter import FilterError
 from ..job_rows import JobRow, backend_word
+from ..job_view import JobView
 from ..widgets.bars import Hint
 from ..widgets.first_run import FirstRun
 from ..widgets.job_card import JobCard
 from ..widgets.job_cells import state_style
 from ..widgets.job_table import JobTable
 from ..widgets.pane import Divider, Pane
-from ..words import clock
+from ..words import clock, count
 from .job_actions import JobActions
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
-    from ..messages import JobDescribed
+    from ..messages import HistoryRead, JobDescribed
     from ..widgets.logs_area import LogsArea
 
 # Columns of the screen from which table and logs stand side by side.
@@ -59,6 +63,8 @@ class JobsScreen(JobActions):
         Binding("slash", "filter", "Filter", key_display="/", id="jobs.filter", show=False),
         Binding("escape", "back", "Clear filter, then marks", id="jobs.back", show=False),
         Binding("H", "history", "History: launches that no backend knows any more", id="jobs.history", show=False),
+        Binding("u", "mine", "Only my jobs, or everybody's", id="jobs.mine", show=False),
+        Binding("T", "torchx_only", "Only TorchX's jobs, or all", id="jobs.torchx_only", show=False),
         Binding("z", "zoom", "Zoom the pane", id="jobs.zoom", show=False),
         *[Binding(str(n), f"backend({n})", f"Backend {n}" if n else "All backends", show=False) for n in range(10)],
     ]
@@ -70,9 +76,8 @@ class JobsScreen(JobActions):
         self._logs: LogsArea | None = None
         self.first_run = FirstRun()
         self._described: DescribeAppResponse | None = None
-        self._backend: str | None = None
-        self._history = False
-        self._filter = ""
+        self.view = JobView()
+        self._past: list[JobRow] = []
 
     def compose_body(self) -> ComposeResult:
         """Yield the two panes, and what stands there before the first job."""
@@ -103,7 +108,7 @@ class JobsScreen(JobActions):
         super().on_mount()
         self.table.focus()
         self.set_interval(30, self.table.refresh_ages)
-        self.jobs_updated()
+        self.choose_view(self.view)
 
     def on_resize(self, event: events.Resize) -> None:
         """Stack the panes when they do not fit side by side."""
@@ -113,30 +118,39 @@ class JobsScreen(JobActions):
 
     # What is shown
 
-    def jobs_updated(self) -> None:
-        """Show the jobs as the store has them now."""
+    def choose_view(self, view: JobView) -> None:
+        """Show other jobs, in place of those that are shown."""
+        self.view = view
+        self.table.set_rows(row for row in [*self.dashboard.jobs.rows.values(), *self._past] if view.has(row))
+        self.jobs_updated()
+
+    def jobs_updated(self, changed: Iterable[JobRow] = (), removed: Iterable[str] = ()) -> None:
+        """Take over what changed; what did not costs nothing."""
         if not self.is_mounted:
             return
         jobs = self.dashboard.jobs
-        rows = jobs.listed(self._backend) + (jobs.history(self._backend) if self._history else [])
-        test = parse_filter(self._filter)
-        shown = [row for row in rows if test(row)]
-        self.table.set_rows(shown)
+        rows, removed = list(changed), set(removed)
+        if removed and self.view.history:
+            # What a backend has forgotten belongs to the past now, and what was deleted no more.
+            self.dashboard.feed.read_history(frozenset(jobs.rows))
+        gone = [*removed, *(row.handle for row in rows if not self.view.has(row))]
+        self.table.change_rows((row for row in rows if self.view.has(row)), gone)
         self.table.set_dimmed(jobs.stale)
-        nothing = not jobs.rows and bool(jobs.answered or jobs.outages) and not self._history
+        nothing = not jobs.rows and bool(jobs.answered or jobs.outages) and not self.view.history
         self.first_run.display = nothing
         self.query_one("#jobs-body").display = not nothing
         if nothing:
             self.first_run.show(jobs.schedulers, jobs.findings, jobs.outages)
-        self.table.placeholder = self._placeholder(len(rows))
-        self._refresh_title(len(shown), len(rows))
+        total = jobs.count(self.view.backend) + sum(self.view.backend in (None, row.scheduler) for row in self._past)
+        self.table.placeholder = self._placeholder(total)
+        self._refresh_title(self.table.row_count, total)
         self._show_cursor_row(self.table.cursor_row)
         self.refresh_bars()
 
     def _placeholder(self, total: int) -> Text:
         jobs = self.dashboard.jobs
-        if self._filter and total:
-            return Text(f"No job matches {self._filter}   esc clear", self.palette.text2)
+        if self.view.filter and total:
+            return Text(f"No job matches {self.view.filter}   esc clear", self.palette.text2)
         waiting = [name for name in jobs.schedulers if name not in jobs.answered and name not in jobs.outages]
         if waiting or not jobs.schedulers:
             names = ", ".join(backend_word(name, long=True) for name in waiting)
@@ -144,13 +158,12 @@ class JobsScreen(JobActions):
         return Text("No jobs here", self.palette.text3)
 
     def _refresh_title(self, shown: int, total: int) -> None:
-        info = f"{shown} of {total}" if self._filter else f"{total}"
+        info = f"{total:,}" if shown == total and not self.view.filter else f"{shown:,} of {total:,}"
         if self.table.marks:
-            info += f"  {len(self.table.marks)} marked"
+            info += f"  {len(self.table.marks):,} marked"
         newest = self.table.sort.column == "age" and not self.table.sort.reverse
         info += "  newest first" if newest else f"  by {self.table.sort.column}"
-        if self._history:
-            info += ", with history"
+        info += "".join(f", {word}" for word in self.view.words)
         self.table_pane.rule.info = Text(info, self.palette.text3)
 
     def _show_cursor_row(self, row: JobRow | None) -> None:
@@ -200,7 +213,7 @@ class JobsScreen(JobActions):
         colors, jobs = self.palette, self.dashboard.jobs
         text = Text(end="")
         for number, name in enumerate([None, *jobs.schedulers]):
-            chosen = name == self._backend
+            chosen = name == self.view.backend
             word = "all" if name is None else backend_word(name, long=self.app.size.width >= SIDE_BY_SIDE)
             text.append(f"{number} ", colors.text3)
             text.append(word, f"bold underline {colors.accent}" if chosen else colors.text)
@@ -268,13 +281,17 @@ class JobsScreen(JobActions):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while typing."""
         if event.input is self.table_pane.filter:
-            self._filter = event.value.strip()
-            self.jobs_updated()
+            try:
+                view = replace(self.view, filter=event.value.strip())
+            except FilterError as error:
+                self.dashboard.say(str(error), failed=True)
+                return
+            self.choose_view(view)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Keep the filter and go back to the table."""
         if event.input is self.table_pane.filter:
-            self.table_pane.filter.display = bool(self._filter)
+            self.table_pane.filter.display = bool(self.view.filter)
             self.table.focus()
             self.refresh_bars()
 
@@ -294,16 +311,33 @@ class JobsScreen(JobActions):
 
     def action_history(self) -> None:
         """Show or hide launches that no backend knows any more."""
-        self._history = not self._history
-        self.dashboard.say("History is shown" if self._history else "History is hidden")
-        self.jobs_updated()
+        shown = not self.view.history
+        self._past = []
+        self.choose_view(replace(self.view, history=shown))
+        self.dashboard.say("Reading the journal" if shown else "History is hidden")
+        if shown:
+            self.dashboard.feed.read_history(frozenset(self.dashboard.jobs.rows))
+
+    def show_history(self, message: HistoryRead) -> None:
+        """Show the launches that no backend knows any more."""
+        if self.view.history:
+            self._past = message.rows
+            self.choose_view(self.view)
+            self.dashboard.say(f"{count(len(message.rows), 'job')} of the past")
+
+    def action_mine(self) -> None:
+        """Show only this user's jobs, or everybody's."""
+        self.choose_view(replace(self.view, user="" if self.view.user else user_name()))
+
+    def action_torchx_only(self) -> None:
+        """Show only what TorchX launched, or all that the backends list."""
+        self.choose_view(replace(self.view, torchx_only=not self.view.torchx_only))
 
     def action_backend(self, number: int) -> None:
         """Show one backend's jobs, or all."""
         names = [None, *self.dashboard.jobs.schedulers]
         if number < len(names):
-            self._backend = names[number]
-            self.jobs_updated()
+            self.choose_view(replace(self.view, backend=names[number]))
 
     def action_zoom(self) -> None:
         """Give the pane with the focus the whole screen, or give it back."""

@@ -57,7 +57,7 @@ class LogsScreen(BaseScreen):
         if message.handle == self.row.handle:
             self.logs.show_logs(message.described, message.logs)
 
-    def jobs_updated(self) -> None:
+    def jobs_updated(self, _changed: object = (), _removed: object = ()) -> None:
         """Show the job's state as it is now."""
         self.row = self.dashboard.jobs.rows.get(self.row.handle, self.row)
         self._refresh_title()

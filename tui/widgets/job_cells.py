@@ -155,3 +155,5 @@ COLUMNS: tuple[Column, ...] = (
     Column("component", "COMPONENT", 12, _component, lambda row: row.component, from_width=160),
     Column("why", "WHY", 20, _why, lambda row: row.why, from_width=160, flexible=True),
 )
+
+COLUMNS_BY_KEY = {column.key: column for column in COLUMNS}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,14 +12,15 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from ..row_order import RowOrder
 from ..theme import now_of, palette_of, signs_of
-from .job_cells import COLUMNS, CellContext, Column
+from .job_cells import COLUMNS, COLUMNS_BY_KEY, CellContext, Column
 
 if TYPE_CHECKING:
     from ..job_rows import JobRow
@@ -66,7 +68,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         Binding("S", "reverse", "Reverse the order", show=False, id="table.reverse"),
     ]
 
-    sort: reactive[Sort] = reactive(Sort())
+    sort: reactive[Sort] = reactive(Sort(), init=False)
     placeholder: reactive[Text] = reactive(Text)
 
     @dataclass
@@ -87,7 +89,9 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._rows: dict[str, JobRow] = {}
-        self._order: list[str] = []
+        self._order = RowOrder(COLUMNS_BY_KEY[Sort().column].sort_key)
+        # Which job each row of the screen was drawn for.
+        self._drawn: dict[int, str | None] = {}
         self._cursor: str | None = None
         self.marks: set[str] = set()
         self.dimmed: frozenset[str] = frozenset()
@@ -114,24 +118,34 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
     @property
     def rows(self) -> list[JobRow]:
         """The jobs in the order shown."""
-        return [self._rows[handle] for handle in self._order]
+        return [self._rows[handle] for handle in self._order.handles()]
 
     def marked_rows(self) -> list[JobRow]:
-        """Return the marked jobs, else the one under the cursor."""
-        marked = [self._rows[handle] for handle in self._order if handle in self.marks]
-        return marked or ([self.cursor_row] if self.cursor_row else [])
+        """Return the marked jobs in the order shown, else the one under the cursor."""
+        marked = sorted(self.marks & self._rows.keys(), key=self._order.index)
+        return [self._rows[handle] for handle in marked] or ([self.cursor_row] if self.cursor_row else [])
 
     def set_rows(self, rows: Iterable[JobRow]) -> None:
-        """Show these jobs; what did not change is not drawn again."""
-        fresh = {row.handle: row for row in rows}
-        changed = {handle for handle, row in fresh.items() if self._rows.get(handle) != row}
-        if not changed and len(fresh) == len(self._rows):
-            return
-        self._rows = fresh
-        self.marks &= fresh.keys()
-        self._reorder()
-        self._keep_cursor()
-        self._send_highlight()
+        """Show these jobs and no others."""
+        self._rows = {row.handle: row for row in rows}
+        self.marks &= self._rows.keys()
+        with self._cursor_kept():
+            self._order.reset(self._rows.values())
+        self.refresh()
+
+    def change_rows(self, changed: Iterable[JobRow], removed: Iterable[str]) -> None:
+        """Take over what changed; only rows that are on screen and look different now are drawn again."""
+        touched: set[str] = set()
+        with self._cursor_kept():
+            for handle in removed:
+                if self._rows.pop(handle, None) is not None:
+                    self._order.drop(handle)
+                    self.marks.discard(handle)
+            for row in changed:
+                self._rows[row.handle] = row
+                self._order.put(row)
+                touched.add(row.handle)
+        self._draw_changed(touched)
 
     def set_dimmed(self, schedulers: frozenset[str]) -> None:
         """Dim the rows of backends that do not answer."""
@@ -143,30 +157,46 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Draw the ages again; call it once a minute."""
         self.refresh()
 
-    def _reorder(self) -> None:
-        column = next(column for column in COLUMNS if column.key == self.sort.column)
-        rows = sorted(self._rows.values(), key=column.sort_key, reverse=self.sort.reverse)
-        before = self._order
-        position = before.index(self._cursor) if self._cursor in before else 0
-        self._order = [row.handle for row in rows]
-        if self._cursor not in self._rows:
-            self._cursor = self._order[min(position, len(self._order) - 1)] if self._order else None
-        elif self._cursor is not None and before:
-            shift = self._order.index(self._cursor) - position
+    @contextmanager
+    def _cursor_kept(self) -> Iterator[None]:
+        """Keep the cursor on its job, and that job on its row of the screen, while rows change."""
+        cursor, size = self._cursor, len(self._order)
+        position = self._order.index(cursor) if cursor is not None and cursor in self._order else None
+        yield
+        if cursor is None or cursor not in self._order:
+            last = len(self._order) - 1
+            self._cursor = self._handle_at(min(position or 0, last)) if last >= 0 else None
+        elif position is not None:
+            shift = self._order.index(cursor) - position
             if shift and self.scroll_offset.y:
-                self.virtual_size = Size(self._width, len(self._order) + 1)
+                self._resize_virtual()
                 self.scroll_to(y=self.scroll_offset.y + shift, animate=False, immediate=True)
-        self._resize_virtual()
-        self.refresh()
+        if len(self._order) != size:
+            self._resize_virtual()
+        self._keep_cursor()
+        self._send_highlight()
+
+    def _handle_at(self, index: int) -> str:
+        return self._order.handles(index, 1)[0]
+
+    def _draw_changed(self, touched: set[str]) -> None:
+        """Draw the rows of the screen that hold another job, or one of the touched ones."""
+        top, width = round(self.scroll_offset.y), self._width
+        now = dict(enumerate(self._order.handles(top, max(0, self.size.height - 1)), 1))
+        lines = [y for y in range(1, self.size.height) if self._drawn.get(y) != now.get(y) or now.get(y) in touched]
+        if lines:
+            self.refresh(*(Region(0, y, width, 1) for y in lines))
 
     def _resize_virtual(self) -> None:
         self.virtual_size = Size(self._width, len(self._order) + 1)
 
     def watch_sort(self) -> None:
         """Order the rows anew."""
-        if self._rows:
-            self._reorder()
-            self._keep_cursor()
+        order = RowOrder(COLUMNS_BY_KEY[self.sort.column].sort_key, reverse=self.sort.reverse)
+        order.reset(self._rows.values())
+        with self._cursor_kept():
+            self._order = order
+        self.refresh()
 
     def watch_placeholder(self) -> None:
         """Draw the text that stands where there are no rows."""
@@ -184,11 +214,11 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def _cursor_index(self) -> int:
-        return self._order.index(self._cursor) if self._cursor in self._rows else 0
+        return self._order.index(self._cursor) if self._cursor is not None and self._cursor in self._order else 0
 
     def _keep_cursor(self) -> None:
         """Scroll so that the cursor's row is in view, under the header."""
-        if not self._order or self.size.height < 2:
+        if not len(self._order) or self.size.height < 2:
             return
         body = self.size.height - 1
         index, top = self._cursor_index, round(self.scroll_offset.y)
@@ -205,14 +235,14 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_move(self, rows: int) -> None:
         """Move the cursor by rows."""
-        if self._order:
+        if len(self._order):
             index = min(max(self._cursor_index + rows, 0), len(self._order) - 1)
-            self.move_to(self._order[index])
+            self.move_to(self._handle_at(index))
 
     def action_edge(self, end: int) -> None:
         """Move the cursor to the first (-1) or last (1) row."""
-        if self._order:
-            self.move_to(self._order[0 if end < 0 else -1])
+        if len(self._order):
+            self.move_to(self._handle_at(0 if end < 0 else len(self._order) - 1))
 
     def action_page(self, pages: float) -> None:
         """Move the cursor by pages."""
@@ -233,7 +263,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_mark_all(self) -> None:
         """Mark all rows, or none if all are marked."""
-        every = set(self._order)
+        every = set(self._rows)
         self.marks = set() if self.marks >= every else every
         self.refresh()
         self.post_message(self.MarksChanged())
@@ -258,10 +288,10 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Move to the row that was clicked; open it if the cursor was there."""
         index = event.y - 1 + round(self.scroll_offset.y)
         if event.y >= 1 and 0 <= index < len(self._order):
-            if self._order[index] == self._cursor:
+            if self._handle_at(index) == self._cursor:
                 self.action_open()
             else:
-                self.move_to(self._order[index])
+                self.move_to(self._handle_at(index))
 
     # Drawing
 
@@ -287,9 +317,10 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         if y == 0:
             return self._line(self._header(), width, background)
         index = y - 1 + round(self.scroll_offset.y)
-        if index < len(self._order):
-            return self._job_line(self._order[index], width, background)
-        if y == 1 and not self._order and self.placeholder:
+        self._drawn[y] = handle = self._handle_at(index) if index < len(self._order) else None
+        if handle is not None:
+            return self._job_line(handle, width, background)
+        if y == 1 and not len(self._order) and self.placeholder:
             return self._line([(self.placeholder, width - INDENT)], width, background)
         return Strip.blank(width, background)
 
