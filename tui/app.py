@@ -35,6 +35,7 @@ from .messages import (
 )
 from .output_filter import ControlFilter
 from .theme import css_variables, palette_of, signs_of, textual_theme
+from .ui_state import UiStateFile
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -63,6 +64,7 @@ class TorchXTuiApp(App[int]):
         settings: what config.toml and the command line chose.
         schedulers: the names of the backends to watch; all of them if None.
         now: the clock, in seconds since the epoch; pictures freeze it.
+        ui_state: keeps what is chosen on the screen for the next start.
     """
 
     TITLE = "torchx-tui"
@@ -87,6 +89,7 @@ class TorchXTuiApp(App[int]):
         *,
         schedulers: list[str] | None = None,
         now: Callable[[], float] = time.time,
+        ui_state: UiStateFile | None = None,
     ) -> None:
         # NO_COLOR is read once, while the app is made: only the terminal's own colours stay legible under it.
         no_color = "NO_COLOR" in os.environ
@@ -98,6 +101,7 @@ class TorchXTuiApp(App[int]):
         self.ascii_signs = settings.ascii
         self.animation_level = "none"
         self.jobs = JobStore()
+        self.ui_state = ui_state or UiStateFile()
         self.feed = Feed(runner, self.post_from_thread, settings.watch)
         self.schedulers = schedulers
         self.who = f"{user_name()}@{os.uname().nodename.partition('.')[0]}"
@@ -143,6 +147,10 @@ class TorchXTuiApp(App[int]):
         self.jobs.set_schedulers(message.names)
         self.feed.start(message.names)
         self.update_screens()
+
+    def on_unmount(self) -> None:
+        """Keep what was chosen last."""
+        self.ui_state.flush()
 
     def _install_signal_handlers(self) -> None:
         """End as DESIGN asks: SIGHUP leaves every job alone, SIGTERM and SIGINT end this process's own."""

@@ -14,6 +14,7 @@ from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.config import Settings
+from torchx_tui.tui.ui_state import UiStateFile
 
 PATIENCE = 30.0
 
@@ -24,7 +25,13 @@ def make_app(
     """Return the application; its clock stands still."""
     runner = Runner(journal=Journal(folder / "journal"), read_only=read_only)
     runner._schedulers["local_cwd"] = scheduler
-    app = TorchXTuiApp(runner, settings or Settings(), schedulers=["local_cwd"], now=lambda: NOW)
+    app = TorchXTuiApp(
+        runner,
+        settings or Settings(),
+        schedulers=["local_cwd"],
+        now=lambda: NOW,
+        ui_state=UiStateFile(folder / "screen.json"),
+    )
     app.who = "alice@login03"
     return app
 

@@ -64,7 +64,8 @@ class Dialog(ModalScreen[Answer]):
 
     def on_mount(self) -> None:
         """Put the focus on the harmless button."""
-        self.query(Button).first().focus()
+        if buttons := self.query(Button):
+            buttons.first().focus()
 
     def action_back(self) -> None:
         """Change nothing."""

@@ -21,8 +21,8 @@ from ..job_view import JobView
 from ..widgets.bars import Hint
 from ..widgets.first_run import FirstRun
 from ..widgets.job_card import JobCard
-from ..widgets.job_cells import state_style
-from ..widgets.job_table import JobTable
+from ..widgets.job_cells import COLUMNS_BY_KEY, state_style
+from ..widgets.job_table import JobTable, Sort
 from ..widgets.pane import Divider, Pane
 from ..words import clock, count
 from .job_actions import JobActions
@@ -63,6 +63,7 @@ class JobsScreen(JobActions):
         Binding("slash", "filter", "Filter", key_display="/", id="jobs.filter", show=False),
         Binding("escape", "back", "Clear filter, then marks", id="jobs.back", show=False),
         Binding("H", "history", "History: launches that no backend knows any more", id="jobs.history", show=False),
+        Binding("c", "columns", "Choose the columns", id="jobs.columns", show=False),
         Binding("u", "mine", "Only my jobs, or everybody's", id="jobs.mine", show=False),
         Binding("T", "torchx_only", "Only TorchX's jobs, or all", id="jobs.torchx_only", show=False),
         Binding("z", "zoom", "Zoom the pane", id="jobs.zoom", show=False),
@@ -108,7 +109,21 @@ class JobsScreen(JobActions):
         super().on_mount()
         self.table.focus()
         self.set_interval(30, self.table.refresh_ages)
-        self.choose_view(self.view)
+        self._restore()
+
+    def _restore(self) -> None:
+        """Show the table as it was left the last time."""
+        kept = self.dashboard.ui_state.state
+        if kept.sort_column in COLUMNS_BY_KEY:
+            self.table.sort = Sort(kept.sort_column, kept.sort_reversed)
+        self.table.choose_columns(kept.columns)
+        try:
+            view = JobView(filter=kept.filter, user=user_name() if kept.mine else "", torchx_only=kept.torchx_only)
+        except FilterError:
+            view = JobView()
+        self.table_pane.filter.value = view.filter
+        self.table_pane.filter.display = bool(view.filter)
+        self.choose_view(view)
 
     def on_resize(self, event: events.Resize) -> None:
         """Stack the panes when they do not fit side by side."""
@@ -121,6 +136,8 @@ class JobsScreen(JobActions):
     def choose_view(self, view: JobView) -> None:
         """Show other jobs, in place of those that are shown."""
         self.view = view
+        keep = self.dashboard.ui_state.change
+        keep(filter=view.filter, mine=bool(view.user), torchx_only=view.torchx_only)
         self.table.set_rows(row for row in [*self.dashboard.jobs.rows.values(), *self._past] if view.has(row))
         self.jobs_updated()
 
@@ -324,6 +341,22 @@ class JobsScreen(JobActions):
             self._past = message.rows
             self.choose_view(self.view)
             self.dashboard.say(f"{count(len(message.rows), 'job')} of the past")
+
+    def on_job_table_sorted(self, message: JobTable.Sorted) -> None:
+        """Say and keep the order."""
+        self.dashboard.ui_state.change(sort_column=message.sort.column, sort_reversed=message.sort.reverse)
+        self.jobs_updated()
+
+    def action_columns(self) -> None:
+        """Choose and order the columns."""
+        from .columns import ColumnsDialog
+
+        def take(chosen: tuple[str, ...] | None) -> None:
+            if chosen is not None:
+                self.table.choose_columns(chosen)
+                self.dashboard.ui_state.change(columns=chosen)
+
+        self.app.push_screen(ColumnsDialog(self.table.shown_columns), take)
 
     def action_mine(self) -> None:
         """Show only this user's jobs, or everybody's."""

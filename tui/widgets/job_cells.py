@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from ...backends.logs.sanitize import plain
 from ...specs import AppState
 from ..job_rows import JobRow, backend_word
-from ..words import age, cut, fit_name, state_word
+from ..words import age, clock, cut, duration, fit_name, state_word
 
 if TYPE_CHECKING:
     from ..palette import Palette
@@ -38,7 +40,8 @@ class Column:
         width: cells; the least for a flexible column.
         cell: draws a job's cell.
         sort_key: what rows are ordered by; of figures the largest first, of ages the newest.
-        from_width: the screen width, in cells, from which the column is shown.
+        from_width: the screen width, in cells, from which the column is shown; None where it has to be chosen.
+        words: what it shows, for the dialog that chooses columns.
         gap: cells between this column and the next.
     """
 
@@ -49,9 +52,10 @@ class Column:
     sort_key: Callable[[JobRow], Any]
     right: bool = False
     flexible: bool = False
-    from_width: int = 0
+    from_width: int | None = 0
     gap: int = 2
     sortable: bool = True
+    words: str = ""
 
 
 _STATE_STYLES = {
@@ -145,15 +149,58 @@ def _why(row: JobRow, context: CellContext, width: int) -> Text:
     return Text(cut(row.why, width, context.signs.cut), context.palette.text2 if bright else context.palette.text3)
 
 
+def _plain_cell(read: Callable[[JobRow], str]) -> Callable[[JobRow, CellContext, int], Text]:
+    def cell(row: JobRow, context: CellContext, width: int) -> Text:
+        return Text(cut(read(row), width, context.signs.cut), context.palette.text3)
+
+    return cell
+
+
+def _ran_seconds(row: JobRow, now: float | None) -> float | None:
+    """Return how long a job ran, or has run until now."""
+    if row.started_at is None or row.is_final:
+        return row.duration_seconds
+    return max(0.0, (time.time() if now is None else now) - row.started_at)
+
+
+def _duration(row: JobRow, context: CellContext, _width: int) -> Text:
+    seconds = _ran_seconds(row, context.now)
+    # Of a running job the minutes are enough: a figure of seconds would change with each poll.
+    words = "" if seconds is None else duration(seconds) if row.is_final else age(seconds)
+    return Text(words, context.palette.text3, justify="right")
+
+
+def _started(row: JobRow, context: CellContext, _width: int) -> Text:
+    words = "" if row.started_at is None else clock(row.started_at, context.now or time.time())
+    return Text(words, context.palette.text3)
+
+
 COLUMNS: tuple[Column, ...] = (
     Column("mark", "", 1, _mark, lambda row: 0, gap=2, sortable=False),
-    Column("state", "STATE", 11, _state, lambda row: _STATE_ORDER.index(row.state)),
-    Column("name", "NAME", 24, _name, lambda row: row.name, flexible=True),
-    Column("backend", "ON", 6, _backend, lambda row: row.scheduler),
-    Column("replicas", "REPL", 5, _replicas, lambda row: -row.wanted, right=True),
-    Column("age", "AGE", 4, _age, lambda row: -(row.submitted_at or 0), right=True),
-    Column("component", "COMPONENT", 12, _component, lambda row: row.component, from_width=160),
-    Column("why", "WHY", 20, _why, lambda row: row.why, from_width=160, flexible=True),
-)
+    Column("state", "STATE", 11, _state, lambda row: _STATE_ORDER.index(row.state), words="the job's state"),
+    Column("name", "NAME", 24, _name, lambda row: row.name, flexible=True, words="the app's id"),
+    Column("backend", "ON", 6, _backend, lambda row: row.scheduler, words="where it runs"),
+    Column(
+        "replicas", "REPL", 5, _replicas, lambda row: -row.wanted, right=True, words="replicas, running of wanted"
+    ),
+    Column("age", "AGE", 4, _age, lambda row: -(row.submitted_at or 0), right=True, words="since it was submitted"),
+    Column(
+        "component", "COMPONENT", 12, _component, lambda row: row.component, from_width=160,
+        words="what it was launched from",
+    ),
+    Column("why", "WHY", 20, _why, lambda row: row.why, from_width=160, flexible=True, words="why it is in its state"),
+    Column(
+        "duration", "RAN", 8, _duration, lambda row: -(_ran_seconds(row, None) or 0), right=True, from_width=None,
+        words="how long it ran",
+    ),
+    Column("user", "USER", 10, _plain_cell(lambda row: row.user), lambda row: row.user, from_width=None,
+           words="who launched it"),
+    Column("started", "STARTED", 19, _started, lambda row: -(row.started_at or 0), from_width=None,
+           words="when its first replica started"),
+    Column("image", "IMAGE", 20, _plain_cell(lambda row: row.image), lambda row: row.image, from_width=None,
+           words="the first role's image"),
+    Column("handle", "HANDLE", 40, _plain_cell(lambda row: plain(row.handle)), lambda row: row.handle, from_width=None,
+           words="scheduler://session/app"),
+)  # fmt: skip
 
 COLUMNS_BY_KEY = {column.key: column for column in COLUMNS}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rich.segment import Segment
@@ -83,6 +84,12 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
 
         row: JobRow
 
+    @dataclass
+    class Sorted(Message):
+        """The rows are in another order now."""
+
+        sort: Sort
+
     class MarksChanged(Message):
         """Rows were marked or unmarked."""
 
@@ -96,6 +103,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.marks: set[str] = set()
         self.dimmed: frozenset[str] = frozenset()
         self._columns: list[tuple[Column, int]] = []
+        self._wanted: tuple[str, ...] = ()
         self._last_sent: JobRow | None = None
 
     # Rows
@@ -147,6 +155,17 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
                 touched.add(row.handle)
         self._draw_changed(touched)
 
+    def choose_columns(self, wanted: Sequence[str]) -> None:
+        """Show these columns, by their keys, as far as they fit; none: those for the width."""
+        self._wanted = tuple(key for key in wanted if key in COLUMNS_BY_KEY)
+        self._columns = _layout(self._width, self.app.size.width, self._wanted)
+        self.refresh()
+
+    @property
+    def shown_columns(self) -> list[str]:
+        """The keys of the columns that were chosen, or of those that are shown."""
+        return list(self._wanted) or [column.key for column, _ in self._columns if column.label]
+
     def set_dimmed(self, schedulers: frozenset[str]) -> None:
         """Dim the rows of backends that do not answer."""
         if schedulers != self.dimmed:
@@ -197,6 +216,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         with self._cursor_kept():
             self._order = order
         self.refresh()
+        self.post_message(self.Sorted(self.sort))
 
     def watch_placeholder(self) -> None:
         """Draw the text that stands where there are no rows."""
@@ -297,7 +317,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def on_resize(self, _event: events.Resize) -> None:
         """Choose the columns for the new width."""
-        self._columns = _layout(self._width, self.app.size.width)
+        self._columns = _layout(self._width, self.app.size.width, self._wanted)
         self._resize_virtual()
         self._keep_cursor()
         self.refresh()
@@ -374,17 +394,31 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         return Strip(Segment.apply_style(segments, style)).adjust_cell_length(width, style)
 
 
-def _layout(width: int, screen_width: int) -> list[tuple[Column, int]]:
+def _layout(width: int, screen_width: int, wanted: Sequence[str] = ()) -> list[tuple[Column, int]]:
     """Return the columns for a table of ``width`` cells on a screen of ``screen_width``, with their widths.
 
-    The last flexible column takes what is left.
+    The last flexible column takes what is left. Of columns that were chosen those at the right go that do not fit.
     """
-    chosen = [column for column in COLUMNS if screen_width >= column.from_width]
-    taker = [column for column in chosen if column.flexible][-1]
+    if wanted:
+        chosen = _fitting([COLUMNS[0], *(COLUMNS_BY_KEY[key] for key in wanted)], width)
+    else:
+        chosen = [column for column in COLUMNS if column.from_width is not None and screen_width >= column.from_width]
+    taker = next((column for column in reversed(chosen) if column.flexible), None)
     # Once WHY takes what is left, a name has a width of its own, in which most unique suffixes still fit.
-    widths = [WIDE_NAME if column.key == "name" and column is not taker else column.width for column in chosen]
+    wide = not wanted and taker is not None and taker.key != "name"
+    widths = [WIDE_NAME if column.key == "name" and wide else column.width for column in chosen]
     spare = width - INDENT - sum(widths) - sum(column.gap for column in chosen[:-1])
     return [
         (column, max(1, cells + (spare if column is taker else 0)))
         for column, cells in zip(chosen, widths, strict=True)
     ]
+
+
+def _fitting(columns: list[Column], width: int) -> list[Column]:
+    fitting, used = columns[:2], INDENT + columns[0].width + columns[0].gap + columns[1].width
+    for before, column in pairwise(columns[1:]):
+        used += before.gap + column.width
+        if used > width:
+            break
+        fitting.append(column)
+    return fitting

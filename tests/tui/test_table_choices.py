@@ -1,0 +1,152 @@
+"""Columns, order, filter and view of the table, and how they are kept for the next start."""
+
+import json
+import time
+
+import pytest
+from support.canned import busy_scheduler
+from support.dashboard import make_app, until
+
+from torchx_tui.specs import AppState
+from torchx_tui.tui.screens.columns import ColumnsDialog
+from torchx_tui.tui.screens.jobs import JobsScreen
+from torchx_tui.tui.ui_state import UiState, UiStateFile
+from torchx_tui.tui.widgets.job_table import Sort
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    return busy_scheduler(tmp_path / "logs")
+
+
+async def filled(pilot, app, rows=1):
+    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count >= rows, "rows")
+    return app.screen
+
+
+def header(screen):
+    return screen.table.render_line(0).text.split()
+
+
+async def test_columns_are_chosen_ordered_and_kept(scheduler, tmp_path):
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(200, 50)) as pilot:
+        screen = await filled(pilot, app)
+        assert header(screen) == ["STATE", "NAME", "ON", "REPL", "↓AGE", "COMPONENT", "WHY"]
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(app.screen, ColumnsDialog))
+        # Hide STATE, put NAME before ON after it, show RAN.
+        await pilot.press("space", "j", "J", *"jjjjj", "space", "enter")
+        await until(pilot, lambda: app.screen is screen)
+        assert header(screen) == ["ON", "NAME", "REPL", "↓AGE", "COMPONENT", "WHY", "RAN"]
+    again = make_app(scheduler, tmp_path)
+    async with again.run_test(size=(200, 50)) as pilot:
+        screen = await filled(pilot, again)
+        assert header(screen) == ["ON", "NAME", "REPL", "↓AGE", "COMPONENT", "WHY", "RAN"]
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(again.screen, ColumnsDialog))
+        await pilot.press("d")
+        await until(pilot, lambda: header(screen)[0] == "STATE")
+
+
+async def test_columns_that_do_not_fit_are_left_out_at_the_right(scheduler, tmp_path):
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await filled(pilot, app)
+        screen.table.choose_columns(["state", "handle", "image", "user", "why"])
+        assert header(screen) == ["STATE", "HANDLE", "IMAGE"]
+        screen.table.choose_columns(["nonsense"])
+        assert header(screen)[:2] == ["STATE", "NAME"]
+
+
+async def test_every_column_draws_and_sorts_every_job(scheduler, tmp_path):
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(200, 50)) as pilot:
+        screen = await filled(pilot, app)
+        table = screen.table
+        table.choose_columns(["state", "duration", "user", "started", "image", "handle"])
+        text = "\n".join(table.render_line(y).text for y in range(1, 24))
+        assert "alice" in text
+        assert "2026-11-2" in text
+        table.choose_columns(["state", "handle"])
+        assert "local_cwd://torchx/eval-mmlu" in "\n".join(table.render_line(y).text for y in range(1, 24))
+        handles = {row.handle for row in table.rows}
+        for column, _ in table._columns:
+            table.sort = Sort(column.key)
+            assert {row.handle for row in table.rows} == handles
+        table.sort = Sort("duration")
+        seconds = [row.duration_seconds for row in table.rows if row.is_final and row.duration_seconds is not None]
+        assert seconds == sorted(seconds, reverse=True)
+
+
+async def test_order_and_filter_are_kept(scheduler, tmp_path):
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        screen.table.sort = Sort("name", True)
+        await pilot.press("slash", *"state:failed,running", "enter", "u")
+        await until(pilot, lambda: screen.view.user)
+    again = make_app(scheduler, tmp_path)
+    async with again.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, again, rows=0)
+        assert screen.table.sort == Sort("name", True)
+        assert (screen.view.filter, bool(screen.view.user)) == ("state:failed,running", True)
+        assert screen.table_pane.filter.display
+        await pilot.press("u")
+        await until(pilot, lambda: screen.table.row_count == 4, "everybody's jobs")
+        await pilot.press("escape")
+        await until(pilot, lambda: screen.table.row_count == 22, "all jobs")
+
+
+async def test_only_mine_and_only_torchx(scheduler, tmp_path, monkeypatch):
+    monkeypatch.setattr("torchx_tui.tui.screens.jobs.user_name", lambda: "bob")
+    scheduler.apps["eval-mmlu-h3v9q1zj6pcx0d"].user = "bob"
+    scheduler.add("stranger", AppState.RUNNING, 5)
+    scheduler.apps["stranger"].foreign = True
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        assert screen.table.row_count == 22
+        await pilot.press("T")
+        await until(pilot, lambda: screen.table.row_count == 23)
+        await pilot.press("u")
+        await until(pilot, lambda: [row.user for row in screen.table.rows] == ["bob"])
+        assert "only bob's, not only TorchX's" in screen.table_pane.rule.info.plain
+
+
+async def test_a_filter_that_is_none_is_said_and_changes_nothing(scheduler, tmp_path):
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        await pilot.press("slash", *"name~(")
+        await until(pilot, lambda: "no regular expression" in app.status_text().plain)
+        assert screen.table.row_count == 22
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1, "columns": 7, "filter": 3}', '{"sort_column": "x"}'])
+def test_a_damaged_file_is_as_none(tmp_path, text):
+    path = tmp_path / "screen.json"
+    path.write_text(text)
+    assert UiStateFile(path).state == UiState()
+
+
+def test_a_newer_file_is_left_alone(tmp_path):
+    path = tmp_path / "screen.json"
+    path.write_text(json.dumps({"format": 99, "filter": "x", "sparkles": True}))
+    before = path.read_bytes()
+    kept = UiStateFile(path)
+    assert kept.state.filter == "x"
+    kept.change(filter="y")
+    kept.flush()
+    assert path.read_bytes() == before
+
+
+def test_what_changes_is_written_without_being_asked(tmp_path):
+    path = tmp_path / "folder" / "screen.json"
+    kept = UiStateFile(path)
+    kept.change(filter="abc")
+    deadline = time.monotonic() + 20
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert UiStateFile(path).state == UiState(filter="abc")
+    assert path.stat().st_mode & 0o777 == 0o600
