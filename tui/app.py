@@ -105,6 +105,7 @@ class TorchXTuiApp(App[int]):
         self.feed = Feed(runner, self.post_from_thread, settings.watch)
         self.schedulers = schedulers
         self.who = f"{user_name()}@{os.uname().nodename.partition('.')[0]}"
+        self._terminal_title = ""
         self._status = Text()
         self._status_failed = False
         self._status_timer: Timer | None = None
@@ -149,8 +150,12 @@ class TorchXTuiApp(App[int]):
         self.update_screens()
 
     def on_unmount(self) -> None:
-        """Keep what was chosen last."""
+        """Keep what was chosen last, give the terminal its title back."""
         self.ui_state.flush()
+        if self._terminal_title and self._driver is not None:
+            from .terminal_title import POP
+
+            self._driver.write(POP)
 
     def _install_signal_handlers(self) -> None:
         """End as DESIGN asks: SIGHUP leaves every job alone, SIGTERM and SIGINT end this process's own."""
@@ -183,8 +188,8 @@ class TorchXTuiApp(App[int]):
 
     def on_jobs_changed(self, message: JobsChanged) -> None:
         """Take the changes of one backend over."""
-        for row in self.jobs.apply(message):
-            self._tell_final(row.name, row.state.name)
+        self._tell_ended(self.jobs.apply(message))
+        self._show_title()
         self.update_screens(message.changed.values(), message.removed)
 
     def on_history_read(self, message: HistoryRead) -> None:
@@ -233,12 +238,28 @@ class TorchXTuiApp(App[int]):
             if handler is not None and screen.is_mounted:
                 handler(changed, removed)
 
-    def _tell_final(self, app_id: str, state: str) -> None:
-        from ..specs import AppState
-        from .words import state_word
+    def _tell_ended(self, rows: list[JobRow]) -> None:
+        """Say which jobs have just ended; of many at once, how many."""
+        if not rows:
+            return
+        from .words import ended_words
 
-        name = state_word(AppState[state]).lower()
-        self.notify(f"{app_id} {name}", markup=False, severity="error" if state == "FAILED" else "information")
+        for text, failed in ended_words(rows):
+            self.notify(text, markup=False, severity="error" if failed else "information")
+        if self.settings.bell:
+            self.bell()
+
+    def _show_title(self) -> None:
+        """Say in the terminal's title how the jobs do; nothing is written while that stays the same."""
+        if not self.settings.terminal_title or self._driver is None or self.is_headless:
+            return
+        from . import terminal_title
+
+        title = terminal_title.title_text(self.jobs.state_counts())
+        if title != self._terminal_title and terminal_title.has_title():
+            push = terminal_title.PUSH if not self._terminal_title else ""
+            self._terminal_title = title
+            self._driver.write(push + terminal_title.title_sequence(title))
 
     # The status line
 

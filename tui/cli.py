@@ -95,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             from .shell import run_command
 
             return run_command(arguments, settings)
-        return open_dashboard(settings, read_only=arguments.read_only)
+        return open_dashboard(settings)
     except TorchXTuiError as error:
         logging.getLogger(__name__).debug("the command failed", exc_info=True)
         from .shell import plain_lines
@@ -123,6 +123,8 @@ def _settings(arguments: Arguments) -> Settings:
         changes["theme"] = arguments.theme
     if arguments.ascii:
         changes["ascii"] = True
+    if arguments.read_only:
+        changes["read_only"] = True
     if arguments.no_mouse:
         changes["mouse"] = False
     return dataclasses.replace(settings, **changes)
@@ -147,12 +149,11 @@ def _log_to_file(debug: bool) -> None:
     root.addHandler(handler)
 
 
-def open_dashboard(settings: Settings, *, read_only: bool = False) -> int:
+def open_dashboard(settings: Settings) -> int:
     """Open the dashboard and return the exit code.
 
     Args:
         settings: what the file and the command line chose.
-        read_only: refuse whatever would change a job.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         print("torchx-tui: the dashboard needs a terminal; `torchx-tui list` works without one", file=sys.stderr)
@@ -166,7 +167,7 @@ def open_dashboard(settings: Settings, *, read_only: bool = False) -> int:
     from ..backends.runner import Runner
     from .app import TorchXTuiApp
 
-    with Runner(read_only=read_only, scheduler_params=settings.scheduler_params()) as runner:
+    with Runner(read_only=settings.read_only, scheduler_params=settings.scheduler_params()) as runner:
         app = TorchXTuiApp(runner, settings)
         result = app.run(mouse=settings.mouse)
     return result if isinstance(result, int) else app.return_code or 0

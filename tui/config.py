@@ -78,6 +78,15 @@ class Settings:
     mouse: bool = True
     """Take the mouse; off leaves selecting text to the terminal."""
 
+    bell: bool = False
+    """Ring the terminal's bell when a job ends."""
+
+    terminal_title: bool = True
+    """Say in the terminal's title how many jobs run and failed."""
+
+    read_only: bool = False
+    """Launch, cancel and delete nothing."""
+
     frames_per_second: int = 0
     """The most often the screen is drawn; 0 chooses 30 over SSH, else 60."""
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
 from ..specs import AppState
+
+if TYPE_CHECKING:
+    from .job_rows import JobRow
 
 _STATE_WORDS = {
     AppState.UNSUBMITTED: "Unsubmitted",
@@ -98,3 +104,12 @@ def fit_name(app_id: str, width: int, sign: str) -> tuple[str, str]:
     if room < 4:
         return cut(app_id, width, sign), ""
     return set_cell_size(name, room).rstrip(), f"{sign}{suffix[-4:]}"
+
+
+def ended_words(rows: Sequence[JobRow]) -> list[tuple[str, bool]]:
+    """Return what is said of jobs that have just ended, and whether one failed: each by itself, of many how many."""
+    if len(rows) <= 3:
+        return [(f"{row.name} {state_word(row.state).lower()}", row.state is AppState.FAILED) for row in rows]
+    states = Counter(row.state for row in rows)
+    parts = [f"{number:,} {state_word(state).lower()}" for state, number in states.most_common()]
+    return [(f"{len(rows):,} jobs ended: {', '.join(parts)}", AppState.FAILED in states)]

@@ -16,9 +16,11 @@ def test_four_replicas_from_submitted_to_succeeded(terminal):
     # Lines of every replica arrive while the job runs.
     app.wait(lambda text: all(re.search(rf"^.*\b{k}[│┆].*step", text, re.MULTILINE) for k in range(4)))
     assert "Running" in app.text()
+    app.wait(lambda _: app.title == "torchx-tui 1 running")
     row = wait_top(app, "Succeeded")
     assert "4/4" in row
     app.wait("Ended")
+    app.wait(lambda _: app.title == "torchx-tui")
 
 
 def test_cancel_shows_cancelled_soon(terminal):

@@ -5,7 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from torchx_tui.tui.words import age, clock, cut, duration, fit_name, split_name
+from torchx_tui.specs import AppState
+from torchx_tui.tui.job_rows import JobRow
+from torchx_tui.tui.terminal_title import has_title, title_text
+from torchx_tui.tui.words import age, clock, cut, duration, ended_words, fit_name, split_name
 
 
 @pytest.mark.parametrize(
@@ -47,3 +50,24 @@ def test_fits_always(text, width):
     name, suffix = fit_name(text, width, "…")
     assert cell_len(name + suffix) <= width
     assert cell_len(cut(text, width, "…")) <= width
+
+
+def ended(name: str, state: AppState) -> JobRow:
+    return JobRow(f"local_cwd://torchx/{name}", "local_cwd", name, state)
+
+
+def test_jobs_that_ended_are_named_and_many_are_counted():
+    few = [ended("a", AppState.SUCCEEDED), ended("b", AppState.FAILED)]
+    assert ended_words(few) == [("a succeeded", False), ("b failed", True)]
+    many = [ended(str(number), AppState.SUCCEEDED) for number in range(1200)] + few
+    assert ended_words(many) == [("1,202 jobs ended: 1,201 succeeded, 1 failed", True)]
+    assert ended_words(many[:1200]) == [("1,200 jobs ended: 1,200 succeeded", False)]
+
+
+def test_the_terminals_title():
+    assert title_text({}) == "torchx-tui"
+    counts = {AppState.RUNNING: 3, AppState.FAILED: 1, AppState.SUCCEEDED: 7, AppState.PENDING: 0}
+    assert title_text(counts) == "torchx-tui 3 running 1 failed"
+    assert has_title({"TERM": "xterm-256color"})
+    assert not has_title({"TERM": "linux"})
+    assert not has_title({})
