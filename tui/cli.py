@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 
     from .config import Settings
 
-THEMES = ("auto", "torchx-dark", "torchx-light", "torchx-ansi-dark", "torchx-ansi-light")
+THEMES = (
+    "auto",
+    "torchx-dark",
+    "torchx-light",
+    "torchx-high-contrast",
+    "torchx-color-blind",
+    "torchx-ansi-dark",
+    "torchx-ansi-light",
+)
 
 # Bytes; a larger log file is put aside when the program starts.
 LARGEST_LOG = 5_000_000

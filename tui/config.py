@@ -15,7 +15,15 @@ from ..specs import ConfigError
 
 CONFIG_VARIABLE = "TORCHX_TUI_CONFIG"
 
-ThemeName = Literal["auto", "torchx-dark", "torchx-light", "torchx-ansi-dark", "torchx-ansi-light"]
+ThemeName = Literal[
+    "auto",
+    "torchx-dark",
+    "torchx-light",
+    "torchx-high-contrast",
+    "torchx-color-blind",
+    "torchx-ansi-dark",
+    "torchx-ansi-light",
+]
 
 
 @dataclass(frozen=True)

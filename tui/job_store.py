@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ class JobStore:
         self.findings: dict[str, list[Finding]] = {}
         # Kept as rows come and go: with many jobs, counting them would cost more than drawing the screen.
         self._counts: Counter[tuple[str, AppState]] = Counter()
+        self._changes: dict[str, list[tuple[AppState, float]]] = {}
 
     def set_schedulers(self, names: list[str]) -> None:
         """Take the backends that are watched."""
@@ -74,8 +76,16 @@ class JobStore:
         before = self.rows.get(row.handle)
         if before is not None:
             self._counts[before.scheduler, before.state] -= 1
+            if before.state is not row.state:
+                seen = self._changes.setdefault(row.handle, [(before.state, _since(before))])
+                seen.append((row.state, _since(row) if row.is_final else time.time()))
         self.rows[row.handle] = row
         self._counts[row.scheduler, row.state] += 1
+
+    def changes(self, handle: str) -> list[tuple[AppState, float]]:
+        """Return the states that a job was in while we looked, each with when it began, in seconds since the epoch."""
+        row = self.rows.get(handle)
+        return self._changes.get(handle) or ([(row.state, _since(row))] if row is not None else [])
 
     def count(self, scheduler: str | None = None) -> int:
         """Return how many jobs a backend lists, or all of them."""
@@ -95,3 +105,9 @@ class JobStore:
     def stale(self) -> frozenset[str]:
         """The backends whose rows are old."""
         return frozenset(self.outages)
+
+
+def _since(row: JobRow) -> float:
+    """Return when a job entered its state, as nearly as its backend tells."""
+    known = row.finished_at if row.is_final else row.started_at if row.running else row.submitted_at
+    return known or time.time()

@@ -134,6 +134,60 @@ LIGHT = Palette(
     ),
 )  # fmt: skip
 
+# For projectors, bright rooms and weak eyes: 7:1 everywhere.
+HIGH_CONTRAST = replace(
+    DARK,
+    name="torchx-high-contrast",
+    bg="#000000",
+    bar="#101010",
+    raised="#1c1c1c",
+    sel="#00285c",
+    line="#8a8a8a",
+    text="#ffffff",
+    log="#ffffff",
+    text2="#e6e6e6",
+    text3="#cfcfcf",
+    accent="#a8d0ff",
+    accent_fill="bold #000000 on #a8d0ff",
+    spark="#a8d0ff",
+    submitted="#ffffff",
+    pending="#ffd75f",
+    running="#5ff5c0",
+    succeeded="#b8e6d4",
+    failed="bold #ffaba5",
+    cancelled="#cfcfcf",
+    unknown="#e6ccff",
+    error_row="on #3a0a0e",
+    match_row="on #4a4000",
+    added="#5ff5c0",
+    removed="#ffaba5",
+    yaml_key="#a8d0ff",
+    yaml_string="#b8e6b8",
+    yaml_number="#ffd75f",
+    cursor="on #00285c",
+    cursor_unfocused="on #1c1c1c",
+)
+
+# Blue runs, orange failed, yellow waits: apart for eyes without red, green or blue receptors, as the test computes.
+COLOR_BLIND = replace(
+    DARK,
+    name="torchx-color-blind",
+    accent="#c4f0e4",
+    accent_fill="bold #0d1628 on #c4f0e4",
+    pending="#f5c729",
+    running="#6da5f8",
+    succeeded="#7fa0cf",
+    failed="bold #e27a3c",
+    unknown="#f1e0ea",
+    error_row="on #33201a",
+    added="#6da5f8",
+    removed="#e27a3c",
+    yaml_key="#c4f0e4",
+    yaml_string="#9dc0f5",
+    yaml_number="#f5c729",
+    cursor="on #1c2c4e",
+)
+
 _ANSI_NAMES = (
     "black", "red", "green", "yellow", "blue", "magenta", "cyan", "white",
     "bright_black", "bright_red", "bright_green", "bright_yellow",
@@ -203,4 +257,5 @@ NO_COLOR = replace(
     named_colors=("default",) * 16,
 )
 
-PALETTES = {palette.name: palette for palette in (DARK, LIGHT, ANSI_DARK, ANSI_LIGHT, NO_COLOR)}
+_ALL = (DARK, LIGHT, HIGH_CONTRAST, COLOR_BLIND, ANSI_DARK, ANSI_LIGHT, NO_COLOR)
+PALETTES = {palette.name: palette for palette in _ALL}

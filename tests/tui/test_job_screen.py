@@ -4,9 +4,12 @@ import pytest
 from support.canned import busy_scheduler
 from support.dashboard import make_app, until
 
+from torchx_tui.specs import AppState
 from torchx_tui.tui.config import LogSettings, Settings
 from torchx_tui.tui.screens.job import JobScreen
 from torchx_tui.tui.screens.jobs import JobsScreen
+from torchx_tui.tui.widgets.job_table import JobTable
+from torchx_tui.tui.widgets.timeline import Timeline
 
 FAILED = "llama3-8b-sft-b7n1xk4t9wz0rg"
 
@@ -70,3 +73,22 @@ async def test_errors_of_the_settings_count(scheduler, tmp_path):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await open_failed(pilot, app)
         assert "PANIC in 2" in screen.why.reason
+
+
+async def test_a_backend_that_keeps_no_timeline_gets_what_was_seen(scheduler, tmp_path):
+    handle = "local_cwd://torchx/mixtral-8x7b-pt-w5zj0r7tn2bqcls"
+    described = scheduler.described[handle.rpartition("/")[2]]
+    described.timeline = []
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
+        for state in (AppState.RUNNING, AppState.PENDING, AppState.RUNNING):
+            scheduler.set_state(described.app_id, state)
+            await pilot.press("R")
+            await until(pilot, lambda state=state: app.jobs.rows[handle].state is state, state.name)
+        app.query_one(JobTable).move_to(handle)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.query_one(Timeline).changes)
+        changes = app.screen.query_one(Timeline).changes
+        assert [change.state.name for change in changes] == ["PENDING", "RUNNING", "PENDING", "RUNNING"]
+        assert [change.at for change in changes[1:]] == sorted(change.at for change in changes[1:])

@@ -1,10 +1,11 @@
 """Contrast by computation: every text colour on every background that it may stand on reaches 4.5:1."""
 
+import itertools
 import re
 
 import pytest
 
-from torchx_tui.tui.palette import DARK, LIGHT, NO_COLOR, PALETTES, Palette
+from torchx_tui.tui.palette import COLOR_BLIND, DARK, HIGH_CONTRAST, LIGHT, NO_COLOR, PALETTES, Palette
 
 TEXT = (
     "text", "log", "text2", "text3", "accent", "submitted", "pending", "running", "failed", "cancelled", "unknown",
@@ -30,7 +31,7 @@ def color(style: str) -> str:
     return re.findall(r"#[0-9a-f]{6}", style)[-1]
 
 
-@pytest.mark.parametrize("palette", [DARK, LIGHT], ids=lambda palette: palette.name)
+@pytest.mark.parametrize("palette", [DARK, LIGHT, HIGH_CONTRAST, COLOR_BLIND], ids=lambda palette: palette.name)
 def test_text_is_legible_on_every_background(palette: Palette):
     backgrounds = {name: color(getattr(palette, name)) for name in ("bg", "bar", "raised", "sel", "error_row")}
     weak = [
@@ -42,7 +43,7 @@ def test_text_is_legible_on_every_background(palette: Palette):
     assert weak == []
 
 
-@pytest.mark.parametrize("palette", [DARK, LIGHT], ids=lambda palette: palette.name)
+@pytest.mark.parametrize("palette", [DARK, LIGHT, HIGH_CONTRAST, COLOR_BLIND], ids=lambda palette: palette.name)
 def test_filled_accent_matches_and_replicas(palette: Palette):
     text, fill = re.findall(r"#[0-9a-f]{6}", palette.accent_fill)
     assert contrast(text, fill) >= 4.5
@@ -51,7 +52,7 @@ def test_filled_accent_matches_and_replicas(palette: Palette):
         assert [c for c in palette.replicas if contrast(c, background) < 4.5] == []
 
 
-@pytest.mark.parametrize("palette", [DARK, LIGHT], ids=lambda palette: palette.name)
+@pytest.mark.parametrize("palette", [DARK, LIGHT, HIGH_CONTRAST, COLOR_BLIND], ids=lambda palette: palette.name)
 def test_colours_that_a_job_prints_stay_legible(palette: Palette):
     assert [c for c in palette.named_colors if contrast(c, palette.bg) < 4.5] == []
 
@@ -67,3 +68,42 @@ def test_ansi_palettes_name_no_rgb_and_no_color_names_no_colour():
 
 def test_replicas_come_round_again():
     assert DARK.replica(0) == DARK.replica(8) != DARK.replica(1)
+
+
+def test_high_contrast_is_seven_to_one():
+    backgrounds = [color(getattr(HIGH_CONTRAST, name)) for name in ("bg", "bar", "raised", "sel", "error_row")]
+    text = [color(getattr(HIGH_CONTRAST, name)) for name in TEXT]
+    assert [pair for pair in itertools.product(text, backgrounds) if contrast(*pair) < 7] == []
+
+
+# What eyes without one kind of receptor see of linear RGB (Machado, Oliveira and Fernandes 2009, severity 1).
+SIGHTS = {
+    "all": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "no red": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "no green": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "no blue": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+
+
+def seen(style: str, sight: str) -> tuple[float, float, float]:
+    """Return a colour in CIE L*a*b*, as somebody sees it."""
+    channels = [int(color(style)[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    r, g, b = (min(1.0, max(0.0, sum(m * c for m, c in zip(row, linear, strict=True)))) for row in SIGHTS[sight])
+    x = (0.4124564 * r + 0.3575761 * g + 0.1804375 * b) / 0.95047
+    y = 0.2126729 * r + 0.7151522 * g + 0.0721750 * b
+    z = (0.0193339 * r + 0.1191920 * g + 0.9503041 * b) / 1.08883
+    fx, fy, fz = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in (x, y, z))
+    return 116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+@pytest.mark.parametrize(("palette", "apart"), [(DARK, 17), (COLOR_BLIND, 24)], ids=["dark", "color-blind"])
+def test_states_are_apart_for_every_sight(palette: Palette, apart: float, sight: str):
+    names = ("pending", "running", "failed", "cancelled", "unknown")
+    states = {name: seen(getattr(palette, name), sight) for name in names}
+    distances = {
+        (one, other): sum((a - b) ** 2 for a, b in zip(states[one], states[other], strict=True)) ** 0.5
+        for one, other in itertools.combinations(states, 2)
+    }
+    assert {pair: distance for pair, distance in distances.items() if distance < apart} == {}

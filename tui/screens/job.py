@@ -27,7 +27,7 @@ from ..words import age, cut, duration
 from .job_actions import JobActions
 
 if TYPE_CHECKING:
-    from ...backends.api import DescribeAppResponse
+    from ...backends.api import DescribeAppResponse, StateChange
     from ..messages import FailureExplained, JobDescribed
 
 TABS = {"overview": "Overview", "appdef": "AppDef", "native": "Backend"}
@@ -122,7 +122,7 @@ class JobScreen(JobActions):
         self.described = described = message.described
         self.why.show(described)
         self.replicas.show(described)
-        self.timeline.changes = tuple(described.timeline)
+        self.timeline.changes = tuple(described.timeline) or self._seen_changes()
         self.logs.show_logs(described, message.logs)
         self.logs.show_row(self.row)
         if described.state is AppState.FAILED and not self._jumped and message.logs:
@@ -134,6 +134,12 @@ class JobScreen(JobActions):
         self._fill_tab()
         self._refresh_head()
         self.refresh_bars()
+
+    def _seen_changes(self) -> tuple[StateChange, ...]:
+        """Return the states that were seen here, for a backend that keeps none."""
+        from ...backends.api import StateChange
+
+        return tuple(StateChange(state, at) for state, at in self.dashboard.jobs.changes(self.row.handle))
 
     def show_failure(self, message: FailureExplained) -> None:
         """Show which error was the cause, and which ones follow from it."""
