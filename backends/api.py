@@ -17,6 +17,7 @@ from .responses import (
     Finding,
     ListAppResponse,
     LogIterator,
+    ReplicaUsage,
     StateChange,
     Stream,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "Finding",
     "ListAppResponse",
     "LogIterator",
+    "ReplicaUsage",
     "Scheduler",
     "StateChange",
     "Stream",
@@ -138,6 +140,15 @@ class Scheduler(abc.ABC, Generic[T]):
             JobNotFoundError: there is no such app.
         """
         raise NotImplementedError(f"{self.backend} has nothing more to say about {app_id}")
+
+    def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
+        """Return what each running replica of an app uses now, where `Capabilities.usage` says so.
+
+        Raises:
+            NotImplementedError: this scheduler does not measure it.
+            JobNotFoundError: there is no such app.
+        """
+        raise NotImplementedError(f"{self.backend} does not measure what {app_id} uses")
 
     @abc.abstractmethod
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:

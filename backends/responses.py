@@ -129,6 +129,35 @@ class ListAppResponse:
 
 
 @dataclass(frozen=True)
+class ReplicaUsage:
+    """What one running replica uses now; None where that is not known.
+
+    Args:
+        role: the role's name.
+        replica: the replica's number in its role.
+        cpu: cores in use, of its whole process tree, since the last time.
+        cpu_total: cores that there are.
+        memory: resident bytes of its process tree.
+        memory_total: bytes that there are.
+        gpus: how many GPUs its processes use.
+        gpu: how busy these are together, in GPUs.
+        gpu_memory: bytes of GPU memory that its processes use.
+        gpu_memory_total: bytes of memory that these GPUs have.
+    """
+
+    role: str
+    replica: int
+    cpu: float | None = field(default=None, kw_only=True)
+    cpu_total: float | None = field(default=None, kw_only=True)
+    memory: int | None = field(default=None, kw_only=True)
+    memory_total: int | None = field(default=None, kw_only=True)
+    gpus: int = field(default=0, kw_only=True)
+    gpu: float | None = field(default=None, kw_only=True)
+    gpu_memory: int | None = field(default=None, kw_only=True)
+    gpu_memory_total: int | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True)
 class Capabilities:
     """What a scheduler can do; the screens offer no more than this.
 
@@ -144,6 +173,7 @@ class Capabilities:
         workspace: local folders travel with the app.
         native: `Scheduler.describe_native` says something.
         shell: a shell can be opened in a replica.
+        usage: `Scheduler.usage` measures what replicas use.
     """
 
     cancel: bool = True
@@ -157,6 +187,7 @@ class Capabilities:
     workspace: bool = False
     native: bool = False
     shell: bool = False
+    usage: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import copy
 import logging
 import threading
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, runopts
-    from .api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Scheduler, Stream
+    from .api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, ReplicaUsage, Scheduler, Stream
     from .journal import LaunchRecord
 
 logger = logging.getLogger(__name__)
@@ -266,6 +267,12 @@ class Runner:
         """Return what the backend itself says of a job, in its own form."""
         name, _, app_id = specs.parse_app_handle(handle)
         return self.scheduler(name).describe_native(app_id)
+
+    def usage(self, handle: str) -> builtins.list[ReplicaUsage]:
+        """Return what each running replica of a job uses now; nothing where its scheduler does not measure it."""
+        name, _, app_id = specs.parse_app_handle(handle)
+        scheduler = self.scheduler(name)
+        return scheduler.usage(app_id) if scheduler.capabilities.usage else []
 
     def status(self, handle: str) -> AppStatus | None:
         """Return a job's status, or None if the backend knows nothing of it."""

@@ -32,6 +32,7 @@ from .messages import (
     JobDescribed,
     JobsChanged,
     SchedulersFound,
+    UsageSampled,
 )
 from .output_filter import ControlFilter
 from .theme import css_variables, palette_of, signs_of, textual_theme
@@ -210,6 +211,10 @@ class TorchXTuiApp(App[int]):
     def on_job_described(self, message: JobDescribed) -> None:
         """Hand the described job to the screens that show it."""
         self._hand("show_described", message)
+
+    def on_usage_sampled(self, message: UsageSampled) -> None:
+        """Hand what replicas use to the screen that shows it."""
+        self._hand("show_usage", message)
 
     def on_failure_explained(self, message: FailureExplained) -> None:
         """Hand the cause of a failure to the screens that show it."""

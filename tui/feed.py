@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..specs import parse_app_handle
 from .job_rows import history_rows
 from .limited_call import LimitedCaller, NoAnswerError
-from .messages import FailureExplained, HistoryRead, JobDescribed
+from .messages import FailureExplained, HistoryRead, JobDescribed, UsageSampled
 from .pacing import UNWATCHED_SECONDS
 from .poller import BackendPoller, Post
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from .config import WatchSettings
 
 logger = logging.getLogger(__name__)
+
+# How often what replicas use is measured while somebody looks (s).
+_USAGE_SECONDS = 2.0
 
 
 class JobWatcher(threading.Thread):
@@ -92,6 +95,48 @@ class JobWatcher(threading.Thread):
         return described, replica_logs(self._runner, handle, described) if described else []
 
 
+class UsageWatcher(threading.Thread):
+    """Measures what the replicas of a job use, while somebody looks."""
+
+    def __init__(self, runner: Runner, post: Post, limit: float) -> None:
+        super().__init__(name="watch-usage", daemon=True)
+        self._runner = runner
+        self._post = post
+        self._limit = limit
+        self._handle: str | None = None
+        self._wake = threading.Event()
+        self._ended = threading.Event()
+        self._caller = LimitedCaller("measure-usage")
+
+    def watch(self, handle: str | None) -> None:
+        """Measure this job from now on, or none."""
+        self._handle = handle
+        self._wake.set()
+
+    def end(self) -> None:
+        """End the thread."""
+        self._ended.set()
+        self._wake.set()
+
+    def run(self) -> None:
+        """Measure until `end`."""
+        while not self._ended.is_set():
+            handle = self._handle
+            if handle is not None:
+                self._measure(handle)
+            self._wake.wait(None if handle is None else _USAGE_SECONDS)
+            self._wake.clear()
+
+    def _measure(self, handle: str) -> None:
+        try:
+            usages = self._caller.call(lambda: self._runner.usage(handle), self._limit, self._wake.is_set)
+        except Exception as error:
+            logger.debug("usage of %s: %s", handle, error)
+            return
+        if usages and handle == self._handle:
+            self._post(UsageSampled(handle, usages))
+
+
 class Feed:
     """All threads of one app.
 
@@ -107,12 +152,14 @@ class Feed:
         self._settings = settings
         self._pollers: dict[str, BackendPoller] = {}
         self._watcher = JobWatcher(runner, post, settings)
+        self._usage_watcher = UsageWatcher(runner, post, settings.timeout_seconds)
         self._last_key_at = time.monotonic()
         self._ended = threading.Event()
 
     def start(self, schedulers: list[str]) -> None:
         """Start a poller for each of these schedulers, and the watcher."""
         self._watcher.start()
+        self._usage_watcher.start()
         for name in schedulers:
             self._pollers[name] = BackendPoller(
                 self._runner, name, self._post, self._settings, lambda: self._last_key_at
@@ -139,6 +186,10 @@ class Feed:
     def watch(self, handle: str | None) -> None:
         """Describe this job from now on."""
         self._watcher.watch(handle)
+
+    def watch_usage(self, handle: str | None) -> None:
+        """Measure what this job's replicas use from now on, or nobody's."""
+        self._usage_watcher.watch(handle)
 
     def explain(self, handle: str, logs: list[ReplicaLog], first_failed: int, error_patterns: Sequence[str]) -> None:
         """Read the logs of a failed job for its cause; the answer is a `FailureExplained`."""
@@ -171,5 +222,6 @@ class Feed:
         """End all threads; none is waited for."""
         self._ended.set()
         self._watcher.end()
+        self._usage_watcher.end()
         for poller in self._pollers.values():
             poller.end()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from ..backends.api import DescribeAppResponse, Finding
+    from ..backends.api import DescribeAppResponse, Finding, ReplicaUsage
     from ..backends.logs.failure import Failure
     from ..backends.logs.replica_log import ReplicaLog
     from .job_rows import JobRow
@@ -62,6 +62,14 @@ class JobDescribed(Message):
     described: DescribeAppResponse | None
     logs: list[ReplicaLog] = field(default_factory=list)
     error: str = ""
+
+
+@dataclass
+class UsageSampled(Message):
+    """What the replicas of the job that is looked at use now."""
+
+    handle: str
+    usages: list[ReplicaUsage]
 
 
 @dataclass

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import AppDef, AppDryRunInfo, CfgVal, SchedulerError, make_unique, runopts
-from ..api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Scheduler, Stream
+from ..api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, ReplicaUsage, Scheduler, Stream
 from ..paths import state_folder
 from ..user import user_name
 from .describe import describe_run
@@ -31,6 +31,7 @@ from .record import Run
 from .request import PopenRequest, make_request
 from .runs import DELETE, Runs
 from .supervisor import is_running, read_process, send_signal
+from .usage import UsageSampler
 
 __all__ = [
     "CWDImageProvider",
@@ -66,7 +67,11 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
     """
 
     capabilities = Capabilities(
-        log_streams=(Stream.COMBINED, Stream.STDOUT, Stream.STDERR), log_files=True, log_time_range=True, native=True
+        log_streams=(Stream.COMBINED, Stream.STDOUT, Stream.STDERR),
+        log_files=True,
+        log_time_range=True,
+        native=True,
+        usage=True,
     )
 
     def __init__(
@@ -93,6 +98,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         self._runs = Runs(self._root, int(cache_size))
         self._listing = Listing(self._runs)
         self._own = OwnApps(self.end_own)
+        self._sampled: tuple[str, UsageSampler] = ("", UsageSampler())
         if handle_signals:
             self._own.handle_signals()
 
@@ -153,6 +159,14 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             JobNotFoundError: there is no such app.
         """
         return native_text(self._runs.get(app_id))
+
+    def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
+        """Return what each running replica uses now; see `UsageSampler`."""
+        run = self._runs.get(app_id)
+        if self._sampled[0] != app_id:
+            # One app is looked at at a time.
+            self._sampled = (app_id, UsageSampler())
+        return self._sampled[1].sample(run) if run.here and not run.over else []
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return every local app of this user, the latest first."""

@@ -28,7 +28,7 @@ from .job_actions import JobActions
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse, StateChange
-    from ..messages import FailureExplained, JobDescribed
+    from ..messages import FailureExplained, JobDescribed, UsageSampled
 
 TABS = {"overview": "Overview", "appdef": "AppDef", "native": "Backend"}
 
@@ -85,14 +85,14 @@ class JobScreen(JobActions):
         """Ask for the job."""
         super().on_mount()
         self.logs.show_row(self.row)
-        self.dashboard.feed.watch(None if self.row.history else self.row.handle)
+        self._watch()
         self._refresh_head()
         self.why.body.focus()
 
     def on_screen_resume(self) -> None:
         """Ask for the job again."""
         super().on_screen_resume()
-        self.dashboard.feed.watch(None if self.row.history else self.row.handle)
+        self._watch()
 
     def on_resize(self, event: events.Resize) -> None:
         """Draw the head for the new width."""
@@ -140,6 +140,24 @@ class JobScreen(JobActions):
         from ...backends.api import StateChange
 
         return tuple(StateChange(state, at) for state, at in self.dashboard.jobs.changes(self.row.handle))
+
+    def show_usage(self, message: UsageSampled) -> None:
+        """Show what the replicas use."""
+        if message.handle == self.row.handle:
+            self.replicas.add_usage(message.usages)
+
+    def on_screen_suspend(self) -> None:
+        """Measure nothing that nobody sees."""
+        self.dashboard.feed.watch_usage(None)
+
+    def on_unmount(self) -> None:
+        """Measure nothing any more."""
+        self.dashboard.feed.watch_usage(None)
+
+    def _watch(self) -> None:
+        handle = None if self.row.history else self.row.handle
+        self.dashboard.feed.watch(handle)
+        self.dashboard.feed.watch_usage(None if self.row.is_final else handle)
 
     def show_failure(self, message: FailureExplained) -> None:
         """Show which error was the cause, and which ones follow from it."""

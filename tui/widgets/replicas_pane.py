@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,16 +20,22 @@ from textual.widget import Widget
 
 from ...backends.logs.sanitize import plain
 from ...specs import ReplicaState, ReplicaStatus
+from ..signs import ASCII
+from ..sparkline import figure, spark_words, sparkline
 from ..theme import now_of, palette_of, signs_of
 from ..words import clock, duration
 from .job_cells import state_style, state_text
 from .pane import Pane
 
 if TYPE_CHECKING:
-    from ...backends.api import DescribeAppResponse
+    from ...backends.api import DescribeAppResponse, ReplicaUsage
     from ..palette import Palette
 
 CELL_WIDTH = 6
+# Samples that are kept of each replica, and the cells beside their picture.
+_MOST_SAMPLES = 120
+_USAGE_WORDS = 26
+_GIB = 1 << 30
 
 
 class ReplicaGrid(Widget, can_focus=True):
@@ -118,6 +125,7 @@ class ReplicasPane(Pane):
         self.grid = ReplicaGrid(id="replica-grid")
         self.facts = FactLines()
         self._picked = False
+        self._usages: dict[tuple[str, int], deque[ReplicaUsage]] = {}
 
     def compose_body(self) -> ComposeResult:
         """Yield the grid and the facts."""
@@ -135,6 +143,12 @@ class ReplicasPane(Pane):
                 self.grid.chosen = first_failed(replicas)
         self._show_facts()
 
+    def add_usage(self, usages: Sequence[ReplicaUsage]) -> None:
+        """Take note of what the replicas use now."""
+        for usage in usages:
+            self._usages.setdefault((usage.role, usage.replica), deque(maxlen=_MOST_SAMPLES)).append(usage)
+        self._show_facts()
+
     def on_replica_grid_chosen(self, _message: ReplicaGrid.Chosen) -> None:
         """Show the facts of the chosen replica."""
         self._picked = True
@@ -144,7 +158,13 @@ class ReplicasPane(Pane):
         grid = self.grid
         if grid.chosen < len(grid.replicas):
             colors = palette_of(self.app)
-            self.facts.lines = replica_lines(grid.replicas[grid.chosen], colors, self)
+            replica = grid.replicas[grid.chosen]
+            lines = replica_lines(replica, colors, self)
+            samples = self._usages.get((replica.role, replica.id))
+            if samples:
+                width = max(8, self.facts.size.width - _USAGE_WORDS)
+                lines = (*lines, Text(), *usage_lines(samples, width, colors, ascii_only=signs_of(self.app) is ASCII))
+            self.facts.lines = lines
 
 
 class FactLines(Widget):
@@ -201,3 +221,36 @@ def replica_lines(replica: ReplicaStatus, colors: Palette, widget: Widget) -> tu
     if replica.reason and replica.reason != f"exit {replica.exit_code}":
         lines.append(Text(plain(replica.reason), colors.text2))
     return tuple(lines)
+
+
+def usage_lines(samples: Sequence[ReplicaUsage], width: int, colors: Palette, *, ascii_only: bool) -> list[Text]:
+    """Return a line for each thing that is used: its name, its course, and what it is now of what there is.
+
+    Args:
+        samples: what was measured, the latest last.
+        width: cells of the course.
+        colors: the palette.
+        ascii_only: the course is told in figures.
+    """
+    last = samples[-1]
+    courses = (
+        ("cpu", _course(samples, "cpu"), last.cpu_total, "cores"),
+        ("mem", _course(samples, "memory", _GIB), (last.memory_total or 0) / _GIB, "GB"),
+        ("gpu", _course(samples, "gpu"), last.gpus, "busy"),
+        ("vram", _course(samples, "gpu_memory", _GIB), (last.gpu_memory_total or 0) / _GIB, "GB"),
+    )
+    lines = []
+    for name, values, total, unit in courses:
+        if not values or not total:
+            continue
+        line = Text(f"{name:<5}", colors.text3, no_wrap=True, end="")
+        course = spark_words(values) if ascii_only else sparkline(values, total, width)
+        line.append(course.ljust(width), colors.text3 if ascii_only else colors.spark)
+        line.append(f"  {figure(values[-1])} of {figure(total)} {unit}", colors.text2)
+        lines.append(line)
+    return lines
+
+
+def _course(samples: Sequence[ReplicaUsage], what: str, unit: float = 1.0) -> list[float]:
+    values = (getattr(sample, what) for sample in samples)
+    return [value / unit for value in values if value is not None]
