@@ -113,6 +113,13 @@ class TorchXTuiApp(App[int]):
         for colors in palette.PALETTES.values():
             self.register_theme(textual_theme(colors))
         self.theme = _theme_name(settings, no_color)
+        # What hints show instead of the usual keys; nothing of the keymap is loaded without one.
+        self.chosen_keys: dict[tuple[str, str], str] = {}
+        if settings.keys:
+            from .keymap import shown_keys
+
+            self.set_keymap(settings.keys)
+            self.chosen_keys = shown_keys(settings.keys)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return our own style sheet variables, for themes that are not ours."""

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -106,6 +106,9 @@ class Settings:
     launch: LaunchSettings = LaunchSettings()
     logs: LogSettings = LogSettings()
 
+    keys: dict[str, str] = field(default_factory=dict)
+    """Other keys for what has a name, such as ``"jobs.cancel" = "ctrl+x"``; docs/keys.md lists the names."""
+
     def scheduler_params(self) -> dict[str, dict[str, Any]]:
         """Return the keyword arguments of each scheduler's factory."""
         return {
@@ -160,6 +163,13 @@ def _decode(text: str, path: Path) -> Settings:
     except msgspec.ValidationError as error:
         raise ConfigError(f"{path}: {error}") from error
     _check_patterns(settings.logs.error_patterns, path)
+    if settings.keys:
+        from .keymap import check_keymap
+
+        try:
+            check_keymap(settings.keys)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
     return settings
 
 

@@ -69,7 +69,7 @@ def settings_names(kind, prefix=""):
 
 def toml_names(data, prefix=""):
     for name, value in data.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             yield from toml_names(value, f"{name}.")
         else:
             yield prefix + name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from rich.text import Text
@@ -30,6 +31,8 @@ class BaseScreen(Screen[Any]):
 
     # What the help screen is headed with, and the path in the top bar.
     HELP_TITLE = ""
+    # The first parts of the names of the keys that its hints show.
+    KEY_GROUPS: tuple[str, ...] = ()
 
     @property
     def dashboard(self) -> TorchXTuiApp:
@@ -98,8 +101,19 @@ class BaseScreen(Screen[Any]):
         line = self.query_one(StatusLine)
         line.left, line.right = message, counts
         bar = self.query_one(KeyBar)
-        bar.hints = tuple(self.hints())
+        bar.hints = tuple(self._with_chosen_keys(self.hints()))
         bar.message = Text() if tall else message
+
+    def _with_chosen_keys(self, hints: list[Hint]) -> list[Hint]:
+        """Return the hints with the keys of the settings' keymap."""
+        chosen = self.dashboard.chosen_keys
+        if not chosen:
+            return hints
+        shown = []
+        for hint in hints:
+            keys = (chosen.get((group, hint.key)) for group in (*self.KEY_GROUPS, "app"))
+            shown.append(replace(hint, key=next(filter(None, keys), hint.key)))
+        return shown
 
     def on_log_pane_said(self, message: LogPane.Said) -> None:
         """Show in the status line what the log pane has to say."""

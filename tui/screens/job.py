@@ -41,6 +41,7 @@ class JobScreen(JobActions):
     """
 
     HELP_TITLE = "Job"
+    KEY_GROUPS = ("job", "jobs")
     CSS_PATH = "../styles/job.tcss"
     BINDINGS = [
         Binding("escape", "back", "Back", id="job.back", show=False),

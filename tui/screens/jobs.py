@@ -58,6 +58,7 @@ class JobsScreen(JobActions):
     """Every job of every backend."""
 
     HELP_TITLE = "Jobs"
+    KEY_GROUPS = ("jobs", "table")
 
     BINDINGS = [
         Binding("slash", "filter", "Filter", key_display="/", id="jobs.filter", show=False),

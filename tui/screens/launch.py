@@ -98,6 +98,7 @@ class LaunchScreen(BaseScreen):
     """
 
     HELP_TITLE = "Launch"
+    KEY_GROUPS = ("launch",)
     CSS_PATH = "../styles/launch.tcss"
     BINDINGS = [
         Binding("ctrl+s", "submit", "Submit", priority=True, id="launch.submit", show=False),

@@ -28,6 +28,7 @@ class LogsScreen(BaseScreen):
     """
 
     HELP_TITLE = "Logs screen"
+    KEY_GROUPS = ("logs",)
     BINDINGS = [Binding("escape", "back", "Back", id="logs.back", show=False)]
 
     def __init__(self, row: JobRow) -> None:

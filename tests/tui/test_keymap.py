@@ -1,0 +1,63 @@
+"""Keys that a person chose: they act, they are shown, and names are checked."""
+
+from pathlib import Path
+
+import pytest
+from support.canned import busy_scheduler
+from support.dashboard import make_app, until
+
+from torchx_tui.specs import ConfigError
+from torchx_tui.tui.config import Settings, load_settings
+from torchx_tui.tui.keymap import keys_page, named_keys
+from torchx_tui.tui.screens.dialogs import CancelDialog
+from torchx_tui.tui.screens.jobs import JobsScreen
+from torchx_tui.tui.screens.logs import LogsScreen
+from torchx_tui.tui.widgets.bars import KeyBar
+from torchx_tui.tui.widgets.job_table import JobTable
+
+PAGE = Path(__file__).parents[2] / "docs" / "keys.md"
+
+
+async def test_a_chosen_key_acts_and_is_shown_and_the_usual_one_does_nothing(tmp_path):
+    keys = {"jobs.cancel": "ctrl+x", "table.down": "n", "logs.follow": "ctrl+f"}
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
+        jobs, table = app.screen, app.query_one(JobTable)
+        hints = {hint.word: hint.key for hint in jobs.query_one(KeyBar).hints}
+        assert hints["Cancel"] == "ctrl+x"
+        assert hints["Filter"] == "/"
+        first = table.cursor_row
+        await pilot.press("x")
+        assert app.screen is jobs
+        await pilot.press("n")
+        await until(pilot, lambda: table.cursor_row != first)
+        assert app.screen is jobs
+        await pilot.press("ctrl+x")
+        await until(pilot, lambda: isinstance(app.screen, CancelDialog))
+        await pilot.press("escape", "l")
+        await until(pilot, lambda: isinstance(app.screen, LogsScreen))
+        assert {hint.word: hint.key for hint in app.screen.query_one(KeyBar).hints}["Follow"] == "ctrl+f"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('"job.cancel" = "x"', "did you mean jobs.cancel"),
+        ('"zzz" = "x"', "known are"),
+        ('"jobs.cancel" = ""', "write keys as"),
+        ('"jobs.cancel" = "press x"', "write keys as"),
+        ('"jobs.cancel" = 3', "keys"),
+    ],
+)
+def test_a_mistake_is_named(tmp_path, text, words):
+    path = tmp_path / "config.toml"
+    path.write_text(f"[keys]\n{text}\n")
+    with pytest.raises(ConfigError, match=words) as caught:
+        load_settings(path)
+    assert str(path) in str(caught.value)
+
+
+def test_the_page_lists_every_key():
+    assert PAGE.read_text(encoding="utf-8") == keys_page(), "run: python docs/keys.py"
+    assert {"jobs.cancel", "logs.search", "launch.submit", "table.mark", "app.quit"} <= set(named_keys())

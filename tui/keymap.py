@@ -1,0 +1,113 @@
+"""The keys that a person may choose: every binding with a name, its default, and what it does."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from textual.binding import Binding
+from textual.dom import DOMNode
+
+from ..specs import ConfigError
+
+# A letter, a named key, or one with modifiers, as Textual writes them: `n`, `ctrl+n`, `f5`, `slash`, `/`.
+_KEY = re.compile(r"(?:(?:ctrl|shift|alt)\+)*(?:[^\s,+]|[a-z][a-z0-9_]+)")
+
+
+class NamedKey(NamedTuple):
+    """A binding that a keymap can change.
+
+    Attributes:
+        id: its name, such as ``jobs.cancel``.
+        keys: the keys that it has by default, parted by commas.
+        words: what it does.
+    """
+
+    id: str
+    keys: str
+    words: str
+
+
+def named_keys() -> dict[str, NamedKey]:
+    """Return all bindings that can be changed, by their names; every screen and widget is imported for it."""
+    found: dict[str, NamedKey] = {}
+    for owner in _owners():
+        for binding in owner.__dict__.get("BINDINGS", ()):
+            if isinstance(binding, Binding) and binding.id and not binding.system:
+                found[binding.id] = NamedKey(binding.id, binding.key, binding.description)
+    return dict(sorted(found.items()))
+
+
+def check_keymap(keymap: Mapping[str, str]) -> None:
+    """Refuse names and keys that there are not.
+
+    Raises:
+        ConfigError: the message says which, and what is near.
+    """
+    if not keymap:
+        return
+    known = named_keys()
+    for name, keys in keymap.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+            raise ConfigError(f"keys: {name} is no key's name; {hint}")
+        for key in keys.split(","):
+            if not _KEY.fullmatch(key):
+                raise ConfigError(f'keys: {name} = "{keys}": write keys as n, N, f5, ctrl+n or slash, parted by commas')
+
+
+def _owners() -> list[type[DOMNode]]:
+    from . import app, screens, widgets
+
+    owners: list[type[DOMNode]] = [app.TorchXTuiApp]
+    for package in (screens, widgets):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            for _, owner in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+                if issubclass(owner, DOMNode) and owner.__module__ == module.name:
+                    owners.append(owner)
+    return owners
+
+
+def shown_keys(keymap: Mapping[str, str]) -> dict[tuple[str, str], str]:
+    """Return what hints show instead: by the first part of a name and the usual key, the key that was chosen."""
+    from .screens.keys import key_words
+
+    known = named_keys()
+    shown: dict[tuple[str, str], str] = {}
+    for name, keys in keymap.items():
+        for usual in known[name].keys.split(","):
+            shown[name.partition(".")[0], key_words(usual)] = key_words(keys.partition(",")[0])
+    return shown
+
+
+def keys_page() -> str:
+    """Return docs/keys.md."""
+    from .screens.keys import key_words
+
+    rows = [f"| `{key.id}` | {_code(key_words(key.keys))} | {key.words} |" for key in named_keys().values()]
+    return "\n".join([_PAGE_HEAD, "| name | keys | what it does |", "|---|---|---|", *rows, ""])
+
+
+def _code(keys: str) -> str:
+    words = keys.replace("page ", "page_").split()
+    return " ".join(f"`{word.replace('_', ' ')}`" for word in words)
+
+
+_PAGE_HEAD = """\
+# Keys
+
+`?` shows the keys of the view that is open. These have names; the table `[keys]` of config.toml gives them other keys:
+
+    [keys]
+    "jobs.cancel" = "ctrl+x"
+    "logs.follow" = "f,G"
+
+Keys are written as Textual names them: `n`, `N`, `ctrl+n`, `f5`, `slash`, `question_mark`. Several are parted by
+commas. A key that meant something else on the same screen means the new thing there. Names are checked at the start.
+"""
