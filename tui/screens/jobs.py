@@ -13,6 +13,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
 
+from ...backends.logs.sanitize import plain
 from ...backends.user import user_name
 from ...specs import AppState
 from ..job_filter import FilterError
@@ -157,6 +158,9 @@ class JobsScreen(JobActions):
         nothing = not jobs.rows and bool(jobs.answered or jobs.outages) and not self.view.history
         self.first_run.display = nothing
         self.query_one("#jobs-body").display = not nothing
+        if not nothing and self.focused is None:
+            # What is hidden loses the focus, and does not get it back by itself.
+            self.table.focus()
         if nothing:
             self.first_run.show(jobs.schedulers, jobs.findings, jobs.outages)
         total = jobs.count(self.view.backend) + sum(self.view.backend in (None, row.scheduler) for row in self._past)
@@ -169,6 +173,12 @@ class JobsScreen(JobActions):
         jobs = self.dashboard.jobs
         if self.view.filter and total:
             return Text(f"No job matches {self.view.filter}   esc clear", self.palette.text2)
+        backend = self.view.backend or ""
+        outage = jobs.outages.get(backend)
+        if outage is not None:
+            text = Text(f"{backend_word(backend, long=True)} does not answer", f"bold {self.palette.text}")
+            text.append(f"   {plain(outage.reason)}", self.palette.text2)
+            return text.append("   R asks now", self.palette.text3)
         waiting = [name for name in jobs.schedulers if name not in jobs.answered and name not in jobs.outages]
         if waiting or not jobs.schedulers:
             names = ", ".join(backend_word(name, long=True) for name in waiting)

@@ -1,0 +1,90 @@
+"""A backend that misbehaves, and local jobs beside it: keys are answered, rows stay, and it comes back by itself."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from actions import launch
+from support.plugin import install_plugin
+
+SETTINGS = "[watch]\ninterval_seconds = 0.2\nslowest_seconds = 0.5\ntimeout_seconds = 3.0\n"
+# How a backend misbehaves, and what is said of it.
+FAULTS = {
+    "hang": "no answer",
+    "slow": "no answer",
+    "flaky": "reset by peer",
+    "garbage": "did not answer with a list",
+    "drop": "incomplete answer",
+    "gone": "connection refused",
+}
+
+
+@pytest.fixture
+def plugin(tmp_path: Path):
+    """Return the environment of a dashboard with 300 made-up jobs, and the file that says how their backend does."""
+    folder = install_plugin(tmp_path / "plugin")
+    settings, fault = tmp_path / "config.toml", tmp_path / "fault"
+    settings.write_text(SETTINGS)
+    environ = {
+        "PYTHONPATH": str(folder),
+        "TORCHX_TUI_CONFIG": str(settings),
+        "SYNTHETIC_JOBS": "300",
+        "SYNTHETIC_FAULT": str(fault),
+    }
+    return environ, fault
+
+
+def cursor_name(text: str) -> str:
+    """Return the job at the cursor: the one that the card under the table is of."""
+    found = re.search(r"^─ (\S+-\d{6}) ─", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def assert_keys_answered(app) -> None:
+    """Press keys that move the cursor, and see it move each time."""
+    app.wait(cursor_name)
+    for key in ("j", "j", "k", "G", "g"):
+        before = cursor_name(app.text())
+        app.press(key)
+        app.wait(lambda text, before=before: cursor_name(text) != before)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_keys_are_answered_rows_stay_and_it_comes_back(terminal, plugin, fault):
+    environ, switch = plugin
+    app = terminal(environ=environ)
+    app.wait(r"synthetic 300")
+    assert_keys_answered(app)
+    switch.write_text(fault)
+    app.wait(FAULTS[fault])
+    app.wait("! stale")
+    assert_keys_answered(app)
+    assert "synthetic 300" in app.text()
+    switch.write_text("")
+    app.wait(lambda text: "stale" not in text and "synthetic 300" in text)
+    assert_keys_answered(app)
+    began = time.monotonic()
+    app.press("q")
+    assert app.wait_for_end() == 0
+    assert time.monotonic() - began < 20
+
+
+def test_a_backend_that_hangs_delays_no_local_job(terminal, plugin):
+    environ, switch = plugin
+    switch.write_text("hang")
+    app = terminal(environ=environ)
+    app.wait("No jobs yet|Asking")
+    launch(app, "demo.train", {"steps": "12", "step_seconds": "0.1"})
+    app.wait(r"Succeeded\s+demo-train")
+    app.wait("synthetic –")
+    app.press("2")
+    app.wait("synthetic does not answer   no answer")
+    switch.write_text("")
+    app.wait(r"synthetic 300")
+    app.press("0")
+    app.wait("demo-train")
+    app.press("q")
+    assert app.wait_for_end() == 0
