@@ -126,7 +126,7 @@ def run() -> list[tuple[str, str]]:
         log.open()
         while log.read_older(1):
             pass
-        first, end, _ = log.bounds()
+        first, end, *_ = log.bounds()
         rows = [(f"{MEGABYTES} MB", f"{end - first:,} lines")]
         rows += [compare(log, path, case, ignore_case) for ignore_case in (False, True) for case in CASES]
         log.close()

@@ -86,7 +86,7 @@ REGEXES = (
 
 def shown_lines(log: MergedLog) -> list[str]:
     """Return every known line of a log as it is shown."""
-    first, end, _ = log.bounds()
+    first, end, *_ = log.bounds()
     return [sanitize(line.data).text for line in log.lines(first, end - first)]
 
 

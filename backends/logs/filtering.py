@@ -136,16 +136,22 @@ class FilteredLog:
         tally = self._tally
         if tally is None:
             return Bounds(0, 0, False)
-        return Bounds(-tally.total(False), tally.total(True), complete and tally.done)
+        return Bounds(*tally.bounds(), complete and tally.done, tally.gone)
 
     def lines(self, first: int, count: int, cap: int = LINE_CAP) -> list[LogLine]:
         """Read kept lines, with their own numbers; see `MergedLog.lines`."""
-        start, end, _ = self.bounds()
+        start, end, *_ = self.bounds()
         result: list[LogLine] = []
-        numbers = range(max(first, start), min(first + count, end))
-        for number, original in zip(numbers, self._originals(numbers), strict=False):
-            result += (line._replace(number=number) for line in self.log.lines(original, 1, cap))
+        for number in range(max(first, start), min(first + count, end)):
+            original = self._original(number)
+            if original is not None:
+                result += (line._replace(number=number) for line in self.log.lines(original, 1, cap))
         return result
+
+    def line_at(self, time: float) -> int | None:
+        """Return the own number of the first kept line that came at a time or later; see `MergedLog.line_at`."""
+        original = self.log.line_at(time)
+        return None if original is None else self.position(original)
 
     def original(self, number: int) -> int:
         """Return the number of a kept line in the log.
@@ -153,35 +159,38 @@ class FilteredLog:
         Raises:
             IndexError: no kept line has that number.
         """
-        return self._originals(range(number, number + 1))[0]
+        original = self._original(number)
+        if original is None:
+            raise IndexError(f"no kept line has the number {number}")
+        return original
 
     def position(self, original: int) -> int:
         """Return the own number of the log's line, or of the next line that is kept; it may be the end of them."""
-        first, end, _ = self.log.bounds()
-        if original >= end or self._tally is None:
-            return self.bounds().end
-        place, skip = self.log.index.place(max(original, first))
-        return self._tally.before(place) + sum(1 for line in self._numbers(place) if line < skip)
+        bounds = self.bounds()
+        found = self.log.index.place(max(original, self.log.bounds().first))
+        if found is None or self._tally is None:
+            return bounds.end
+        place, skip = found
+        return max(bounds.first, self._tally.before(place) + sum(1 for line in self._numbers(place) if line < skip))
 
     def close(self) -> None:
         """Release the files; lines can no longer be read."""
         self.log.close()
 
-    def _originals(self, numbers: range) -> list[int]:
-        found: list[int] = []
-        tally = self._tally
-        if tally is None:
-            return found
-        for number in numbers:
-            place, rank = tally.locate(number)
-            wanted = self._numbers(place)
-            if rank < len(wanted):
-                found.append(self.log.index.first_line(place) + wanted[rank])
-        return found
+    def _original(self, number: int) -> int | None:
+        found = self._tally.locate(number) if self._tally is not None else None
+        if found is None:
+            return None
+        place, rank = found
+        wanted = self._numbers(place)
+        first = self.log.index.first_line(place)
+        return first + wanted[rank] if first is not None and rank < len(wanted) else None
 
     def _numbers(self, place: Place) -> Sequence[int]:
         """Return the kept lines of a segment, from memory while it does not grow."""
-        (row,) = self.log.index.rows(place.newer, place.number, 1)
+        row = self.log.index.row(place)
+        if row is None:
+            return ()
         key = (place, row.end)
         with self._lock:
             if key not in self._remembered and self._tally is not None:

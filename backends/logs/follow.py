@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from .filtering import FilteredLog
-from .merge import MergedLog
+from .merge import ARRIVAL_WINDOW, MergedLog
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ def poll_interval(quiet: float) -> float:
         return 0.02
     if quiet < 60:
         return 0.04
-    return 0.2
+    return ARRIVAL_WINDOW
 
 
 class LogFollower:

@@ -6,6 +6,7 @@ import heapq
 import math
 import time
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,12 @@ from .shown import LINE_CAP, Block, Look, cap_line
 
 # More files than this are opened for each read, since a process has 1,024 descriptors on many machines.
 _MOST_OPEN = 256
+ARRIVAL_WINDOW = 0.2
+"""The most seconds between two looks at files that are followed.
+
+What came between two looks is put in the order of time, and after what was there before: so a clock that is wrong moves
+a replica's lines among those of the others by no more than this, and never among themselves.
+"""
 _GONE = b"[this line is no longer in the file]"
 
 
@@ -41,26 +48,38 @@ class LogLine(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """The number of the first known line, the number after the last one, and whether older ones are still counted."""
+    """Which lines are known.
+
+    Attributes:
+        first: the number of the first one.
+        end: the number after the last one.
+        complete: whether no older ones are still counted.
+        gone: how many before the first one were known once, and are there no more.
+    """
 
     first: int
     end: int
     complete: bool
+    gone: int = 0
 
 
 class MergedLog:
     """One or more replicas' logs as one.
 
-    What was there at opening is ordered by arrival time, stable within a replica; what comes later, as it came.
-    `open`, `read_older` and `poll` belong to one thread; the other methods may be called from any.
+    What was there at opening is ordered by time; what comes later by arrival, within `ARRIVAL_WINDOW` by time. The lines
+    of one replica keep their order whatever their times are. `open`, `read_older` and `poll` belong to one thread; the other methods may be called from any.
 
     Args:
         logs: the replicas' logs.
         stream: which stream is wanted.
+        since: leave out what came before (s since the epoch); lines whose time nobody noted stay.
     """
 
-    def __init__(self, logs: Sequence[ReplicaLog], stream: StreamName = "combined") -> None:
+    def __init__(
+        self, logs: Sequence[ReplicaLog], stream: StreamName = "combined", *, since: float | None = None
+    ) -> None:
         self.logs = tuple(logs)
+        self.since = since
         self._notices = Notices()
         self._files: list[Readable] = [self._notices]
         self._replica_of: list[int] = [-1]
@@ -77,10 +96,11 @@ class MergedLog:
     def open(self) -> None:
         """Start at the end of all files."""
         self.opened = True
+        since = -math.inf if self.since is None else self.since
         older = []
         for number, reader in enumerate(self._readers):
             self._registering = number
-            older += [_keyed(segments, number) for segments in reader.open()]
+            older += [_keyed(segments, number, since) for segments in reader.open()]
         # The list grows backwards: of two at the same time the later replica's, or file's, comes first.
         latest_first = heapq.merge(*reversed(older), key=_order, reverse=True)
         self._older = (segment for _, _, segment in latest_first)
@@ -110,21 +130,29 @@ class MergedLog:
         Returns:
             whether anything did, and whether there is more to read at once.
         """
-        fresh: list[Segment] = []
+        since = -math.inf if self.since is None else self.since
+        fresh: list[tuple[float, Segment]] = []
         changed = more = False
         for number, reader in enumerate(self._readers):
             self._registering = number
             polled = reader.poll()
-            fresh += polled.fresh
+            fresh += _timed(polled.fresh, since)
             more = more or polled.more
             for segment in polled.grown:
                 self.index.grow(segment)
                 changed = True
         if len(self._readers) > 1:
-            fresh.sort(key=lambda segment: math.inf if segment.time is None else segment.time)
+            fresh.sort(key=itemgetter(0))
         if fresh:
-            self.index.append(fresh)
+            self.index.append(segment for _, segment in fresh)
         return changed or bool(fresh), more
+
+    def drop_before(self, line: int) -> None:
+        """Drop the oldest lines, as far as whole segments come before ``line``; belongs to the reading thread."""
+        self.index.drop_before(line)
+        # What is older still would stand beside a gap.
+        self._older = iter(())
+        self._complete = True
 
     @property
     def settled(self) -> bool:
@@ -134,7 +162,15 @@ class MergedLog:
     def bounds(self) -> Bounds:
         """Return which lines are known."""
         complete = self._complete
-        return Bounds(*self.index.bounds(), complete)
+        return Bounds(*self.index.bounds(), complete, self.index.gone)
+
+    def line_at(self, time: float) -> int | None:
+        """Return the number of the first known line that came at ``time`` (s since the epoch) or later.
+
+        Returns:
+            the number after the last line where all came before; None where no known line has a time.
+        """
+        return self.index.line_at(time)
 
     def lines(self, first: int, count: int, cap: int = LINE_CAP) -> list[LogLine]:
         """Read lines.
@@ -169,6 +205,8 @@ class MergedLog:
 
     def close(self) -> None:
         """Release the files; lines can no longer be read."""
+        for reader in self._readers:
+            reader.close()
         for file in self._files:
             if isinstance(file, LogFile):
                 file.close()
@@ -208,9 +246,23 @@ def _long_line(file: Readable, start: int, length: int, cap: int) -> tuple[bytes
     return file.read(start, cap), length - tail.endswith(b"\n") - cap
 
 
-def _keyed(segments: Iterator[Segment], replica: int) -> Iterator[tuple[float, int, Segment]]:
+def _keyed(segments: Iterator[Segment], replica: int, since: float) -> Iterator[tuple[float, int, Segment]]:
+    """Give segments, the latest first, keys to merge them by that never rise, until one is before ``since``."""
+    key = math.inf
     for segment in segments:
-        yield segment.order, replica, segment
+        key = min(key, segment.order)
+        if key < since and segment.time is not None:
+            return
+        yield key, replica, segment
+
+
+def _timed(segments: list[Segment], since: float) -> Iterator[tuple[float, Segment]]:
+    """Give a replica's new segments keys to sort them by that never fall; leave out what is before ``since``."""
+    key = -math.inf
+    for segment in segments:
+        key = max(key, math.inf if segment.time is None else segment.time)
+        if key >= since:
+            yield key, segment
 
 
 def _order(keyed: tuple[float, int, Segment]) -> tuple[float, int]:

@@ -53,6 +53,7 @@ class ReplicaReader:
         self._register = register
         self._say = say
         self._indexed = _is_indexed(log)
+        self._index_files: list[LogFile] = []
         self._sources = self._make_sources()
         self._behind_since: float | None = None
         self._behind_at = 0
@@ -92,6 +93,11 @@ class ReplicaReader:
         """Whether every byte of the replica's own files is accounted for."""
         return not self._is_behind()
 
+    def close(self) -> None:
+        """Release what `register` knows nothing of."""
+        for file in self._index_files:
+            file.close()
+
     def _make_sources(self) -> list[Source]:
         log = self.log
         if log.combined is not None and (self._indexed or (self._letters == "oec" and log.combined.exists())):
@@ -105,7 +111,10 @@ class ReplicaReader:
 
     def _combined_chunks(self) -> Chunks:
         index = self.log.index
-        return ChunkIndex(LogFile(index)) if self._indexed and index is not None else WholeFile("c")
+        if not self._indexed or index is None:
+            return WholeFile("c")
+        self._index_files.append(LogFile(index))
+        return ChunkIndex(self._index_files[-1])
 
     def _source(self, path: Path, chunks: Chunks, floor: int = 0, order: float = -math.inf) -> Source:
         file, number = self._register(path)
@@ -151,8 +160,8 @@ class ReplicaReader:
 
     def _start_rest(self) -> list[Source]:
         """Read the streams' own files from where the combined one ends, and that one no more."""
-        derived, index = self._sources[0], self.log.index
-        shown = stream_lengths(LogFile(index), derived.position) if index else {}
+        derived = self._sources[0]
+        shown = stream_lengths(self._index_files[-1], derived.position) if self._index_files else {}
         self._sources = []
         for letter, path in (("o", self.log.stdout), ("e", self.log.stderr)):
             if path is not None and letter in self._letters:

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from .engine import CostlyPatternError, PatternError
@@ -155,9 +156,11 @@ class Search:
         """Return a line's number in the log itself."""
         if not isinstance(self._shown, FilteredLog):
             return line
-        first, end, _ = self._shown.bounds()
+        first, end, *_ = self._shown.bounds()
         if first <= line < end:
-            return self._shown.original(line)
+            # It may be dropped just now.
+            with suppress(IndexError):
+                return self._shown.original(line)
         bounds = self._log.bounds()
         return bounds.first - (not forward) if line < first else bounds.end - (not forward)
 

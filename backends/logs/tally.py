@@ -24,10 +24,52 @@ _SAMPLE = 131_072
 _SAMPLE_PLACES = 16
 
 
+class _Sums:
+    """How many wanted lines the segments of one side have up to each one, from line 0 outward.
+
+    When segments are dropped, another object takes its place, so that other threads never see half of it.
+
+    Attributes:
+        first: the number of the first segment that was not dropped.
+        gone: how many wanted lines the ones before it had.
+        through: the sums from there on.
+    """
+
+    __slots__ = ("first", "gone", "through")
+
+    def __init__(self, first: int = 0, gone: int = 0, through: array[int] | None = None) -> None:
+        self.first = first
+        self.gone = gone
+        self.through = array("Q") if through is None else through
+
+    @property
+    def end(self) -> int:
+        """The number after the last segment that was looked at."""
+        return self.first + len(self.through)
+
+    @property
+    def total(self) -> int:
+        """The sum through the last segment."""
+        return self.through[-1] if self.through else self.gone
+
+    def before(self, number: int) -> int:
+        """Return the sum of the segments before the ``number``-th one, as far as they were looked at."""
+        at = min(number - self.first, len(self.through))
+        return self.through[at - 1] if at > 0 else self.gone
+
+    def since(self, first: int) -> _Sums:
+        """Return the sums without the segments before the ``first``-th one."""
+        return _Sums(first, self.before(first), self.through[first - self.first :])
+
+    def until(self, end: int) -> _Sums:
+        """Return the sums without the segments from the ``end``-th one on."""
+        return _Sums(self.first, self.gone, self.through[: end - self.first])
+
+
 class Tally:
     """Counts of wanted lines, kept up with a log as it grows; it costs 8 bytes a segment.
 
-    One thread calls `step` and `find`; the other methods may be called from any.
+    Lines that the log has dropped are counted no more, and change no position of the others. One thread calls `step` and `find`; the other methods may be called from any.
 
     Args:
         log: the log.
@@ -37,24 +79,31 @@ class Tally:
     def __init__(self, log: MergedLog, scanner: Scanner) -> None:
         self._log = log
         self._scanner = scanner
-        self._through = {True: array("Q"), False: array("Q")}
+        self._sums = {True: _Sums(), False: _Sums()}
+        self._gone_older = 0
         self._tails: dict[int, tuple[Place, int]] = {}
 
     @property
     def count(self) -> int:
         """How many wanted lines are known."""
-        return self.total(True) + self.total(False)
+        first, end = self.bounds()
+        return end - first
 
-    def total(self, newer: bool) -> int:
-        """Return how many wanted lines are known on one side of line 0."""
-        through = self._through[newer]
-        return through[-1] if through else 0
+    def bounds(self) -> tuple[int, int]:
+        """Return the position, as in `locate`, of the first known wanted line, and the one after the last."""
+        older, newer = self._sums[False], self._sums[True]
+        return newer.gone - older.total, newer.total
+
+    @property
+    def gone(self) -> int:
+        """How many lines were counted and then dropped."""
+        return self._gone_older + self._sums[True].gone
 
     @property
     def done(self) -> bool:
         """Whether every line that the log knows was looked at."""
         older, newer = self._log.index.sizes()
-        return len(self._through[True]) == newer and len(self._through[False]) == older
+        return self._sums[True].end == newer and self._sums[False].end == older
 
     def step(self, seconds: float) -> bool:
         """Look at more of the log for at most about ``seconds``.
@@ -66,9 +115,9 @@ class Tally:
             CostlyPatternError: the pattern takes too long.
         """
         deadline = time.monotonic() + seconds
-        self._recount_tails()
+        self._catch_up()
         for newer in (True, False):
-            while rows := self._fetch(newer, len(self._through[newer])):
+            while rows := self._fetch(newer, self._sums[newer].end):
                 while rows:
                     size = _batch(rows)
                     self._take(newer, rows[:size])
@@ -87,11 +136,15 @@ class Tally:
             forward: towards higher numbers.
             stopped: tells whether to give up.
         """
-        first, end, _ = self._log.bounds()
+        first, end, *_ = self._log.bounds()
         if first == end or (line >= end if forward else line < first):
             return None
-        self._recount_tails()
-        place, skip = self._log.index.place(min(max(line, first), end - 1))
+        self._catch_up()
+        found = self._log.index.place(min(max(line, first), end - 1))
+        if found is None:
+            # It was dropped just now.
+            return self.find(line, forward, stopped)
+        place, skip = found
         at: Place | None = place
         while at is not None and not stopped():
             at = self._next_with_any(at, forward)
@@ -100,34 +153,35 @@ class Tally:
             numbers = self.numbers(at)
             if at == place:
                 numbers = numbers[bisect_left(numbers, skip) :] if forward else numbers[: bisect_right(numbers, skip)]
-            if numbers:
-                return self._log.index.first_line(at) + numbers[0 if forward else -1]
+            start = self._log.index.first_line(at)
+            if numbers and start is not None:
+                return start + numbers[0 if forward else -1]
             at = self._neighbour(at, forward)
         return None
 
     def numbers(self, place: Place) -> Sequence[int]:
-        """Return which lines of a segment are wanted, the segment's first one being 0."""
-        (row,) = self._log.index.rows(place.newer, place.number, 1)
-        return self._scanner.numbers(self._log.block(row))
+        """Return which lines of a segment are wanted, the segment's first one being 0; none of a dropped one."""
+        row = self._log.index.row(place)
+        return self._scanner.numbers(self._log.block(row)) if row is not None else ()
 
-    def locate(self, position: int) -> tuple[Place, int]:
-        """Return the segment of a wanted line, and which of the segment's wanted lines it is.
+    def locate(self, position: int) -> tuple[Place, int] | None:
+        """Return the segment of a wanted line, and which of the segment's wanted lines it is; None if there is none.
 
         Args:
             position: 0 for the first wanted line from line 0 on, -1 for the last one before.
         """
-        through = self._through[position >= 0]
-        rank = position if position >= 0 else -position - 1
-        number = bisect_right(through, rank)
-        if position >= 0:
-            return Place(True, number), rank - (through[number - 1] if number else 0)
-        return Place(False, number), through[number] - 1 - rank
+        newer = position >= 0
+        sums = self._sums[newer]
+        rank = position if newer else -position - 1
+        if not sums.gone <= rank < sums.total:
+            return None
+        at = bisect_right(sums.through, rank)
+        number = sums.first + at
+        return Place(newer, number), rank - sums.before(number) if newer else sums.through[at] - 1 - rank
 
     def before(self, place: Place) -> int:
         """Return the position, as in `locate`, of a segment's first wanted line, or of the next one."""
-        through = self._through[place.newer]
-        number = min(place.number + (not place.newer), len(through))
-        wanted = through[number - 1] if number else 0
+        wanted = self._sums[place.newer].before(place.number + (not place.newer))
         return wanted if place.newer else -wanted
 
     def _fetch(self, newer: bool, first: int) -> list[Row]:
@@ -137,11 +191,11 @@ class Tally:
         return rows
 
     def _take(self, newer: bool, rows: list[Row]) -> None:
-        through = self._through[newer]
-        first = len(through)
+        sums = self._sums[newer]
+        first = sums.end
         counts = self._counts(newer, first, rows)
         # In one step: other threads read it meanwhile.
-        through.extend(array("Q", islice(accumulate(counts, initial=self.total(newer)), 1, None)))
+        sums.through.extend(array("Q", islice(accumulate(counts, initial=sums.total), 1, None)))
         for number, row in enumerate(rows, first):
             if newer:
                 # It may have gone on just before the next one came.
@@ -150,7 +204,15 @@ class Tally:
             else:
                 self._tails.setdefault(row.file, (Place(False, number), row.end))
 
-    def _recount_tails(self) -> None:
+    def _catch_up(self) -> None:
+        """Let go of what the log has dropped; count the last segments of files again that have grown."""
+        end, first = self._log.index.sizes()[0], self._log.index.first_newer
+        older, newer = self._sums[False], self._sums[True]
+        if end < older.end:
+            self._sums[False] = older.until(end)
+            self._gone_older += older.total - self._sums[False].total
+        if first > newer.first:
+            self._sums[True] = newer.since(first)
         for file in tuple(self._tails):
             self._recount(file)
 
@@ -159,16 +221,18 @@ class Tally:
         if file not in self._tails:
             return
         place, end = self._tails[file]
-        (row,) = self._log.index.rows(place.newer, place.number, 1)
+        row = self._log.index.row(place)
+        sums = self._sums[place.newer]
+        if row is None or place.number < sums.first:
+            del self._tails[file]
+            return
         if row.end == end:
             return
-        through = self._through[place.newer]
-        before = through[place.number] - (through[place.number - 1] if place.number else 0)
-        change = self._count(place, row) - before
+        change = self._count(place, row) - (sums.before(place.number + 1) - sums.before(place.number))
         self._tails[file] = place, row.end
         if change:
-            for number in range(place.number, len(through)):
-                through[number] += change
+            for at in range(place.number - sums.first, len(sums.through)):
+                sums.through[at] += change
 
     def _count(self, place: Place, row: Row) -> int:
         block = self._log.block(row)
@@ -216,16 +280,19 @@ class Tally:
         """Return the first segment from ``place`` on that has wanted lines."""
         at: Place | None = place
         while at is not None:
-            through = self._through[at.newer]
+            sums = self._sums[at.newer]
             number, outward = at.number, at.newer == forward
-            if number < len(through):
-                found = _jump(through, number, outward)
+            if number < sums.end:
+                found = _jump(sums, number, outward)
                 if found is not None:
                     return Place(at.newer, found)
-                last = len(through) - 1 if outward else 0
+                last = sums.end - 1 if outward else sums.first
             else:
-                first = number if outward else max(len(through), number - _BATCH_ROWS + 1)
+                first = number if outward else max(sums.end, number - _BATCH_ROWS + 1)
                 rows = self._log.index.rows(at.newer, first, _BATCH_ROWS if outward else number - first + 1)
+                if not rows:
+                    # Dropped just now; what comes after it in this direction is found at the next question.
+                    return None
                 if not outward:
                     rows = rows[-_batch(rows[::-1]) :]
                     first = number - len(rows) + 1
@@ -243,28 +310,33 @@ class Tally:
         if place.newer == forward:
             number = place.number + 1
             return Place(place.newer, number) if number < (newer if place.newer else older) else None
-        if place.number > 0:
+        if place.number > (self._log.index.first_newer if place.newer else 0):
             return Place(place.newer, place.number - 1)
+        if self._log.index.first_newer and place.newer:
+            return None
         return Place(not place.newer, 0) if (older if place.newer else newer) else None
 
 
 def take_sample(log: MergedLog) -> bytes:
     """Return bytes from all over what is known of a log."""
     older, newer = log.index.sizes()
-    every = max(1, (older + newer) // _SAMPLE_PLACES)
-    parts = []
-    for at in range(0, older + newer, every):
-        (row,) = log.index.rows(at >= older, at - older if at >= older else at, 1)
-        parts.append(log.read(row.file, row.start, min(row.end - row.start, _SAMPLE // _SAMPLE_PLACES)))
-    return b"".join(parts)
+    first = log.index.first_newer
+    every = max(1, (older + newer - first) // _SAMPLE_PLACES)
+    places = [Place(False, number) for number in range(0, older, every)]
+    places += [Place(True, number) for number in range(first, newer, every)]
+    rows = [row for place in places if (row := log.index.row(place)) is not None]
+    size = _SAMPLE // _SAMPLE_PLACES
+    return b"".join(log.read(row.file, row.start, min(row.end - row.start, size)) for row in rows)
 
 
-def _jump(through: array[int], number: int, outward: bool) -> int | None:
+def _jump(sums: _Sums, number: int, outward: bool) -> int | None:
     """Return the nearest segment, from ``number`` on, that the count grows at."""
+    through, at = sums.through, number - sums.first
     if outward:
-        found = bisect_right(through, through[number - 1] if number else 0, number)
-        return found if found < len(through) else None
-    return bisect_left(through, through[number], 0, number + 1) if through[number] else None
+        found = bisect_right(through, sums.before(number), at)
+        return sums.first + found if found < len(through) else None
+    # Wanted lines of dropped segments are none of these.
+    return sums.first + bisect_left(through, through[at], 0, at + 1) if through[at] > sums.gone else None
 
 
 def _batch(rows: Sequence[Row]) -> int:

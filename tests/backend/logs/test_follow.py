@@ -30,7 +30,7 @@ class Listener:
         while time.monotonic() < deadline:
             self.event.clear()
             self.follower.seen()
-            first, end, _ = log.bounds()
+            first, end, *_ = log.bounds()
             if end - first >= count:
                 return [line.data for line in log.lines(first, count)]
             self.event.wait(1)

@@ -20,7 +20,7 @@ def read_all(log: MergedLog, cap: int = merge.LINE_CAP) -> list[bytes]:
     while log.read_older(1):
         pass
     drain(log)
-    first, end, complete = log.bounds()
+    first, end, complete, _ = log.bounds()
     assert complete
     lines = log.lines(first, end - first, cap)
     assert [line.number for line in lines] == list(range(first, end))

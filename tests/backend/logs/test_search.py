@@ -54,7 +54,7 @@ def tallied(log: MergedLog, pattern: Pattern) -> Tally:
 
 def matching(log: MergedLog, counted: Tally) -> list[int]:
     """Walk through all matches forwards, and hold it against walking backwards and against the count."""
-    first, end, _ = log.bounds()
+    first, end, *_ = log.bounds()
     found = []
     line = counted.find(first, True)
     while line is not None:
@@ -154,7 +154,7 @@ def test_all_replicas_are_searched_as_they_grow(chunks: list[tuple[int, str, byt
             drain(log)
             while counted.step(1):
                 pass
-        first, end, _ = log.bounds()
+        first, end, *_ = log.bounds()
         want = [n for n, line in zip(range(first, end), shown_lines(log), strict=True) if "ERROR" in line]
         assert counted.count == len(want)
         assert matching(log, counted) == want
