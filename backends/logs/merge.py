@@ -66,8 +66,9 @@ class Bounds(NamedTuple):
 class MergedLog:
     """One or more replicas' logs as one.
 
-    What was there at opening is ordered by time; what comes later by arrival, within `ARRIVAL_WINDOW` by time. The lines
-    of one replica keep their order whatever their times are. `open`, `read_older` and `poll` belong to one thread; the other methods may be called from any.
+    What was there at opening is ordered by time; what comes later by arrival, within `ARRIVAL_WINDOW` by time. The
+    lines of one replica keep their order whatever their times are. `open`, `read_older` and `poll` belong to one
+    thread; the other methods may be called from any.
 
     Args:
         logs: the replicas' logs.

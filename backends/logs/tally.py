@@ -69,7 +69,8 @@ class _Sums:
 class Tally:
     """Counts of wanted lines, kept up with a log as it grows; it costs 8 bytes a segment.
 
-    Lines that the log has dropped are counted no more, and change no position of the others. One thread calls `step` and `find`; the other methods may be called from any.
+    Lines that the log has dropped are counted no more, and change no position of the others. One thread calls `step`
+    and `find`; the other methods may be called from any.
 
     Args:
         log: the log.
