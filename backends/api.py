@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..specs import NULL_RESOURCE, AppDef, AppDryRunInfo, CfgVal, SchedulerError, Workspace, runopts
 from .responses import (
@@ -23,6 +23,9 @@ from .responses import (
 )
 from .structured_opts import StructuredOpts
 from .workspace import WorkspaceMixin
+
+if TYPE_CHECKING:
+    from .logs.stream import Cursor, LogStream
 
 __all__ = [
     "DAYS_IN_2_WEEKS",
@@ -242,6 +245,40 @@ class Scheduler(abc.ABC, Generic[T]):
             NotImplementedError: the scheduler has no logs.
         """
         raise NotImplementedError(f"{self.backend} has no logs to read")
+
+    def log_stream(
+        self,
+        app_id: str,
+        role_name: str,
+        k: int = 0,
+        streams: Stream | None = None,
+        cursor: Cursor | None = None,
+        tail: int | None = None,
+    ) -> LogStream:
+        """Return the log of one replica as it comes, until the app is final; what breaks off can be taken up again.
+
+        This one is made of `log_iter`: it begins anew and passes over the lines that its cursor counts. Schedulers
+        that can be asked from a time on, or that tell stdout from stderr within one stream, have their own.
+
+        Args:
+            app_id: an app that exists.
+            role_name: the role.
+            k: the replica's number in the role.
+            streams: which output; combined where None.
+            cursor: the `LogStream.cursor` of a stream that broke off: only what came after it.
+            tail: without a cursor, only about so many of the lines that are there, where that spares work.
+
+        Raises:
+            ValueError: as `log_iter`, here or at the first line.
+            NotImplementedError: the scheduler has no logs.
+        """
+        from .logs.stream import LineCursor, LineStream
+
+        return LineStream(
+            lambda: self.log_iter(app_id, role_name, k, should_tail=self.capabilities.log_follow, streams=streams),
+            {Stream.STDOUT: "o", Stream.STDERR: "e"}.get(streams or Stream.COMBINED, "c"),
+            cursor if isinstance(cursor, LineCursor) else None,
+        )
 
     def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
         """Return the file that holds one replica's log, None where it is no file on this machine."""

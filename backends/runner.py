@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, runopts
     from .api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, ReplicaUsage, Scheduler, Stream
     from .journal import LaunchRecord
+    from .logs.replica_log import ReplicaLog
+    from .logs.spools import LogSpools
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +45,7 @@ class Runner:
         journal: where launches are recorded.
         read_only: refuse whatever would change a job.
         scheduler_params: keyword arguments of scheduler factories, by scheduler name.
+        spool_limits: bytes that are kept of logs which are no files here: of one job, and of all.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class Runner:
         journal: Journal | None = None,
         read_only: bool = False,
         scheduler_params: Mapping[str, Mapping[str, Any]] | None = None,
+        spool_limits: tuple[int, int] | None = None,
     ) -> None:
         self.session_name = session_name
         self.journal = journal or Journal()
@@ -60,6 +64,8 @@ class Runner:
         self._schedulers: dict[str, Scheduler[Any]] = {}
         self._lock = threading.Lock()
         self._session_id = str(uuid.uuid4())
+        self._spool_limits = spool_limits
+        self._spools: LogSpools | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -70,10 +76,13 @@ class Runner:
         self.close()
 
     def close(self) -> None:
-        """Close every scheduler that was made; jobs that run go on."""
+        """Close every scheduler that was made, end every log that is read; jobs that run go on."""
         with self._lock:
             schedulers = list(self._schedulers.values())
             self._schedulers.clear()
+            spools, self._spools = self._spools, None
+        if spools is not None:
+            spools.close()
         for scheduler in schedulers:
             scheduler.close()
 
@@ -320,6 +329,46 @@ class Runner:
         """Return the file that holds a replica's log, or None where the backend keeps none here."""
         name, _, app_id = specs.parse_app_handle(handle)
         return self.scheduler(name).log_path(app_id, role_name, k, streams)
+
+    def replica_log(self, handle: str, role_name: str, k: int) -> ReplicaLog:
+        """Return where a replica's log is kept: in files, or in a spool that is filled while somebody reads it."""
+        from .logs.replica_log import ReplicaLog
+        from .responses import Stream
+
+        paths = {stream: self.log_path(handle, role_name, k, stream) for stream in Stream}
+        if any(paths.values()):
+            return ReplicaLog(role_name, k, paths[Stream.COMBINED], paths[Stream.STDOUT], paths[Stream.STDERR])
+        from .logs.spools import SpooledLog
+        from .streaming import ReplicaOrigin, gives_letters
+
+        name, _, _ = specs.parse_app_handle(handle)
+        scheduler = self.scheduler(name)
+        letters = gives_letters(scheduler)
+        return ReplicaLog(
+            role_name,
+            k,
+            spool=SpooledLog(
+                self._log_spools(),
+                handle,
+                role_name,
+                k,
+                lambda stream: ReplicaOrigin(self, handle, role_name, k, Stream(stream)),
+                parted=not letters,
+                streams={Stream.STDOUT, Stream.STDERR} <= set(scheduler.capabilities.log_streams),
+            ),
+        )
+
+    def remove_stale_spools(self) -> None:
+        """Remove the logs that programs which ended without a word have left in the cache folder."""
+        self._log_spools().remove_stale()
+
+    def _log_spools(self) -> LogSpools:
+        from .logs.spools import LogSpools, SpoolLimits
+
+        with self._lock:
+            if self._spools is None:
+                self._spools = LogSpools(SpoolLimits(*self._spool_limits) if self._spool_limits else None)
+            return self._spools
 
     # Ending
 

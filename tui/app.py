@@ -149,6 +149,7 @@ class TorchXTuiApp(App[int]):
         """Find the backends off the event loop: their entry points are read from disk."""
         names = self.schedulers if self.schedulers is not None else self.runner.scheduler_names()
         self.post_from_thread(SchedulersFound(names))
+        self.runner.remove_stale_spools()
 
     def on_schedulers_found(self, message: SchedulersFound) -> None:
         """Start to watch the backends."""

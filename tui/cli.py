@@ -175,7 +175,11 @@ def open_dashboard(settings: Settings) -> int:
     from ..backends.runner import Runner
     from .app import TorchXTuiApp
 
-    with Runner(read_only=settings.read_only, scheduler_params=settings.scheduler_params()) as runner:
+    with Runner(
+        read_only=settings.read_only,
+        scheduler_params=settings.scheduler_params(),
+        spool_limits=settings.spool_limits(),
+    ) as runner:
         app = TorchXTuiApp(runner, settings)
         result = app.run(mouse=settings.mouse)
     return result if isinstance(result, int) else app.return_code or 0

@@ -58,6 +58,17 @@ class WatchSettings:
 
 
 @dataclass(frozen=True)
+class LogSettings:
+    """The table ``[logs]``: the log pane, and what is kept of logs."""
+
+    spool_megabytes_per_job: int = 512
+    """Megabytes that are kept of one job's logs where they are no files on this machine; the oldest lines go first."""
+
+    spool_megabytes: int = 2048
+    """Megabytes that are kept of all such logs; those of the job that was read longest ago go first."""
+
+
+@dataclass(frozen=True)
 class LaunchSettings:
     """The table ``[launch]``: where components come from."""
 
@@ -103,6 +114,7 @@ class Settings:
 
     local: LocalSettings = LocalSettings()
     watch: WatchSettings = WatchSettings()
+    logs: LogSettings = LogSettings()
     launch: LaunchSettings = LaunchSettings()
     logs: LogSettings = LogSettings()
 
@@ -120,6 +132,11 @@ class Settings:
                 "handle_signals": False,
             }
         }
+
+    def spool_limits(self) -> tuple[int, int]:
+        """Return the bytes that spools may keep: of one job, and in all."""
+        job, total = self.logs.spool_megabytes_per_job, self.logs.spool_megabytes
+        return max(1, job) * 1_000_000, max(1, total) * 1_000_000
 
 
 def config_path(environ: Mapping[str, str] | None = None) -> Path:

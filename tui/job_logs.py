@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..backends.api import DescribeAppResponse, Stream
-from ..backends.logs.replica_log import ReplicaLog
-
 if TYPE_CHECKING:
+    from ..backends.api import DescribeAppResponse
+    from ..backends.logs.replica_log import ReplicaLog
     from ..backends.runner import Runner
 
 
@@ -16,17 +15,4 @@ def replica_logs(runner: Runner, handle: str, described: DescribeAppResponse) ->
 
     Replicas are numbered through all roles, so that each has a number of its own in the pane.
     """
-    logs: list[ReplicaLog] = []
-    for role in described.roles:
-        for k in range(role.num_replicas):
-            paths = {stream: runner.log_path(handle, role.name, k, stream) for stream in Stream}
-            logs.append(
-                ReplicaLog(
-                    role.name,
-                    k,
-                    combined=paths[Stream.COMBINED],
-                    stdout=paths[Stream.STDOUT],
-                    stderr=paths[Stream.STDERR],
-                )
-            )
-    return logs
+    return [runner.replica_log(handle, role.name, k) for role in described.roles for k in range(role.num_replicas)]

@@ -1,7 +1,7 @@
 """When the bytes of a log file came, and from which stream.
 
 ``combined.index`` has one text line for each run of bytes that was added to ``combined.log``:
-``<start offset> <seconds since the epoch> <o|e>``. A record is written before its bytes, and ends where the next one
+``<start offset> <seconds since the epoch> <o|e|c>``. A record is written before its bytes, and ends where the next one
 starts; so bytes that can be read always have a record, if the file's size is looked at before the index is read.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple, Protocol
 
-from .log_file import LogFile
+from .log_file import GrowingFile
 
 _READ = 65536
 
@@ -70,7 +70,7 @@ class ChunkIndex:
         index: the index file; records that are no records are passed over.
     """
 
-    def __init__(self, index: LogFile) -> None:
+    def __init__(self, index: GrowingFile) -> None:
         self._index = index
         self._read_to = 0
         self._queue: deque[Chunk] = deque()
@@ -149,7 +149,7 @@ class ChunkIndex:
             end = start
 
 
-def stream_lengths(index: LogFile, size: int) -> dict[str, int]:
+def stream_lengths(index: GrowingFile, size: int) -> dict[str, int]:
     """Return how many of the first ``size`` bytes of ``combined.log`` came from each stream, by its letter."""
     lengths = {"o": 0, "e": 0, "c": 0}
     end = size
@@ -162,7 +162,7 @@ def stream_lengths(index: LogFile, size: int) -> dict[str, int]:
 def _record(line: bytes) -> Chunk | None:
     """Read one line of the index; None if it is no record."""
     fields = line.split()
-    if len(fields) != 3 or fields[2] not in (b"o", b"e"):
+    if len(fields) != 3 or fields[2] not in (b"o", b"e", b"c"):
         return None
     try:
         start, at = int(fields[0]), float(fields[1])

@@ -87,6 +87,15 @@ class FilteredLog:
         self._tally: Tally | None = None
         self._remembered: OrderedDict[tuple[Place, int], Sequence[int]] = OrderedDict()
 
+    def connect(self) -> None:
+        """See `MergedLog.connect`."""
+        self.log.connect()
+
+    @property
+    def caught_up(self) -> bool:
+        """See `MergedLog.caught_up`."""
+        return self.log.caught_up
+
     def open(self) -> None:
         """Open the log, unless it is."""
         if not self.log.opened:

@@ -19,6 +19,8 @@ _SLICE = 0.02
 # After the job's end the files are watched for so long without growing (s): the last lines are on their way.
 _SETTLE = 0.5
 _ENDED_WITHIN = 5.0
+# The most time (s) that logs which are no files have to give what was there, so that it is merged by time.
+_CATCH_UP = 2.0
 
 
 def poll_interval(quiet: float) -> float:
@@ -107,6 +109,10 @@ class LogFollower:
 
     def _follow(self) -> None:
         log = self.log
+        log.connect()
+        latest = time.monotonic() + _CATCH_UP
+        while not log.caught_up and time.monotonic() < latest and not self._stop.wait(_SLICE):
+            pass
         log.open()
         older = log.read_older(1.0, _PAGE)
         self.opened = True

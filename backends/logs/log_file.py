@@ -25,6 +25,23 @@ class Readable(Protocol):
         ...
 
 
+class GrowingFile(Readable, Protocol):
+    """What lines are followed in."""
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        ...
+
+    def look(self) -> FileState | None:
+        """Return its state now, None if there is none."""
+        ...
+
+    def close(self) -> None:
+        """Release the descriptor."""
+        ...
+
+
 class LogFile:
     """One file of a log; it may be missing, grow, be cut short or be replaced while it is read.
 

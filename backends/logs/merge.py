@@ -8,13 +8,16 @@ import time
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .line_index import BLOCK, LineIndex, Piece, Row, Segment
 from .log_file import LogFile, Notices, Readable
 from .replica_log import ReplicaLog
-from .replica_reader import ReplicaReader, StreamName
+from .replica_reader import Polled, ReplicaReader, StreamName
 from .shown import LINE_CAP, Block, Look, cap_line
+
+if TYPE_CHECKING:
+    from .spool_reader import SpoolReader
 
 # More files than this are opened for each read, since a process has 1,024 descriptors on many machines.
 _MOST_OPEN = 256
@@ -24,6 +27,8 @@ ARRIVAL_WINDOW = 0.2
 What came between two looks is put in the order of time, and after what was there before: so a clock that is wrong moves
 a replica's lines among those of the others by no more than this, and never among themselves.
 """
+# The same remark of many replicas is made once in so many seconds.
+_SAID_WITHIN = 10.0
 _GONE = b"[this line is no longer in the file]"
 
 
@@ -89,10 +94,22 @@ class MergedLog:
         self._complete = False
         self.opened = False
         self._older: Iterator[Segment] = iter(())
-        self._readers: list[ReplicaReader] = []
+        self._readers: list[ReplicaReader | SpoolReader] = []
+        self._said: dict[str, float] = {}
+        self._told_gone = False
         for number, log in enumerate(self.logs):
             self._registering = number
-            self._readers.append(ReplicaReader(log, stream, self._register, self._notice))
+            self._readers.append(self._reader(log, stream))
+
+    def connect(self) -> None:
+        """Begin to read the logs that are no files, so that what was there can come before `open`."""
+        for reader in self._readers:
+            reader.connect()
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether what was there has probably come: all of it that is there at `open` is put in the order of time."""
+        return len(self._readers) == 1 or all(reader.caught_up for reader in self._readers)
 
     def open(self) -> None:
         """Start at the end of all files."""
@@ -122,6 +139,9 @@ class MergedLog:
                 return False
             found.append(segment)
             lines -= segment.lines
+            if segment.stream == "n":
+                # Lines of this replica are gone here: what is older would stand beside a gap.
+                self._older = iter(())
         self.index.prepend(found)
         return True
 
@@ -137,7 +157,9 @@ class MergedLog:
         for number, reader in enumerate(self._readers):
             self._registering = number
             polled = reader.poll()
+            changed = self._drop(polled) or changed
             fresh += _timed(polled.fresh, since)
+            fresh += [(math.inf, self._notice(note)) for note in polled.notes if self._is_news(note)]
             more = more or polled.more
             for segment in polled.grown:
                 self.index.grow(segment)
@@ -212,11 +234,44 @@ class MergedLog:
             if isinstance(file, LogFile):
                 file.close()
 
+    def _reader(self, log: ReplicaLog, stream: StreamName) -> ReplicaReader | SpoolReader:
+        if log.spool is None:
+            return ReplicaReader(log, stream, self._register, self._notice)
+        from .spool_reader import SpoolReader
+
+        return SpoolReader(log, stream, self._add, self._notice)
+
+    def _drop(self, polled: Polled) -> bool:
+        """Drop what is gone of a replica, and what is older; return whether there was any."""
+        before = self.index.gone
+        for file in polled.dropped:
+            if self.index.drop_file(file):
+                self._older = iter(())
+                self._complete = True
+        if polled.skipped:
+            self.drop_before(self.index.bounds()[1])
+        if self.index.gone == before and not polled.skipped:
+            return False
+        if not self._told_gone:
+            self._told_gone = True
+            self.index.append([self._notice(f"the oldest lines go from here on: {polled.why_dropped}")])
+        return True
+
+    def _is_news(self, sentence: str) -> bool:
+        now = time.monotonic()
+        if now - self._said.get(sentence, -math.inf) < _SAID_WITHIN:
+            return False
+        self._said[sentence] = now
+        return True
+
     def _register(self, path: Path) -> tuple[LogFile, int]:
         file = LogFile(path, keep_open=len(self.logs) <= _MOST_OPEN)
+        return file, self._add(file)
+
+    def _add(self, file: Readable) -> int:
         self._replica_of.append(self._registering)
         self._files.append(file)
-        return file, len(self._files) - 1
+        return len(self._files) - 1
 
     def _notice(self, sentence: str) -> Segment:
         start, end = self._notices.add(sentence)
@@ -251,7 +306,9 @@ def _keyed(segments: Iterator[Segment], replica: int, since: float) -> Iterator[
     """Give segments, the latest first, keys to merge them by that never rise, until one is before ``since``."""
     key = math.inf
     for segment in segments:
-        key = min(key, segment.order)
+        # What has no time came not long before what followed it.
+        if segment.time is not None or math.isinf(key):
+            key = min(key, segment.order)
         if key < since and segment.time is not None:
             return
         yield key, replica, segment

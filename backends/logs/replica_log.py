@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .spools import SpooledLog
 
 
 @dataclass(frozen=True)
@@ -12,11 +16,13 @@ class ReplicaLog:
 
     ``combined`` is the stream of both, with ``combined.index`` beside it where the supervisor wrote one; ``stdout`` and
     ``stderr`` are read where there is no combined file, where one of them alone is asked for, and for what the
-    supervisor could not add to the combined file any more. Files may appear later.
+    supervisor could not add to the combined file any more. Files may appear later. Where there are no such files, the
+    scheduler is asked, and what it says is kept in a spool.
 
     Attributes:
         role: the role's name.
         replica: the replica's number in its role.
+        spool: where the log is kept that is no file on this machine.
     """
 
     role: str
@@ -24,6 +30,12 @@ class ReplicaLog:
     combined: Path | None = None
     stdout: Path | None = None
     stderr: Path | None = None
+    spool: SpooledLog | None = field(default=None, compare=False)
+
+    @property
+    def has_streams(self) -> bool:
+        """Whether stdout and stderr can be told apart."""
+        return self.stdout is not None or self.stderr is not None or (self.spool is not None and self.spool.streams)
 
     @property
     def index(self) -> Path | None:

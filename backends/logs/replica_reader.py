@@ -24,11 +24,25 @@ _REST_CHECK = 1.0
 
 
 class Polled(NamedTuple):
-    """What one poll found: new segments, segments whose last line went on, whether there is more to read at once."""
+    """What one poll found.
+
+    Attributes:
+        fresh: new segments.
+        grown: segments whose last line went on.
+        more: whether there is more to read at once.
+        dropped: the numbers of files that are gone, with what was in them.
+        skipped: whether lines went that nobody had read.
+        why_dropped: why files went, in words.
+        notes: what is to be said among the lines.
+    """
 
     fresh: list[Segment]
     grown: list[Segment]
     more: bool
+    dropped: tuple[int, ...] = ()
+    skipped: bool = False
+    why_dropped: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class ReplicaReader:
@@ -58,6 +72,14 @@ class ReplicaReader:
         self._behind_since: float | None = None
         self._behind_at = 0
         self._next_check = 0.0
+
+    def connect(self) -> None:
+        """Files need no beginning."""
+
+    @property
+    def caught_up(self) -> bool:
+        """What is in files is there."""
+        return True
 
     def open(self) -> list[Iterator[Segment]]:
         """Start at the end of the files; return what is before it, the latest segments first, a file each."""

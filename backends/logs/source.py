@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from .chunks import Chunk, Chunks
 from .line_index import BLOCK, Segment
-from .log_file import LogFile
+from .log_file import GrowingFile
 from .shown import Look, is_edited
 
 # The first block that is read at opening: enough for any screen.
@@ -33,7 +33,7 @@ class Source:
 
     def __init__(
         self,
-        file: LogFile,
+        file: GrowingFile,
         number: int,
         chunks: Chunks,
         streams: str,

@@ -1,0 +1,280 @@
+"""All spools of one running program: who reads which, how much they may keep, and what goes first."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from ..paths import cache_folder, private_folder
+from .replica_reader import StreamName
+from .spool import HOLD_SECONDS, ReplicaSpool
+from .spool_feed import Origin, SpoolFeed
+from .spool_owner import TOUCH_EVERY, remove_stale, this_owner
+
+# Streams that nobody reads any more go on for so long (s), for whoever goes from one replica to another.
+_GRACE = 0.5
+_TICK = 0.25
+# A segment is at most this part of what a job may keep.
+_PARTS = 16
+
+
+class SpoolLimits(NamedTuple):
+    """How many bytes the spools keep: of one job, and in all."""
+
+    job: int = 512_000_000
+    total: int = 2_048_000_000
+
+
+class _Spool:
+    """A replica's spool with those who use it."""
+
+    def __init__(self, spool: ReplicaSpool) -> None:
+        self.spool = spool
+        self.feed: SpoolFeed | None = None
+        self.users = 0
+        self.left_at = 0.0
+
+
+class _Job:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.spools: dict[str, _Spool] = {}
+        self.read_at = 0.0
+
+    @property
+    def size(self) -> int:
+        return sum(one.spool.size for one in tuple(self.spools.values()))
+
+
+class SpooledLog:
+    """One replica's log that is read from its scheduler; nothing is read before it is first used.
+
+    Args:
+        spools: where it is kept.
+        job: the job's handle.
+        role: the role's name.
+        replica: the replica's number in its role.
+        origin: gives where a stream of it comes from.
+        parted: whether stdout and stderr come as streams of their own, not as letters in one stream.
+        streams: whether stdout and stderr can be told apart at all.
+    """
+
+    def __init__(
+        self,
+        spools: LogSpools,
+        job: str,
+        role: str,
+        replica: int,
+        origin: Callable[[StreamName], Origin],
+        *,
+        parted: bool = False,
+        streams: bool = False,
+    ) -> None:
+        self._spools = spools
+        self._job = job
+        self._role = role
+        self._replica = replica
+        self._origin = origin
+        self._parted = parted and streams
+        self.streams = streams
+
+    def acquire(self, stream: StreamName) -> ReplicaSpool:
+        """Begin to read, or read with those who do; `release` is called once for each call."""
+        return self._spools.acquire(self._job, self._names(stream), lambda: self._origin(self._stream(stream)))
+
+    def release(self, stream: StreamName) -> None:
+        """Read no more."""
+        self._spools.release(self._job, self._names(stream)[0])
+
+    def _stream(self, stream: StreamName) -> StreamName:
+        return stream if self._parted else "combined"
+
+    def _names(self, stream: StreamName) -> tuple[str, str]:
+        chosen = self._stream(stream)
+        folder = f"{_folder_name(self._role)}-{self._replica}"
+        words = f"{self._role}/{self._replica}"
+        return (folder, words) if chosen == "combined" else (f"{folder}.{chosen}", words)
+
+
+class LogSpools:
+    """The spools of one program, in a folder that no other program uses.
+
+    Every method may be called from any thread.
+
+    Args:
+        limits: how much they may keep.
+        root: the folder of all programs' spools.
+    """
+
+    def __init__(self, limits: SpoolLimits | None = None, root: Path | None = None) -> None:
+        self.limits = limits or SpoolLimits()
+        self._root = root or cache_folder() / "spool"
+        self._folder: Path | None = None
+        self._jobs: dict[str, _Job] = {}
+        self._lock = threading.RLock()
+        self._wake = threading.Event()
+        self._keeper: threading.Thread | None = None
+        self._closed = False
+        self._touched_at = 0.0
+
+    def remove_stale(self) -> None:
+        """Remove what programs that are dead have left behind."""
+        remove_stale(self._root)
+
+    def acquire(self, job: str, names: tuple[str, str], origin: Callable[[], Origin]) -> ReplicaSpool:
+        """Begin to read a stream, or read it with those who do.
+
+        Args:
+            job: the job's handle.
+            names: the spool's folder in that of its job, and the replica in words.
+            origin: gives where the stream comes from.
+        """
+        with self._lock:
+            found = self._job(job)
+            found.read_at = time.monotonic()
+            if names[0] not in found.spools:
+                largest = max(1, self.limits.job // _PARTS)
+                found.spools[names[0]] = _Spool(ReplicaSpool(found.folder / names[0], names[1], largest))
+            one = found.spools[names[0]]
+            one.users += 1
+            if one.feed is None and not one.spool.ended and not self._closed:
+                one.feed = SpoolFeed(one.spool, origin(), self)
+                one.feed.start()
+                self._keep()
+            return one.spool
+
+    def release(self, job: str, name: str) -> None:
+        """Read a stream no more; it ends when nobody reads it. What came of it is kept."""
+        with self._lock:
+            one = self._jobs[job].spools[name]
+            one.users -= 1
+            one.left_at = self._jobs[job].read_at = time.monotonic()
+        self._wake.set()
+
+    def close(self) -> None:
+        """End all streams and remove what came of them; returns without waiting for any stream."""
+        with self._lock:
+            self._closed = True
+            all_spools = [one for job in self._jobs.values() for one in job.spools.values()]
+            self._jobs = {}
+        self._wake.set()
+        for one in all_spools:
+            one.spool.close()
+        closing = threading.Thread(target=_close_feeds, args=(all_spools,), name="spools-close", daemon=True)
+        closing.start()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    # Caps
+
+    def grew(self, spool: ReplicaSpool) -> None:
+        """Drop what is over the caps."""
+        with self._lock:
+            for job in self._jobs.values():
+                if any(one.spool is spool for one in job.spools.values()):
+                    self._keep_job_cap(job)
+            while sum(job.size for job in self._jobs.values()) > self.limits.total:
+                why = f"the spools keep {_megabytes(self.limits.total)} in all (spool_megabytes)"
+                if not any(self._drop_of(job, why) for job in self._by_use()):
+                    return
+
+    def make_room(self, spool: ReplicaSpool) -> bool:
+        """Drop one segment, of the same job if it has one; tell whether there was any."""
+        with self._lock:
+            own = [job for job in self._jobs.values() if any(one.spool is spool for one in job.spools.values())]
+            others = [job for job in self._by_use() if job not in own]
+            why = f"the disk of {os.fspath(self._root)} is full"
+            return any(self._drop_of(job, why, finished=True) for job in (*own, *others))
+
+    def _keep_job_cap(self, job: _Job) -> None:
+        why = f"the spool keeps {_megabytes(self.limits.job)} of a job (spool_megabytes_per_job)"
+        while job.size > self.limits.job and self._drop_of(job, why):
+            pass
+
+    def _by_use(self) -> list[_Job]:
+        """Return the jobs, the least recently read one first."""
+        return sorted(self._jobs.values(), key=_last_use)
+
+    def _drop_of(self, job: _Job, why: str, *, finished: bool = False) -> bool:
+        """Drop the oldest segment of the replica that has most; without a finished one, the one that is written."""
+        spools = [one.spool for one in job.spools.values()]
+        able = [spool for spool in spools if spool.can_drop]
+        if not able and not finished:
+            able = [spool for spool in spools if spool.size]
+            for spool in able:
+                spool.finish_current()
+        return bool(able) and max(able, key=lambda spool: spool.size).drop_oldest(why)
+
+    # Housekeeping
+
+    def _job(self, handle: str) -> _Job:
+        if self._folder is None:
+            self._folder = self._root / this_owner().folder_name
+        if handle not in self._jobs:
+            self._jobs[handle] = _Job(self._folder / _folder_name(handle))
+        return self._jobs[handle]
+
+    def _keep(self) -> None:
+        if self._keeper is None:
+            self._keeper = threading.Thread(target=self._keep_house, name="spools", daemon=True)
+            self._keeper.start()
+        self._wake.set()
+
+    def _keep_house(self) -> None:
+        """Show lines that do not end, and end streams that nobody reads."""
+        while not self._closed:
+            with self._lock:
+                fed = [one for job in self._jobs.values() for one in job.spools.values() if one.feed is not None]
+                now = time.monotonic()
+                left = [one for one in fed if one.users == 0 and now - one.left_at >= _GRACE]
+                feeds = [one.feed for one in left if one.feed is not None]
+                for one in left:
+                    one.feed = None
+            for feed in feeds:
+                feed.close()
+            for one in left:
+                one.spool.release()
+            for one in fed:
+                with suppress(OSError):
+                    one.spool.flush(HOLD_SECONDS, wait=False)
+            self._touch()
+            self._wake.wait(_TICK if len(fed) > len(left) else None)
+            self._wake.clear()
+
+    def _touch(self) -> None:
+        """Let other machines see that the folder is in use."""
+        if self._folder is not None and time.monotonic() - self._touched_at > TOUCH_EVERY:
+            self._touched_at = time.monotonic()
+            with suppress(OSError):
+                os.utime(private_folder(self._folder))
+
+
+def _last_use(job: _Job) -> float:
+    used = any(one.users for one in job.spools.values())
+    return time.monotonic() if used else job.read_at
+
+
+def _close_feeds(spools: list[_Spool]) -> None:
+    for one in spools:
+        if one.feed is not None:
+            one.feed.close()
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"
+
+
+def _folder_name(text: str) -> str:
+    """Return a name that is safe for a folder, and another one for every text."""
+    name = quote(text, safe="-_").replace(".", "%2E")
+    if len(name) <= 100:
+        return name
+    return f"{name[:80]}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"

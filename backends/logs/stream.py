@@ -1,0 +1,191 @@
+"""Logs that are no files on this machine: streams that can be closed, and taken up again where they broke off."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import NamedTuple, Protocol, TypeAlias
+
+# After so long without a line (s) the next one is new, not one that was there.
+_LIVE_AFTER = 0.3
+# Timestamps that are remembered, for clocks that are set back.
+_REMEMBERED = 256
+
+
+class Record(NamedTuple):
+    """Bytes of a log as they came: whole lines or any part of them.
+
+    Attributes:
+        data: the bytes.
+        time: when they were printed (seconds since the epoch), None where nobody noted it.
+        stream: ``o`` stdout, ``e`` stderr, ``c`` either.
+    """
+
+    data: bytes
+    time: float | None
+    stream: str
+
+
+class LineCursor(NamedTuple):
+    """A place in a log that can only be read from its start.
+
+    Attributes:
+        lines: whole lines before it.
+        rest: bytes after these that are before it too, of a line that was not whole.
+    """
+
+    lines: int = 0
+    rest: int = 0
+
+
+class TimeCursor(NamedTuple):
+    """A place in a log that can be read from a time on.
+
+    Attributes:
+        nanoseconds: the time to ask for, since the epoch.
+        seen: how many lines of that time or later are before the place.
+    """
+
+    nanoseconds: int
+    seen: int
+
+
+Cursor: TypeAlias = LineCursor | TimeCursor
+
+
+class LogStream(Protocol):
+    """The records of one replica, until the app is final or `close` is called.
+
+    What breaks off raises; a new stream that is given the `cursor` goes on after the last record.
+    """
+
+    def __iter__(self) -> Iterator[Record]: ...
+
+    def __next__(self) -> Record: ...
+
+    @property
+    def cursor(self) -> Cursor | None:
+        """The place after the last record."""
+        ...
+
+    def close(self) -> None:
+        """End the iteration at once, a blocked read too; may be called from any thread."""
+        ...
+
+
+class SeenLines:
+    """Leaves out the lines that came before a stream broke off, for backends that can be asked from a time on.
+
+    Args:
+        cursor: where to go on; None from the start.
+    """
+
+    def __init__(self, cursor: TimeCursor | None = None) -> None:
+        self.cursor = cursor
+        """The place after the last line that was asked for."""
+        self._start = cursor
+        self._left = cursor.seen if cursor else 0
+        self._recent: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)
+        self._latest = -1
+        self._set_back = False
+
+    def is_new(self, nanoseconds: int) -> bool:
+        """Tell of each line in turn, by its time since the epoch, whether it was not seen before."""
+        if self._start is not None:
+            # Some backends can be asked for whole seconds only.
+            if nanoseconds < self._start.nanoseconds and self._left:
+                return False
+            if self._left:
+                self._left -= 1
+                self._note(nanoseconds)
+                return False
+            self._start = None
+        self._note(nanoseconds)
+        seen = self._recent[-1][1]
+        if self._set_back:
+            # Later times were seen, and will be given again.
+            seen = sum(count for at, count in self._recent if at >= nanoseconds)
+        self.cursor = TimeCursor(nanoseconds, seen)
+        return True
+
+    def _note(self, nanoseconds: int) -> None:
+        self._set_back = self._set_back or nanoseconds < self._latest
+        self._latest = max(self._latest, nanoseconds)
+        if self._recent and self._recent[-1][0] == nanoseconds:
+            self._recent[-1] = (nanoseconds, self._recent[-1][1] + 1)
+        else:
+            self._recent.append((nanoseconds, 1))
+
+
+class LineStream:
+    """A stream made of an iterator of lines that always begins at the log's start.
+
+    The time of a line is when it came; of those that were there at the start it is not known.
+
+    Args:
+        open_lines: begins to iterate; called in the thread that reads.
+        stream: the stream's letter.
+        cursor: where to go on.
+    """
+
+    def __init__(
+        self, open_lines: Callable[[], Iterable[str]], stream: str = "c", cursor: LineCursor | None = None
+    ) -> None:
+        self._open_lines = open_lines
+        self._stream = stream
+        self._start = cursor or LineCursor()
+        self._place = self._start
+        self._live = self._start.lines > 0
+        self._lines: Iterable[str] | None = None
+        self._iterator: Iterator[str] = iter(())
+        self._closed = False
+
+    @property
+    def cursor(self) -> LineCursor:
+        """The place after the last record."""
+        return self._place
+
+    def __iter__(self) -> Iterator[Record]:
+        return self
+
+    def __next__(self) -> Record:
+        line = self._next()
+        if self._place == self._start and self._start.rest:
+            # It may still be as it was.
+            line = line[self._start.rest :] or self._next()
+        self._advance(line)
+        return Record(line, time.time() if self._live else None, self._stream)
+
+    def close(self) -> None:
+        """End the iteration."""
+        self._closed = True
+        close = getattr(self._lines, "close", None)
+        if close is not None:
+            # A generator cannot be closed while it runs: it ends with its next line.
+            with suppress(ValueError):
+                close()
+
+    def _next(self) -> bytes:
+        if self._lines is None and not self._closed:
+            self._lines = self._open_lines()
+            self._iterator = iter(self._lines)
+            for _ in range(self._start.lines):
+                self._read()
+        began = time.monotonic()
+        line = self._read()
+        self._live = self._live or time.monotonic() - began > _LIVE_AFTER
+        return line.encode("utf-8", "replace")
+
+    def _read(self) -> str:
+        if self._closed:
+            raise StopIteration
+        line = next(self._iterator)
+        if self._closed:
+            raise StopIteration
+        return line
+
+    def _advance(self, data: bytes) -> None:
+        lines, rest = self._place
+        self._place = LineCursor(lines + 1) if data.endswith(b"\n") else LineCursor(lines, rest + len(data))
