@@ -37,6 +37,10 @@ class GrowingFile(Readable, Protocol):
         """Return its state now, None if there is none."""
         ...
 
+    def opened_size(self) -> int:
+        """Return the bytes of what is read from, wherever that is by now; 0 if nothing is open."""
+        ...
+
     def close(self) -> None:
         """Release the descriptor."""
         ...
@@ -83,6 +87,11 @@ class LogFile:
                 if not self._keep_open:
                     self._release()
             return data
+
+    def opened_size(self) -> int:
+        """Return the bytes of the file that is open, even if it is no longer at the path; 0 if none is open."""
+        with self._lock:
+            return os.fstat(self._descriptor).st_size if self._descriptor >= 0 else 0
 
     def close(self) -> None:
         """Release the descriptor; later reads give nothing."""

@@ -12,7 +12,7 @@ from .chunks import ChunkIndex, Chunks, WholeFile, stream_lengths
 from .line_index import Segment
 from .log_file import FileState, LogFile
 from .replica_log import ReplicaLog
-from .source import FileReplacedError, Source
+from .source import FileRemovedError, FileReplacedError, Source
 
 StreamName = Literal["combined", "stdout", "stderr"]
 LETTERS: dict[StreamName, str] = {"combined": "oec", "stdout": "o", "stderr": "e"}
@@ -21,6 +21,7 @@ LETTERS: dict[StreamName, str] = {"combined": "oec", "stdout": "o", "stderr": "e
 # there for longer will not come.
 _REST_AFTER = 2.0
 _REST_CHECK = 1.0
+_WHILE_OPEN = "its lines are shown until this log is closed"
 
 
 class Polled(NamedTuple):
@@ -94,6 +95,7 @@ class ReplicaReader:
         """Read what came since."""
         fresh: list[Segment] = []
         grown: list[Segment] = []
+        notes: list[str] = []
         more = False
         self._check_rest()
         for number, source in enumerate(self._sources):
@@ -104,11 +106,14 @@ class ReplicaReader:
                 fresh.append(self._say(self._replaced_words(source, replaced.cut)))
                 more = True
                 continue
+            except FileRemovedError:
+                notes.append(self._removed_words(source.file.path))
+                continue
             fresh += segments
             if longer is not None:
                 grown.append(longer)
             more = more or again
-        return Polled(fresh, grown, more)
+        return Polled(fresh, grown, more, notes=tuple(notes))
 
     @property
     def settled(self) -> bool:
@@ -153,6 +158,15 @@ class ReplicaReader:
     def _replaced_words(self, source: Source, cut: bool) -> str:
         what = "was cut short, its earlier lines are gone" if cut else "was replaced, what follows is the new file"
         return f"{self.log.role}/{self.log.replica}: {source.file.path.name} {what}"
+
+    def _removed_words(self, path: Path) -> str:
+        """Name the whole folder that was removed, so that all its logs have one remark."""
+        gone = path
+        while not gone.parent.exists() and gone != gone.parent:
+            gone = gone.parent
+        if gone == path:
+            return f"{self.log.role}/{self.log.replica}: {path} was removed; {_WHILE_OPEN}"
+        return f"the folder {gone} was removed with the logs in it; {_WHILE_OPEN}"
 
     def _raw_states(self) -> dict[str, FileState | None]:
         paths = {"o": self.log.stdout, "e": self.log.stderr}

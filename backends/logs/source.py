@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 
 from .chunks import Chunk, Chunks
@@ -12,6 +13,8 @@ from .shown import Look, is_edited
 
 # The first block that is read at opening: enough for any screen.
 _FIRST = 65536
+# A file that is away for so long (s) was removed; while files are rotated, there is none for a moment.
+_REMOVED_AFTER = 1.0
 # Bytes of one file taken in one poll, so that a flood of one replica does not starve the others.
 POLL_LIMIT = 4 * 1024 * 1024
 
@@ -50,6 +53,7 @@ class Source:
         self._timeless_order = timeless_order
         self._tail: Segment | None = None
         self._inode = 0
+        self._away_since: float | None = None
 
     def open(self) -> Iterator[Segment]:
         """Start at the file's end; yield what is before it, the latest segments first."""
@@ -57,6 +61,8 @@ class Source:
         if state is not None:
             self._inode = state.inode
             self.position = max(self._floor, state.size)
+            # Opened now, it can be read to its end even if another file takes its place.
+            self.file.read(0, 1)
         return self._older(self._chunks.older(self.position))
 
     def poll(self) -> tuple[list[Segment], Segment | None, bool]:
@@ -66,24 +72,43 @@ class Source:
             the new segments, an earlier segment whose last line went on, and whether there is more to read at once.
 
         Raises:
-            FileReplaced: another file is at the path now, or this one was cut.
+            FileReplacedError: another file is at the path now, or this one was cut.
+            FileRemovedError: the file is gone; that is raised once.
         """
         state = self.file.look()
-        if state is None or state.size == self.position == 0:
-            return [], None, False
-        if self._inode not in (0, state.inode) or state.size < self.position:
-            raise FileReplacedError(cut=self._inode == state.inode)
-        self._inode = state.inode
-        if state.size == self.position:
-            return [], None, False
-        stop = min(state.size, self.position + POLL_LIMIT)
+        if state is None:
+            self._note_away()
+            # Whoever has it open may go on writing to it.
+            size = max(self.position, self.file.opened_size())
+        elif self._inode not in (0, state.inode):
+            size = self.file.opened_size()
+            if size <= self.position:
+                raise FileReplacedError(cut=False)
+        else:
+            size = state.size
+            if size < self.position:
+                raise FileReplacedError(cut=True)
+            self._inode, self._away_since = state.inode, None
+        return self._read_on(size) if size > self.position else ([], None, False)
+
+    def _read_on(self, size: int) -> tuple[list[Segment], Segment | None, bool]:
+        """Read what came up to ``size``; see `poll`."""
+        stop = min(size, self.position + POLL_LIMIT)
         fresh: list[Segment] = []
         tail, tail_end = self._tail, self._tail.end if self._tail else 0
         for start, end, chunk in self._chunks.newer(self.position, stop):
             if not self._take(start, end, chunk, fresh):
                 break
         grown = tail if tail is not None and tail.end != tail_end else None
-        return fresh, grown, self.position < state.size
+        return fresh, grown, self.position < size
+
+    def _note_away(self) -> None:
+        now = time.monotonic()
+        if self._away_since is None:
+            self._away_since = now
+        elif self._inode and now - self._away_since > _REMOVED_AFTER:
+            self._away_since = math.inf
+            raise FileRemovedError
 
     def _take(self, start: int, end: int, chunk: Chunk, fresh: list[Segment]) -> bool:
         """Read one chunk forwards; False if its bytes cannot be read."""
@@ -197,3 +222,7 @@ class FileReplacedError(Exception):
     def __init__(self, *, cut: bool) -> None:
         super().__init__("cut" if cut else "replaced")
         self.cut = cut
+
+
+class FileRemovedError(Exception):
+    """There is no file at a path any more."""

@@ -63,6 +63,10 @@ class SpoolFile:
         """Return the file's state; its size is known without asking the disk."""
         return FileState(self.size, 1, self._written_at)
 
+    def opened_size(self) -> int:
+        """Return the bytes that can be read."""
+        return self.size
+
     def append(self, data: bytes) -> None:
         """Add bytes.
 

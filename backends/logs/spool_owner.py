@@ -82,4 +82,4 @@ def _is_stale(folder: Path, now: float) -> bool:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9.-]" if not text.isdigit() else r"\D", "-", text)
+    return re.sub(r"[^A-Za-z0-9-]", "-", text)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import tracemalloc
 from collections.abc import Iterator
@@ -272,3 +273,54 @@ def test_a_flood_of_one_replica_leaves_room_for_the_others(tmp_path: Path) -> No
     assert more
     last = log.lines(log.bounds().end - 1, 1)[0]
     assert (last.replica, last.data) == (1, b"quiet")
+
+
+def test_what_came_just_before_a_file_was_rotated_is_not_lost(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(b"")
+    log = opened(ReplicaLog("trainer", 0, stdout=path))
+    expected: list[bytes] = []
+    for turn in range(5):
+        with path.open("ab") as file:
+            file.write(b"early %d\n" % turn)
+        drain(log)
+        with path.open("ab") as file:
+            file.write(b"late %d\n" % turn)
+        path.rename(tmp_path / "out.1")
+        path.write_bytes(b"first %d\n" % turn)
+        drain(log)
+        expected += [b"early %d" % turn, b"late %d" % turn, b"first %d" % turn]
+    assert [line for line in read_all(log) if b"was replaced" not in line] == expected
+
+
+def test_a_log_folder_that_is_removed_says_so_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "_REMOVED_AFTER", 0.0)
+    writers = [LogWriter(tmp_path / "job", replica) for replica in range(4)]
+    for writer in writers:
+        writer.write(b"a\n")
+    log = opened(*(writer.log for writer in writers))
+    read_all(log)
+    with writers[1].log.combined.open("ab") as still_open:  # type: ignore[union-attr]
+        shutil.rmtree(tmp_path / "job")
+        for _ in range(5):
+            log.poll()
+        *lines, notice = read_all(log)
+        assert lines == [b"a"] * 4
+        still_open.write(b"still\n")
+    assert read_all(log)[-1] == b"still"
+    assert notice.decode().startswith(f"the folder {tmp_path / 'job'} was removed")
+    # Written anew, they are read again.
+    LogWriter(tmp_path / "job", 2).write(b"b\n")
+    assert read_all(log)[-1] == b"b"
+
+
+def test_a_file_that_is_away_for_a_moment_is_no_remark(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path)
+    writer.write(b"a\n")
+    log = opened(writer.log)
+    away = tmp_path / "away"
+    (writer.folder / "combined.log").rename(away)
+    drain(log)
+    away.rename(writer.folder / "combined.log")
+    writer.write(b"b\n")
+    assert read_all(log) == [b"a", b"b"]
