@@ -87,6 +87,26 @@ class Column:
         self.end = number + 1
         return number
 
+    def extend(self, segment: _Segment) -> None:
+        """Let the last row go on with a segment that follows it."""
+        part, at = self._part(self.end - 1)
+        self.lines += segment.lines
+        part.through[at] = self.lines
+        part.end[at] = segment.end
+        part.look[at] = min(part.look[at], segment.look)
+        if segment.time is not None and segment.time > part.latest:
+            part.latest = segment.time
+
+    def extend_back(self, segment: _Segment) -> None:
+        """Let the last row begin with a segment that comes before it in its file."""
+        part, at = self._part(self.end - 1)
+        self.lines += segment.lines
+        part.through[at] = self.lines
+        part.start[at] = segment.start
+        part.look[at] = min(part.look[at], segment.look)
+        if segment.time is not None:
+            part.time[at] = segment.time
+
     def drop(self, number: int) -> None:
         """Drop the rows before the ``number``-th one."""
         self._lines_dropped = self.before(number)
@@ -108,7 +128,8 @@ class Column:
         """Give a row another end."""
         part, at = self._part(number)
         part.end[at] = end
-        part.look[at] = look
+        # Other lines of the row may be edited.
+        part.look[at] = min(part.look[at], look)
 
     def learn(self, number: int, end: int, look: Look) -> None:
         """Note a row's look, if it still ends where it did."""

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_writing import LogWriter
 
-from torchx_tui.backends.logs import index_column, merge, source, tally
+from torchx_tui.backends.logs import index_column, line_index, merge, source, tally
 from torchx_tui.backends.logs.filtering import FilteredLog, Rule, RulesScanner
 from torchx_tui.backends.logs.line_index import LineIndex, Segment
 from torchx_tui.backends.logs.merge import MergedLog
@@ -28,6 +28,7 @@ def small_parts() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
             (source, "BLOCK", 64), (source, "_FIRST", 20), (source, "POLL_LIMIT", 90), (merge, "BLOCK", 64),
+            (line_index, "BLOCK", 64),
             (tally, "BLOCK", 64), (tally, "_FEW_ROWS", 2), (tally, "_BATCH_ROWS", 3), (index_column, "_PART", 2),
         ):  # fmt: skip
             patch.setattr(module, name, value)
@@ -46,9 +47,14 @@ _WORDS = st.lists(st.sampled_from((b"ERROR\n", b"a\n", b"ERR", b"ERROR and more 
 
 @pytest.mark.usefixtures("small_parts")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
-@given(st.lists(st.tuples(_WORDS, st.integers(-30, 30)), min_size=1, max_size=5), st.booleans(), st.booleans())
+@given(
+    st.lists(st.tuples(_WORDS, st.integers(-30, 30)), min_size=1, max_size=5),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from((0.02, 1.0)),
+)
 def test_what_is_left_keeps_its_numbers(
-    rounds: list[tuple[list[bytes], int]], filtered_before: bool, keep: bool
+    rounds: list[tuple[list[bytes], int]], filtered_before: bool, keep: bool, apart: float
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         writers = [LogWriter(Path(folder), replica) for replica in range(2)]
@@ -59,7 +65,7 @@ def test_what_is_left_keeps_its_numbers(
         at = 1000
         for words, line in rounds:
             for word in words:
-                writers[at % 2].write(word, at=at)
+                writers[at % 3 // 2].write(word, at=at * apart)
                 at += 1
             if not log.opened:
                 log.open()
@@ -125,8 +131,8 @@ def test_older_lines_are_not_read_after_later_ones_were_dropped(tmp_path: Path) 
 def test_memory_of_what_was_dropped_is_released() -> None:
     index = LineIndex()
     tracemalloc.start()
-    index.prepend(Segment(1, at, at + 1, 1, 1.0, "o") for at in range(100_000))
-    index.append(Segment(1, at, at + 1, 1, 1.0, "o") for at in range(100_000))
+    index.prepend(Segment(1, at, at + 1, 1, float(at), "o") for at in range(100_000))
+    index.append(Segment(1, at, at + 1, 1, float(at), "o") for at in range(100_000))
     full, _ = tracemalloc.get_traced_memory()
     index.drop_before(-100)
     half, _ = tracemalloc.get_traced_memory()

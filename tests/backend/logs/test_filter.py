@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from log_writing import LogWriter
 from search_oracle import LOGS, REGEXES, TEXTS, oracle, shown_lines
 
-from torchx_tui.backends.logs import merge, source, tally
+from torchx_tui.backends.logs import line_index, merge, source, tally
 from torchx_tui.backends.logs.engine import CostlyPatternError
 from torchx_tui.backends.logs.filtering import FilteredLog, Rule
 from torchx_tui.backends.logs.follow import LogFollower
@@ -52,6 +52,7 @@ def small_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
             (source, "BLOCK", 64), (source, "_FIRST", 20), (source, "POLL_LIMIT", 90), (merge, "BLOCK", 64),
+            (line_index, "BLOCK", 64),
             (tally, "BLOCK", 64), (tally, "_FEW_ROWS", 2), (tally, "_BATCH_ROWS", 3),
         ):  # fmt: skip
             patch.setattr(module, name, value)
@@ -102,19 +103,20 @@ def test_lines_are_kept_and_dropped_by_what_is_shown(
     ),
     st.integers(0, 20),
     st.booleans(),
+    st.sampled_from((0.02, 1.0)),
 )
 def test_all_replicas_are_filtered_as_they_grow(
-    chunks: list[tuple[int, str, bytes]], opened_after: int, keep: bool
+    chunks: list[tuple[int, str, bytes]], opened_after: int, keep: bool, apart: float
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         writers = [LogWriter(Path(folder), replica) for replica in range(3)]
         for at, (replica, letter, data) in enumerate(chunks[:opened_after]):
-            writers[replica].write(data, letter, at + 1000)
+            writers[replica].write(data, letter, at * apart + 1000)
         log = FilteredLog(MergedLog([writer.log for writer in writers]), [Rule(parse_pattern("ERROR"), keep)])
         log.open()
         read_on(log)
         for at, (replica, letter, data) in enumerate(chunks[opened_after:], opened_after):
-            writers[replica].write(data, letter, at + 1000)
+            writers[replica].write(data, letter, at * apart + 1000)
             read_on(log)
         assert kept(log) == [line.encode() for line in shown_lines(log.log) if ("ERROR" in line) == keep]
         log.close()

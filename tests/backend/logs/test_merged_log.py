@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_writing import LogWriter
 
-from torchx_tui.backends.logs import merge, replica_reader, source
+from torchx_tui.backends.logs import line_index, merge, replica_reader, source
 from torchx_tui.backends.logs.merge import MergedLog
 from torchx_tui.backends.logs.replica_log import ReplicaLog
 
@@ -48,6 +48,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         patch.setattr(source, "_FIRST", 5)
         patch.setattr(source, "POLL_LIMIT", 23)
         patch.setattr(merge, "BLOCK", 16)
+        patch.setattr(line_index, "BLOCK", 16)
         yield
 
 
@@ -85,21 +86,31 @@ _CHUNKS = st.lists(
 
 @pytest.mark.usefixtures("small_blocks")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(_CHUNKS, st.integers(0, 14), st.sampled_from(["combined", "stdout", "stderr"]), st.booleans())
+@given(
+    _CHUNKS,
+    st.integers(0, 14),
+    st.sampled_from(["combined", "stdout", "stderr"]),
+    st.booleans(),
+    st.sampled_from((0.02, 1.0)),
+)
 def test_lines_are_whole_and_in_order_however_they_came(
-    chunks: list[tuple[int, str, bytes]], opened_after: int, stream: replica_reader.StreamName, late: bool
+    chunks: list[tuple[int, str, bytes]],
+    opened_after: int,
+    stream: replica_reader.StreamName,
+    late: bool,
+    apart: float,
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         writers = [LogWriter(Path(folder), replica) for replica in range(3)]
         log = MergedLog([writer.log for writer in writers], stream)
         for at, (replica, letter, data) in enumerate(chunks[:opened_after]):
-            writers[replica].write(data, letter, at + 1000)
+            writers[replica].write(data, letter, at * apart + 1000)
         log.open()
         log.read_older(1, 1)
         while not late and log.read_older(1):
             pass
         for at, (replica, letter, data) in enumerate(chunks[opened_after:], opened_after):
-            writers[replica].write(data, letter, at + 1000)
+            writers[replica].write(data, letter, at * apart + 1000)
             drain(log)
         found = read_all(log)
         log.close()
@@ -324,3 +335,24 @@ def test_a_file_that_is_away_for_a_moment_is_no_remark(tmp_path: Path) -> None:
     away.rename(writer.folder / "combined.log")
     writer.write(b"b\n")
     assert read_all(log) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_trickle_takes_no_row_for_each_line(tmp_path: Path, live: bool) -> None:
+    writer = LogWriter(tmp_path)
+    log = MergedLog([writer.log])
+    if live:
+        log.open()
+    for number in range(2000):
+        writer.write(b"%d\n" % number, "o" if number % 500 else "e", 1000 + number / 100)
+        if live:
+            log.poll()
+    if not live:
+        log.open()
+    assert read_all(log) == [b"%d" % number for number in range(2000)]
+    assert sum(log.index.sizes()) < 2000 / 8
+    first = log.bounds().first
+    for line in log.lines(first, 2000):
+        assert line.time is not None
+        assert -0.001 < 1000 + (line.number - first) / 100 - line.time < 0.1
+        assert line.stream == ("o" if (line.number - first) % 500 else "e")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from log_writing import LogWriter
 from search_oracle import LOGS, REGEXES, TEXTS, oracle, shown_lines
 
-from torchx_tui.backends.logs import anchors, merge, scanner, source, tally
+from torchx_tui.backends.logs import anchors, line_index, merge, scanner, source, tally
 from torchx_tui.backends.logs.engine import PatternError
 from torchx_tui.backends.logs.filtering import FilteredLog, Rule, RulesScanner
 from torchx_tui.backends.logs.merge import MergedLog
@@ -81,6 +81,7 @@ def small_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
             (source, "BLOCK", 64), (source, "_FIRST", 20), (source, "POLL_LIMIT", 90), (merge, "BLOCK", 64),
+            (line_index, "BLOCK", 64),
             (tally, "BLOCK", 64), (tally, "_FEW_ROWS", 2), (tally, "_BATCH_ROWS", 3), (scanner, "_DENSE", 2),
         ):  # fmt: skip
             patch.setattr(module, name, value)

@@ -444,7 +444,8 @@ def test_a_full_disk_is_waited_for(instance: Callable[..., Instance], quick_retr
         ballast.unlink()
         reading.wait_for_notice("reading goes on")
         wait_until(lambda: len(reading.lines()) > len(found) + 1000, "more lines", PATIENCE)
-        assert reading.lines() == as_shown(lines[: len(reading.lines())])
+        found = reading.lines()
+        assert found == as_shown(lines[: len(found)])
         assert reading.follower.failure == ""
     finally:
         if one is not None:
