@@ -12,6 +12,9 @@ from .shown import Look
 # Rows that are released together, and that a search for a time looks at one by one.
 _PART = 4096
 _LOOKS = tuple(Look)
+# Segments that follow each other in a file and in time (s) share a row: a trickle of lines would take one for each. The
+# time of a line is that of its row, so it may be wrong by this much.
+_TIME_SPAN = 0.1
 
 
 class _Segment(Protocol):
@@ -57,6 +60,11 @@ class Column:
         self._lines_before = array("Q")
         self._released = 0
         self._lines_dropped = 0
+        # The last row again: what comes is held against it.
+        self._last_file = -1
+        self._last_start = self._last_end = 0
+        self._last_stream = ""
+        self._last_time = math.nan
 
     @property
     def has_times(self) -> bool:
@@ -84,28 +92,44 @@ class Column:
                 part.latest = time
         part.stream.append(ord(segment.stream))
         part.look.append(segment.look)
+        self._last_file, self._last_stream = segment.file, segment.stream
+        self._last_start, self._last_end = segment.start, segment.end
+        self._last_time = math.nan if time is None else time
         self.end = number + 1
         return number
 
-    def extend(self, segment: _Segment) -> None:
-        """Let the last row go on with a segment that follows it."""
-        part, at = self._part(self.end - 1)
-        self.lines += segment.lines
-        part.through[at] = self.lines
-        part.end[at] = segment.end
-        part.look[at] = min(part.look[at], segment.look)
-        if segment.time is not None and segment.time > part.latest:
-            part.latest = segment.time
+    def follow(self, segment: _Segment, largest: int) -> bool:
+        """Let the last row go on with a segment, if that follows closely and the row stays within so many bytes."""
+        if segment.start != self._last_end or segment.file != self._last_file or segment.stream != self._last_stream:
+            return False
+        time = segment.time
+        if time is None or not 0 <= time - self._last_time < _TIME_SPAN or segment.end - self._last_start > largest:
+            return False
+        self._last_end = segment.end
+        part = self._parts[-1]
+        part.end[-1] = segment.end
+        part.latest = max(part.latest, time)
+        self._add_lines(part, segment)
+        return True
 
-    def extend_back(self, segment: _Segment) -> None:
-        """Let the last row begin with a segment that comes before it in its file."""
-        part, at = self._part(self.end - 1)
+    def precede(self, segment: _Segment, largest: int) -> bool:
+        """Let the last row begin with a segment that comes closely before it; see `follow`."""
+        if segment.end != self._last_start or segment.file != self._last_file or segment.stream != self._last_stream:
+            return False
+        time = segment.time
+        if time is None or not 0 <= self._last_time - time < _TIME_SPAN or self._last_end - segment.start > largest:
+            return False
+        self._last_start = segment.start
+        part = self._parts[-1]
+        part.start[-1] = segment.start
+        part.time[-1] = time
+        self._add_lines(part, segment)
+        return True
+
+    def _add_lines(self, part: _Part, segment: _Segment) -> None:
         self.lines += segment.lines
-        part.through[at] = self.lines
-        part.start[at] = segment.start
-        part.look[at] = min(part.look[at], segment.look)
-        if segment.time is not None:
-            part.time[at] = segment.time
+        part.through[-1] = self.lines
+        part.look[-1] = min(part.look[-1], segment.look)
 
     def drop(self, number: int) -> None:
         """Drop the rows before the ``number``-th one."""
@@ -128,6 +152,8 @@ class Column:
         """Give a row another end."""
         part, at = self._part(number)
         part.end[at] = end
+        if number == self.end - 1:
+            self._last_end = end
         # Other lines of the row may be edited.
         part.look[at] = min(part.look[at], look)
 

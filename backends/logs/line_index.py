@@ -21,9 +21,6 @@ from .shown import Look
 
 # A segment's lines all start within its first BLOCK bytes: what has to be read to find one of them.
 BLOCK = 262_144
-# Segments that follow each other in a file and in time (s) are kept as one: a trickle of lines would take a row for
-# each. The time of a line is that of its row, so that it may be wrong by this much.
-_TIME_SPAN = 0.1
 
 
 class Place(NamedTuple):
@@ -107,27 +104,22 @@ class LineIndex:
         with self._lock:
             column = self._older
             # Rows that are there already may have been counted, and only the very last one may change.
-            start, latest = column.end, None
+            start = column.end
             for segment in segments:
-                if column.end > start and self._can_join(segment, column, latest, before=True):
-                    column.extend_back(segment)
-                    segment.place = Place(False, column.end - 1)
-                    continue
-                latest = segment.time
-                segment.place = Place(False, column.add(segment))
-                self._last_of.setdefault(segment.file, segment.place)
+                joined = column.end > start and column.precede(segment, BLOCK)
+                segment.place = Place(False, column.end - 1 if joined else column.add(segment))
+                if not joined:
+                    self._last_of.setdefault(segment.file, segment.place)
 
     def append(self, segments: Iterable[Segment]) -> None:
         """Add segments after all others."""
         with self._lock:
             column = self._newer
             for segment in segments:
-                if column.end > column.first and self._can_join(segment, column, column.origin(column.end - 1)[0]):
-                    column.extend(segment)
-                    segment.place = Place(True, column.end - 1)
-                    continue
-                segment.place = Place(True, column.add(segment))
-                self._last_of[segment.file] = segment.place
+                joined = column.end > column.first and column.follow(segment, BLOCK)
+                segment.place = Place(True, column.end - 1 if joined else column.add(segment))
+                if not joined:
+                    self._last_of[segment.file] = segment.place
 
     def grow(self, segment: Segment) -> None:
         """Take over the end of a segment whose last line went on."""
@@ -248,17 +240,6 @@ class LineIndex:
             return None
         column = self._newer if place.newer else self._older
         return column if column.first <= place.number < column.end else None
-
-    @staticmethod
-    def _can_join(segment: Segment, column: Column, time: float | None, *, before: bool = False) -> bool:
-        """Whether a segment follows the last row of a column, or comes before it; ``time`` is the row's other end."""
-        file, start, end, _, _ = column.row(column.end - 1)
-        if file != segment.file or (segment.end != start if before else segment.start != end):
-            return False
-        size = end - segment.start if before else segment.end - start
-        if size > BLOCK or time is None or segment.time is None or column.origin(column.end - 1)[1] != segment.stream:
-            return False
-        return 0 <= (time - segment.time if before else segment.time - time) < _TIME_SPAN
 
     @staticmethod
     def _row(column: Column, number: int) -> Row:
