@@ -359,8 +359,9 @@ class Runner:
         )
 
     def remove_stale_spools(self) -> None:
-        """Remove the logs that programs which ended without a word have left in the cache folder."""
-        self._log_spools().remove_stale()
+        """Remove, in the background, what programs that ended without a word have left of logs in the cache folder."""
+        spools = self._log_spools()
+        threading.Thread(target=spools.remove_stale, name="stale-spools", daemon=True).start()
 
     def _log_spools(self) -> LogSpools:
         from .logs.spools import LogSpools, SpoolLimits

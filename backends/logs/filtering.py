@@ -136,8 +136,13 @@ class FilteredLog:
 
     @property
     def settled(self) -> bool:
-        """Whether every byte of the replicas' own files is accounted for."""
+        """See `MergedLog.settled`."""
         return self.log.settled
+
+    @property
+    def settles(self) -> bool:
+        """See `MergedLog.settles`."""
+        return self.log.settles
 
     def bounds(self) -> Bounds:
         """Return which of the kept lines are known."""

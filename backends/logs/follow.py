@@ -151,4 +151,4 @@ class LogFollower:
     def _has_ended(self, quiet: float) -> bool:
         if quiet < _SETTLE or self._is_final is None or not self._is_final():
             return False
-        return self.log.settled or quiet > _ENDED_WITHIN
+        return self.log.settled or (quiet > _ENDED_WITHIN and not self.log.settles)

@@ -213,11 +213,16 @@ class LineIndex:
                 return self._newer.before(newer)
             return self._newer.lines if self._older.has_times or self._newer.has_times else None
 
-    def pieces(self, first: int, count: int) -> list[Piece]:
-        """Return where the lines ``first`` to ``first + count`` are; lines that are not known are left out."""
+    def pieces(self, first: int, count: int) -> tuple[int, list[Piece]]:
+        """Return where the lines ``first`` to ``first + count`` are, without those that are not known.
+
+        Returns:
+            the number of the first one that is known, and the pieces.
+        """
         found: list[Piece] = []
         with self._lock:
-            line, stop = max(first, self._first()), min(first + count, self._newer.lines)
+            stop = min(first + count, self._newer.lines)
+            first = line = max(first, self._first())
             while line < stop:
                 if line < 0:
                     number, from_last, lines = self._older.find(-line - 1)
@@ -229,7 +234,7 @@ class LineIndex:
                 file, start, end, _, _ = column.row(number)
                 found.append(Piece(file, start, end, skip, take, *column.origin(number)))
                 line += take
-        return found
+        return first, found
 
     def _first(self) -> int:
         return -self._older.lines or self._newer.before(self._newer.first)

@@ -179,8 +179,13 @@ class MergedLog:
 
     @property
     def settled(self) -> bool:
-        """Whether every byte of the replicas' own files is accounted for."""
+        """Whether every byte of the replicas' own files, or streams, is accounted for."""
         return all(reader.settled for reader in self._readers)
+
+    @property
+    def settles(self) -> bool:
+        """Whether the end of each log is told, however long it takes; of files it is not."""
+        return any(log.spool is not None for log in self.logs)
 
     def bounds(self) -> Bounds:
         """Return which lines are known."""
@@ -204,8 +209,8 @@ class MergedLog:
             cap: bytes of one line that are handed out.
         """
         result: list[LogLine] = []
-        number = max(first, self.index.bounds()[0])
-        for piece in self.index.pieces(first, count):
+        number, pieces = self.index.pieces(first, count)
+        for piece in pieces:
             file = self._files[piece.file]
             for data, omitted in read_lines(file, piece, cap):
                 result.append(LogLine(number, self._replica_of[piece.file], piece.time, piece.stream, data, omitted))

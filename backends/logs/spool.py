@@ -84,10 +84,17 @@ class ReplicaSpool:
         return not self._is_new or self.ended or time.monotonic() - self._writing_at > _CAUGHT_UP_AFTER
 
     def begin(self, writer: object) -> None:
-        """Let a writer be the one that may add from now on, None for nobody."""
+        """Let a writer be the one that may add from now on."""
         with self._lock:
             self._writer = writer
-            self._writing_at = math.inf if writer is None else time.monotonic()
+            self._writing_at = time.monotonic()
+            self.ended, self.trouble = False, ""
+
+    def leave(self, writer: object) -> None:
+        """Take nothing from a writer any more; another one may have begun."""
+        with self._lock:
+            if self._writer is writer:
+                self._writer = None
 
     def take(self, record: Record, cursor: Cursor | None, writer: object) -> None:
         """Add a record, and note where the stream goes on after it; nothing of one that is not the writer.

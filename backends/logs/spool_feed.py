@@ -92,7 +92,7 @@ class SpoolFeed:
     def close(self) -> None:
         """End the stream; the thread is not waited for, and adds nothing any more."""
         self._stop.set()
-        self._spool.begin(None)
+        self._spool.leave(self)
         with self._lock:
             stream = self._stream
         if stream is not None:
@@ -120,6 +120,8 @@ class SpoolFeed:
             stream = self._origin.connect(self._spool.cursor)
             with self._lock:
                 self._stream = stream
+            if self._stop.is_set():
+                return True
             for record in stream:
                 self._note_back()
                 if not self._store(record, stream.cursor):

@@ -6,6 +6,7 @@ import math
 import os
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from .log_file import FileState
@@ -44,7 +45,7 @@ class SpoolFile:
     """One file that grows at its end. Bytes whose writing failed are not part of it.
 
     Args:
-        path: where it is made; nothing may be there.
+        path: where it is made; what is there is removed.
 
     Raises:
         OSError: it cannot be made.
@@ -231,7 +232,9 @@ class Segment:
             self.finish()
         for file in (self.data, self.index):
             file.close()
-            file.path.unlink(missing_ok=True)
+            # On a disk that fails, it stays for whoever removes the whole folder.
+            with suppress(OSError):
+                file.path.unlink(missing_ok=True)
 
     def _is_near(self, at: float | None, stream: str) -> bool:
         if self._last is None or self._last[1] != stream:
@@ -243,6 +246,8 @@ class Segment:
 
 
 def _make(path: Path) -> int:
+    # Left there by an attempt that failed.
+    path.unlink(missing_ok=True)
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 

@@ -145,7 +145,9 @@ class LogSpools:
                 found.spools[names[0]] = _Spool(ReplicaSpool(found.folder / names[0], names[1], largest))
             one = found.spools[names[0]]
             one.users += 1
-            if one.feed is None and not one.spool.ended and not self._closed:
+            # What ended in trouble is tried again.
+            is_over = one.spool.ended and not one.spool.trouble
+            if one.feed is None and not is_over and not self._closed:
                 one.feed = SpoolFeed(one.spool, origin(), self)
                 one.feed.start()
                 self._keep()
@@ -154,6 +156,8 @@ class LogSpools:
     def release(self, job: str, name: str) -> None:
         """Read a stream no more; it ends when nobody reads it. What came of it is kept."""
         with self._lock:
+            if self._closed:
+                return
             one = self._jobs[job].spools[name]
             one.users -= 1
             one.left_at = self._jobs[job].read_at = time.monotonic()

@@ -17,7 +17,7 @@ from log_writing import LogWriter
 from torchx_tui.backends.logs import index_column, line_index, merge, source, tally
 from torchx_tui.backends.logs.filtering import FilteredLog, Rule, RulesScanner
 from torchx_tui.backends.logs.line_index import LineIndex, Segment
-from torchx_tui.backends.logs.merge import MergedLog
+from torchx_tui.backends.logs.merge import LogLine, MergedLog
 from torchx_tui.backends.logs.pattern import parse_pattern
 from torchx_tui.backends.logs.search import Search
 from torchx_tui.backends.logs.tally import Tally
@@ -154,14 +154,18 @@ def test_others_look_while_lines_are_dropped(tmp_path: Path) -> None:
     kept.open()
     search = Search(log, parse_pattern("7"))
     search.start()
-    stop, failures = threading.Event(), []
+    stop = threading.Event()
+    failures: list[Exception] = []
+    wrong: list[LogLine] = []
 
     def look() -> None:
         try:
             while not stop.is_set():
                 bounds = log.bounds()
+                nonlocal wrong
                 for shown in (kept, log):
-                    shown.lines(bounds.first - 5, 40)
+                    found = shown.lines(bounds.first - 5, 40)
+                    wrong += [line for line in found if shown is log and line.data != b"%d" % line.number]
                     shown.line_at(1000 + bounds.first)
                 kept.position(bounds.first)
                 search.find(bounds.first, True, lambda _: None)
@@ -182,6 +186,8 @@ def test_others_look_while_lines_are_dropped(tmp_path: Path) -> None:
     for thread in threads:
         thread.join(20)
     assert failures == []
+    # A line that was dropped after its place was found reads as gone, never as another one.
+    assert wrong == []
     wanted = [number for number in range(log.bounds().first, 3000) if b"7" in b"%d" % number]
     read_on(kept)
     while not (search.state.complete and search.state.found == len(wanted)):

@@ -15,7 +15,7 @@ import pytest
 from support.processes import wait_until
 from support.streaming import LinesScheduler, RecordScheduler
 
-from torchx_tui.backends.logs import spool, spool_feed
+from torchx_tui.backends.logs import follow, spool, spool_feed
 from torchx_tui.backends.logs.follow import LogFollower
 from torchx_tui.backends.logs.merge import MergedLog
 from torchx_tui.backends.logs.replica_log import ReplicaLog
@@ -526,3 +526,76 @@ def test_it_ends_by_itself_when_closed_while_the_disk_is_full(
         wait_until(lambda: scheduler.reading == 0, "no stream", PATIENCE)
     # The cursor did not move.
     one.read().wait_for([b"a"])
+
+
+def test_a_slow_answer_is_not_taken_for_the_end(
+    instance: Callable[..., Instance], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow, "_ENDED_WITHIN", 0.0)
+    monkeypatch.setattr(follow, "_SETTLE", 0.0)
+    go, asked = threading.Event(), threading.Event()
+
+    class Slow(RecordScheduler):
+        def log_stream(self, *arguments, **named):
+            asked.set()
+            assert go.wait(PATIENCE)
+            return super().log_stream(*arguments, **named)
+
+    scheduler = Slow()
+    scheduler.write(0, "a\n")
+    scheduler.end()
+    reading = instance(scheduler).read()
+    assert asked.wait(PATIENCE)
+    wait_until(lambda: reading.follower.opened, "the empty log", PATIENCE)
+    assert not reading.follower.join(0.3)
+    go.set()
+    wait_until(lambda: reading.follower.ended, "the end", PATIENCE)
+    assert reading.lines() == [b"a"]
+
+
+def test_a_stream_that_connects_after_it_was_closed_is_closed(
+    instance: Callable[..., Instance], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, asked = threading.Event(), threading.Event()
+
+    class Slow(RecordScheduler):
+        def log_stream(self, *arguments, **named):
+            asked.set()
+            assert go.wait(PATIENCE)
+            return super().log_stream(*arguments, **named)
+
+    scheduler = Slow()
+    scheduler.write(0, "a\n")
+    one = instance(scheduler)
+    reading = one.read()
+    assert asked.wait(PATIENCE)
+    reading.close()
+    wait_until(lambda: not any(spooled.feed for spooled in spools_of(one)), "the feed's end", PATIENCE)
+    go.set()
+    wait_until(lambda: scheduler.opened == 1 and scheduler.reading == 0, "the stream's end", PATIENCE)
+    # What it would have said is not lost for the next one.
+    one.read().wait_for([b"a"])
+
+
+def test_a_log_that_could_not_be_read_is_tried_again(instance: Callable[..., Instance]) -> None:
+    scheduler = RecordScheduler()
+    scheduler.write(0, "a\n")
+    scheduler.failure = ValueError("no replica 0 of trainer; there are none yet")
+    one = instance(scheduler)
+    reading = one.read()
+    reading.wait_for_notice("none yet")
+    reading.close()
+    wait_until(lambda: not any(spooled.feed for spooled in spools_of(one)), "the feed's end", PATIENCE)
+    scheduler.failure = None
+    one.read().wait_for([b"a"])
+
+
+def spools_of(one: Instance) -> list:
+    return [spooled for job in one.runner._log_spools()._jobs.values() for spooled in job.spools.values()]
+
+
+def test_what_dead_programs_left_is_removed(instance: Callable[..., Instance]) -> None:
+    left = cache_folder() / "spool" / f"{os.uname().nodename.replace('.', '-')}.999999999.1.0"
+    left.mkdir(parents=True)
+    instance(RecordScheduler()).runner.remove_stale_spools()
+    wait_until(lambda: not left.exists(), "its removal", PATIENCE)
