@@ -88,6 +88,9 @@ def test_what_is_left_keeps_its_numbers(
             bounds = kept.bounds()
             assert [kept.original(number) for number in range(bounds.first, bounds.end)] == wanted
             assert [line.number for line in kept.lines(-99, 999)] == list(range(bounds.first, bounds.end))
+            if filtered_before:
+                dropped = [data for number, data in known.items() if number < after.first]
+                assert bounds.gone == sum((b"ERROR" in data) == keep for data in dropped)
             counted.step(1)
             assert counted.done
             assert counted.count == len(wanted)

@@ -20,6 +20,7 @@ from torchx_tui.backends.logs.follow import LogFollower
 from torchx_tui.backends.logs.merge import MergedLog
 from torchx_tui.backends.logs.replica_log import ReplicaLog
 from torchx_tui.backends.logs.replica_reader import StreamName
+from torchx_tui.backends.logs.stream import LineCursor, Record
 from torchx_tui.backends.paths import cache_folder
 from torchx_tui.backends.runner import Runner
 
@@ -386,6 +387,9 @@ def test_a_merged_log_begins_where_all_its_replicas_are_whole(
         flood = [int(line.split()[1]) for line in found if line.startswith(b"flood")]
         assert flood == list(range(flood[0], 9000))
         assert flood[0] > 0
+    # By their times, the quiet one's lines are older than what went.
+    assert not any(line.startswith(b"quiet") for line in found)
+    assert "older lines are gone" in reading.notices()[0]
 
 
 def test_over_the_cap_in_all_the_job_read_longest_ago_gives(
@@ -599,3 +603,19 @@ def test_what_dead_programs_left_is_removed(instance: Callable[..., Instance]) -
     left.mkdir(parents=True)
     instance(RecordScheduler()).runner.remove_stale_spools()
     wait_until(lambda: not left.exists(), "its removal", PATIENCE)
+
+
+def test_only_the_last_writer_adds_to_a_spool(tmp_path: Path) -> None:
+    kept = spool.ReplicaSpool(tmp_path / "spool", "trainer/0", 1_000_000)
+    first, second = object(), object()
+    kept.begin(first)
+    kept.take(Record(b"a\n", None, "c"), LineCursor(1), first)
+    kept.begin(second)
+    # The first one's stream was closed while it gave this.
+    kept.take(Record(b"b\n", None, "c"), LineCursor(2), first)
+    kept.leave(first)
+    assert kept.cursor == LineCursor(1)
+    kept.take(Record(b"b\n", None, "c"), LineCursor(2), second)
+    (segment,) = kept.segments()
+    assert segment.data.read(0, 100) == b"a\nb\n"
+    kept.close()
