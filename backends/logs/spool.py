@@ -122,30 +122,33 @@ class ReplicaSpool:
             if record.time is not None and record.time > time.time() - 1:
                 self._is_new = False
 
-    def flush(self, older_than: float = 0.0, *, wait: bool = True) -> None:
-        """Add the lines that are not whole after so many seconds.
-
-        Args:
-            older_than: seconds that they have waited for more.
-            wait: for a writer that is at work.
+    def flush(self) -> None:
+        """Add the lines that are not whole.
 
         Raises:
             OSError: they could not be written.
         """
-        if not self._held or not self._lock.acquire(blocking=wait):
+        with self._lock:
+            self._flush(0.0)
+
+    def tend(self) -> None:
+        """Add the lines that were not whole for long; make the files again that somebody has removed.
+
+        It is called now and then, and leaves all to a writer that is at work.
+
+        Raises:
+            OSError: nothing can be written.
+        """
+        if not self._lock.acquire(blocking=False):
             return
         try:
-            for stream, (at, data, since) in tuple(self._held.items()):
-                if self._writer is not None and time.monotonic() - since >= older_than:
-                    self._append(data, at, stream)
-                    del self._held[stream]
+            self._flush(HOLD_SECONDS)
+            # What was written since can be read, and copied, while the files are open.
+            current = self._segments[-1] if self._segments else None
+            if self._writer is not None and current is not None and not current.finished and current.is_removed:
+                self._restore()
         finally:
             self._lock.release()
-
-    @property
-    def holds(self) -> bool:
-        """Whether a line waits for its end."""
-        return bool(self._held)
 
     def say(self, sentence: str) -> None:
         """Have something said among the lines."""
@@ -197,15 +200,24 @@ class ReplicaSpool:
 
     def _append(self, data: bytes, at: float | None, stream: str) -> None:
         segments = self._segments
-        if segments and not segments[-1].finished and segments[-1].is_removed:
-            self._restore()
-        if segments and not segments[-1].finished and self._is_full(segments[-1]):
-            self._finish()
+        if segments and not segments[-1].finished:
+            full = self._is_full(segments[-1])
+            # What was written since it was removed can be read while it is open.
+            if full and segments[-1].is_removed:
+                self._restore()
+            if full:
+                self._finish()
         if not segments or segments[-1].finished:
             number = segments[-1].number + 1 if segments else self.first
             private_folder(self.folder)
             segments.append(Segment(self.folder, number))
         segments[-1].append(data, at, stream)
+
+    def _flush(self, older_than: float) -> None:
+        for stream, (at, data, since) in tuple(self._held.items()):
+            if self._writer is not None and time.monotonic() - since >= older_than:
+                self._append(data, at, stream)
+                del self._held[stream]
 
     def _is_full(self, segment: Segment) -> bool:
         full = min(self._largest, max(_SMALLEST, self.size // 4))

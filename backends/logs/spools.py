@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from ..paths import cache_folder, private_folder
 from .replica_reader import StreamName
-from .spool import HOLD_SECONDS, ReplicaSpool
+from .spool import ReplicaSpool
 from .spool_feed import Origin, SpoolFeed
 from .spool_owner import TOUCH_EVERY, remove_stale, this_owner
 
@@ -233,7 +233,7 @@ class LogSpools:
         self._wake.set()
 
     def _keep_house(self) -> None:
-        """Show lines that do not end, and end streams that nobody reads."""
+        """Look after the spools that are filled, and end streams that nobody reads."""
         while not self._closed:
             with self._lock:
                 fed = [one for job in self._jobs.values() for one in job.spools.values() if one.feed is not None]
@@ -248,7 +248,7 @@ class LogSpools:
                 one.spool.release()
             for one in fed:
                 with suppress(OSError):
-                    one.spool.flush(HOLD_SECONDS, wait=False)
+                    one.spool.tend()
             self._touch()
             self._wake.wait(_TICK if len(fed) > len(left) else None)
             self._wake.clear()
