@@ -87,7 +87,9 @@ class SeenLines:
         """The place after the last line that was asked for."""
         self._start = cursor
         self._left = cursor.seen if cursor else 0
-        self._recent: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)
+        self._recent: deque[tuple[int, int]] = deque()
+        # Of this time and later ones, all lines are remembered.
+        self._floor = cursor.nanoseconds if cursor else 0
         self._latest = -1
         self._set_back = False
 
@@ -105,7 +107,8 @@ class SeenLines:
         self._note(nanoseconds)
         seen = self._recent[-1][1]
         if self._set_back:
-            # Later times were seen, and will be given again.
+            # Later times were seen, and will be given again. Nothing is asked for twice that is not remembered.
+            nanoseconds = max(nanoseconds, self._floor)
             seen = sum(count for at, count in self._recent if at >= nanoseconds)
         self.cursor = TimeCursor(nanoseconds, seen)
         return True
@@ -116,6 +119,8 @@ class SeenLines:
         if self._recent and self._recent[-1][0] == nanoseconds:
             self._recent[-1] = (nanoseconds, self._recent[-1][1] + 1)
         else:
+            if len(self._recent) == _REMEMBERED:
+                self._floor = max(self._floor, self._recent.popleft()[0] + 1)
             self._recent.append((nanoseconds, 1))
 
 
