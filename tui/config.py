@@ -58,17 +58,6 @@ class WatchSettings:
 
 
 @dataclass(frozen=True)
-class LogSettings:
-    """The table ``[logs]``: the log pane, and what is kept of logs."""
-
-    spool_megabytes_per_job: int = 512
-    """Megabytes that are kept of one job's logs where they are no files on this machine; the oldest lines go first."""
-
-    spool_megabytes: int = 2048
-    """Megabytes that are kept of all such logs; those of the job that was read longest ago go first."""
-
-
-@dataclass(frozen=True)
 class LaunchSettings:
     """The table ``[launch]``: where components come from."""
 
@@ -82,6 +71,12 @@ class LogSettings:
 
     error_patterns: tuple[str, ...] = ()
     """Regular expressions; a line with one of them is an error, besides those that are known to be."""
+
+    spool_megabytes_per_job: int = 512
+    """Megabytes that are kept of one job's logs where they are no files on this machine; the oldest lines go first."""
+
+    spool_megabytes: int = 2048
+    """Megabytes that are kept of all such logs; those of the job that was read longest ago go first."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +109,6 @@ class Settings:
 
     local: LocalSettings = LocalSettings()
     watch: WatchSettings = WatchSettings()
-    logs: LogSettings = LogSettings()
     launch: LaunchSettings = LaunchSettings()
     logs: LogSettings = LogSettings()
 
