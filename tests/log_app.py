@@ -37,6 +37,9 @@ class LogApp(App[None]):
         yield LogPane()
 
     def on_mount(self) -> None:
+        self.show()
+
+    def show(self) -> None:
         self.pane.show(self.logs, is_final=self.is_final)
         self.pane.focus_log()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -32,6 +33,7 @@ from .messages import (
     JobDescribed,
     JobsChanged,
     SchedulersFound,
+    Told,
     UsageSampled,
 )
 from .output_filter import ControlFilter
@@ -55,6 +57,8 @@ def _command_provider() -> type[Provider]:
 
 # How long the status line keeps what went well.
 STATUS_SECONDS = 6.0
+# How long SIGINT goes on to end nothing after another program had the terminal (s).
+_INTERRUPTS_PASS = 0.2
 
 
 class TorchXTuiApp(App[int]):
@@ -310,17 +314,51 @@ class TorchXTuiApp(App[int]):
             refresh()
 
     def copy(self, text: str, what: str) -> None:
-        """Copy a text through the terminal, and say so."""
-        from .clipboard import osc52
+        """Copy a text through the terminal, or, where that takes none, to a file; say what happened."""
+        from .clipboard import copy_to_file, osc52
 
+        what = what[:1].upper() + what[1:]
         sequence = osc52(text)
-        driver = self._driver
-        if sequence is None or driver is None:
-            self.say(f"this terminal takes no copies: {what} was not copied", failed=True)
+        if sequence is not None and self._driver is not None:
+            self._driver.write(sequence)
+            self._clipboard = text
+            self.say(f"{what} sent to the terminal's clipboard")
             return
-        driver.write(sequence)
-        self._clipboard = text
-        self.say(f"Copied {what}")
+
+        def write() -> None:
+            try:
+                told = Told(f"{what} written to {copy_to_file(text)}: the terminal takes no such copy")
+            except OSError as error:
+                told = Told(f"{what} could not be copied: the terminal takes no such copy, and {error}", failed=True)
+            self.post_from_thread(told)
+
+        self.run_worker(write, thread=True, group="copy", exit_on_error=False)
+
+    def on_told(self, message: Told) -> None:
+        """Show in the status line what a thread has to say."""
+        self.say(message.text, failed=message.failed)
+
+    @contextmanager
+    def suspend(self) -> Iterator[None]:
+        """Leave the terminal to another program, which alone gets what is typed, ctrl+c too."""
+        import asyncio
+
+        with super().suspend():
+            loop = asyncio.get_running_loop()
+            try:
+                loop.remove_signal_handler(signal.SIGINT)
+                # A handler, since a signal that is ignored would be so in the other program too.
+                signal.signal(signal.SIGINT, lambda *_: None)
+            except (NotImplementedError, RuntimeError, ValueError):
+                yield  # not the main thread, as under test
+                return
+            try:
+                yield
+            finally:
+                # Not at once: the loop has yet to see the signals of this time, which were not meant for it.
+                loop.call_later(
+                    _INTERRUPTS_PASS, loop.add_signal_handler, signal.SIGINT, partial(self._end_by_signal, True)
+                )
 
     def show_new_job(self, row: JobRow) -> None:
         """Put a job that was just submitted into the table, and the cursor on it."""

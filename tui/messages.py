@@ -102,3 +102,11 @@ class ActionDone(Message):
     failed: bool = False
     handles: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
+
+
+@dataclass
+class Told(Message):
+    """Something for the status line."""
+
+    text: str
+    failed: bool = False

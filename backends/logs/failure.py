@@ -32,6 +32,7 @@ class LoggedError(NamedTuple):
 
     Attributes:
         replica: which of the logs it is from.
+        line: the number of its line in the log that was read; of a traceback, of its first line.
         time: when it came (seconds since the epoch), None where nobody noted it.
         text: what it says in one line: of a traceback, its exception.
         kind: what it is, in a word or two.
@@ -39,6 +40,7 @@ class LoggedError(NamedTuple):
     """
 
     replica: int
+    line: int
     time: float | None
     text: str
     kind: str
@@ -80,6 +82,21 @@ def explain_failure(
         return choose_cause(_last_errors(log, extra_patterns, stopped), first_failed)
     finally:
         log.close()
+
+
+def find_cause(
+    log: MergedLog, *, extra_patterns: Sequence[str] = (), stopped: Callable[[], bool] = lambda: False
+) -> int | None:
+    """Return the line of a log that is read by somebody else at which its last cause of a failure stands.
+
+    Args:
+        log: the log of one replica, or of several, of which the earliest of the last errors counts.
+        extra_patterns: what counts as an error besides the table.
+        stopped: tells whether to give up.
+    """
+    alone = 0 if len(log.logs) == 1 else -1
+    cause = choose_cause(_last_errors(log, extra_patterns, stopped), alone).cause
+    return None if cause is None else cause.line
 
 
 def choose_cause(errors: Sequence[LoggedError], first_failed: int) -> Failure:
@@ -138,7 +155,7 @@ def _read_error(log: MergedLog, line: LogLine, kinds: KindFinder) -> LoggedError
     if kind.name == _TRACEBACK_KIND:
         said = _exception_of(log, line) or said
         follows = (found := kinds.kind_of(said)) is not None and found.follows
-    return LoggedError(line.replica, line.time, said, kind.name, follows)
+    return LoggedError(line.replica, line.number, line.time, said, kind.name, follows)
 
 
 def _exception_of(log: MergedLog, first: LogLine) -> str:

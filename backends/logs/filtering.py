@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from .engine import CostlyPatternError
@@ -19,6 +19,8 @@ from .tally import Tally, take_sample
 
 # Segments whose wanted lines are remembered while a page is put together.
 _REMEMBERED = 32
+# Kept lines that are no further apart than this are read with what is between them.
+_NEAR = 32
 # How long one look at new lines takes at most (s).
 _POLL_SECONDS = 0.02
 
@@ -156,10 +158,14 @@ class FilteredLog:
         """Read kept lines, with their own numbers; see `MergedLog.lines`."""
         start, end, *_ = self.bounds()
         result: list[LogLine] = []
+        originals: dict[int, int] = {}
         for number in range(max(first, start), min(first + count, end)):
             original = self._original(number)
             if original is not None:
-                result += (line._replace(number=number) for line in self.log.lines(original, 1, cap))
+                originals[original] = number
+        for run in _runs(list(originals)):
+            between = self.log.lines(run.start, len(run), cap)
+            result += (line._replace(number=originals[line.number]) for line in between if line.number in originals)
         return result
 
     def line_at(self, time: float) -> int | None:
@@ -224,6 +230,15 @@ class FilteredLog:
         if self._tally is None:
             self._tally = Tally(self.log, RulesScanner(self.rules, take_sample(self.log)))
         return self._tally.step(seconds)
+
+
+def _runs(numbers: Sequence[int]) -> Iterator[range]:
+    """Yield what is to be read for some lines, in order: those near each other with what is between them."""
+    start = 0
+    for at in range(1, len(numbers) + 1):
+        if at == len(numbers) or numbers[at] - numbers[at - 1] > _NEAR:
+            yield range(numbers[start], numbers[at - 1] + 1)
+            start = at
 
 
 def _lines_ahead(lines: float) -> float:

@@ -44,6 +44,11 @@ class _Question(NamedTuple):
     answer: Callable[[int | None], object]
 
 
+class _RankQuestion(NamedTuple):
+    line: int
+    answer: Callable[[int | None], object]
+
+
 class Search:
     """Looks for a pattern in a log, and in what comes to it, until it is closed.
 
@@ -67,6 +72,7 @@ class Search:
         self._wake = threading.Event()
         self._lock = threading.Lock()
         self._question: _Question | None = None
+        self._rank_question: _RankQuestion | None = None
         self._thread = threading.Thread(target=self._run, name="log-search", daemon=True)
 
     def start(self) -> None:
@@ -104,6 +110,18 @@ class Search:
             self._question = _Question(line, forward, answer)
         self._wake.set()
 
+    def rank(self, line: int, answer: Callable[[int | None], object]) -> None:
+        """Ask which of the matching lines a line is; a question that was not answered yet is dropped.
+
+        Args:
+            line: the line, as the log numbers it.
+            answer: called in the search's thread with how many known matching lines come before it; None if it does
+                not match, or was not counted yet.
+        """
+        with self._lock:
+            self._rank_question = _RankQuestion(line, answer)
+        self._wake.set()
+
     def spans(self, line: LogLine) -> list[tuple[int, int]]:
         """Return where the pattern is in a line's shown text: starts and ends, in order."""
         try:
@@ -130,6 +148,7 @@ class Search:
             if tally is None and any(self._log.index.sizes()):
                 tally = Tally(self._log, RulesScanner(rules, take_sample(self._log)))
             self._answer(tally)
+            self._answer_rank(tally)
             more = tally is not None and tally.step(_SLICE)
             complete = not more and self._log.bounds().complete
             self._tell(SearchState(tally.count if tally is not None else 0, complete))
@@ -151,6 +170,12 @@ class Search:
             if found is not None and isinstance(self._shown, FilteredLog):
                 found = self._shown.position(found)
             question.answer(found)
+
+    def _answer_rank(self, tally: Tally | None) -> None:
+        with self._lock:
+            question, self._rank_question = self._rank_question, None
+        if question is not None and not self._stop.is_set():
+            question.answer(tally.rank(self._original(question.line, True)) if tally is not None else None)
 
     def _original(self, line: int, forward: bool) -> int:
         """Return a line's number in the log itself."""

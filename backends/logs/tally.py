@@ -185,6 +185,25 @@ class Tally:
         wanted = self._sums[place.newer].before(place.number + (not place.newer))
         return wanted if place.newer else -wanted
 
+    def rank(self, line: int) -> int | None:
+        """Return how many of the known wanted lines come before a line; None if it is none itself, or not counted yet.
+
+        Raises:
+            CostlyPatternError: the pattern takes too long.
+        """
+        self._catch_up()
+        found = self._log.index.place(line)
+        if found is None:
+            return None
+        place, skip = found
+        if place.number >= self._sums[place.newer].end:
+            return None
+        numbers = self.numbers(place)
+        at = bisect_left(numbers, skip)
+        if at == len(numbers) or numbers[at] != skip:
+            return None
+        return self.before(place) + at - self.bounds()[0]
+
     def _fetch(self, newer: bool, first: int) -> list[Row]:
         rows = self._log.index.rows(newer, first, _FEW_ROWS)
         if len(rows) == _FEW_ROWS and _batch(rows) == _FEW_ROWS:

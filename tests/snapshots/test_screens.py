@@ -3,60 +3,15 @@
 After ``make test ARGS="tests/snapshots --snapshot-update"`` open each changed picture and look at it.
 """
 
-import time
-
 import pytest
 from support.canned import CannedScheduler, busy_scheduler
 from support.dashboard import make_app, settled, until
+from support.pictures import FAILED, RUNNING, SIZES, at_job, shows_logs
 
 from torchx_tui.backends.journal import Journal
 from torchx_tui.components import build_app
 from torchx_tui.tui.config import Settings
 from torchx_tui.tui.screens.jobs import JobsScreen
-
-SIZES = {"80x24": (80, 24), "120x40": (120, 40)}
-FAILED = "local_cwd://torchx/llama3-8b-sft-b7n1xk4t9wz0rg"
-RUNNING = "local_cwd://torchx/llama3-8b-sft-zq2wmx7v5hkdfd"
-
-
-@pytest.fixture(autouse=True)
-def frozen(monkeypatch):
-    """Freeze what differs between machines: the time zone and where the builtins' image comes from."""
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
-
-
-@pytest.fixture
-def app(tmp_path):
-    return make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
-
-
-def at_job(handle, *keys, wait=None):
-    """Return what to do before a picture: wait for the rows, put the cursor on a job, press keys, wait again."""
-
-    async def run_before(pilot):
-        app = pilot.app
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
-        screen = app.screen
-        screen.table.move_to(handle)
-        await until(pilot, lambda: screen._described is not None, "the description")
-        await until(pilot, lambda: shows_logs(app), "the log")
-        for key in keys:
-            await pilot.press(key)
-        if wait is not None:
-            shown = wait
-            await until(pilot, lambda: shown(app), "the screen")
-        await settled(pilot)
-
-    return run_before
-
-
-def shows_logs(app):
-    status = app.screen.logs.log_pane.status
-    return status.line_count > 0 and status.exact
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -100,25 +55,6 @@ def test_first_run(snap_compare, tmp_path, size):
 @pytest.mark.parametrize("size", SIZES)
 def test_job_failed(snap_compare, app, size):
     assert snap_compare(app, terminal_size=SIZES[size], run_before=at_job(FAILED, "enter", wait=shows_logs))
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_logs(snap_compare, app, size):
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=at_job(FAILED, "l", wait=shows_logs))
-
-
-def test_logs_search(snap_compare, app):
-    """The match that the search stopped at, the others, their count, and the error row, in merged replicas."""
-
-    async def run_before(pilot):
-        await at_job(FAILED, "l", wait=shows_logs)(pilot)
-        await pilot.press("slash", *"slow", "enter")
-        pane = app.screen.logs.log_pane
-        await until(pilot, lambda: pane._finder.search and pane._finder.search.state.complete, "the count")
-        await until(pilot, lambda: pane._finder.current is not None, "the match")
-        await settled(pilot)
-
-    assert snap_compare(app, terminal_size=(120, 40), run_before=run_before)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import threading
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from textual.widgets import OptionList
 
 from torchx_tui.backends.logs.merge import MergedLog
 from torchx_tui.tui.palette import DARK, PALETTES
-from torchx_tui.tui.widgets.log_dump import dump_lines, show_plain
 from torchx_tui.tui.widgets.replica_bar import ReplicaBar
 
 
@@ -129,7 +127,7 @@ async def test_clear_ends_the_reading_thread(tmp_path: Path) -> None:
     app = LogApp(logs_of(replicas(tmp_path, 2)))
     async with app.run_test(size=(60, 10)):
         await app.until(lambda: len(app.rows()) == 2)
-        follower = app.pane._follower
+        follower = app.pane._reading._follower
         assert follower is not None
         app.pane.clear("nothing is chosen")
         assert follower.join(10)
@@ -154,7 +152,7 @@ async def test_leaving_the_app_ends_the_reading_thread(tmp_path: Path) -> None:
     app = LogApp(logs_of(replicas(tmp_path, 2)))
     async with app.run_test(size=(60, 10)):
         await app.until(lambda: len(app.rows()) == 2)
-        follower = app.pane._follower
+        follower = app.pane._reading._follower
     assert follower is not None
     assert follower.join(10)
 
@@ -192,16 +190,3 @@ async def test_failed_replicas_are_marked(tmp_path: Path) -> None:
         assert any(span.style == DARK.failed for span in bar.spans)
         await pilot.click(ReplicaBar, offset=(1 + bar.plain.index("11✗"), 0))
         await app.until(lambda: app.pane.status.replica == 11)
-
-
-def test_the_plain_view_is_safe_text(tmp_path: Path) -> None:
-    writers = replicas(tmp_path, 2)
-    writers[1].write(b"\x1b]0;title\x07\x1b[31mred\x1b[0m\x1b[2J\n", at=2000)
-    log = MergedLog(logs_of(writers))
-    log.open()
-    while log.read_older(1):
-        pass
-    output = io.StringIO()
-    show_plain(dump_lines(log, (0, 1), times=False), output, io.StringIO("\n"))
-    assert output.getvalue().splitlines()[:3] == ["0| replica 0 line 0", "1| replica 1 line 0", "1| red"]
-    assert "\x1b" not in output.getvalue()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from log_app import LogApp
 from log_writing import LogWriter
 from textual.pilot import Pilot
 
+from torchx_tui.backends.logs.follow import LogFollower
 from torchx_tui.tui.palette import DARK
 from torchx_tui.tui.widgets.log_pane import LogPane
 from torchx_tui.tui.widgets.search_row import SearchRow
@@ -36,7 +38,7 @@ class SearchApp(LogApp):
     def words(self) -> str:
         """What stands in the search row."""
         row = self.query_one(SearchRow)
-        return str(row._words.content) if row.display else ""
+        return f"{row._words.content}  {row._kind.content}" if row.display else ""
 
     def lit(self) -> list[str]:
         """The texts on screen that are drawn as a match, the current one marked."""
@@ -68,13 +70,15 @@ async def search(pilot: Pilot, app: SearchApp, key: str, text: str) -> None:
 async def test_search_counts_keeps_context_and_goes_from_match_to_match(app: SearchApp) -> None:
     async with app.run_test(size=(100, 14)) as pilot:
         await search(pilot, app, "slash", "needle")
-        await app.until(lambda: "4 found" in app.words())
+        await app.until(lambda: "4 of 4   n next   N previous   esc clear" in app.words())
+        assert app.words().endswith("text, any case")
         # From the end, where the view followed: the nearest one above, among its neighbours.
         await app.until(lambda: app.lit() == [">needle"])
         assert any("line 349" in row for row in app.rows())
         assert any("line 351" in row for row in app.rows())
         await pilot.press("N")
         await app.until(lambda: any("ERROR at 250 needle" in row for row in app.rows()))
+        await app.until(lambda: "3 of 4" in app.words())
         await pilot.press("n")
         await app.until(lambda: any("line 350 needle" in row for row in app.rows()))
         await pilot.press("n")
@@ -87,9 +91,9 @@ async def test_search_counts_keeps_context_and_goes_from_match_to_match(app: Sea
 async def test_a_match_in_new_lines_is_counted_and_found(app: SearchApp, writer: LogWriter) -> None:
     async with app.run_test(size=(100, 14)) as pilot:
         await search(pilot, app, "slash", "needle")
-        await app.until(lambda: "4 found" in app.words())
+        await app.until(lambda: "4 of 4" in app.words())
         writer.write(b"a new needle\n")
-        await app.until(lambda: "5 found" in app.words())
+        await app.until(lambda: "4 of 5" in app.words())
         await pilot.press("n")
         await app.until(lambda: any("a new needle" in row for row in app.rows()))
 
@@ -129,13 +133,13 @@ async def test_a_regular_expression_and_a_bad_one(app: SearchApp) -> None:
         await app.until(lambda: app.words() != before)
         assert "is no regular expression" in app.words() or "unterminated" in app.words(), app.words()
         await pilot.press("backspace", *"[13]50", "enter")
-        await app.until(lambda: "2 found" in app.words())
+        await app.until(lambda: "2 of 2" in app.words())
 
 
 async def test_a_hostile_pattern_is_a_text(app: SearchApp) -> None:
     async with app.run_test(size=(100, 14)) as pilot:
         await search(pilot, app, "slash", "[/red]")
-        await app.until(lambda: "0 found" in app.words())
+        await app.until(lambda: "no match" in app.words())
 
 
 async def test_a_search_goes_on_in_another_replica(tmp_path: Path) -> None:
@@ -147,6 +151,51 @@ async def test_a_search_goes_on_in_another_replica(tmp_path: Path) -> None:
     async with app.run_test(size=(100, 14)) as pilot:
         await app.until(lambda: app.pane.status.line_count == 5)
         await pilot.press("slash", *"needle", "enter")
-        await app.until(lambda: "5 found" in app.words())
+        await app.until(lambda: "5 of 5" in app.words())
         await pilot.press("1")
         await app.until(lambda: "3 found" in app.words())
+
+
+async def test_a_match_beyond_the_edge_is_scrolled_to(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path)
+    writer.write(b"".join(b"needle %d\n" % n for n in range(3)) + b"." * 150 + b"needle" + b"." * 90 + b"\n")
+    app = SearchApp([writer.log])
+    app.said = []
+    async with app.run_test(size=(60, 14)) as pilot:
+        await app.until(lambda: len(app.rows()) == 4)
+        await pilot.press("slash", *"needle", "enter")
+        await app.until(lambda: app.lit() == [">needle"])
+        assert app.rows()[-1].partition("│ ")[2].index("needle") > 30
+        # And back to where the next one is.
+        await pilot.press("N")
+        await app.until(lambda: app.lit() == ["needle", "needle", ">needle"])
+        await pilot.press("w", "n")
+        await app.until(lambda: len(app.lit()) == 4)
+
+
+async def test_the_log_of_a_job_that_has_ended_is_filtered_too(writer: LogWriter) -> None:
+    app = SearchApp([writer.log], lambda: True)
+    app.said = []
+    async with app.run_test(size=(100, 14)) as pilot:
+        await app.until(lambda: app.pane.status.state == "ended")
+        await search(pilot, app, "ampersand", "needle")
+        await app.until(lambda: app.pane.status.line_count == 4 and len(app.rows()) == 4)
+        await pilot.press("escape")
+        await app.until(lambda: app.pane.status.line_count == LINES and len(app.rows()) > 4)
+
+
+async def test_a_filter_that_comes_just_when_the_reading_ends_is_not_lost(
+    writer: LogWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turned: list[object] = []
+    # As if the thread had looked for it for the last time.
+    monkeypatch.setattr(LogFollower, "turn_to", lambda _follower, log: turned.append(log))
+    final = threading.Event()
+    app = SearchApp([writer.log], final.is_set)
+    app.said = []
+    async with app.run_test(size=(100, 14)) as pilot:
+        await search(pilot, app, "ampersand", "needle")
+        await app.until(lambda: turned)
+        final.set()
+        app.pane.check_final()
+        await app.until(lambda: app.pane.status.line_count == 4 and len(app.rows()) == 4)

@@ -117,7 +117,11 @@ class BaseScreen(Screen[Any]):
 
     def on_log_pane_said(self, message: LogPane.Said) -> None:
         """Show in the status line what the log pane has to say."""
-        self.dashboard.say(message.text)
+        self.dashboard.say(message.text, failed=message.failed)
+
+    def on_log_pane_copied(self, message: LogPane.Copied) -> None:
+        """Copy what the log pane hands over."""
+        self.dashboard.copy(message.text, message.what)
 
     def clock(self) -> float:
         """Return the time that the screen shows; frozen in pictures."""

@@ -8,6 +8,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
+from textual.widget import Widget
 from textual.widgets import Static
 
 from ..theme import palette_of
@@ -42,12 +43,17 @@ class ColumnsDialog(Dialog[tuple[str, ...]]):
         self._keys = [key for key in chosen if key in known] + [key for key in known if key not in self._shown]
         self._cursor = 0
         self._list = Static(markup=False, id="dialog-text")
+        self._list.can_focus = True
 
     def compose(self) -> ComposeResult:
         """Yield the box with the list."""
         with Vertical(id="dialog") as box:
             box.border_title = "Columns"
             yield self._list
+
+    def first_focus(self) -> Widget:
+        """Return the list: there are no buttons."""
+        return self._list
 
     def on_mount(self) -> None:
         """Draw the list."""

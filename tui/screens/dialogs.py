@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from ...backends.logs.sanitize import plain
@@ -62,10 +63,13 @@ class Dialog(ModalScreen[Answer]):
         """Yield the buttons, the harmless one first."""
         yield from ()
 
+    def first_focus(self) -> Widget:
+        """Return what has the focus at first: the harmless button."""
+        return self.query(Button).first()
+
     def on_mount(self) -> None:
-        """Put the focus on the harmless button."""
-        if buttons := self.query(Button):
-            buttons.first().focus()
+        """Put the focus where it belongs."""
+        self.first_focus().focus()
 
     def action_back(self) -> None:
         """Change nothing."""

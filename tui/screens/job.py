@@ -129,7 +129,6 @@ class JobScreen(JobActions):
         if described.state is AppState.FAILED and not self._jumped and message.logs:
             self._jumped = True
             first = first_failed(self.replicas.grid.replicas)
-            self.logs.log_pane.select_replica(first)
             patterns = self.dashboard.settings.logs.error_patterns
             self.dashboard.feed.explain(message.handle, message.logs, first, patterns)
         self._fill_tab()

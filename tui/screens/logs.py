@@ -88,10 +88,10 @@ class LogsScreen(BaseScreen):
             Hint("&", "Keep"),
             Hint("e", "Error"),
             Hint("< >", "Replica"),
-            Hint("o", "Stream"),
             Hint("w", "Wrap"),
             Hint("t", "Time"),
-            Hint("esc", "Back"),
+            Hint("v", "Select"),
+            Hint("S", "Save"),
             Hint("?", "Keys"),
         ]
 

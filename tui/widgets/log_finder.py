@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,15 +12,18 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 
 from ...backends.logs.engine import PatternError
+from ...backends.logs.error_kinds import error_pattern
+from ...backends.logs.failure import find_cause
 from ...backends.logs.filtering import FilteredLog, Rule
 from ...backends.logs.merge import LogLine, MergedLog
 from ...backends.logs.pattern import Pattern, parse_pattern
+from ...backends.logs.sanitize import plain
 from ...backends.logs.search import Search
 from ..palette import Palette
 from ..words import count
 
-# What `e` and `E` go to: a level word, the start of a traceback, and what training jobs die of.
-ERRORS = r"\b(?:ERROR|FATAL|CRITICAL)\b|Traceback \(most recent call last\)|\bNCCL\b.*\b(?:error|timeout)|out of memory"
+# How the words of the key hints go together: key, what it does.
+_HINTS = (("n", "next"), ("N", "previous"))
 
 
 @dataclass
@@ -45,6 +49,23 @@ class LineFound(Message, bubble=False):
     what: str
 
 
+@dataclass
+class MatchRanked(Message, bubble=False):
+    """Which of the matches a line is: ``rank`` matches come before it; None if it is none."""
+
+    search: Search
+    line: int
+    rank: int | None
+
+
+@dataclass
+class CauseFound(Message, bubble=False):
+    """A log was looked through for the error that it ended of; ``line`` is its number, None if there is none."""
+
+    log: MergedLog | FilteredLog
+    line: int | None
+
+
 class LogFinder:
     """Keeps a search, the search for errors, and the filters of one log pane.
 
@@ -54,13 +75,16 @@ class LogFinder:
 
     def __init__(self, target: MessagePump) -> None:
         self._target = target
+        self.error_patterns: tuple[str, ...] = ()
+        """Regular expressions that are errors besides those of the table."""
         self._log: MergedLog | FilteredLog | None = None
         self.pattern: Pattern | None = None
         self.rules: tuple[Rule, ...] = ()
         self.search: Search | None = None
         self._errors: Search | None = None
         self.current: int | None = None
-        """The line that the last search stopped at."""
+        """The line that the last search stopped at, or that was gone to."""
+        self._ranked: MatchRanked | None = None
 
     @property
     def is_active(self) -> bool:
@@ -71,7 +95,7 @@ class LogFinder:
         """Look in this log from now on."""
         self.close()
         self._log = log
-        self.current = None
+        self.current = self._ranked = None
         if log is not None and self.pattern is not None:
             self.search = self._started(self.pattern)
 
@@ -114,12 +138,44 @@ class LogFinder:
     def find(self, start: int, *, forward: bool, errors: bool = False) -> None:
         """Look for the nearest match, or error, from a line on; the answer is a `LineFound`."""
         if errors and self._errors is None and self._log is not None:
-            self._errors = self._started(parse_pattern(ERRORS, regex=True, ignore_case=False), quiet=True)
+            self._errors = self._started(error_pattern(self.error_patterns), quiet=True)
         search = self._errors if errors else self.search
         if search is None:
             return
         what = "error" if errors else "match"
         search.find(start, forward, lambda line: self._post(LineFound(search, line, forward, what)))
+
+    def find_cause(self) -> None:
+        """Look for the error that the log ended of; the answer is a `CauseFound`."""
+        shown = self._log
+        if shown is None:
+            return
+
+        def work() -> None:
+            log = shown.log if isinstance(shown, FilteredLog) else shown
+            line = find_cause(log, extra_patterns=self.error_patterns, stopped=lambda: self._log is not shown)
+            if line is not None and isinstance(shown, FilteredLog):
+                line = shown.position(line)
+            self._post(CauseFound(shown, line))
+
+        threading.Thread(target=work, name="find-cause", daemon=True).start()
+
+    def owns(self, search: Search) -> bool:
+        """Whether a search goes on; answers of others are late."""
+        return search in (self.search, self._errors)
+
+    def rank(self) -> None:
+        """Ask which of the matches the current line is; the answer is a `MatchRanked`."""
+        search, line = self.search, self.current
+        if search is not None and line is not None:
+            search.rank(line, lambda rank: self._post(MatchRanked(search, line, rank)))
+
+    def take_rank(self, message: MatchRanked) -> bool:
+        """Take an answer over; return whether it is another than was known."""
+        if message.search is not self.search or message == self._ranked:
+            return False
+        self._ranked = message
+        return True
 
     def spans(self, line: LogLine) -> list[tuple[int, int]]:
         """Return where the pattern is in a line as it is shown."""
@@ -132,19 +188,32 @@ class LogFinder:
         if search is not None and search.state.failure:
             text.append(search.state.failure, colors.removed)
         elif search is not None:
-            state = search.state
-            text.append(f"{state.found:,}{'' if state.complete else '+'} found", f"bold {colors.text}")
-            for key, word in (("n", "next"), ("N", "previous")):
+            text.append(self._figures(search), f"bold {colors.text}")
+            for key, word in _HINTS if search.state.found else ():
                 text.append(f"   {key}", f"bold {colors.accent}")
                 text.append(f" {word}", colors.text2)
         if self.rules:
             text.append("   " if text else "")
-            kept = " ".join(f"&{'' if rule.keep else '!'}{rule.pattern.text}" for rule in self.rules)
-            text.append(f"{count(len(self.rules), 'filter')}: {kept}", colors.pending)
+            text.append(self.rule_words, colors.pending)
         if text:
             text.append("   esc", f"bold {colors.accent}")
             text.append(" clear", colors.text2)
         return text
+
+    @property
+    def rule_words(self) -> str:
+        """The filters, as they were typed; empty where there are none."""
+        kept = " ".join(f"&{'' if rule.keep else '!'}{rule.pattern.text}" for rule in self.rules)
+        return f"{count(len(self.rules), 'filter')}: {plain(kept)}" if kept else ""
+
+    def _figures(self, search: Search) -> str:
+        state, ranked = search.state, self._ranked
+        if not state.found:
+            return "no match" if state.complete else "searching"
+        total = f"{state.found:,}{'' if state.complete else '+'}"
+        if ranked is None or ranked.search is not search or ranked.line != self.current or ranked.rank is None:
+            return f"{total} found"
+        return f"{ranked.rank + 1:,} of {total}"
 
     def _started(self, pattern: Pattern, *, quiet: bool = False) -> Search:
         assert self._log is not None
@@ -161,4 +230,4 @@ class LogFinder:
             self._target.post_message(message)
 
 
-__all__ = ["ERRORS", "LineFound", "LogFinder", "PatternError", "SearchTold"]
+__all__ = ["CauseFound", "LineFound", "LogFinder", "MatchRanked", "PatternError", "SearchTold"]

@@ -21,9 +21,9 @@ from ..palette import Palette
 from ..signs import Signs
 from .log_style import SgrStyles
 
-TimeMode = Literal["off", "clock", "milliseconds"]
-TIME_MODES: tuple[TimeMode, ...] = ("off", "clock", "milliseconds")
-_TIME_WIDTH = {"off": 0, "clock": 9, "milliseconds": 13}
+TimeMode = Literal["off", "clock", "milliseconds", "relative"]
+TIME_MODES: tuple[TimeMode, ...] = ("off", "clock", "milliseconds", "relative")
+_TIME_WIDTH = {"off": 0, "clock": 9, "milliseconds": 13, "relative": 11}
 
 _Run = tuple[str, Style]
 
@@ -36,6 +36,7 @@ class RowLayout:
         width: the view's width, in cells.
         wrap: long lines go on in further rows; else they are cut.
         times: which time stands before each line.
+        start: when the log started (seconds since the epoch), for relative times.
         numbers: the number shown for each of the log's replicas.
         number_width: cells of that number; 0 shows none.
         offset: cells of the text that are scrolled out at the left.
@@ -44,6 +45,7 @@ class RowLayout:
     width: int
     wrap: bool = False
     times: TimeMode = "off"
+    start: float | None = None
     numbers: tuple[int, ...] = (0,)
     number_width: int = 0
     offset: int = 0
@@ -129,7 +131,7 @@ class RowMaker:
         layout = self.layout
         runs: list[_Run] = [(" ", self._log)]
         if layout.times != "off":
-            shown = clock_text(line.time, layout.times) if first and line.time is not None else ""
+            shown = time_text(line.time, layout.times, layout.start) if first else ""
             runs.append((shown.ljust(_TIME_WIDTH[layout.times]), self._faint))
         own = 0 <= line.replica < len(self._replicas)
         style = self._replicas[line.replica] if own else self._faint
@@ -192,10 +194,36 @@ def _second_text(second: int) -> str:
     return time.strftime("%H:%M:%S", time.localtime(second))
 
 
-def clock_text(at: float, times: TimeMode = "clock") -> str:
+def clock_text(at: float, *, milliseconds: bool = False) -> str:
     """Return the local time of day of ``at`` (seconds since the epoch)."""
-    second = int(at)
-    return _second_text(second) + (f".{int((at - second) * 1000):03d}" if times == "milliseconds" else "")
+    second, thousandths = divmod(round(at * 1000), 1000) if milliseconds else (int(at), 0)
+    return _second_text(second) + (f".{thousandths:03d}" if milliseconds else "")
+
+
+def time_text(at: float | None, times: TimeMode, start: float | None = None) -> str:
+    """Return a line's time, all of a mode equally wide; empty where it is not known.
+
+    Args:
+        at: when the line came (seconds since the epoch).
+        times: which time is wanted.
+        start: when the log started, for relative times.
+    """
+    if at is None or times == "off":
+        return ""
+    if times != "relative":
+        return clock_text(at, milliseconds=times == "milliseconds")
+    return relative_text(at - start) if start is not None else ""
+
+
+def relative_text(seconds: float) -> str:
+    """Return a time after the start, such as ``  +1:02:03`` or ``+41d 02:03``: 10 cells."""
+    sign = "-" if seconds < 0 else "+"
+    minutes, second = divmod(int(abs(seconds)), 60)
+    hours, minute = divmod(minutes, 60)
+    if hours < 100:
+        return f"{sign}{hours}:{minute:02d}:{second:02d}".rjust(10)
+    days, hour = divmod(hours, 24)
+    return f"{sign}{days}d {hour:02d}{f':{minute:02d}' if days < 100 else 'h'}".rjust(10)
 
 
 def _slice(runs: list[_Run], start: int, end: int) -> list[_Run]:

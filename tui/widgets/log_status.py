@@ -15,13 +15,16 @@ from ...backends.logs.sanitize import plain
 from ..palette import Palette
 from ..theme import palette_of
 from ..words import count
+from .log_reading import LogReading
 from .log_rows import clock_text
+from .log_view import LogView
 
-LogState = Literal["following", "paused", "ended", "waiting", "none"]
+LogState = Literal["following", "paused", "selecting", "ended", "waiting", "none"]
 
 _WORDS: dict[LogState, str] = {
     "following": "Following",
     "paused": "Paused",
+    "selecting": "Selecting",
     "ended": "Ended",
     "waiting": "Waiting for the first line",
     "none": "",
@@ -33,9 +36,14 @@ class LogStatus:
     """The state of a log pane.
 
     Attributes:
-        state: whether it follows the log, stands still, shows all of a finished one, or has nothing yet.
+        state: whether it follows the log, stands still, lines are selected, it shows all of a finished one, or has
+            nothing yet.
         line_count: lines that are known.
         exact: whether older lines have all been counted.
+        gone: lines at its start that were dropped.
+        at_start: whether the first line that is known is on screen.
+        selected: lines that are selected.
+        since: how far back it goes, such as ``10m``; empty where it is all there.
         new_lines: lines that came since it was paused.
         replica: the number of the replica shown, None for all of them.
         replica_count: how many replicas there are.
@@ -51,6 +59,10 @@ class LogStatus:
     state: LogState = "none"
     line_count: int = 0
     exact: bool = True
+    gone: int = 0
+    at_start: bool = False
+    selected: int = 0
+    since: str = ""
     new_lines: int = 0
     replica: int | None = None
     replica_count: int = 0
@@ -68,6 +80,7 @@ def state_text(status: LogStatus, colors: Palette) -> Text:
     styles: dict[LogState, str] = {
         "following": f"bold {colors.running}",
         "paused": f"bold {colors.pending}",
+        "selecting": f"bold {colors.accent}",
         "ended": colors.text3,
         "waiting": colors.text3,
         "none": colors.text3,
@@ -97,9 +110,9 @@ class StatusRow(Widget):
         colors = palette_of(self.app)
         width = self.size.width
         state = state_text(self.status, colors)
-        lefts = [self._position(colors, with_time=True), self._position(colors, with_time=False), Text()]
+        lefts = [self._left(colors, detail) for detail in (2, 1, 0)] + [Text()]
         rights = [self._right(colors, with_hint=True), self._right(colors, with_hint=False), Text()]
-        choices = [(0, 0), (0, 1), (1, 1), (2, 1), (1, 2), (2, 2)]
+        choices = [(0, 0), (0, 1), (1, 1), (2, 1), (3, 1), (2, 2), (3, 2)]
         row = Text(no_wrap=True, end="")
         for left, right in choices:
             gap = width - state.cell_len - lefts[left].cell_len - rights[right].cell_len
@@ -114,11 +127,24 @@ class StatusRow(Widget):
         if self.status.new_lines:
             self.post_message(PillPressed())
 
+    def _left(self, colors: Palette, detail: int) -> Text:
+        """Return where the view is, and what the log lacks, in more or less detail: 2, 1 or 0."""
+        status = self.status
+        text = self._position(colors, with_time=detail == 2)
+        if status.since:
+            text.append(f"   since {status.since}", colors.pending)
+        if status.gone and status.at_start:
+            words = f"oldest {count(status.gone, 'line')} dropped" if detail else f"{status.gone:,} dropped"
+            text.append(f"   {words}", colors.pending)
+        return text
+
     def _position(self, colors: Palette, *, with_time: bool) -> Text:
         status = self.status
         text = Text(end="")
         if not status.line_count:
             return text
+        if status.state == "selecting":
+            return text.append(f"  {count(status.selected, 'line')} of {status.line_count:,}", colors.text2)
         if status.at_end and status.state != "paused":
             return text.append(f"  {count_words(status)}", colors.text3)
         if status.line is None:
@@ -131,7 +157,12 @@ class StatusRow(Widget):
     def _right(self, colors: Palette, *, with_hint: bool) -> Text:
         status = self.status
         text = Text(end="")
-        if status.state == "paused":
+        if status.state == "selecting":
+            for key, word in (("y", "copy"), ("esc", "leave")) if with_hint else (("y", "copy"),):
+                text.append("   " if text else "")
+                text.append(key, f"bold {colors.accent}")
+                text.append(f" {word}", colors.text2)
+        elif status.state == "paused":
             if status.new_lines:
                 text.append(f" +{count(status.new_lines, 'new line')} ", colors.accent_fill)
             if with_hint or not status.new_lines:
@@ -141,3 +172,48 @@ class StatusRow(Widget):
         elif self.options_shown and status.state != "none":
             text.append(f"wrap {'on' if status.wrap else 'off'}  {status.stream}", colors.text3)
         return text
+
+
+def status_of(reading: LogReading, view: LogView, reason: str) -> LogStatus:
+    """Return what a pane shows and does now.
+
+    Args:
+        reading: the log.
+        view: its lines on screen.
+        reason: why there is no log.
+    """
+    if reading.log is None:
+        return LogStatus(reason=reason)
+    bounds = view.bounds
+    first, last = view.first_line, view.last_line
+    return LogStatus(
+        state=_state_of(reading, view),
+        reason=reading.failure,
+        line_count=bounds.end - bounds.first + bounds.gone,
+        exact=bounds.complete,
+        gone=bounds.gone,
+        at_start=first is not None and first.number == bounds.first,
+        selected=len(view.selection.numbers(bounds)) if view.selection is not None else 0,
+        since=reading.since,
+        new_lines=view.new_lines,
+        replica=reading.replica,
+        replica_count=len(reading.logs),
+        shown=reading.words,
+        stream=reading.stream,
+        wrap=view.wrap,
+        line=last.number - bounds.first + bounds.gone + 1 if last is not None and bounds.complete else None,
+        at=last.time if last is not None else None,
+        at_end=last is None or last.number == bounds.end - 1,
+    )
+
+
+def _state_of(reading: LogReading, view: LogView) -> LogState:
+    if reading.failure:
+        return "none"
+    if view.selection is not None:
+        return "selecting"
+    if reading.ended:
+        return "ended"
+    if view.bounds.first == view.bounds.end:
+        return "waiting"
+    return "following" if view.following else "paused"

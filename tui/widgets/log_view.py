@@ -6,10 +6,14 @@ still while lines are added after it, and before it as older ones are counted.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.geometry import Region
 from textual.message import Message
@@ -20,8 +24,11 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from ...backends.logs.merge import Bounds, LogLine
+from ...backends.logs.shown import shown_text
 from ..theme import palette_of, signs_of
+from .line_drag import LineDrag
 from .log_rows import Marks, RowLayout, RowMaker, TimeMode
+from .log_selection import LogSelection
 from .log_viewport import Position, Viewport
 
 # Repaints a second while lines come, and bytes a second that they may cost on a slow link (about 1.6 bytes a cell).
@@ -58,6 +65,8 @@ class LogView(Widget, can_focus=True):
     """
 
     DEFAULT_CSS = "LogView { height: 1fr; width: 1fr; }"
+    # Dragging selects lines, which stay selected when they scroll away; the screen's own selection does not know them.
+    ALLOW_SELECT = False
 
     wrap: var[bool] = var(False)
     times: var[TimeMode] = var("off")
@@ -76,6 +85,12 @@ class LogView(Widget, can_focus=True):
         """Shown where there is no line."""
         self.on_paint: Callable[[], None] | None = None
         """Called before the lines are read for a repaint."""
+        self.start_time: Callable[[], float | None] = lambda: None
+        """Tells when the log started (seconds since the epoch), for times that count from there."""
+        self.selection: LogSelection | None = None
+        """The lines that are selected; motions move its cursor."""
+        self.moves = 0
+        """How many times a person has moved the view."""
         self._log: LogModel | None = None
         self._marks: Marks | None = None
         self._numbers: tuple[int, ...] = (0,)
@@ -88,6 +103,7 @@ class LogView(Widget, can_focus=True):
         self._at_start = False
         self._painted_at = 0.0
         self._timer: Timer | None = None
+        self._drag = LineDrag(self._drag_to)
 
     def set_log(self, log: LogModel | None, numbers: Sequence[int] = (0,)) -> None:
         """Show another log from its end.
@@ -102,6 +118,8 @@ class LogView(Widget, can_focus=True):
         self._at_start = False
         self._viewport = None
         self._maker = None
+        self.selection = None
+        self._drag.end()
         self.following = True
         self._draw()
 
@@ -131,7 +149,11 @@ class LogView(Widget, can_focus=True):
         return self._row_lines[-1] if self._row_lines else None
 
     def follow(self) -> None:
-        """Go to the end and stay there."""
+        """Go to the end and stay there; while lines are selected, select up to there."""
+        self.moves += 1
+        if self.selection is not None:
+            self._select_to(self.bounds.end)
+            return
         self._at_start = False
         self.following = True
         self._draw()
@@ -144,20 +166,29 @@ class LogView(Widget, can_focus=True):
 
     def go_to_start(self) -> None:
         """Go to the first line."""
+        self.moves += 1
         self.pause()
+        if self.selection is not None:
+            self.selection.move(-math.inf, self.bounds)
         # While older lines are counted, the first one is not known yet.
         self._at_start = True
         self._draw()
 
     def scroll_rows(self, rows: int) -> None:
-        """Scroll down, or up by a negative number; up pauses."""
+        """Scroll down, or up by a negative number, which pauses; while lines are selected, move the cursor."""
+        self.moves += 1
+        if self.selection is not None:
+            self.selection.move(rows, self.bounds)
+            self._select_to(self.selection.cursor)
+        else:
+            self._scroll(rows)
+
+    def _scroll(self, rows: int) -> None:
         viewport = self._viewport
         if viewport is None:
             return
         if rows < 0:
             self.pause()
-        elif self.following:
-            return
         self._at_start = False
         viewport.move(rows)
         self._draw()
@@ -174,7 +205,7 @@ class LogView(Widget, can_focus=True):
             self._draw()
 
     def go_to(self, number: int) -> None:
-        """Show the line with this number, and pause."""
+        """Show the line with this number at the top, as far as there are lines to fill the screen, and pause."""
         viewport = self._viewport
         if viewport is not None:
             self.pause()
@@ -185,10 +216,54 @@ class LogView(Widget, can_focus=True):
     def reveal(self, number: int) -> None:
         """Show the line with this number among others, and pause; a line that is on screen stays where it is."""
         self.pause()
-        if any(line.number == number for line in self._row_lines):
+        if self.selection is not None:
+            self.selection.go_to(number, self.bounds)
+        if self.shows(number):
             self._draw()
         else:
             self.go_to(number - self.size.height // 3)
+        self._show_match(number)
+
+    def _show_match(self, number: int) -> None:
+        """Scroll sideways where the first match of a line would not be on screen."""
+        line = next((line for line in self._row_lines if line.number == number), None)
+        if line is None or self._marks is None or self._maker is None or self.wrap:
+            return
+        spans, width = self._marks.spans(line), self._maker.layout.text_width
+        if not spans:
+            return
+        text = shown_text(line.data)
+        start, end = (cell_len(text[:place]) for place in spans[0])
+        # No further than it takes: what stands before the match is wanted too. The last cell says that a line is cut.
+        if start < self._offset:
+            self.scroll_side(-math.ceil((self._offset - max(0, start - _SIDE)) / _SIDE))
+        if end >= self._offset + width:
+            self.scroll_side(math.ceil((end + _SIDE - width - self._offset) / _SIDE))
+
+    def shows(self, number: int) -> bool:
+        """Whether a line is on screen."""
+        return any(line.number == number for line in self._row_lines)
+
+    def select(self, number: int, to: int | None = None) -> None:
+        """Begin to select at the line with this number, and pause."""
+        self.moves += 1
+        self.pause()
+        self.selection = LogSelection(number, number)
+        self._select_to(number if to is None else to)
+
+    def unselect(self) -> None:
+        """Select nothing."""
+        self._drag.end()
+        self.selection = None
+        self._draw()
+
+    def _select_to(self, number: float) -> None:
+        if self.selection is None or self._viewport is None:
+            return
+        self.selection.go_to(number, self.bounds)
+        self._at_start = False
+        self._viewport.show(int(self.selection.cursor))
+        self._draw()
 
     def mark(self, marks: Marks | None) -> None:
         """Light up what is searched for."""
@@ -215,15 +290,48 @@ class LogView(Widget, can_focus=True):
         """Draw what came while the view was hidden."""
         self._draw()
 
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Begin to select by dragging; a click alone ends a selection."""
+        if self.selection is not None:
+            self.unselect()
+        if event.button == 1 and event.y < len(self._row_lines):
+            self.capture_mouse()
+            self._drag.begin(self._row_lines[event.y].number)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Select up to the line under the pointer; beyond an edge, scroll on."""
+        if self._drag.anchor is not None:
+            self._drag.move(event.y, self.size.height, self.set_interval)
+
+    def on_mouse_up(self, _event: events.MouseUp) -> None:
+        """Keep what is selected."""
+        self.release_mouse()
+        self._drag.end()
+
+    def _drag_to(self, anchor: int, y: int) -> None:
+        height = self.size.height
+        if self.selection is not None and not 0 <= y < height:
+            self._scroll(-1 if y < 0 else 1)
+        row = min(max(y, 0), height - 1, len(self._row_lines) - 1)
+        if row < 0:
+            return
+        number = self._row_lines[row].number
+        if self.selection is None:
+            self.select(anchor, number)
+        else:
+            self._select_to(number)
+
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Scroll up, and pause."""
         event.stop()
-        self.scroll_rows(-_WHEEL)
+        self.moves += 1
+        self._scroll(-_WHEEL)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Scroll down."""
         event.stop()
-        self.scroll_rows(_WHEEL)
+        self.moves += 1
+        self._scroll(_WHEEL)
 
     def watch_wrap(self) -> None:
         """Draw again."""
@@ -273,13 +381,23 @@ class LogView(Widget, can_focus=True):
                 viewport.to_end()
             elif self._at_start:
                 viewport.to_start()
+            selected = self.selection.numbers(self.bounds) if self.selection is not None else range(0)
             for line, strip in viewport.visible():
-                rows.append(strip)
+                rows.append(self._selected(strip) if line.number in selected else strip)
                 self._row_lines.append(line)
         if not rows and self.placeholder and self._maker is not None:
             rows.append(self._maker.message(self.placeholder))
         self._repaint(rows)
         self.post_message(self.Changed())
+
+    def _selected(self, strip: Strip) -> Strip:
+        """Return a row as one of the selected ones."""
+        colors = palette_of(self.app)
+        style = Style.parse(colors.cursor)
+        if colors.ansi:
+            # Colours under reverse are patchy: the row is plain reverse there.
+            return Strip([Segment(strip.text, self.rich_style + style)], strip.cell_length)
+        return Strip([Segment(text, base + style if base else style) for text, base, _ in strip], strip.cell_length)
 
     def _prepare(self) -> Viewport | None:
         """Return the viewport for the size, the toggles and the theme as they are now."""
@@ -289,6 +407,7 @@ class LogView(Widget, can_focus=True):
             width=width,
             wrap=self.wrap,
             times=self.times,
+            start=self.start_time() if self.times == "relative" else None,
             numbers=self._numbers,
             number_width=(3 if max(self._numbers) > 99 else 2) if many else 0,
             offset=self._offset,

@@ -81,6 +81,18 @@ class Viewport:
             position = min(position, self._last_top())
         return max(Position(bounds.first, 0), position)
 
+    def show(self, line: int) -> None:
+        """Move no further than it takes to have a line on screen."""
+        if line <= self.top.line:
+            self.top = self.clamped(Position(line, 0))
+            return
+        rows = 0
+        for found in reversed(self._log.lines(line - self.height + 1, self.height)):
+            rows += len(self._rows(found))
+            if rows >= self.height:
+                self.top = max(self.top, Position(found.number, rows - self.height))
+                return
+
     def move(self, rows: int) -> None:
         """Move by rows: down, or up by a negative number."""
         line, row = self.top

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual.app import ComposeResult
 
-from ...specs import ReplicaState
+from ...specs import AppState, ReplicaState
 from ..theme import now_of, palette_of, signs_of
 from ..words import age, count, split_name
 from .job_cells import state_text
 from .log_pane import LogPane
 from .pane import Pane
+from .replicas_pane import first_failed
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
@@ -36,11 +37,18 @@ class LogsArea(Pane):
         self.log_pane.compact = compact
         self._shown: tuple[object, ...] = ()
         self._row: JobRow | None = None
-        self._final: bool = False
+        self._final = False
+        # Whether the log was put to what the job ended of: once, then a person goes where they like.
+        self._stood = False
 
     def compose_body(self) -> ComposeResult:
         """Yield the log pane."""
         yield self.log_pane
+
+    def on_mount(self) -> None:
+        """Take what the settings call an error."""
+        settings = getattr(self.app, "settings", None)
+        self.log_pane.set_error_patterns(settings.logs.error_patterns if settings is not None else ())
 
     def set_compact(self, compact: bool) -> None:
         """Take the layout with or without status rows."""
@@ -52,9 +60,10 @@ class LogsArea(Pane):
         """Say which job is meant; its logs come with `show_logs`."""
         changed = (row.handle if row else None) != (self._row.handle if self._row else None)
         self._row = row
+        self.log_pane.job_name = row.name if row is not None else ""
         if changed:
             self._shown = ()
-            self._final = False
+            self._final = self._stood = False
             self.log_pane.clear("" if row is None else "history: the backend keeps no log of it" if row.history else "")
         self._refresh_title()
 
@@ -73,6 +82,15 @@ class LogsArea(Pane):
             replicas = [replica for status in described.roles_statuses for replica in status.replicas]
             failed = (number for number, one in enumerate(replicas) if one.state is ReplicaState.FAILED)
             self.log_pane.set_failed(frozenset(failed))
+            if described.state is AppState.FAILED and logs and not self._stood:
+                self._stood = True
+                self._stand_at_cause(first_failed(replicas))
+
+    def _stand_at_cause(self, replica: int) -> None:
+        """Show what the job ended of, unless a person is reading something else."""
+        if self.log_pane.status.state != "paused":
+            self.log_pane.select_replica(replica)
+            self.log_pane.show_cause()
 
     def on_log_pane_status_changed(self, _message: LogPane.StatusChanged) -> None:
         """Repeat the log's state in the title where it has no row of its own."""
@@ -95,6 +113,7 @@ class LogsArea(Pane):
                 info.append(f" {age(seconds)}", colors.text2)
         if row is not None:
             info.append(f"{'   ' if info else ''}{status.shown}", colors.text3)
+            info.append(f"   since {status.since}" if status.since else "", colors.pending)
         self.rule.info = info
         right = Text(end="")
         if self.log_pane.compact and row is not None:

@@ -10,6 +10,14 @@ from textual.widget import Widget
 
 from ...backends.logs.replica_reader import StreamName
 from ..theme import palette_of, signs_of
+from .log_rows import TimeMode
+
+_TIMES: dict[TimeMode, list[str]] = {
+    "off": [],
+    "clock": ["time"],
+    "milliseconds": ["milliseconds"],
+    "relative": ["since start"],
+}
 
 
 class ReplicaBar(Widget):
@@ -22,7 +30,7 @@ class ReplicaBar(Widget):
     failed: reactive[frozenset[int]] = reactive(frozenset)
     stream: reactive[StreamName] = reactive("combined")
     wrap: reactive[bool] = reactive(False)
-    times: reactive[bool] = reactive(False)
+    times: reactive[TimeMode] = reactive("off")
 
     class Chosen(Message):
         """A replica was clicked; None means all of them."""
@@ -74,5 +82,5 @@ class ReplicaBar(Widget):
         return range(first, min(self.replica_count, first + most))
 
     def _options(self) -> Text:
-        words = [self.stream, *(["time"] if self.times else []), "wrap" if self.wrap else "no wrap"]
+        words = [self.stream, *_TIMES[self.times], "wrap" if self.wrap else "no wrap"]
         return Text("   ".join(words), palette_of(self.app).text3, end="")

@@ -1,4 +1,4 @@
-"""The row under a log where a search or a filter is typed, and where it says how far it is."""
+"""The row under a log where a search, a filter or a place is typed, and where it says how far a search is."""
 
 from __future__ import annotations
 
@@ -12,12 +12,20 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from ...backends.logs.engine import PatternError
+from ...backends.logs.pattern import parse_pattern
 from ..theme import palette_of
+from .log_jump import EXAMPLES
 
-Mode = Literal["search", "filter"]
+Mode = Literal["search", "filter", "jump"]
 
-_SIGNS: dict[Mode, str] = {"search": "/", "filter": "&"}
-_PLACEHOLDERS: dict[Mode, str] = {"search": "search", "filter": "keep matching lines, !text drops them"}
+_SIGNS: dict[Mode, str] = {"search": "/", "filter": "&", "jump": ":"}
+_PLACEHOLDERS: dict[Mode, str] = {
+    "search": "search",
+    "filter": "keep matching lines, !text drops them",
+    "jump": "line, part or time",
+}
+_ROOMY = 100
 
 
 class PatternInput(Input):
@@ -45,18 +53,20 @@ class PatternInput(Input):
 
 
 class SearchRow(Horizontal):
-    """``/ timeout     17 found   n next   N previous   esc clear        text, any case``."""
+    """``/ timeout     3 of 17   n next   N previous   esc clear        text, any case``."""
 
     DEFAULT_CSS = """
     SearchRow { height: 1; width: 1fr; display: none; }
     SearchRow > #pattern-sign { width: 3; height: 1; }
     SearchRow > PatternInput { width: 34%; min-width: 16; height: 1; }
-    SearchRow > #pattern-words { width: 1fr; height: 1; }
+    SearchRow.-jump > PatternInput { width: 18; }
+    SearchRow > #pattern-words { width: 1fr; height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    SearchRow > #pattern-kind { width: auto; height: 1; padding: 0 1; }
     """
 
     @dataclass
     class Submitted(Message):
-        """A pattern was typed to its end."""
+        """A pattern, or a place, was typed to its end."""
 
         mode: Mode
         text: str
@@ -71,39 +81,55 @@ class SearchRow(Horizontal):
         self.regex = False
         self._sign = Static(markup=False, id="pattern-sign")
         self._words = Static(markup=False, id="pattern-words")
+        self._kind = Static(markup=False, id="pattern-kind")
+        self.typing = False
+        """Whether somebody types in it."""
         self.input = PatternInput(compact=True, select_on_focus=False)
         self.input.cursor_blink = False
 
     def compose(self) -> ComposeResult:
-        """Yield the sign, the field and the words."""
+        """Yield the sign, the field, the words, and how the pattern is read."""
         yield self._sign
         yield self.input
         yield self._words
+        yield self._kind
 
     def ask(self, mode: Mode) -> None:
-        """Let a person type a pattern."""
-        self.input.value = ""
-        self.mode = mode
-        self.input.placeholder = _PLACEHOLDERS[mode]
-        self.display = True
-        self._sign.update(Text(f" {_SIGNS[mode]}", f"bold {palette_of(self.app).accent}"))
-        self.say(Text())
+        """Let a person type a pattern or a place."""
+        self._set(mode, "")
+        self.typing = self.display = True
+        self.say(Text("  ctrl+r text or expression" if mode != "jump" else EXAMPLES, palette_of(self.app).text3))
         self.input.focus()
 
     def say(self, words: Text) -> None:
-        """Say how far the search is, or, where there is nothing to say, how the pattern is read."""
-        colors = palette_of(self.app)
+        """Say how far the search is, or what can be typed."""
         line = Text("  ", no_wrap=True, end="")
-        if words:
-            line.append_text(words)
-        else:
-            line.append(f"{'regular expression' if self.regex else 'text'}   ctrl+r changes", colors.text3)
-        self._words.update(line)
+        self._words.update(line.append_text(words))
+        self._say_kind()
+
+    def show_pattern(self, pattern: str) -> None:
+        """Show what is searched for, if anything, once nobody types any more."""
+        self.typing = False
+        self._set("search", pattern)
 
     def close(self) -> None:
         """Take the row away."""
-        self.input.value = ""
-        self.display = False
+        self._set("search", "")
+        self.typing = self.display = False
+
+    def _set(self, mode: Mode, value: str) -> None:
+        self.mode = mode
+        self.set_class(mode == "jump", "-jump")
+        self.input.placeholder = _PLACEHOLDERS[mode]
+        self._sign.update(Text(f" {_SIGNS[mode]}", f"bold {palette_of(self.app).accent}"))
+        self.input.value = value
+
+    def _say_kind(self) -> None:
+        """Say how the pattern is read as it stands."""
+        # Afterwards it is said where there is room beside how far the search is.
+        asked = self.mode != "jump" and (self.typing or (self.input.value and self.size.width >= _ROOMY))
+        words = "" if not asked else kind_words(self.input.value, regex=self.regex)
+        self._kind.update(Text(words, palette_of(self.app).text3, no_wrap=True))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Hand the pattern on."""
@@ -111,16 +137,29 @@ class SearchRow(Horizontal):
         self.post_message(self.Submitted(self.mode, event.value, self.regex))
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Keep what is typed here to the row."""
+        """Keep what is typed here to the row, and say how it is read."""
         event.stop()
+        self._say_kind()
 
     def on_pattern_input_regex_toggled(self, event: PatternInput.RegexToggled) -> None:
         """Read the pattern the other way."""
         event.stop()
-        self.regex = not self.regex
-        self.say(Text())
+        if self.mode != "jump":
+            self.regex = not self.regex
+            self._say_kind()
 
     def on_pattern_input_left(self, event: PatternInput.Left) -> None:
         """Give up."""
         event.stop()
         self.post_message(self.Cleared())
+
+
+def kind_words(text: str, *, regex: bool) -> str:
+    """Return how a pattern is read, such as ``text, any case``."""
+    kind = "regular expression" if regex else "text"
+    try:
+        ignore_case = parse_pattern(text, regex=regex).ignore_case if text else True
+    except PatternError:
+        # Half typed, most often.
+        return kind
+    return f"{kind}, {'any' if ignore_case else 'exact'} case"

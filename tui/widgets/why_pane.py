@@ -124,14 +124,14 @@ def _failure_text(
         _quote_line(text, cause.text, True, colors, signs)
     text.append("\n")
     if cause.time is not None:
-        text.append(f"{clock_text(cause.time, 'milliseconds')}   ", colors.text3)
+        text.append(f"{clock_text(cause.time, milliseconds=True)}   ", colors.text3)
     text.append(_replica_name(described, cause), colors.text2)
     if not followers:
         return text.append("   the only error in the logs", colors.text3)
     verb = "follows" if len(followers) == 1 else "follow"
     text.append(f"   first of {len(followers) + 1} errors, {len(followers)} {verb} from it", colors.text3)
     for error in followers[:_MOST_FOLLOWERS]:
-        at = "" if error.time is None else f"{clock_text(error.time, 'milliseconds')}   "
+        at = "" if error.time is None else f"{clock_text(error.time, milliseconds=True)}   "
         name = f"{_replica_name(described, error)}   "
         said = plain(error.text)
         if width is not None:

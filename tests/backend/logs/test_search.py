@@ -283,3 +283,50 @@ def test_a_costly_search_ends_with_a_message(tmp_path: Path) -> None:
     wait_for(lambda: bool(search.state.failure))
     assert "takes too long" in search.state.failure
     assert search.join(PATIENCE)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("filtered", [False, True])
+def test_a_match_knows_which_of_all_it_is(tmp_path: Path, filtered: bool) -> None:
+    log = written(tmp_path, b"".join(b"line %d%s\n" % (n, b" x" if n % 7 == 3 else b"") for n in range(300)))
+    with (tmp_path / "combined.log").open("ab") as file:
+        file.write(b"".join(b"new %d x\n" % n for n in range(20)))
+    drain(log)
+    shown: MergedLog | FilteredLog = log
+    if filtered:
+        shown = FilteredLog(log, [Rule(parse_pattern("5"), keep=False)])
+        while shown.read_older(1):
+            pass
+    first, end, *_ = shown.bounds()
+    lines = shown.lines(first, end - first)
+    wanted = [line.number for line in lines if line.data.endswith(b" x")]
+    search = Search(shown, parse_pattern("x"))
+    search.start()
+    wait_for(lambda: search.state.complete)
+    answers: dict[int, int | None] = {}
+    for line in lines:
+        search.rank(line.number, lambda rank, number=line.number: answers.__setitem__(number, rank))
+        wait_for(lambda number=line.number: number in answers)
+    search.close()
+    assert {number: rank for number, rank in answers.items() if rank is not None} == {
+        number: rank for rank, number in enumerate(wanted)
+    }
+    assert len(answers) == len(lines)
+
+
+def test_ranks_count_what_was_not_dropped(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{n}.log" for n in range(2)]
+    paths[0].write_bytes(b"x 0\nx 1\n")
+    log = opened(ReplicaLog("r", 0, combined=paths[0]))
+    for n in range(2, 5):
+        with paths[0].open("ab") as file:
+            file.write(b"x %d\n" % n)
+        drain(log)
+    counted = tallied(log, parse_pattern("x"))
+    assert [counted.rank(line) for line in range(-2, 3)] == [0, 1, 2, 3, 4]
+    log.drop_before(1)
+    while counted.step(1):
+        pass
+    first = log.bounds().first
+    assert [counted.rank(line) for line in range(first, 3)] == list(range(3 - first))
+    assert counted.rank(first - 1) is None

@@ -1,0 +1,94 @@
+"""What leaves the log pane in a real terminal: the plain view in a pager, copies, saved files."""
+
+import base64
+import re
+
+import pytest
+from actions import launch, wait_top
+from support.terminal import Terminal
+
+pytestmark = pytest.mark.slow
+
+PAGER = """#!/bin/sh
+cat > "$1/got"
+echo "PAGER HAS $(wc -l < "$1/got") LINES, $2"
+read answer < /dev/tty
+"""
+
+
+@pytest.fixture
+def pager(tmp_path):
+    path = tmp_path / "a pager"
+    path.write_text(PAGER)
+    path.chmod(0o755)
+    return f"'{path}' {tmp_path} '; echo no shell'"
+
+
+def logs_of_a_job(app: Terminal, **values: str) -> None:
+    app.wait("No jobs yet")
+    launch(app, "demo.train", values)
+    wait_top(app, "Running")
+    app.press("l")
+    app.wait(r"› +Logs")
+    app.wait(r"[01][│┆] .*step")
+
+
+def test_a_pager_has_the_terminal_and_the_app_comes_back(terminal, pager, tmp_path):
+    app = terminal(environ={"PAGER": pager})
+    logs_of_a_job(app, steps="2000", step_seconds="0.05")
+    app.press("m")
+    app.wait(r"PAGER HAS \d+ LINES, ; echo no shell")
+    assert re.search(r"^\d\d:\d\d:\d\d [01]\| .*step", (tmp_path / "got").read_text(), re.MULTILINE)
+    app.press("enter")
+    app.wait(r"› +Logs")
+    app.wait("Following")
+    # ctrl+c is the pager's alone: neither the app nor its job ends.
+    app.press("m")
+    app.wait(r"PAGER HAS")
+    app.press("ctrl+c")
+    app.wait(r"› +Logs")
+    before = app.wait(r"Following +(\d+) lines")
+    app.wait(lambda text: re.search(r"Following +(\d+) lines", text) and text != before)
+    app.press("escape")
+    wait_top(app, "Running")
+    app.press("q")
+    app.wait("Quit\\?")
+    app.press("y")
+    assert app.wait_for_end() == 0
+
+
+def test_a_pager_that_is_missing_is_said(terminal):
+    app = terminal(environ={"PAGER": "/no/such/pager --flag"})
+    logs_of_a_job(app, steps="2000", step_seconds="0.05")
+    app.press("m")
+    app.wait("the pager /no/such/pager cannot be started: No such file or directory")
+    app.wait("Following")
+
+
+def copied(app: Terminal) -> list[str]:
+    return [base64.b64decode(found).decode() for found in re.findall(rb"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07", app.raw)]
+
+
+def test_selected_lines_go_to_the_terminals_clipboard(terminal):
+    app = terminal()
+    logs_of_a_job(app, steps="3", step_seconds="0.05")
+    app.wait("Ended")
+    app.press("v", "k", "k")
+    app.wait("Selecting  3 lines")
+    app.press("y")
+    app.wait("3 lines sent to the terminal's clipboard")
+    [text] = copied(app)
+    assert len(text.splitlines()) == 3
+    assert all("│" not in line for line in text.splitlines())
+
+
+def test_a_log_is_saved_where_the_app_was_started(terminal, tmp_path):
+    app = terminal()
+    logs_of_a_job(app, steps="3", step_seconds="0.05")
+    app.wait("Ended")
+    app.press("S")
+    app.wait(r"demo-train-\w+-merged\.log")
+    app.press("enter")
+    app.wait(r"Saved \d+ lines, .* B, to ")
+    [path] = tmp_path.glob("demo-train-*-merged.log")
+    assert "step" in path.read_text()

@@ -1,0 +1,34 @@
+"""What pictures of the screens have in common: sizes, jobs, and how to come to the screen."""
+
+from support.dashboard import settled, until
+
+from torchx_tui.tui.screens.jobs import JobsScreen
+
+SIZES = {"80x24": (80, 24), "120x40": (120, 40)}
+FAILED = "local_cwd://torchx/llama3-8b-sft-b7n1xk4t9wz0rg"
+RUNNING = "local_cwd://torchx/llama3-8b-sft-zq2wmx7v5hkdfd"
+
+
+def at_job(handle, *keys, wait=None):
+    """Return what to do before a picture: wait for the rows, put the cursor on a job, press keys, wait again."""
+
+    async def run_before(pilot):
+        app = pilot.app
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
+        screen = app.screen
+        screen.table.move_to(handle)
+        await until(pilot, lambda: screen._described is not None, "the description")
+        await until(pilot, lambda: shows_logs(app), "the log")
+        for key in keys:
+            await pilot.press(key)
+        if wait is not None:
+            shown = wait
+            await until(pilot, lambda: shown(app), "the screen")
+        await settled(pilot)
+
+    return run_before
+
+
+def shows_logs(app):
+    status = app.screen.logs.log_pane.status
+    return status.line_count > 0 and status.exact

@@ -1,0 +1,75 @@
+"""Copying through the terminal, within what it takes, and to a file where it takes none."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+from support.canned import busy_scheduler
+from support.dashboard import make_app, until
+
+from torchx_tui.tui.clipboard import MOST_ENCODED, copy_to_file, osc52
+
+XTERM = {"TERM": "xterm-256color"}
+
+
+def test_the_sequence_holds_the_text() -> None:
+    sequence = osc52("zwei\nZeilen ü", XTERM)
+    assert sequence is not None
+    assert sequence.startswith("\x1b]52;c;")
+    assert base64.b64decode(sequence[7:-1]).decode() == "zwei\nZeilen ü"
+
+
+def test_multiplexers_hand_it_on() -> None:
+    plain = osc52("x", XTERM)
+    assert plain is not None
+    in_tmux = osc52("x", {**XTERM, "TMUX": "/tmp/tmux-0/default,1,0"})
+    # tmux takes one or the other, by its settings.
+    assert in_tmux == plain + "\x1bPtmux;\x1b" + plain + "\x1b\\"
+    assert osc52("x", {"TERM": "screen-256color"}) == f"\x1bP{plain}\x1b\\"
+
+
+@pytest.mark.parametrize("environ", [{}, {"TERM": "dumb"}])
+def test_a_dumb_terminal_takes_nothing(environ: dict[str, str]) -> None:
+    assert osc52("x", environ) is None
+
+
+def test_it_is_capped_by_its_encoded_length() -> None:
+    most = MOST_ENCODED // 4 * 3
+    assert osc52("x" * most, XTERM) is not None
+    assert osc52("x" * (most + 3), XTERM) is None
+    assert osc52("ü" * most, XTERM) is None
+
+
+def test_a_file_is_for_this_user_only_and_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    path = copy_to_file("one")
+    assert copy_to_file("two") == path
+    assert path == tmp_path / "torchx-tui" / "copied.txt"
+    assert path.read_text() == "two"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+async def test_what_is_too_long_is_written_to_a_file_and_the_path_is_said(tmp_path: Path, own_home: Path) -> None:
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
+    async with app.run_test(size=(160, 40)) as pilot:
+        app.copy("x" * 100_000, "5 lines")
+        await until(pilot, lambda: app.status_text().plain)
+        path = own_home / "state" / "torchx-tui" / "copied.txt"
+        assert f"5 lines written to {path}" in app.status_text().plain
+        assert path.read_text() == "x" * 100_000
+
+
+async def test_where_nothing_can_be_written_it_is_said(
+    tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
+    (own_home / "state").mkdir(exist_ok=True)
+    (own_home / "state" / "torchx-tui").write_text("no folder")
+    async with app.run_test(size=(160, 40)) as pilot:
+        app.copy("x", "the handle")
+        await until(pilot, lambda: app.status_text().plain)
+        assert "The handle could not be copied: the terminal takes no such copy, and" in app.status_text().plain

@@ -1,0 +1,203 @@
+"""The search row of a log: it searches, filters and goes to places in the log, and says how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+from textual.message import Message
+
+from ...backends.logs.filtering import Rule
+from ..theme import palette_of
+from .log_finder import CauseFound, LineFound, LogFinder, MatchRanked, PatternError, SearchTold
+from .log_jump import JumpError
+from .log_reading import AnyLog, LogReading
+from .log_rows import Marks
+from .log_travel import LogTravel
+from .log_view import LogView
+from .search_row import SearchRow
+
+
+class LogSearch(SearchRow):
+    """Carries out what is typed in its row.
+
+    Args:
+        view: the lines on screen, which it moves and lights up.
+        reading: the log.
+    """
+
+    @dataclass
+    class Filtered(Message):
+        """Other lines are let through."""
+
+        rules: tuple[Rule, ...]
+
+    @dataclass
+    class Missed(Message):
+        """There is no match, or no error, in that direction; ``words`` say so."""
+
+        words: str
+
+    def __init__(self, view: LogView, reading: LogReading) -> None:
+        super().__init__()
+        self._view = view
+        self._finder = LogFinder(self)
+        self.travel = LogTravel(view, reading, self._finder)
+
+    @property
+    def is_searching(self) -> bool:
+        """Whether something is searched for."""
+        return self._finder.search is not None
+
+    @property
+    def current(self) -> int | None:
+        """The number of the line that was found or gone to last, while it is on screen."""
+        current = self._finder.current
+        return current if current is not None and self._view.shows(current) else None
+
+    @property
+    def rule_words(self) -> str:
+        """The filters, as they were typed."""
+        return self._finder.rule_words
+
+    def set_error_patterns(self, patterns: Sequence[str]) -> None:
+        """Take regular expressions that are errors besides those of the table."""
+        self._finder.error_patterns = tuple(patterns)
+
+    def on_unmount(self) -> None:
+        """End the searching threads."""
+        self._finder.close()
+
+    def clear(self) -> None:
+        """Search for nothing, filter nothing, go nowhere."""
+        self._finder.clear()
+        self.travel.forget()
+        self.close()
+
+    def attach(self, log: AnyLog | None) -> None:
+        """Search in this log from now on."""
+        self._finder.attach(log)
+        self._mark()
+
+    def grew(self) -> None:
+        """Say that more of the log is known."""
+        self._finder.grew()
+        self.travel.grew()
+
+    def leave(self) -> None:
+        """Give up what is typed; a search and filters end too, but not for a place that was typed."""
+        asked_place = self.mode == "jump"
+        self._view.focus()
+        if asked_place and self._finder.is_active:
+            self._rest()
+            return
+        filtered = bool(self._finder.rules)
+        self._finder.clear()
+        self.close()
+        if filtered:
+            self.travel.forget()
+            self.post_message(self.Filtered(()))
+        self._mark()
+        self.refresh_bindings()
+
+    def find(self, *, forward: bool, errors: bool = False, from_here: bool = False) -> None:
+        """Go to a match or an error.
+
+        Args:
+            forward: to the next one, else to the one before.
+            errors: to an error, else to a match.
+            from_here: from what is on screen, else from the current line where there is one.
+        """
+        view, current = self._view, self._finder.current
+        self.travel.cancel()
+        edge = view.first_line if forward else view.last_line
+        if current is not None and not from_here:
+            start = current + (1 if forward else -1)
+        elif edge is not None:
+            start = edge.number
+        else:
+            return
+        self._finder.find(start, forward=forward, errors=errors)
+
+    def on_search_row_submitted(self, message: SearchRow.Submitted) -> None:
+        """Search or filter by what was typed, or go there."""
+        message.stop()
+        if not message.text:
+            self.leave()
+            return
+        try:
+            self._carry_out(message)
+        except (PatternError, JumpError) as error:
+            self.say(Text(str(error), palette_of(self.app).removed))
+            return
+        self._view.focus()
+        self._rest()
+        self._mark()
+        self.refresh_bindings()
+
+    def _carry_out(self, message: SearchRow.Submitted) -> None:
+        if message.mode == "jump":
+            self.travel.jump(message.text)
+        elif message.mode == "filter":
+            self._finder.add_rule(message.text, regex=message.regex)
+            self.travel.forget()
+            self.post_message(self.Filtered(self._finder.rules))
+        else:
+            self._finder.set_pattern(message.text, regex=message.regex)
+            self.find(forward=not self._view.following, from_here=True)
+
+    def on_descendant_blur(self) -> None:
+        """Say how far the search is: what was half typed is left."""
+        if self.typing:
+            self._rest()
+
+    def on_search_row_cleared(self, message: SearchRow.Cleared) -> None:
+        """Leave the row where something was typed."""
+        message.stop()
+        self.leave()
+
+    def on_search_told(self, message: SearchTold) -> None:
+        """Say how far the search is."""
+        if message.search is self._finder.search:
+            message.search.seen()
+            self._finder.rank()
+            self._say()
+
+    def on_match_ranked(self, message: MatchRanked) -> None:
+        """Say which of the matches the current line is."""
+        if self._finder.take_rank(message):
+            self._say()
+
+    def on_cause_found(self, message: CauseFound) -> None:
+        """Show the error that the log ended of."""
+        if self.travel.take_cause(message):
+            self._mark()
+
+    def on_line_found(self, message: LineFound) -> None:
+        """Show the line that was found."""
+        if not self._finder.owns(message.search):
+            return
+        if message.line is None:
+            self.post_message(self.Missed(f"no {message.what} {'below' if message.forward else 'above'}"))
+        else:
+            self._finder.current = message.line
+            self._mark()
+            self._view.reveal(message.line)
+            self._finder.rank()
+
+    def _mark(self) -> None:
+        finder = self._finder
+        self._view.mark(Marks(finder.spans, finder.current) if finder.search or finder.current is not None else None)
+
+    def _rest(self) -> None:
+        """Show what is searched for: nobody types any more."""
+        pattern = self._finder.pattern
+        self.show_pattern(pattern.text if pattern is not None else "")
+        self._say()
+
+    def _say(self) -> None:
+        if self.typing:
+            return
+        self.display = self._finder.is_active
+        self.say(self._finder.words(palette_of(self.app)))
