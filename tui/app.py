@@ -14,6 +14,7 @@ from rich.text import Text
 from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.message import Message
 from textual.message_pump import MessagePump
@@ -23,6 +24,7 @@ from textual.timer import Timer
 from ..backends.journal import user_name
 from . import palette
 from .feed import Feed
+from .governor import AppGovernor
 from .job_store import JobStore
 from .messages import (
     ActionDone,
@@ -37,6 +39,7 @@ from .messages import (
     UsageSampled,
 )
 from .output_filter import ControlFilter
+from .terminal_driver import paced
 from .theme import css_variables, palette_of, signs_of, textual_theme
 from .ui_state import UiStateFile
 
@@ -100,6 +103,7 @@ class TorchXTuiApp(App[int]):
         no_color = "NO_COLOR" in os.environ
         super().__init__(ansi_color=True if no_color else None)
         self._control_filter = ControlFilter()
+        self.governor = AppGovernor(self)
         self.runner = runner
         self.settings = settings
         self.now = now
@@ -132,6 +136,10 @@ class TorchXTuiApp(App[int]):
     def get_line_filters(self) -> list[LineFilter]:
         """Return what every drawn line passes through; the last takes control characters away."""
         return [*super().get_line_filters(), self._control_filter]
+
+    def get_driver_class(self) -> type[Driver]:
+        """Return the driver, whose output never holds up the event loop."""
+        return paced(super().get_driver_class())
 
     # Life
 

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pyte
@@ -63,6 +64,7 @@ class Terminal:
         size: columns and rows.
         environ: changes to this process's environment.
         cwd: where it is started.
+        rate: bytes a second that the terminal takes, as over a slow link; as they come if None.
     """
 
     def __init__(
@@ -71,8 +73,10 @@ class Terminal:
         size: tuple[int, int] = (120, 40),
         environ: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        rate: int | None = None,
     ) -> None:
         columns, rows = size
+        self._rate = rate
         self.raw = bytearray()
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
@@ -100,18 +104,24 @@ class Terminal:
         return self.process.pid
 
     def _read(self) -> None:
-        pending = b""
+        pending = question = b""
         while True:
             try:
-                data = self.process.read(65536)
+                data = self.process.read(max(1, self._rate // 50) if self._rate else 65536)
             except (EOFError, OSError, ValueError):
                 break
-            if _ASKS_FRAMES in data:
-                self.process.write(_HAS_FRAMES)
+            if self._rate:
+                time.sleep(len(data) / self._rate)
+            # A question may be cut in two by a read.
+            *asked, question = (question + data).split(_ASKS_FRAMES)
+            question = question[-len(_ASKS_FRAMES) + 1 :]
             with self._lock:
                 self.raw += data
                 ready, pending = _whole(pending + data)
                 self._stream.feed(_UNKNOWN.sub(b"", ready))
+            # Like a terminal that is busy drawing, it answers after it has drawn.
+            with suppress(OSError, ValueError):
+                self.process.write(_HAS_FRAMES * len(asked))
         with self._lock:
             self._stream.feed(_UNKNOWN.sub(b"", pending))
 

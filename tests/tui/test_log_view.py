@@ -14,10 +14,10 @@ from torchx_tui.backends.logs.merge import LogLine
 from torchx_tui.backends.logs.replica_log import ReplicaLog
 from torchx_tui.backends.logs.sgr import RGB, SgrStyle
 from torchx_tui.tui import signs
+from torchx_tui.tui.governor import repaint_interval
 from torchx_tui.tui.palette import ANSI_DARK, DARK, LIGHT
 from torchx_tui.tui.widgets.log_rows import RowLayout, RowMaker
 from torchx_tui.tui.widgets.log_style import SgrStyles, _parse, contrast
-from torchx_tui.tui.widgets.log_view import repaint_interval
 
 
 def numbered(folder: Path, count: int) -> LogWriter:

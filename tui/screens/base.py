@@ -10,6 +10,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen
 
+from ..governor import PacedScreen
 from ..theme import now_of, palette_of, signs_of
 from ..widgets.bars import Hint, KeyBar, StatusLine, TopBar, path_text
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 TALL = 30
 
 
-class BaseScreen(Screen[Any]):
+class BaseScreen(PacedScreen, Screen[Any]):
     """A screen between a top bar and a key bar."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-stacked"), (120, "-wide"), (160, "-extra-wide")]

@@ -15,6 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from ...backends.logs.sanitize import plain
+from ..governor import PacedScreen
 from ..job_rows import JobRow, backend_word
 from ..theme import now_of, palette_of, signs_of
 from ..widgets.job_cells import name_text, state_text
@@ -27,7 +28,7 @@ TEXT_WIDTH = 60
 Answer = TypeVar("Answer")
 
 
-class Dialog(ModalScreen[Answer]):
+class Dialog(PacedScreen, ModalScreen[Answer]):
     """A box in the middle of the dimmed screen."""
 
     BINDINGS = [

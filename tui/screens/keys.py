@@ -9,6 +9,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
+from ..governor import PacedScreen
 from ..theme import palette_of
 
 _KEY_WORDS = {
@@ -67,7 +68,7 @@ def _title_of(owner: object) -> str:
     )
 
 
-class KeysScreen(ModalScreen[None]):
+class KeysScreen(PacedScreen, ModalScreen[None]):
     """Lists the keys that act on a screen.
 
     Args:

@@ -25,24 +25,16 @@ from textual.widget import Widget
 
 from ...backends.logs.merge import Bounds, LogLine
 from ...backends.logs.shown import shown_text
+from ..governor import Repaint, governor_of
 from ..theme import palette_of, signs_of
 from .line_drag import LineDrag
 from .log_rows import Marks, RowLayout, RowMaker, TimeMode
 from .log_selection import LogSelection
 from .log_viewport import Position, Viewport
 
-# Repaints a second while lines come, and bytes a second that they may cost on a slow link (about 1.6 bytes a cell).
-_MOST_REPAINTS = 8
-_BYTES_A_SECOND = 80_000
-_BYTES_A_CELL = 1.6
 _WHEEL = 3
 _SIDE = 8
 _HIDDEN_RETRY = 0.5
-
-
-def repaint_interval(cells: int) -> float:
-    """Return the seconds between two repaints of so many cells while lines come without a pause."""
-    return max(1 / _MOST_REPAINTS, cells * _BYTES_A_CELL / _BYTES_A_SECOND)
 
 
 class LogModel(Protocol):
@@ -60,8 +52,8 @@ class LogModel(Protocol):
 class LogView(Widget, can_focus=True):
     """Draws a `LogModel`.
 
-    It reads only the lines on screen, when it is told of a change: at once after a quiet time, else a few times a
-    second.
+    It reads only the lines on screen, when it is told of a change: at once after a quiet time, else as often as the
+    app's governor allows.
     """
 
     DEFAULT_CSS = "LogView { height: 1fr; width: 1fr; }"
@@ -101,7 +93,8 @@ class LogView(Widget, can_focus=True):
         self._row_lines: list[LogLine] = []
         self._paused_end = 0
         self._at_start = False
-        self._painted_at = 0.0
+        self._painted = Repaint()
+        self._due_at = 0.0
         self._timer: Timer | None = None
         self._drag = LineDrag(self._drag_to)
 
@@ -127,11 +120,7 @@ class LogView(Widget, can_focus=True):
         """Say that the log has changed; it is read when the next repaint is due."""
         if self._timer is not None:
             return
-        wait = self._painted_at + repaint_interval(self.size.area) - time.monotonic()
-        if wait <= 0:
-            self._take_changes()
-        else:
-            self._timer = self.set_timer(wait, self._take_changes)
+        self._take_changes_when_due()
 
     @property
     def bounds(self) -> Bounds:
@@ -355,13 +344,26 @@ class LogView(Widget, can_focus=True):
         top = self.app.screen
         return top is not self.screen and not isinstance(top, ModalScreen)
 
+    def _take_changes_when_due(self) -> None:
+        wait = governor_of(self.app).repaint_delay(self._painted, self.size.area)
+        if wait:
+            self._due_at = time.monotonic() + wait
+            self._timer = self.set_timer(wait, self._look_again)
+        else:
+            self._take_changes()
+
+    def _look_again(self) -> None:
+        self._timer = None
+        governor_of(self.app).was_late(time.monotonic() - self._due_at)
+        self._take_changes_when_due()
+
     def _take_changes(self) -> None:
         self._timer = None
         if self._is_hidden():
             # Nothing is read for a screen that is covered.
             self._timer = self.set_timer(_HIDDEN_RETRY, self._take_changes)
             return
-        self._painted_at = time.monotonic()
+        self._painted = governor_of(self.app).repainted()
         if self.on_paint is not None:
             self.on_paint()
         if self.following or self._at_start or len(self._row_lines) < self.size.height:
