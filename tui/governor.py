@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Repaints a second while lines come, and bytes a second that they may cost (about 1.6 bytes a cell).
 _MOST_REPAINTS = 8
-_BYTES_A_SECOND = 80_000
+_BYTES_A_SECOND = 76_000
 _BYTES_A_CELL = 1.6
 # With more than this on its way (bytes), frames wait. One more, of some 16 to 30 KB, is what a link of 50 KB/s takes in
 # under a second.
