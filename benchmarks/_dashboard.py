@@ -80,7 +80,9 @@ class Screen:
         if keys:
             os.write(self._file, keys)
 
-    def wait(self, wanted: bytes | Callable[[bytes], object], start: int = 0, patience: float = PATIENCE_SECONDS) -> float:
+    def wait(
+        self, wanted: bytes | Callable[[bytes], object], start: int = 0, patience: float = PATIENCE_SECONDS
+    ) -> float:
         """Wait until something came, at the earliest at an offset of `data`; return when that was.
 
         Raises:
@@ -186,7 +188,12 @@ class Home:
 
     def _run(self, *arguments: str) -> str:
         return subprocess.run(
-            [COMMAND, *arguments], env=self.environ, check=True, capture_output=True, text=True, timeout=PATIENCE_SECONDS
+            [COMMAND, *arguments],
+            env=self.environ,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
         ).stdout
 
 
@@ -217,7 +224,7 @@ def key_seconds(screen: Screen, count: int) -> list[float]:
     """Return how long after a key the lines were painted as it asks: ``t`` goes round three ways to show times."""
     taken = []
     for number in range(count):
-        # The first of three keys shows milliseconds, the second, which is not timed, nothing, the third the time of day.
+        # Of three keys the first shows milliseconds, the second, which is not timed, nothing, the third the time.
         pattern = _CLOCK if number % 2 else _MILLISECONDS
         if number % 2:
             screen.press(b"t")

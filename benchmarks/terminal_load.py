@@ -37,7 +37,9 @@ def idle_rows() -> list[Row]:
     return rows
 
 
-def flood_rows(place: Home, folder: Path, label: str, *, lines: int, rate: int | None, answers: bool = True) -> list[Row]:
+def flood_rows(
+    place: Home, folder: Path, label: str, *, lines: int, rate: int | None, answers: bool = True
+) -> list[Row]:
     """Return bytes, lateness, keys and quitting, while a job prints so many lines a second."""
     noted = folder / "late"
     noted.write_text("")

@@ -76,7 +76,7 @@ class Terminal:
         rate: int | None = None,
     ) -> None:
         columns, rows = size
-        self._rate = rate
+        self.rate = rate
         self.raw = bytearray()
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
@@ -107,11 +107,11 @@ class Terminal:
         pending = question = b""
         while True:
             try:
-                data = self.process.read(max(1, self._rate // 50) if self._rate else 65536)
+                data = self.process.read(max(1, self.rate // 50) if self.rate else 65536)
             except (EOFError, OSError, ValueError):
                 break
-            if self._rate:
-                time.sleep(len(data) / self._rate)
+            if self.rate:
+                time.sleep(len(data) / self.rate)
             # A question may be cut in two by a read.
             *asked, question = (question + data).split(_ASKS_FRAMES)
             question = question[-len(_ASKS_FRAMES) + 1 :]
