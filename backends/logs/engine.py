@@ -17,6 +17,8 @@ from ...specs.errors import TorchXTuiError
 # Seconds for one line, and for the lines of one block, before an expression is called too costly.
 LINE_SECONDS = 0.2
 BLOCK_SECONDS = 1.0
+# Seconds for where it is in one line, which is asked while the line is drawn.
+MARK_SECONDS = 0.02
 # RE2's cost for a byte grows with its program once that outgrows its tables.
 _MOST_PROGRAM = 4000
 # RE2 knows letters, digits, spaces and the edges of words of ASCII alone.
@@ -162,7 +164,7 @@ class _Timed:
     def spans(self, text: str) -> list[tuple[int, int]]:
         found = []
         try:
-            for match in self._compiled.finditer(text, timeout=LINE_SECONDS, concurrent=True):
+            for match in self._compiled.finditer(text, timeout=MARK_SECONDS, concurrent=True):
                 if match.end() > match.start():
                     found.append(match.span())
         except TimeoutError:

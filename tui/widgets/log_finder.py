@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,11 @@ from ..words import count
 
 # How the words of the key hints go together: key, what it does.
 _HINTS = (("n", "next"), ("N", "previous"))
+
+# Matches are marked while lines are drawn. A line that takes longer is costly, and after so much of it in all no more
+# are marked for this pattern (s): the keys come first.
+_LONG_MARKING = 0.004
+_MOST_MARKING = 0.1
 
 
 @dataclass
@@ -82,6 +88,7 @@ class LogFinder:
         self.rules: tuple[Rule, ...] = ()
         self.search: Search | None = None
         self._errors: Search | None = None
+        self._marking = 0.0
         self.current: int | None = None
         """The line that the last search stopped at, or that was gone to."""
         self._ranked: MatchRanked | None = None
@@ -105,6 +112,7 @@ class LogFinder:
             if search is not None:
                 search.close()
         self.search = self._errors = None
+        self._marking = 0.0
 
     def set_pattern(self, text: str, *, regex: bool) -> None:
         """Search for a pattern.
@@ -179,7 +187,15 @@ class LogFinder:
 
     def spans(self, line: LogLine) -> list[tuple[int, int]]:
         """Return where the pattern is in a line as it is shown."""
-        return self.search.spans(line) if self.search is not None else []
+        search = self.search
+        if search is None or search.state.failure or self._marking > _MOST_MARKING:
+            return []
+        began = time.monotonic()
+        found = search.spans(line)
+        taken = time.monotonic() - began
+        if taken > _LONG_MARKING:
+            self._marking += taken
+        return found
 
     def words(self, colors: Palette) -> Text:
         """Return how far the search is, and which filters are on."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal
 
 from rich.cells import cell_len
@@ -24,6 +25,9 @@ from .log_style import SgrStyles
 TimeMode = Literal["off", "clock", "milliseconds", "relative"]
 TIME_MODES: tuple[TimeMode, ...] = ("off", "clock", "milliseconds", "relative")
 _TIME_WIDTH = {"off": 0, "clock": 9, "milliseconds": 13, "relative": 11}
+
+# Matches that are lit up in one line; a line of 64 kB may have as many as it has letters.
+_MOST_MARKS = 1000
 
 _Run = tuple[str, Style]
 
@@ -115,7 +119,7 @@ class RowMaker:
         runs = self._marked(self._runs(safe, level, text_style), line)
         width = self.layout.text_width
         if self.layout.wrap:
-            parts = [_slice(runs, start, end) for start, end in _wrapped(safe.text, width)]
+            parts = _slices(runs, _wrapped(safe.text, width))
         else:
             parts = [self._cropped(runs, safe.text, width)]
         return [
@@ -162,11 +166,17 @@ class RowMaker:
         if self._marks is None:
             return runs
         style = self._current_match if line.number == self._marks.current else self._match
-        for start, end in self._marks.spans(line):
-            lit = [(text, run_style + style) for text, run_style in _slice(runs, start, end)]
-            length = sum(len(text) for text, _ in runs)
-            runs = [*_slice(runs, 0, start), *lit, *_slice(runs, end, length)]
-        return runs
+        edges = [0]
+        for start, end in self._marks.spans(line)[:_MOST_MARKS]:
+            if start == edges[-1] and len(edges) > 1:
+                edges[-1] = end
+            else:
+                edges += (start, end)
+        edges.append(sum(len(text) for text, _ in runs))
+        marked: list[_Run] = []
+        for number, part in enumerate(_slices(runs, list(pairwise(edges)))):
+            marked += [(text, run_style + style) for text, run_style in part] if number % 2 else part
+        return marked
 
     def _cropped(self, runs: list[_Run], text: str, width: int) -> list[_Run]:
         """Cut one row out of the text; where it goes on at the right, a sign says so."""
@@ -228,16 +238,30 @@ def relative_text(seconds: float) -> str:
 
 def _slice(runs: list[_Run], start: int, end: int) -> list[_Run]:
     """Return the runs of ``text[start:end]``."""
-    found: list[_Run] = []
-    position = 0
-    for text, style in runs:
-        low, high = max(start, position), min(end, position + len(text))
-        if low < high:
-            found.append((text[low - position : high - position], style))
-        position += len(text)
-        if position >= end:
-            break
-    return found
+    return _slices(runs, [(start, end)])[0]
+
+
+def _slices(runs: list[_Run], ranges: list[tuple[int, int]]) -> list[list[_Run]]:
+    """Return the runs of each ``text[start:end]``; the ranges are in order and do not overlap.
+
+    One pass: a line may have thousands of runs, and of ranges.
+    """
+    slices: list[list[_Run]] = []
+    index = position = 0
+    for start, end in ranges:
+        found: list[_Run] = []
+        while index < len(runs):
+            text, style = runs[index]
+            stop = position + len(text)
+            low, high = max(start, position), min(end, stop)
+            if low < high:
+                found.append((text[low - position : high - position], style))
+            if stop > end:
+                break
+            position = stop
+            index += 1
+        slices.append(found)
+    return slices
 
 
 def _wrapped(text: str, width: int) -> list[tuple[int, int]]:

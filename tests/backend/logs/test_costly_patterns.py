@@ -6,9 +6,9 @@ import re
 import sys
 import threading
 import time
-from itertools import product
 
 import pytest
+from costly_patterns import BAIT, COSTLY, PATTERNS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,27 +18,6 @@ from torchx_tui.backends.logs.pattern import parse_pattern
 from torchx_tui.backends.logs.scanner import PatternScanner
 from torchx_tui.backends.logs.shown import Block, Look
 
-# What has brought services down, and what the literature names.
-_KNOWN = (
-    r"^(a+)+$", r"(a|aa)+$", r"(a|a?)+$", r"(.*a){20}$", r"^(\w+\s?)*$", r"(x+x+)+y", r"([a-zA-Z]+)*$", r"(a*)*b",
-    r"^(([a-z])+.)+[A-Z]([a-z])+$", r"(.*)*=", r".*.*=.*", r"(?:.*,){30}x", r"\s+$", r"^[\s\u200c]+|[\s\u200c]+$",
-    r"(\d+\.?)+!", r"(a+){3,}b", r"((a+)+)+$", r"(?:a|b|ab)*c", r"^(?:\w|\s)*$!", r"([^,]*,)*x", r"(\w*\d*)*$!",
-    r"(a+)+\1$", r"(a*)*\1b", r"^(a|a?)+$(?!x)", r"(?=(a+)+$)a", r"(?<!x)(a+)+$", r"(\w+)\s\1\s\1+!", r"(a?){64}a{64}",
-)  # fmt: skip
-_INNER = (
-    "a+", "a*", r"\w+", "[a-z]+", ".+", "a|a", "a|aa", r"\w|\d|a", r"\s*", r"[^!]*", "a{1,9}", "a??",
-    "(a+)b?", ".*a", r"\S+",
-)  # fmt: skip
-_OUTER = (
-    "({})+$", "({})*!", "^({})+[^a]$", r"({})+\1!", "(?=({})+$)a", "(?:({})+)+x(?!y)", "(?:{}){2,40}!",
-    "({})*({})*({})*!",
-    "(({})+)+$", "({})+(?<!b)$", "x*({})+y", r"^(?:({})+\s?)+$!", r"(({})*)*\2!",
-)  # fmt: skip
-_COSTLY = (
-    *_KNOWN,
-    *(outer.replace("{}", inner) for inner, outer in product(_INNER, _OUTER)),
-)
-_BAIT = (b"a" * 27 + b"!", b"a" * 4000 + b"!", b"aaa bbb " * 400 + b"!", b"1.2.3." * 500 + b"?", b" " * 4000 + b"x")
 _LINE_SECONDS = 0.03
 
 
@@ -53,7 +32,7 @@ def engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def run_within_budget(text: str) -> None:
     """Search the bait; fail where that takes ten times what it may."""
     scanner = PatternScanner(parse_pattern(text, regex=True), b"")
-    for line in _BAIT:
+    for line in BAIT:
         began = time.monotonic()
         try:
             scanner.count(Block(line + b"\n", 1, Look.UNEDITED))
@@ -90,29 +69,17 @@ class Pulse:
 @pytest.mark.usefixtures("engines")
 @pytest.mark.parametrize("part", range(4))
 def test_known_costly_patterns_keep_their_budget(part: int) -> None:
-    assert len(_COSTLY) > 200
+    assert len(COSTLY) > 200
     with Pulse() as pulse:
-        for text in _COSTLY[part::4]:
+        for text in COSTLY[part::4]:
             run_within_budget(text)
     # What is meant is a freeze of seconds; a busy machine alone takes tenths.
     assert pulse.longest < 1.0
 
 
-_ATOMS = st.sampled_from(("a", "[ab]", r"\w", ".", "a|ab", "b?", r"\s", "[^b]"))
-_PATTERNS = st.recursive(
-    _ATOMS,
-    lambda inner: st.one_of(
-        st.tuples(inner, st.sampled_from(("+", "*", "{2,30}", "+?", "?"))).map(lambda made: f"(?:{made[0]}){made[1]}"),
-        st.tuples(inner, inner).map("".join),
-        st.tuples(inner, inner).map(lambda made: f"({made[0]})*{made[1]}"),
-    ),
-    max_leaves=6,
-)
-
-
 @pytest.mark.usefixtures("engines")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
-@given(_PATTERNS, st.sampled_from(("!", "$", r"\1!", "(?!x)[^ab!]", "")))
+@given(PATTERNS, st.sampled_from(("!", "$", r"\1!", "(?!x)[^ab!]", "")))
 def test_any_pattern_keeps_its_budget(text: str, end: str) -> None:
     text = f"({text}){end}"
     try:

@@ -1,0 +1,102 @@
+"""No pattern that somebody types into the log pane holds up its keys."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from pathlib import Path
+
+import pytest
+from costly_patterns import BAIT, COSTLY, PATTERNS
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from log_app import LogApp
+from log_writing import LogWriter
+from textual.pilot import Pilot
+
+from torchx_tui.backends.logs import engine
+from torchx_tui.tui.widgets.search_row import SearchRow
+
+_LINE_SECONDS = 0.03
+# What is meant is a freeze of seconds; a busy machine alone takes tenths.
+_FREEZE = 1.5
+
+
+class Beat:
+    """Measures for how long the event loop did nothing else."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+
+    async def __aenter__(self) -> Beat:
+        self._task = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+
+    async def _run(self) -> None:
+        while True:
+            began = time.monotonic()
+            await asyncio.sleep(0.01)
+            self.longest = max(self.longest, time.monotonic() - began)
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LogWriter:
+    monkeypatch.setattr(engine, "LINE_SECONDS", _LINE_SECONDS)
+    monkeypatch.setattr(engine, "BLOCK_SECONDS", 0.2)
+    writer = LogWriter(tmp_path)
+    writer.write(b"".join(line + b"\n" for line in BAIT) * 6)
+    return writer
+
+
+async def search(app: LogApp, pilot: Pilot[None], text: str) -> None:
+    """Search for an expression, press keys at once; they are answered, and the search comes to an end or a message."""
+    row = app.query_one(SearchRow)
+    await pilot.press("slash")
+    await app.until(lambda: row.input.has_focus)
+    row.regex = True
+    row.input.value = text
+    await pilot.press("enter")
+    await app.until(lambda: app.view.has_focus)
+    before = app.view.times
+    await pilot.press("t")
+    await app.until(lambda: app.view.times != before)
+    found = app.pane._finder.search
+    assert found is not None
+    await app.until(lambda: found.state.failure or found.state.complete)
+    if found.state.failure:
+        assert "takes too long" in found.state.failure
+        await app.until(lambda: "takes too long" in str(row._words.content))
+
+
+@pytest.mark.parametrize("part", range(4))
+async def test_known_costly_patterns(log: LogWriter, part: int) -> None:
+    app = LogApp([log.log])
+    async with app.run_test(size=(100, 30)) as pilot, Beat() as beat:
+        await app.until(lambda: app.pane.status.exact and app.rows())
+        for text in COSTLY[part::4]:
+            beat.longest = 0.0
+            await search(app, pilot, text)
+            assert beat.longest < _FREEZE, text
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None, max_examples=3
+)
+@given(st.lists(st.tuples(PATTERNS, st.sampled_from(("!", "$", r"\1!", "(?!x)[^ab!]", ""))), min_size=5, max_size=10))
+def test_any_pattern(log: LogWriter, made: list[tuple[str, str]]) -> None:
+    async def run() -> None:
+        app = LogApp([log.log])
+        async with app.run_test(size=(100, 30)) as pilot, Beat() as beat:
+            await app.until(lambda: app.pane.status.exact and app.rows())
+            for inner, end in made:
+                text = f"({inner}){end}"
+                re.compile(text)
+                beat.longest = 0.0
+                await search(app, pilot, text)
+                assert beat.longest < _FREEZE, text
+
+    asyncio.run(run())
