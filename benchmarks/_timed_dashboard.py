@@ -19,7 +19,7 @@ class TimedApp(app_module.TorchXTuiApp):
     """Appends a line to a file each time that its loop is late: when (`time.perf_counter`), and by how much (s)."""
 
     # Found beside the class that names them.
-    CSS_PATH = [Path(app_module.__file__).parent / path for path in app_module.TorchXTuiApp.CSS_PATH]
+    CSS_PATH = [Path(app_module.__file__).parent / "styles" / name for name in ("base.tcss", "jobs.tcss")]
     noted = Path(sys.argv[-1])
 
     def on_mount(self) -> None:

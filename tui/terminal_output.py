@@ -18,8 +18,8 @@ from contextlib import suppress
 
 QUESTION = "\x1b[?2026$p"
 
-# Bytes of one write to the kernel.
-_PART = 1 << 16
+# Bytes of one write to the kernel: about a frame. What a write has begun with cannot be taken back.
+_PART = 1 << 14
 # A terminal that sends keys, but no answer for so long, does not answer any more (s); it is asked again after as long.
 _NO_ANSWER = 5.0
 # Without keys the link may be down, and what is written now would be in the way of what comes after it; but in the end
@@ -55,6 +55,7 @@ class TerminalOutput:
         self._changed = threading.Condition()
         self._queue: deque[bytes] = deque()
         self._is_writing = False
+        self._taken_back = 0
         self._closed = False
         self._sent = 0
         self._taken = 0
@@ -127,9 +128,10 @@ class TerminalOutput:
             if self._changed.wait_for(lambda: self.in_flight() == 0, _LAST_FRAME):
                 return
             self._queue.clear()
+            self._taken_back += 1
             give_up_at = time.monotonic() + _TAKE_BACK
             while True:
-                # What the kernel still has; it makes room for the rest of a write that waits, which follows it.
+                # What the kernel still has, so that a write that waits goes on, to be taken back as well.
                 with suppress(termios.error):
                     termios.tcflush(self._fileno, termios.TCOFLUSH)
                 if not self._is_writing or time.monotonic() > give_up_at:
@@ -164,9 +166,9 @@ class TerminalOutput:
                 self._changed.notify_all()
 
     def _write_all(self, data: bytes) -> None:
-        began = time.monotonic()
+        began, taken_back = time.monotonic(), self._taken_back
         sent = 0
-        while sent < len(data):
+        while sent < len(data) and self._taken_back == taken_back:
             try:
                 done = os.write(self._fileno, data[sent : sent + _PART])
             except BlockingIOError:

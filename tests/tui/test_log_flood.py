@@ -1,0 +1,97 @@
+"""A flood of lines: a paused view stands still, a followed one shows what was there when it was painted."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from log_app import LogApp
+from log_writing import LogWriter
+
+_LINE = b"step %9d  loss 1.6120  lr 1.71e-05  3.41 it/s  grad_norm 0.83\n"
+
+
+class Flood:
+    """Writes numbered lines in a thread, some thousand a second, as long as it is open."""
+
+    def __init__(self, writer: LogWriter) -> None:
+        self.written = 0
+        self._writer = writer
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Flood:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.01):
+            first = self.written
+            self._writer.write(b"".join(_LINE % number for number in range(first, first + 100)))
+            self.written = first + 100
+
+
+def last_step(app: LogApp) -> int:
+    rows = app.rows()
+    return int(rows[-1].split("step")[1].split()[0]) if rows and "step" in rows[-1] else -1
+
+
+@pytest.mark.parametrize("seconds", [5, pytest.param(60, marks=pytest.mark.slow)])
+async def test_a_paused_view_stands_still(tmp_path: Path, seconds: int) -> None:
+    app = LogApp([LogWriter(tmp_path).log])
+    async with app.run_test(size=(100, 30)) as pilot:
+        with Flood(LogWriter(tmp_path)) as flood:
+            await app.until(lambda: last_step(app) > 1000)
+            await pilot.press("k")
+            await app.until(lambda: not app.view.following)
+            paused_at, before = flood.written, app.rows()
+            deadline = time.monotonic() + seconds
+            while time.monotonic() < deadline:
+                await asyncio.sleep(0.02)
+                # The very bytes that would be drawn.
+                assert app.rows() == before
+            # It was a flood, and the pane knows of it.
+            assert flood.written > paused_at + 500 * seconds
+            assert app.pane.status.new_lines > 0
+            await pilot.press("G")
+            await app.until(lambda: last_step(app) > paused_at)
+
+
+async def test_a_repaint_shows_what_was_written_before_it(tmp_path: Path) -> None:
+    """Lines are told of at once: what is painted is at most one look of the reader behind."""
+    app = LogApp([LogWriter(tmp_path).log])
+    async with app.run_test(size=(100, 30)):
+        with Flood(LogWriter(tmp_path)) as flood:
+            await app.until(lambda: last_step(app) > 1000)
+            behind = 0
+            for _ in range(20):
+                before, painted = flood.written, app.view._painted.at
+                # The second repaint from here begins after these lines were written, and the reader has looked since.
+                for _ in range(2):
+                    await app.until(lambda painted=painted: app.view._painted.at > painted)
+                    painted = app.view._painted.at
+                behind += last_step(app) < before - 1
+            assert not behind
+        # Once it is over, the last line is there.
+        await app.until(lambda: last_step(app) == flood.written - 1)
+
+
+async def test_no_more_than_eight_repaints_a_second(tmp_path: Path) -> None:
+    app = LogApp([LogWriter(tmp_path).log])
+    async with app.run_test(size=(100, 30)):
+        with Flood(LogWriter(tmp_path)):
+            await app.until(lambda: last_step(app) > 1000)
+            repaints, last = 0, app.view._painted.at
+            began = time.monotonic()
+            while time.monotonic() - began < 2:
+                await asyncio.sleep(0.005)
+                if app.view._painted.at != last:
+                    repaints, last = repaints + 1, app.view._painted.at
+        assert 0 < repaints <= 8 * 2 + 1
