@@ -1,36 +1,27 @@
 """Searching a large log that is open, all of it counted, against GNU ``grep -c`` writing to a pipe.
 
 Budgets, for 1 GB: texts at most 1.0 times grep, regular expressions 1.3, without regard to case 2.0; alternations are
-reported. ``LOG_SEARCH_MB`` sets the size. Each figure is a median, grep and ours in turn.
+reported. Each figure is a median, grep and ours in turn.
 """
 
 from __future__ import annotations
 
 import os
-import random
 import statistics
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks._big_log import big_log
+from benchmarks._budget import judged
 from torchx_tui.backends.logs.filtering import Rule, RulesScanner
 from torchx_tui.backends.logs.merge import MergedLog
 from torchx_tui.backends.logs.pattern import parse_pattern
 from torchx_tui.backends.logs.replica_log import ReplicaLog
 from torchx_tui.backends.logs.tally import Tally, take_sample
 
-MEGABYTES = int(os.environ.get("LOG_SEARCH_MB", "256"))
 ROUNDS = 5
-
-_TRACEBACK = b"""\
-[rank3]: Traceback (most recent call last):
-[rank3]:   File "/opt/train/loop.py", line 214, in step
-[rank3]:     loss = model(batch).mean()
-[rank3]:   File "/opt/venv/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1518, in _call_impl
-[rank3]: torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB
-"""
 
 
 class Case(NamedTuple):
@@ -55,30 +46,6 @@ CASES = (
     Case("regex without a text", "[0-9]{4}[a-f]{3}", True, None),
     Case("text on each line", "loss", False, None),
 )
-
-
-def write_log(path: Path, megabytes: int) -> None:
-    """Write a log of training steps, about 110 bytes a line, with warnings, errors and tracebacks in it."""
-    chance = random.Random(5)
-    lines: list[bytes] = []
-    for number in range(60_000):
-        lines.append(
-            b"2026-01-01 10:%02d:%02d,%03d INFO trainer.loop rank=%d step %6d loss %.4f lr %.1e %.2f it/s norm %.2f\n"
-            % (number // 60 % 60, number % 60, chance.randrange(1000), chance.randrange(8), number,
-               chance.random() * 3, chance.random() / 1e4, 3 + chance.random(), chance.random())
-        )  # fmt: skip
-        if number % 301 == 0:
-            lines.append(b"2026-01-01 10:00:00,000 WARNING trainer.data worker 3 is slow: queue is empty\n")
-        if number % 997 == 0:
-            lines.append(b"2026-01-01 10:00:00,000 ERROR trainer.loop rank=3 NCCL watchdog timeout after 1800 s\n")
-        if number % 1999 == 0:
-            lines.append(b"2026-01-01 10:00:00,000 INFO trainer stops for a checkpoint\n")
-        if number % 5003 == 0:
-            lines.append(_TRACEBACK)
-    block = b"".join(lines)
-    with path.open("wb") as file:
-        for _ in range(max(1, megabytes * 1_000_000 // len(block))):
-            file.write(block)
 
 
 def our_search(log: MergedLog, case: Case, ignore_case: bool) -> tuple[int, float]:
@@ -112,22 +79,19 @@ def compare(log: MergedLog, path: Path, case: Case, ignore_case: bool) -> tuple[
         greps.append(grep_seconds)
     our, other = statistics.median(ours), statistics.median(greps)
     budget = case.budget and (2.0 if ignore_case else case.budget)
-    judged = "" if budget is None else f" of {budget:.1f}x" + (", NOT MET" if our / other > budget else "")
+    ratio = f"{our / other:.2f}x" if budget is None else judged(our / other, budget, "x", digits=2)
     label = f"{case.kind}{', any case' if ignore_case else ''}: {case.text[:24]}"
-    return label, f"{our * 1000:5.0f} ms, grep {other * 1000:5.0f} ms: {our / other:.2f}x{judged}"
+    return label, f"{our * 1000:5.0f} ms, grep {other * 1000:5.0f} ms: {ratio}"
 
 
 def run() -> list[tuple[str, str]]:
     """Return the rows of the report."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "combined.log"
-        write_log(path, MEGABYTES)
-        log = MergedLog([ReplicaLog("bench", 0, combined=path)])
-        log.open()
-        while log.read_older(1):
-            pass
-        first, end, *_ = log.bounds()
-        rows = [(f"{MEGABYTES} MB", f"{end - first:,} lines")]
-        rows += [compare(log, path, case, ignore_case) for ignore_case in (False, True) for case in CASES]
-        log.close()
+    big = big_log()
+    log = MergedLog([ReplicaLog("bench", 0, combined=big.path)])
+    log.open()
+    while log.read_older(1):
+        pass
+    rows = [("the log", big.label)]
+    rows += [compare(log, big.path, case, ignore_case) for ignore_case in (False, True) for case in CASES]
+    log.close()
     return rows
