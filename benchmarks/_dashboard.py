@@ -14,7 +14,7 @@ import tempfile
 import termios
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -80,19 +80,21 @@ class Screen:
         if keys:
             os.write(self._file, keys)
 
-    def wait(
-        self, wanted: bytes | Callable[[bytes], object], start: int = 0, patience: float = PATIENCE_SECONDS
-    ) -> float:
-        """Wait until something came, at the earliest at an offset of `data`; return when that was.
+    def wait(self, wanted: bytes | re.Pattern[bytes], start: int = 0, patience: float = PATIENCE_SECONDS) -> float:
+        """Wait until something came, at the earliest at an offset of `data`; return when the last byte of it did.
 
         Raises:
             TimeoutError: it did not come.
         """
-        test = wanted if callable(wanted) else lambda data: wanted in data
+        pattern = re.compile(re.escape(wanted)) if isinstance(wanted, bytes) else wanted
         with self._changed:
-            if not self._changed.wait_for(lambda: test(bytes(self.data[start:])), patience):
+            if not self._changed.wait_for(lambda: pattern.search(self.data, start), patience):
                 raise TimeoutError(f"{wanted!r} did not come; the last was {bytes(self.data[-400:])!r}")
-            return self.came[-1][0]
+            found = pattern.search(self.data, start)
+            assert found is not None
+            # More may have come before this thread was woken.
+            end = found.end()
+            return next(at for at, position in self.came if position >= end)
 
     def bytes_in(self, seconds: float) -> int:
         """Return how many bytes come in the next seconds."""
@@ -232,5 +234,5 @@ def key_seconds(screen: Screen, count: int) -> list[float]:
         time.sleep(0.5 + number * 0.037 % 0.2)
         start, began = len(screen.data), time.perf_counter()
         screen.press(b"t")
-        taken.append(screen.wait(pattern.search, start) - began)
+        taken.append(screen.wait(pattern, start) - began)
     return taken
