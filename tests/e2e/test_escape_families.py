@@ -90,7 +90,10 @@ time.sleep(float(sys.argv[1]))
 """
 
 # What drawing needs: colours, cursor to a cell, frames, the row after a whole one, and the pointer over it.
-DRAWING = re.compile(rb"\x1b\[[0-9;]*m|\x1b\[\d+;\d+H|\x1b\[\?2026(?:[hl]|\$p)|\r\n|\x1b\]22;default\x07")
+DRAWING = re.compile(
+    rb"\x1b\[[0-9;]*m|\x1b\[\d+;\d+H|\x1b\[\?2026(?:[hl]|\$p)|\r\n|\x1b\]22;default\x07"
+    rb"|\x1b\]2;torchx-tui[ a-z0-9]*\x07|\x1b\[22;2t"
+)
 
 
 @pytest.fixture
@@ -141,13 +144,13 @@ def look_around(app: Terminal, watch: Watch) -> None:
     app.wait("family")
     watch.assert_only_drawing()
     change(app, "j", "t", "right", "left", "w")
-    for pattern, found in (("pwned", r"\d found"), ("safe", "the end is safe")):
+    for pattern, found in (("pwned", r"\d (?:found|of \d)"), ("safe", "the end is safe")):
         app.press("/", pattern, "enter")
         app.wait(found)
         watch.assert_only_drawing()
         app.press("n", "N")
     app.press("escape")
-    app.wait(lambda text: " found" not in text)
+    app.wait(lambda text: "esc clear" not in text)
     app.press("&", "family|last", "ctrl+r", "enter")
     app.wait("&family")
     app.press("g")

@@ -104,6 +104,7 @@ def test_keys_are_answered_while_a_flood_is_followed(terminal, component_file, r
         # Each key's effect: times with milliseconds and none, wrapped and not, paused and following.
         for key, effect in (
             ("t", r"^ *\d\d:\d\d:\d\d\.\d{3}"),
+            ("t", r"^ *\+\d:\d\d:\d\d [^\n]*line"),
             ("t", r"^ *│? ?line"),
             ("t", r"^ *\d\d:\d\d:\d\d [^\n]*line"),
             ("w", "wrap on"),

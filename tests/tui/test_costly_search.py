@@ -64,7 +64,7 @@ async def search(app: LogApp, pilot: Pilot[None], text: str) -> None:
     before = app.view.times
     await pilot.press("t")
     await app.until(lambda: app.view.times != before)
-    found = app.pane._finder.search
+    found = app.pane._search._finder.search
     assert found is not None
     await app.until(lambda: found.state.failure or found.state.complete)
     if found.state.failure:

@@ -158,8 +158,9 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
     def choose_columns(self, wanted: Sequence[str]) -> None:
         """Show these columns, by their keys, as far as they fit; none: those for the width."""
         self._wanted = tuple(key for key in wanted if key in COLUMNS_BY_KEY)
-        self._columns = _layout(self._width, self.app.size.width, self._wanted)
-        self.refresh()
+        if self._columns:
+            self._columns = _layout(self._width, self.app.size.width, self._wanted)
+            self.refresh()
 
     @property
     def shown_columns(self) -> list[str]:
