@@ -20,6 +20,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.timer import Timer
+from textual.widgets import Input
 
 from ..backends.journal import user_name
 from . import palette
@@ -42,6 +43,9 @@ from .output_filter import ControlFilter
 from .terminal_driver import paced
 from .theme import css_variables, palette_of, signs_of, textual_theme
 from .ui_state import UiStateFile
+
+# Actions after which one types.
+_OPEN_FIELDS = ("ask", "filter")
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -384,7 +388,23 @@ class TorchXTuiApp(App[int]):
             self.feed.touch()
         if isinstance(event, events.Key) and self._status_failed:
             self.clear_status()
+        if isinstance(event, events.Key) and not event.is_forwarded and await self._open_field(event.key):
+            return
         await super().on_event(event)
+
+    async def _open_field(self, key: str) -> bool:
+        """Carry out a key that opens a field before the next one is looked at; return whether it is such a key.
+
+        Textual lets a key pass through every widget before its binding acts: what is typed on at once would be taken
+        for commands.
+        """
+        if isinstance(self.focused, Input):
+            return False
+        active = self.screen.active_bindings.get(key)
+        if active is None or not active.enabled or active.binding.action.partition("(")[0] not in _OPEN_FIELDS:
+            return False
+        await self.run_action(active.binding.action, active.node)
+        return True
 
     # Keys that act everywhere
 

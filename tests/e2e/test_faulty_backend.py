@@ -72,6 +72,21 @@ def test_keys_are_answered_rows_stay_and_it_comes_back(terminal, plugin, fault):
     assert time.monotonic() - began < 20
 
 
+def test_a_filter_may_be_typed_in_one_burst(terminal, plugin):
+    """Over SSH several keys come at once: none of them is taken for a command."""
+    environ, _ = plugin
+    app = terminal(environ=environ)
+    app.wait(r"synthetic 300")
+    app.wait(cursor_name)
+    app.process.write(b"/name~^eval !state:failed\r")
+    app.wait("60 of 300")
+    app.wait(lambda text: "name~^eval !state:failed" in text)
+    app.press("l")
+    app.wait("line 19")
+    app.process.write(b"/line 7\r")
+    app.wait(r"\d of 2\b")
+
+
 def test_a_backend_that_hangs_delays_no_local_job(terminal, plugin):
     environ, switch = plugin
     switch.write_text("hang")

@@ -303,7 +303,8 @@ class JobsScreen(JobActions):
     def action_filter(self) -> None:
         """Type a filter."""
         self.table_pane.filter.display = True
-        self.table_pane.filter.focus()
+        # At once: the next key may be here already.
+        self.set_focus(self.table_pane.filter)
         self.refresh_bars()
 
     def on_input_changed(self, event: Input.Changed) -> None:

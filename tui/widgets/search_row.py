@@ -99,7 +99,8 @@ class SearchRow(Horizontal):
         self._set(mode, "")
         self.typing = self.display = True
         self.say(Text("  ctrl+r text or expression" if mode != "jump" else EXAMPLES, palette_of(self.app).text3))
-        self.input.focus()
+        # At once: the next key may be here already.
+        self.screen.set_focus(self.input)
 
     def say(self, words: Text) -> None:
         """Say how far the search is, or what can be typed."""
