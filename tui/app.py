@@ -193,6 +193,10 @@ class TorchXTuiApp(App[int]):
             except (NotImplementedError, RuntimeError, ValueError):
                 return  # not the main thread, as under test
 
+    def on_terminal_gone(self) -> None:
+        """End as by SIGHUP."""
+        self._end_by_signal(False)
+
     def _end_by_signal(self, ends_own: bool) -> None:
         self.feed.end()
         if ends_own:
@@ -425,7 +429,9 @@ class TorchXTuiApp(App[int]):
         from .screens.dialogs import QuitDialog
 
         if not isinstance(self.screen, QuitDialog):
-            self.push_screen(QuitDialog(own), self._leave)
+            found = self.jobs.findings.get("local_cwd", [])
+            warnings = [finding for finding in found if finding.level == "warning"]
+            self.push_screen(QuitDialog(own, warnings), self._leave)
 
     def _leave(self, choice: str | None) -> None:
         if choice is None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import select
 import sys
+import threading
+from contextlib import suppress
 
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
@@ -10,6 +13,13 @@ from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 
 from .terminal_output import TerminalOutput
+
+# How often is looked whether the terminal is still there (s).
+_LOOK_SECONDS = 1.0
+
+
+class TerminalGone(Message):
+    """The terminal hung up."""
 
 
 class TerminalDriver(LinuxDriver):
@@ -23,6 +33,24 @@ class TerminalDriver(LinuxDriver):
         assert terminal is not None
         self.output = TerminalOutput(terminal.fileno(), terminal.encoding)
         super().start_application_mode()
+        self._left = threading.Event()
+        threading.Thread(target=self._watch_terminal, args=(self._left,), name="watch-terminal", daemon=True).start()
+
+    def run_input_thread(self) -> None:
+        """Read what is typed, until the terminal goes away."""
+        # A terminal that hung up cannot be read; the other thread says so.
+        with suppress(OSError):
+            super().run_input_thread()
+
+    def _watch_terminal(self, left: threading.Event) -> None:
+        """Tell the app when the terminal has gone: under nohup no signal does, and reading it would spin."""
+        poller = select.poll()
+        # Without any wanted event a hang-up is still reported.
+        poller.register(self.fileno, 0)
+        while not left.wait(_LOOK_SECONDS):
+            if poller.poll(0):
+                self._app.post_message(TerminalGone())
+                return
 
     def write(self, data: str) -> None:
         """Write to the terminal, sooner or later."""
@@ -47,6 +75,7 @@ class TerminalDriver(LinuxDriver):
 
     def stop_application_mode(self) -> None:
         """Leave the terminal as it was, without waiting for frames that are still queued."""
+        self._left.set()
         if self.output is not None:
             self.output.end()
         super().stop_application_mode()

@@ -13,6 +13,7 @@ from ...specs import AppDef
 from ..responses import Finding
 from .environment import launcher_environment
 from .gpus import count_gpus, wanted_gpus
+from .logout import logout_findings
 from .request import PopenRequest
 
 _PORT = re.compile(r"--(?:master[-_]port|port)[= ](?P<port>\d{2,5})\b")
@@ -34,7 +35,7 @@ def machine_findings(folder: Path) -> list[Finding]:
     existing = next((path for path in (folder, *folder.parents) if path.exists()), folder)
     if not os.access(existing, os.W_OK):
         found.append(Finding("error", f"{existing} cannot be written", "set XDG_STATE_HOME to a folder that can"))
-    return found
+    return [*found, *logout_findings()]
 
 
 def launch_findings(app: AppDef, request: PopenRequest) -> list[Finding]:

@@ -1,12 +1,18 @@
 """Die and come back: jobs outlive the terminal, the dashboard, and even their supervisor."""
 
+import fcntl
 import os
+import pty
 import re
+import select
 import signal
+import struct
+import termios
 
 import pytest
 from actions import launch, wait_top
 from support.processes import processes_of_job, wait_until
+from support.terminal import COMMAND
 
 pytestmark = pytest.mark.slow
 
@@ -40,6 +46,62 @@ def test_the_dashboard_dies_and_the_job_is_found_again(terminal, number):
     again.wait(r"› +Logs")
     again.press("g")
     again.wait(r"step\s+1\b")
+
+
+def test_a_terminal_that_goes_away_without_a_signal_ends_the_dashboard(tmp_path, own_home):
+    """As under nohup: a hang-up is ignored, and reading a terminal that is gone would spin for ever."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        os.execve(COMMAND, [COMMAND], {**os.environ, "TERM": "xterm-256color"})
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    seen = b""
+    while b"No jobs yet" not in seen:
+        assert select.select([terminal], [], [], 40)[0], seen[-300:]
+        seen += os.read(terminal, 65536)
+    os.close(terminal)
+    wait_until(lambda: os.waitpid(pid, os.WNOHANG) != (0, 0), "the dashboard's end")
+
+
+def test_suspended_and_continued(terminal):
+    app = terminal()
+    app.wait("No jobs yet")
+    os.kill(app.pid, signal.SIGTSTP)
+    wait_until(lambda: process_state(app.pid) == "T", "the stop")
+    os.kill(app.pid, signal.SIGCONT)
+    wait_until(lambda: process_state(app.pid) != "T", "the rest of its life")
+    app.press("n")
+    app.wait("Component")
+
+
+def test_a_storm_of_sizes(terminal):
+    app = terminal()
+    app.wait("No jobs yet")
+    for number in range(60):
+        app.process.setwinsize(10 + number * 7 % 50, 20 + number * 13 % 180)
+    app.process.setwinsize(40, 120)
+    app.press("n")
+    app.wait("Component")
+    app.press("escape", "q")
+    assert app.wait_for_end() == 0
+
+
+def process_state(pid):
+    """Return the letter of a process's state."""
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def test_two_dashboards_see_each_others_jobs(terminal):
+    one, other = terminal(), terminal()
+    other.wait("No jobs yet")
+    start_job(one, steps="40")
+    wait_top(other, "Running")
+    other.wait(lambda text: app_id(one) in text)
+    other.press("x")
+    other.wait("Keep running")
+    other.press("y")
+    wait_top(one, "Cancelled")
 
 
 def test_the_supervisor_dies_and_the_job_goes_on_unsupervised(terminal):

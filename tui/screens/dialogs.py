@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -20,6 +21,9 @@ from ..job_rows import JobRow, backend_word
 from ..theme import now_of, palette_of, signs_of
 from ..widgets.job_cells import name_text, state_text
 from ..words import age, clock, count, cut
+
+if TYPE_CHECKING:
+    from ...backends.api import Finding
 
 # A list of jobs in a dialog shows so many, then how many more there are.
 MOST_LISTED = 8
@@ -222,6 +226,7 @@ class QuitDialog(Dialog[Any]):
 
     Args:
         handles: those that run.
+        warnings: what may end them although they are kept.
     """
 
     BINDINGS = [
@@ -229,9 +234,10 @@ class QuitDialog(Dialog[Any]):
         Binding("y", "cancel", "Cancel the jobs and quit", id="dialog.cancel", show=False),
     ]
 
-    def __init__(self, handles: Sequence[str]) -> None:
+    def __init__(self, handles: Sequence[str], warnings: Sequence[Finding] = ()) -> None:
         super().__init__()
         self.handles = handles
+        self.warnings = warnings
 
     def heading(self) -> str:
         """Return the title."""
@@ -248,7 +254,12 @@ class QuitDialog(Dialog[Any]):
             lines.append(name_text(plain(handle.rpartition("/")[2]), TEXT_WIDTH, colors, signs, bold=True))
         if len(self.handles) > MOST_LISTED:
             lines.append(Text(f"and {len(self.handles) - MOST_LISTED} more", colors.text3))
-        return [*lines, Text(), Text("Kept jobs go on without the terminal and are found again.", colors.text2), Text()]
+        lines += [Text(), Text("Kept jobs go on without the terminal and are found again.", colors.text2)]
+        for warning in self.warnings:
+            lines.append(Text(f"But {plain(warning.what)}.", colors.pending))
+            for line in wrap(f"What helps: {plain(warning.hint)}", TEXT_WIDTH):
+                lines.append(Text(line, colors.text2))
+        return [*lines, Text()]
 
     def compose_buttons(self) -> ComposeResult:
         """Yield the two ways to quit, and the way back."""
