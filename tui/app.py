@@ -412,6 +412,13 @@ class TorchXTuiApp(App[int]):
 
     # Keys that act everywhere
 
+    def action_command_palette(self) -> None:
+        """Show the commands."""
+        from .command_provider import CommandsScreen
+
+        if not isinstance(self.screen, CommandsScreen):
+            self.push_screen(CommandsScreen(id="--command-palette"))
+
     def action_keys(self) -> None:
         """Show the keys of this view."""
         from .screens.keys import KeysScreen

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
+from .leaving import LeavesOnce
 from .palette import PALETTES
 from .screens.keys import key_words
 from .words import state_word
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 MOST_DISCOVERED = 30
 
 Command = tuple[str, str, Callable[[], object]]
+
+
+class CommandsScreen(LeavesOnce, CommandPalette):
+    """The command palette."""
 
 
 class DashboardCommands(Provider):

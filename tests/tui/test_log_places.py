@@ -62,7 +62,7 @@ async def test_without_an_error_it_stays_at_the_end_and_says_nothing(tmp_path: P
     async with app.run_test(size=SIZE):
         await app.until(lambda: app.rows()[-1:] == [" │ line 4999"] and app.pane.status.exact)
         await app.until(lambda: not app.pane._search.travel.under_way)
-        assert app.pane.status.state == "ended"
+        await app.until(lambda: app.pane.status.state == "ended")
         assert app.said == []
 
 

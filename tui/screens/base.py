@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 
 from ..governor import PacedScreen
+from ..leaving import LeavesOnce
 from ..theme import now_of, palette_of, signs_of
 from ..widgets.bars import Hint, KeyBar, StatusLine, TopBar, path_text
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 TALL = 30
 
 
-class BaseScreen(PacedScreen, Screen[Any]):
+class BaseScreen(PacedScreen, LeavesOnce, Screen[Any]):
     """A screen between a top bar and a key bar."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-stacked"), (120, "-wide"), (160, "-extra-wide")]
@@ -73,6 +74,11 @@ class BaseScreen(PacedScreen, Screen[Any]):
         """Return the figures at the right end of the status line."""
         return Text()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Do nothing yet for a key that comes before the screen is there."""
+        del action, parameters
+        return True if self.is_mounted else None
+
     def on_mount(self) -> None:
         """Fill the bars."""
         self.refresh_bars()
@@ -91,9 +97,10 @@ class BaseScreen(PacedScreen, Screen[Any]):
 
     def refresh_bars(self) -> None:
         """Draw the three bars as things stand now."""
-        if not self.is_mounted:
+        # A screen that is leaving has no bars any more.
+        if not self.is_mounted or not (bars := self.query(TopBar)):
             return
-        top = self.query_one(TopBar)
+        top = bars.first()
         top.middle = self.top_middle()
         top.right = self.dashboard.who
         message = self.dashboard.status_text()

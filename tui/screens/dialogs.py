@@ -18,6 +18,7 @@ from textual.widgets import Button, Input, Static
 from ...backends.logs.sanitize import plain
 from ..governor import PacedScreen
 from ..job_rows import JobRow, backend_word
+from ..leaving import LeavesOnce
 from ..theme import now_of, palette_of, signs_of
 from ..widgets.job_cells import name_text, state_text
 from ..words import age, clock, count, cut
@@ -32,7 +33,7 @@ TEXT_WIDTH = 60
 Answer = TypeVar("Answer")
 
 
-class Dialog(PacedScreen, ModalScreen[Answer]):
+class Dialog(PacedScreen, LeavesOnce, ModalScreen[Answer]):
     """A box in the middle of the dimmed screen."""
 
     BINDINGS = [

@@ -38,7 +38,8 @@ class JobActions(BaseScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Take away what read-only mode forbids, dim what no job here can do now."""
-        del parameters
+        if not super().check_action(action, parameters):
+            return None
         if action in ("relaunch", "edit", "cancel", "delete", "new") and self.dashboard.runner.read_only:
             return False
         rows = self.target_rows()

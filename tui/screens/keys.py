@@ -10,6 +10,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
 from ..governor import PacedScreen
+from ..leaving import LeavesOnce
 from ..theme import palette_of
 
 _KEY_WORDS = {
@@ -68,7 +69,7 @@ def _title_of(owner: object) -> str:
     )
 
 
-class KeysScreen(PacedScreen, ModalScreen[None]):
+class KeysScreen(PacedScreen, LeavesOnce, ModalScreen[None]):
     """Lists the keys that act on a screen.
 
     Args:

@@ -100,7 +100,9 @@ class ComponentPicker(Pane):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Choose with the mouse."""
         event.stop()
-        self.post_message(self.Chosen(self._shown[event.option_index]))
+        # The list may be another by now: a letter was typed just after the click.
+        if event.option_index < len(self._shown):
+            self.post_message(self.Chosen(self._shown[event.option_index]))
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Say which component is highlighted."""

@@ -15,12 +15,13 @@ from textual.widgets.option_list import Option
 from ...backends.logs.replica_log import ReplicaLog
 from ...backends.logs.sanitize import plain
 from ..governor import PacedScreen
+from ..leaving import LeavesOnce
 from ..theme import palette_of, signs_of
 
 ALL = -1
 
 
-class ReplicaPicker(PacedScreen, ModalScreen[int | None]):
+class ReplicaPicker(PacedScreen, LeavesOnce, ModalScreen[int | None]):
     """Gives the number of a replica, `ALL` for all of them, or None if nothing was chosen.
 
     Args:

@@ -1,0 +1,116 @@
+"""A monkey at the keyboard and the mouse, while the backend fails now and then: nothing breaks, nothing sticks, and no
+job is cancelled or deleted without its dialog."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from support.canned import busy_scheduler
+from support.dashboard import make_app, until
+from textual import events
+from textual.geometry import Size
+
+from torchx_tui.specs import AppState
+from torchx_tui.tui.app import TorchXTuiApp
+from torchx_tui.tui.screens.dialogs import ConfirmDialog
+from torchx_tui.tui.screens.jobs import JobsScreen
+
+EVENTS = 10_000
+BATCH = 40
+# A batch takes some tenths of a second; this long, and something hangs.
+PATIENCE = 60.0
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+_NAMED = {
+    "slash": "/", "colon": ":", "question_mark": "?", "asterisk": "*", "number_sign": "#", "ampersand": "&",
+    "less_than_sign": "<", "greater_than_sign": ">", "left_square_bracket": "[", "right_square_bracket": "]",
+    "exclamation_mark": "!", "space": " ", "tilde": "~", "left_parenthesis": "(", "full_stop": ".",
+}  # fmt: skip
+_KEYS = [
+    *_LETTERS, *_NAMED, "enter", "escape", "escape", "tab", "shift+tab", "up", "down", "left", "right", "home", "end",
+    "pageup", "pagedown", "backspace", "delete", "f1",
+    *(f"ctrl+{letter}" for letter in "adefgklnoprstuvwxyz"),
+]  # fmt: skip
+_SIZES = [(80, 24), (120, 40), (200, 50), (79, 20), (40, 8), (10, 3), (160, 34)]
+
+
+def key_event(key: str) -> events.Key:
+    return events.Key(key, _NAMED.get(key) or (key if len(key) == 1 else None))
+
+
+def mouse_event(chance: random.Random, size: tuple[int, int]) -> list[events.Event]:
+    x, y = chance.randrange(size[0]), chance.randrange(size[1])
+    kinds = chance.choice([[events.MouseDown, events.MouseUp], [events.MouseScrollUp], [events.MouseScrollDown],
+                           [events.MouseMove], [events.MouseDown, events.MouseMove, events.MouseUp]])  # fmt: skip
+    return [kind(None, x, y, 0, 0, 1, False, False, False, screen_x=x, screen_y=y) for kind in kinds]
+
+
+def next_events(chance: random.Random, state: dict) -> list[events.Event]:
+    roll = chance.random()
+    if roll < 0.9:
+        return [key_event(chance.choice(_KEYS))]
+    if roll < 0.99:
+        return mouse_event(chance, state["size"])
+    state["size"] = chance.choice(_SIZES)
+    size = Size(*state["size"])
+    return [events.Resize(size, size)]
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Count jobs whose dialog was confirmed, and those that were acted on."""
+    counts = {"confirmed": 0, "acted": 0}
+    dismiss = ConfirmDialog.dismiss
+
+    def count_confirmed(self, result=None):
+        counts["confirmed"] += len(self.rows) if result is True else 0
+        return dismiss(self, result)
+
+    monkeypatch.setattr(ConfirmDialog, "dismiss", count_confirmed)
+    monkeypatch.setattr(TorchXTuiApp, "action_leave", lambda self: None)
+    monkeypatch.setattr(TorchXTuiApp, "action_interrupt", lambda self: None)
+    return counts
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_ten_thousand_random_events(tmp_path, monkeypatch, asked, seed):
+    monkeypatch.chdir(tmp_path)
+    chance = random.Random(seed)
+    scheduler = busy_scheduler(tmp_path / "logs")
+    app = make_app(scheduler, tmp_path)
+    for name in ("cancel", "delete"):
+        act = getattr(app.runner, name)
+
+        def counted(handle, act=act):
+            asked["acted"] += 1
+            return act(handle)
+
+        monkeypatch.setattr(app.runner, name, counted)
+    state = {"size": (120, 40)}
+    async with app.run_test(size=state["size"]) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the Jobs screen")
+        for batch in range(EVENTS // BATCH):
+            scheduler.error = ConnectionError("the backend fails") if chance.random() < 0.3 else None
+            handle = chance.choice(list(scheduler.apps) or [""])
+            if handle and chance.random() < 0.2:
+                scheduler.set_state(handle, chance.choice(list(AppState)))
+            for _ in range(BATCH):
+                for event in next_events(chance, state):
+                    app.post_message(event)
+            began = time.monotonic()
+            await pilot.pause()
+            assert time.monotonic() - began < PATIENCE, f"batch {batch}, seed {seed}"
+            assert app._exception is None
+        scheduler.error = None
+        # No modal sticks: escape leads back to the first screen, whatever is open.
+        app.post_message(events.Resize(Size(120, 40), Size(120, 40)))
+        for _ in range(30):
+            app.post_message(key_event("escape"))
+            await pilot.pause(0.02)
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the Jobs screen")
+        assert asked["acted"] <= asked["confirmed"]
+    assert app._exception is None
