@@ -25,6 +25,7 @@ from textual.widgets import Input
 from ..backends.journal import user_name
 from . import palette
 from .feed import Feed
+from .garbage import spare_living
 from .governor import AppGovernor
 from .job_store import JobStore
 from .messages import (
@@ -159,6 +160,7 @@ class TorchXTuiApp(App[int]):
         self.call_after_refresh(self._start_feed)
 
     def _start_feed(self) -> None:
+        spare_living()
         self.run_worker(self._find_schedulers, thread=True, group="schedulers", exit_on_error=False)
 
     def _find_schedulers(self) -> None:

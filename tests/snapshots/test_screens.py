@@ -3,15 +3,20 @@
 After ``make test ARGS="tests/snapshots --snapshot-update"`` open each changed picture and look at it.
 """
 
+import time
+from types import SimpleNamespace
+
 import pytest
-from support.canned import CannedScheduler, busy_scheduler
+from support.canned import NOW, CannedScheduler, busy_scheduler
 from support.dashboard import make_app, settled, until
 from support.pictures import FAILED, RUNNING, SIZES, at_job, shows_logs
 
 from torchx_tui.backends.journal import Journal
 from torchx_tui.components import build_app
+from torchx_tui.specs import AppState
 from torchx_tui.tui.config import Settings
 from torchx_tui.tui.screens.jobs import JobsScreen
+from torchx_tui.tui.widgets.job_table import JobTable
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -23,10 +28,44 @@ def test_jobs_200x50(snap_compare, app):
     assert snap_compare(app, terminal_size=(200, 50), run_before=at_job(RUNNING, "space"))
 
 
-@pytest.mark.parametrize("theme", ["torchx-light", "torchx-ansi-dark"])
+@pytest.mark.parametrize("theme", ["torchx-light", "torchx-ansi-dark", "torchx-high-contrast", "torchx-color-blind"])
 def test_jobs_themes(snap_compare, tmp_path, theme):
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(theme=theme))
     assert snap_compare(app, terminal_size=(120, 40), run_before=at_job(RUNNING))
+
+
+def test_jobs_stale(snap_compare, tmp_path, monkeypatch):
+    """A backend that does not answer keeps its rows, dimmed, and says since when."""
+    clock = SimpleNamespace(time=lambda: NOW, monotonic=time.monotonic)
+    monkeypatch.setattr("torchx_tui.tui.poller.time", clock)
+    scheduler = busy_scheduler(tmp_path / "logs")
+    app = make_app(scheduler, tmp_path)
+
+    async def fail(pilot):
+        await at_job(RUNNING)(pilot)
+        scheduler.error = ConnectionError("connection refused: 10.0.0.1:6443")
+        await pilot.press("R")
+        await until(pilot, lambda: app.jobs.outages, "the outage")
+        await settled(pilot)
+
+    assert snap_compare(app, terminal_size=(120, 40), run_before=fail)
+
+
+def test_jobs_ten_thousand_filtered(snap_compare, tmp_path):
+    scheduler = CannedScheduler(logs=tmp_path / "logs")
+    states = [AppState.SUCCEEDED, AppState.FAILED, AppState.RUNNING, AppState.PENDING]
+    for number in range(10_000):
+        why = "RuntimeError: loss is nan: trainer/2, exit 1" if number % 4 == 1 else ""
+        scheduler.add(f"llama3-8b-sft-{number:05d}", states[number % 4], 60.0 * number, why=why)
+    app = make_app(scheduler, tmp_path)
+
+    async def filtered(pilot):
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count == 10_000, "rows")
+        await pilot.press("slash", *"state:failed name~7.$", "enter", "j", "j", "space")
+        await until(pilot, lambda: app.query_one(JobTable).row_count < 1000, "the filter")
+        await settled(pilot)
+
+    assert snap_compare(app, terminal_size=(200, 50), run_before=filtered)
 
 
 def test_jobs_no_color_ascii(snap_compare, tmp_path, monkeypatch):

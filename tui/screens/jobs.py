@@ -16,6 +16,7 @@ from textual.widgets import Input
 from ...backends.logs.sanitize import plain
 from ...backends.user import user_name
 from ...specs import AppState
+from ..garbage import spare_living
 from ..job_filter import FilterError
 from ..job_rows import JobRow, backend_word
 from ..job_view import JobView
@@ -99,6 +100,7 @@ class JobsScreen(JobActions):
 
             self._logs = LogsArea(id="logs-area", compact=self.app.size.width < SIDE_BY_SIDE)
             self.query_one("#jobs-body").mount(self._logs)
+            self.call_after_refresh(spare_living)
         return self._logs
 
     @property
