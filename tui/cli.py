@@ -157,6 +157,24 @@ def _log_to_file(debug: bool) -> None:
     root.addHandler(handler)
 
 
+def _give_terminal_a_size() -> None:
+    """Tell a terminal of unknown size, as containers have at first, that it is 80x24; it says so when it learns better.
+
+    Textual and Rich take an unknown size for two different ones, and would draw in turns for each.
+    """
+    import contextlib
+    import fcntl
+    import struct
+    import termios
+
+    for stream in (sys.stdin, sys.stderr):
+        with contextlib.suppress(OSError):
+            columns, rows = os.get_terminal_size(stream.fileno())
+            if not (columns and rows):
+                size = struct.pack("HHHH", rows or 24, columns or 80, 0, 0)
+                fcntl.ioctl(stream.fileno(), termios.TIOCSWINSZ, size)
+
+
 def open_dashboard(settings: Settings) -> int:
     """Open the dashboard and return the exit code.
 
@@ -166,6 +184,7 @@ def open_dashboard(settings: Settings) -> int:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         print("torchx-tui: the dashboard needs a terminal; `torchx-tui list` works without one", file=sys.stderr)
         return 2
+    _give_terminal_a_size()
     # Textual reads these when it is imported.
     frames = settings.frames_per_second or (SSH_FRAMES_PER_SECOND if "SSH_CONNECTION" in os.environ else 0)
     if frames:

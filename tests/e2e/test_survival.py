@@ -63,6 +63,23 @@ def test_a_terminal_that_goes_away_without_a_signal_ends_the_dashboard(tmp_path,
     wait_until(lambda: os.waitpid(pid, os.WNOHANG) != (0, 0), "the dashboard's end")
 
 
+def test_a_terminal_that_does_not_know_its_size_is_drawn_once(tmp_path, own_home):
+    """As in a container, whose terminal learns its size later: nothing is drawn again and again for two sizes."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(COMMAND, [COMMAND], {**os.environ, "TERM": "xterm-256color"})
+    seen = b""
+    while b"No jobs yet" not in seen:
+        assert select.select([terminal], [], [], 40)[0], seen[-300:]
+        seen += os.read(terminal, 65536)
+    still = 0
+    while select.select([terminal], [], [], 1.5)[0]:
+        still += len(os.read(terminal, 65536))
+        assert still < 200_000
+    os.close(terminal)
+    wait_until(lambda: os.waitpid(pid, os.WNOHANG) != (0, 0), "the dashboard's end")
+
+
 def test_suspended_and_continued(terminal):
     app = terminal()
     app.wait("No jobs yet")

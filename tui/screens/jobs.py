@@ -251,7 +251,7 @@ class JobsScreen(JobActions):
             if outage is not None and name not in jobs.answered:
                 text.append(f" {self.signs.none}", colors.text3)
             else:
-                text.append(f" {jobs.count(name)}", colors.text3)
+                text.append(f" {jobs.count(name):,}", colors.text3)
             if outage is not None and name in jobs.answered:
                 wide = self.app.size.width >= SIDE_BY_SIDE
                 text.append(f" ! stale {clock(outage.since, outage.since)[:5]}" if wide else " !", colors.pending)
@@ -265,7 +265,7 @@ class JobsScreen(JobActions):
         for state, word in ((AppState.RUNNING, "running"), (AppState.PENDING, "pending"), (AppState.FAILED, "failed")):
             if states[state]:
                 text.append("   " if text else "")
-                text.append(str(states[state]), f"bold {state_style(state, self.palette)}")
+                text.append(f"{states[state]:,}", f"bold {state_style(state, self.palette)}")
                 text.append(f" {word}", self.palette.text2)
         return text
 
