@@ -17,6 +17,7 @@ from .responses import (
     Finding,
     ListAppResponse,
     LogIterator,
+    PublishedPort,
     ReplicaUsage,
     StateChange,
     Stream,
@@ -34,6 +35,7 @@ __all__ = [
     "Finding",
     "ListAppResponse",
     "LogIterator",
+    "PublishedPort",
     "ReplicaUsage",
     "Scheduler",
     "StateChange",
@@ -152,6 +154,15 @@ class Scheduler(abc.ABC, Generic[T]):
             JobNotFoundError: there is no such app.
         """
         raise NotImplementedError(f"{self.backend} does not measure what {app_id} uses")
+
+    def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
+        """Return the argument list of a program that opens a shell in a replica on its own terminal.
+
+        Raises:
+            NotImplementedError: this scheduler opens none, see `Capabilities.shell`.
+            SchedulerError: the replica does not run, or has no shell.
+        """
+        raise NotImplementedError(f"{self.backend} opens no shell in {app_id}")
 
     @abc.abstractmethod
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:

@@ -31,6 +31,27 @@ class StateChange:
     at: float
 
 
+@dataclass(frozen=True)
+class PublishedPort:
+    """A port of a replica that can be reached from outside of it.
+
+    Args:
+        role: the role's name.
+        replica: the replica's number in its role.
+        name: what the role's `port_map` calls it.
+        container_port: the port within the replica.
+        host: the machine that publishes it, empty where that is this one.
+        host_port: the port there, on its loopback address.
+    """
+
+    role: str
+    replica: int
+    name: str
+    container_port: int
+    host: str
+    host_port: int
+
+
 @dataclass
 class DescribeAppResponse:
     """Everything that a scheduler knows of one app.
@@ -55,6 +76,7 @@ class DescribeAppResponse:
         notes: what else should be known of it, such as "on node7, heard of 40 s ago".
         image: the image of its first role.
         log_dir: the folder of its logs, where there is one.
+        ports: the ports of its replicas that can be reached.
     """
 
     app_id: str = "<NOT_SET>"
@@ -76,6 +98,7 @@ class DescribeAppResponse:
     notes: list[str] = field(default_factory=list, kw_only=True)
     image: str = field(default="", kw_only=True)
     log_dir: str = field(default="", kw_only=True)
+    ports: list[PublishedPort] = field(default_factory=list, kw_only=True)
 
     @property
     def has_ended(self) -> bool:

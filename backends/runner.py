@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import specs
 from .journal import Journal
+from .progress import shown_progress
 from .user import user_name
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from .journal import LaunchRecord
     from .logs.replica_log import ReplicaLog
     from .logs.spools import LogSpools
+    from .progress import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -176,6 +178,7 @@ class Runner:
         component: str = "",
         arguments: Mapping[str, Any] | None = None,
         relaunch_of: str = "",
+        progress: Progress | None = None,
     ) -> str:
         """Launch ``app`` and return its handle.
 
@@ -190,8 +193,10 @@ class Runner:
             component: the name of the component that made the app, for the history.
             arguments: its arguments as text, by parameter.
             relaunch_of: the journal id of the launch that this one repeats.
+            progress: is told how far it is, and can end it before anything runs.
 
         Raises:
+            LaunchCancelledError: ``progress`` was cancelled.
             ReadOnlyError: this runner may not change anything.
             TorchXTuiError: see `dryrun`; or the launch itself failed.
         """
@@ -214,7 +219,8 @@ class Runner:
                 f"nothing was launched: the journal in {self.journal.folder} cannot be written ({error.strerror})"
             ) from error
         try:
-            app_id = self.scheduler(scheduler).schedule(info)
+            with shown_progress(progress):
+                app_id = self.scheduler(scheduler).schedule(info)
         except Exception as error:
             self._note(
                 record, error=str(error), state=specs.AppState.FAILED.name, message=str(error), state_at=time.time()
@@ -282,6 +288,16 @@ class Runner:
         name, _, app_id = specs.parse_app_handle(handle)
         scheduler = self.scheduler(name)
         return scheduler.usage(app_id) if scheduler.capabilities.usage else []
+
+    def shell_command(self, handle: str, role_name: str, k: int) -> builtins.list[str]:
+        """Return what opens a shell in a replica, see `Scheduler.shell_command`.
+
+        Raises:
+            ReadOnlyError: this runner may not change anything, and a shell can.
+        """
+        self._refuse_if_read_only("A shell")
+        name, _, app_id = specs.parse_app_handle(handle)
+        return self.scheduler(name).shell_command(app_id, role_name, k)
 
     def status(self, handle: str) -> AppStatus | None:
         """Return a job's status, or None if the backend knows nothing of it."""

@@ -147,6 +147,13 @@ class BackendUnavailableError(SchedulerError):
     """A backend cannot be reached: not running, not installed, not permitted."""
 
 
+class LaunchCancelledError(SchedulerError):
+    """A launch was ended by who asked for it, before anything ran."""
+
+    def __init__(self) -> None:
+        super().__init__("The launch was ended before anything ran")
+
+
 class JobNotFoundError(SchedulerError):
     """A job that an action needs is gone.
 

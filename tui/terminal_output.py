@@ -168,7 +168,7 @@ class TerminalOutput:
     def _write_all(self, data: bytes) -> None:
         began, taken_back = time.monotonic(), self._taken_back
         sent = 0
-        while sent < len(data) and self._taken_back == taken_back:
+        while sent < len(data) and self._taken_back == taken_back and not self._closed:
             try:
                 done = os.write(self._fileno, data[sent : sent + _PART])
             except BlockingIOError:

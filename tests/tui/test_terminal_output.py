@@ -48,8 +48,14 @@ class Link:
 
     def close(self) -> None:
         self.output.close()
-        os.close(self._theirs)
+        # A write that waits ends with the terminal; before that its number may not become another one's.
         os.close(self._ours)
+        wait_until(lambda: not _writers(), "the end of the last write")
+        os.close(self._theirs)
+
+
+def _writers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "terminal-output"]
 
 
 @pytest.fixture
