@@ -259,6 +259,10 @@ class TorchXTuiApp(App[int]):
     def on_action_done(self, message: ActionDone) -> None:
         """Say how an action ended, and ask its backends at once."""
         self.say(message.text, failed=message.failed)
+        if message.results:
+            from .screens.dialogs import ResultsDialog
+
+            self.push_screen(ResultsDialog(message.results))
         for handle in message.gone:
             self.jobs.forget(handle)
         for handle in message.handles or (None,):
@@ -426,7 +430,7 @@ class TorchXTuiApp(App[int]):
         from .screens.keys import KeysScreen
 
         if not isinstance(self.screen, KeysScreen):
-            self.push_screen(KeysScreen(self.screen))
+            self.push_screen(KeysScreen(self.screen, read_only=self.runner.read_only))
 
     def action_leave(self) -> None:
         """Quit; with own local jobs running a dialog asks what becomes of them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 import time
 from collections.abc import Iterable, Set
@@ -15,6 +16,8 @@ from ..specs import AppState, is_terminal, parse_app_handle
 if TYPE_CHECKING:
     from ..backends.api import ListAppResponse
     from ..backends.journal import LaunchRecord
+
+logger = logging.getLogger(__name__)
 
 # What people call a scheduler in a column of six cells.
 BACKEND_WORDS = {"local_cwd": "local", "local_docker": "docker", "kubernetes": "k8s"}
@@ -91,10 +94,10 @@ def arguments_text(record: LaunchRecord) -> str:
     """Return a launch's arguments as a person would type them, secrets masked."""
     words: list[str] = []
     for name, value in record.arguments.items():
-        if isinstance(value, str):
-            words += [f"--{name}", mask_text(name, value)]
-        else:
+        if isinstance(value, (list, tuple)):
             words += [str(item) for item in value]
+        else:
+            words += [f"--{name}", mask_text(name, str(value))]
     return plain(shlex.join(words))
 
 
@@ -126,24 +129,30 @@ def history_rows(records: Iterable[LaunchRecord], known: Set[str]) -> list[JobRo
     """Return a row for each launch of the journal that no backend lists; ``known`` are the handles they do."""
     rows = []
     for record in records:
-        handle = record.handle or f"{record.scheduler}://{record.session}/{record.app.get('name', '')}-{record.id}"
-        if handle in known:
+        try:
+            row = _history_row(record)
+        except Exception:  # whatever another program wrote costs that record alone
+            logger.warning("the launch %s cannot be shown", record.id, exc_info=True)
             continue
-        state = AppState[record.state] if record.state in AppState.__members__ else AppState.UNKNOWN
-        rows.append(
-            JobRow(
-                handle=handle,
-                scheduler=record.scheduler,
-                app_id=handle.rpartition("/")[2],
-                state=state,
-                wanted=sum(int(role.get("num_replicas", 1)) for role in record.app.get("roles", [])),
-                submitted_at=record.at,
-                finished_at=record.state_at,
-                component=plain(record.component),
-                arguments=arguments_text(record),
-                why=plain(record.message),
-                user=plain(record.user),
-                history=True,
-            )
-        )
+        if row.handle not in known:
+            rows.append(row)
     return rows
+
+
+def _history_row(record: LaunchRecord) -> JobRow:
+    handle = record.handle or f"{record.scheduler}://{record.session}/{record.app.get('name', '')}-{record.id}"
+    state = AppState[record.state] if record.state in AppState.__members__ else AppState.UNKNOWN
+    return JobRow(
+        handle=handle,
+        scheduler=record.scheduler,
+        app_id=handle.rpartition("/")[2],
+        state=state,
+        wanted=sum(int(role.get("num_replicas", 1)) for role in record.app.get("roles", [])),
+        submitted_at=record.at,
+        finished_at=record.state_at,
+        component=plain(record.component),
+        arguments=arguments_text(record),
+        why=plain(record.message),
+        user=plain(record.user),
+        history=True,
+    )

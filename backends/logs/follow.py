@@ -27,8 +27,10 @@ def poll_interval(quiet: float) -> float:
     """Return the seconds to the next look at the files after ``quiet`` seconds without a change."""
     if quiet < 2:
         return 0.02
-    if quiet < 60:
+    if quiet < 10:
         return 0.04
+    if quiet < 60:
+        return 0.1
     return ARRIVAL_WINDOW
 
 
