@@ -14,6 +14,7 @@ from .limited_call import LimitedCaller, NoAnswerError
 from .messages import FailureExplained, HistoryRead, JobDescribed, UsageSampled
 from .pacing import UNWATCHED_SECONDS, tick_seconds
 from .poller import BackendPoller, Post
+from .watching_thread import JobWatchingThread
 
 if TYPE_CHECKING:
     from ..backends.api import DescribeAppResponse
@@ -27,11 +28,11 @@ logger = logging.getLogger(__name__)
 _USAGE_SECONDS = 2.0
 
 
-class JobWatcher(threading.Thread):
+class JobWatcher(JobWatchingThread):
     """Describes the job that is looked at, until it is final."""
 
     def __init__(self, runner: Runner, post: Post, settings: WatchSettings, last_key_at: Callable[[], float]) -> None:
-        super().__init__(name="watch-job", daemon=True)
+        super().__init__("watch-job")
         self._runner = runner
         self._post = post
         self._interval = settings.interval_seconds / 2
@@ -43,23 +44,6 @@ class JobWatcher(threading.Thread):
         self._noted = ("", "")
         # What was posted last, as text: a scheduler may give the same object again, changed.
         self._posted = ""
-        self._handle: str | None = None
-        self._wake = threading.Event()
-        self._ended = threading.Event()
-
-    def watch(self, handle: str | None) -> None:
-        """Look at this job from now on, or at none."""
-        self._handle = handle
-        self._wake.set()
-
-    def refresh(self) -> None:
-        """Look now."""
-        self._wake.set()
-
-    def end(self) -> None:
-        """End the thread."""
-        self._ended.set()
-        self._wake.set()
 
     def run(self) -> None:
         """Describe until `end`."""
@@ -121,28 +105,15 @@ class JobWatcher(threading.Thread):
         return described, replica_logs(self._runner, handle, described) if described else []
 
 
-class UsageWatcher(threading.Thread):
+class UsageWatcher(JobWatchingThread):
     """Measures what the replicas of a job use, while somebody looks."""
 
     def __init__(self, runner: Runner, post: Post, limit: float) -> None:
-        super().__init__(name="watch-usage", daemon=True)
+        super().__init__("watch-usage")
         self._runner = runner
         self._post = post
         self._limit = limit
-        self._handle: str | None = None
-        self._wake = threading.Event()
-        self._ended = threading.Event()
         self._caller = LimitedCaller("measure-usage")
-
-    def watch(self, handle: str | None) -> None:
-        """Measure this job from now on, or none."""
-        self._handle = handle
-        self._wake.set()
-
-    def end(self) -> None:
-        """End the thread."""
-        self._ended.set()
-        self._wake.set()
 
     def run(self) -> None:
         """Measure until `end`."""

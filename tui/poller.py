@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,6 +15,7 @@ from .job_rows import JobRow, row_of
 from .limited_call import LimitedCaller
 from .messages import BackendChecked, BackendFailed, JobsChanged
 from .pacing import back_off_seconds, tick_seconds, with_jitter
+from .watching_thread import WatchingThread
 
 if TYPE_CHECKING:
     from ..backends.api import ListAppResponse
@@ -36,7 +36,7 @@ _JOURNAL_PAUSE = 0.05
 _NEW_SECONDS = 30.0
 
 
-class BackendPoller(threading.Thread):
+class BackendPoller(WatchingThread):
     """Asks one backend for all its jobs, again and again, and posts what changed.
 
     Args:
@@ -55,14 +55,12 @@ class BackendPoller(threading.Thread):
         settings: WatchSettings,
         last_key_at: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(name=f"poll-{scheduler}", daemon=True)
+        super().__init__(f"poll-{scheduler}")
         self._runner = runner
         self._scheduler = scheduler
         self._post = post
         self._settings = settings
         self._last_key_at = last_key_at
-        self._wake = threading.Event()
-        self._ended = threading.Event()
         self._caller = LimitedCaller(
             f"ask-{scheduler}", slow_seconds=settings.timeout_seconds / 3, on_slow=self._say_slow
         )
@@ -77,15 +75,6 @@ class BackendPoller(threading.Thread):
         self._last_answer = time.time()
         self._changed_at = time.monotonic()
         self._unsubscribe: Callable[[], object] | None = None
-
-    def refresh(self) -> None:
-        """Ask now."""
-        self._wake.set()
-
-    def end(self) -> None:
-        """End the thread; a question under way is not waited for."""
-        self._ended.set()
-        self._wake.set()
 
     def run(self) -> None:
         """Ask until `end`."""
