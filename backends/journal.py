@@ -11,7 +11,6 @@ import logging
 import math
 import os
 import platform
-import secrets
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -274,4 +273,4 @@ class Journal:
 def _new_id(now: float) -> str:
     """Return a record id; ids sort by time, and two launches in one microsecond still differ."""
     second = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
-    return f"{second}-{int(now * 1e6) % 10**6:06d}-{secrets.token_hex(4)}"
+    return f"{second}-{int(now * 1e6) % 10**6:06d}-{os.urandom(4).hex()}"
