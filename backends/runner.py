@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import specs
-from .journal import Journal
-from .progress import shown_progress
 from .user import user_name
 
 if TYPE_CHECKING:
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, runopts
     from .api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, ReplicaUsage, Scheduler, Stream
-    from .journal import LaunchRecord
+    from .journal import Journal, LaunchRecord
     from .logs.replica_log import ReplicaLog
     from .logs.spools import LogSpools
     from .progress import Progress
@@ -60,7 +58,7 @@ class Runner:
         spool_limits: tuple[int, int] | None = None,
     ) -> None:
         self.session_name = session_name
-        self.journal = journal or Journal()
+        self._journal = journal
         self.read_only = read_only
         self._scheduler_params = dict(scheduler_params or {})
         self._schedulers: dict[str, Scheduler[Any]] = {}
@@ -68,6 +66,16 @@ class Runner:
         self._session_id = str(uuid.uuid4())
         self._spool_limits = spool_limits
         self._spools: LogSpools | None = None
+
+    @property
+    def journal(self) -> Journal:
+        """What was launched."""
+        with self._lock:
+            if self._journal is None:
+                from .journal import Journal
+
+                self._journal = Journal()
+            return self._journal
 
     def __enter__(self) -> Self:
         return self
@@ -200,6 +208,8 @@ class Runner:
             ReadOnlyError: this runner may not change anything.
             TorchXTuiError: see `dryrun`; or the launch itself failed.
         """
+        from .progress import shown_progress
+
         self._refuse_if_read_only("Launching a job")
         info = self.dryrun(app, scheduler, cfg, workspace)
         try:

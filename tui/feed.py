@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..specs import parse_app_handle
-from .job_rows import history_rows
 from .limited_call import LimitedCaller, NoAnswerError
 from .messages import FailureExplained, HistoryRead, JobDescribed, UsageSampled
 from .pacing import UNWATCHED_SECONDS, tick_seconds
 from .poller import BackendPoller, Post
+from .row_making import history_rows
 from .watching_thread import JobWatchingThread
 
 if TYPE_CHECKING:

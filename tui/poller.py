@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from ..specs import AppState, is_terminal
-from .job_rows import JobRow, row_of
+from .job_rows import JobRow
 from .limited_call import LimitedCaller
 from .messages import BackendChecked, BackendFailed, JobsChanged
 from .pacing import back_off_seconds, tick_seconds, with_jitter
+from .row_making import row_of
 from .watching_thread import WatchingThread
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from support.dashboard import make_app, until
 
 from torchx_tui.backends.journal import LaunchRecord
 from torchx_tui.specs import AppState
-from torchx_tui.tui.job_rows import JobRow, history_rows
+from torchx_tui.tui.job_rows import JobRow
 from torchx_tui.tui.messages import JobsChanged
+from torchx_tui.tui.row_making import history_rows
 from torchx_tui.tui.screens.columns import ColumnsDialog
 from torchx_tui.tui.screens.jobs import JobsScreen
 from torchx_tui.tui.ui_state import UiState, UiStateFile

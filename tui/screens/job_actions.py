@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from textual.binding import Binding
 
 from ...specs.errors import described
-from ..messages import ActionDone
 from ..words import count
 from .base import BaseScreen
 
@@ -135,6 +134,8 @@ class JobActions(BaseScreen):
         self, rows: list[JobRow], act: Callable[[str], str | None], verb: str, after: str, *, forget: bool = False
     ) -> None:
         """Do something with each job off the event loop, then say how each went."""
+        from ..messages import ActionDone
+
         dashboard = self.dashboard
 
         def work() -> None:

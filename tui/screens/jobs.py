@@ -13,7 +13,6 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
 
-from ...backends.logs.sanitize import plain
 from ...backends.user import user_name
 from ...specs import AppState
 from ..garbage import spare_living
@@ -180,6 +179,8 @@ class JobsScreen(JobActions):
         backend = self.view.backend or ""
         outage = jobs.outages.get(backend)
         if outage is not None:
+            from ...backends.logs.sanitize import plain
+
             text = Text(f"{backend_word(backend, long=True)} does not answer", f"bold {self.palette.text}")
             text.append(f"   {plain(outage.reason)}", self.palette.text2)
             return text.append("   R asks now", self.palette.text3)
