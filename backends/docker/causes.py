@@ -24,9 +24,8 @@ def why(app: AppSummary, reason: str = "", failed: int | None = None) -> str:
     Args:
         app: the app.
         reason: why its first failed replica failed, where it was looked at.
-        failed: which replica that is; the first in order where None.
+        failed: the place of that replica, None where none failed.
     """
-    failed = app.first_failed() if failed is None else failed
     told = []
     if failed is not None:
         told.append(f"{reason or exit_words(app.replicas[failed].exit_code)}: {app.where(failed)}")

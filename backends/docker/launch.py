@@ -12,7 +12,7 @@ from ..endings import some_of
 from ..progress import current_progress
 from .containers import find_containers
 from .engine import Engine
-from .network import ensure_network, is_lost_network, names_of
+from .network import ensure_network, is_network_trouble, names_of
 from .parallel import at_once
 from .refusals import refusal_words
 from .request import DockerContainer, DockerJob
@@ -84,9 +84,9 @@ class Launch:
             try:
                 self._ask_to_start(container_id)
             except SchedulerError as error:
-                if not is_lost_network(error):
+                if not is_network_trouble(error):
                     raise
-                # Someone tidied up between its making and now.
+                # Someone tidied up between its making and now, or makes it as well.
                 for name in names_of([str(one.kwargs.get("network") or "")]):
                     ensure_network(self._engine, name)
                 self._ask_to_start(container_id)

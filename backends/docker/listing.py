@@ -77,6 +77,7 @@ def _row(app: AppSummary, times: KnownTimes, now: float, host: str) -> ListAppRe
     known_ends = [at for at in ends if at is not None]
     ended = is_terminal(app.state) or app.state is AppState.UNKNOWN
     started = any(state is not AppState.SUBMITTED for state in states)
+    failed = [place for place, state in enumerate(states) if state is AppState.FAILED]
     return ListAppResponse(
         app_id=app.app_id,
         state=app.state,
@@ -90,6 +91,6 @@ def _row(app: AppSummary, times: KnownTimes, now: float, host: str) -> ListAppRe
         replicas_succeeded=states.count(AppState.SUCCEEDED),
         user=app.labels.get(labels.USER, ""),
         image=str(app.containers[0].get("Image") or ""),
-        msg=why(app),
+        msg=why(app, failed=min(failed, key=lambda place: ends[place] or now, default=None)),
         host=host,
     )

@@ -50,11 +50,6 @@ class AppSummary:
         one = self.containers[place]
         return f"{role_name(one)}/{replica_number(one)}"
 
-    def first_failed(self) -> int | None:
-        """Return the place of a failed replica, None where none failed."""
-        # The list does not tell which was the first in time.
-        return next((place for place, one in enumerate(self.replicas) if one.state is AppState.FAILED), None)
-
 
 def summarize(app_id: str, containers: list[Summary]) -> AppSummary:
     """Return what the containers of one app tell, all of them and in order."""

@@ -12,6 +12,7 @@ from backend.contract import wait_until
 from backend.docker.support import Docker
 
 from torchx_tui.backends.docker.engine import Engine
+from torchx_tui.backends.docker.network import ensure_network
 from torchx_tui.backends.progress import Progress, shown_progress
 from torchx_tui.specs import (
     AppDef,
@@ -103,11 +104,22 @@ def test_a_launch_that_is_ended_meanwhile(docker: Docker) -> None:
     assert "creating 4 of 4" in said
 
 
-def test_the_network_is_made_again(docker: Docker) -> None:
-    app_id = docker.launch("true")
-    assert docker.ended(app_id).state == AppState.SUCCEEDED
-    names = [network["Name"] for network in docker.api.networks(names=["torchx"])]
-    assert names == ["torchx"]
+def test_a_network_that_is_lost_before_the_start_is_made_again(docker: Docker) -> None:
+    name = f"lost-{docker.session}"
+    info = docker.scheduler.submit_dryrun(AppDef("job", [docker.role("true")]), {"pull": False})
+    info.request.containers[0].kwargs["network"] = name
+
+    def lose(text: str) -> None:
+        if text == "creating 1 of 1":
+            docker.api.remove_network(name)
+
+    with shown_progress(Progress(lose)):
+        app_id = docker.scheduler.schedule(info)
+    try:
+        assert docker.ended(app_id).state == AppState.SUCCEEDED
+    finally:
+        docker.remove_all()
+        docker.api.remove_network(name)
 
 
 def test_replicas_reach_one_another_by_name(docker: Docker) -> None:
@@ -125,14 +137,14 @@ def test_replicas_reach_one_another_by_name(docker: Docker) -> None:
     [
         ("exit 0", AppState.SUCCEEDED, "", ""),
         ("exit 1", AppState.FAILED, "", "exit 1: worker/0"),
-        ("kill -9 $$", AppState.FAILED, "SIGKILL", "exit 137 (SIGKILL): worker/0"),
-        ("kill -11 $$", AppState.FAILED, "SIGSEGV", "exit 139 (SIGSEGV): worker/0"),
-        ("trap 'exit 143' TERM; kill -15 $$", AppState.FAILED, "SIGTERM", "exit 143 (SIGTERM): worker/0"),
+        ("kill -9 $$$$", AppState.FAILED, "SIGKILL", "exit 137 (SIGKILL): worker/0"),
+        ("kill -11 $$$$", AppState.FAILED, "SIGSEGV", "exit 139 (SIGSEGV): worker/0"),
+        ("trap 'exit 143' TERM; kill -15 $$$$", AppState.FAILED, "SIGTERM", "exit 143 (SIGTERM): worker/0"),
     ],
 )
 def test_exit_codes(docker: Docker, script: str, state: AppState, signal: str, words: str) -> None:
-    # The first process of a container is deaf to signals that it does not handle.
-    app_id = docker.launch(f"sh -c '{script}'" if "kill" in script and "trap" not in script else script)
+    # The first process of a container is deaf to signals that it does not handle; `$$` is a macro's `$`.
+    app_id = docker.launch(f"sh -c '{script}'; exit $?" if script.startswith("kill") else script)
     described = docker.ended(app_id)
     (replica,) = described.roles_statuses[0].replicas
     assert (described.state, replica.state, replica.signal) == (state, state, signal)
@@ -259,19 +271,23 @@ def test_cancel_ends_what_never_started(docker: Docker) -> None:
     assert not docker.scheduler.exists(app_id)
 
 
-def test_two_launches_make_the_network_once(docker: Docker) -> None:
-    from torchx_tui.backends.docker.network import ensure_network
-
+def test_several_launches_make_the_network_once(docker: Docker) -> None:
     name = f"own-{docker.session}"
-    engines = [Engine() for _ in range(8)]
-    threads = [threading.Thread(target=ensure_network, args=(engine, name)) for engine in engines]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    made = docker.api.networks(names=[name])
-    try:
-        assert len(made) == 1
-    finally:
+    together = threading.Barrier(8)
+
+    def make() -> None:
+        engine = Engine()
+        engine.client()
+        together.wait()
+        ensure_network(engine, name)
+
+    for _ in range(3):
+        threads = [threading.Thread(target=make) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        made = docker.api.networks(names=[name])
         for network in made:
             docker.api.remove_network(network["Id"])
+        assert len(made) == 1
