@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timezone
 from typing import Any
 
 from ...specs import AppState, JobNotFoundError
 from .containers import Summary
 from .engine import Engine
+from .log_messages import nanoseconds_of
 
 Inspected = dict[str, Any]
 
@@ -30,9 +30,7 @@ def seconds_of(text: str | None) -> float | None:
     """Return a time of the engine's, RFC 3339 with nanoseconds, in seconds since the epoch; None for year 1, never."""
     if not text or text.startswith("0001-"):
         return None
-    whole, _, rest = text.rstrip("Z").partition(".")
-    fraction = float(f"0.{rest}") if rest.isdecimal() else 0.0
-    return datetime.fromisoformat(whole[:19]).replace(tzinfo=timezone.utc).timestamp() + fraction
+    return nanoseconds_of(text) / 1e9
 
 
 def started_at(inspected: Mapping[str, Any]) -> float | None:

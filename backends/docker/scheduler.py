@@ -6,11 +6,13 @@ import builtins
 import platform
 import time
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 from ...specs import AppDef, AppDryRunInfo, CfgVal, JobNotFoundError, make_unique, runopts
-from ..api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Scheduler, Stream
+from ..api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, LogIterator, Scheduler, Stream
+from ..logs.stream import Cursor, LogStream
 from . import labels
 from .containers import find_containers
 from .describe import describe_app
@@ -19,6 +21,7 @@ from .engine import Engine
 from .inspected import inspect_all
 from .launch import Launch
 from .listing import KnownTimes, list_rows
+from .logs import open_stream, read_lines
 from .names import check_app
 from .native import native_text
 from .options import DockerOpts
@@ -125,6 +128,39 @@ class DockerScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def _delete_existing(self, app_id: str) -> None:
         self._ending.delete(app_id)
+
+    # Logs
+
+    def log_iter(
+        self,
+        app_id: str,
+        role_name: str,
+        k: int = 0,
+        regex: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        should_tail: bool = False,
+        streams: Stream | None = None,
+    ) -> LogIterator:
+        """Return the log lines of one replica; see `Scheduler.log_iter`.
+
+        Raises:
+            ValueError: there is no such role, replica or stream, or the expression is malformed.
+            JobNotFoundError: there is no such app.
+        """
+        return read_lines(self._engine, app_id, role_name, k, regex, since, until, should_tail, streams)
+
+    def log_stream(
+        self,
+        app_id: str,
+        role_name: str,
+        k: int = 0,
+        streams: Stream | None = None,
+        cursor: Cursor | None = None,
+        tail: int | None = None,
+    ) -> LogStream:
+        """Return the log of one replica as it comes, with its times; see `Scheduler.log_stream`."""
+        return open_stream(self._engine, app_id, role_name, k, streams, cursor, tail)
 
     # Advice
 

@@ -8,6 +8,8 @@ from backend.contract import SchedulerContract
 from backend.docker.support import Docker
 
 from torchx_tui.backends.api import DescribeAppResponse, Scheduler
+from torchx_tui.backends.docker import labels
+from torchx_tui.backends.docker.engine import Engine
 from torchx_tui.specs import AppState
 
 
@@ -24,9 +26,12 @@ class TestDocker(SchedulerContract):
     def cfg(self) -> Mapping[str, Any]:
         return {"pull": False}
 
+    def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
+        # The engine keeps a log as long as its container.
+        client = Engine().client()
+        for one in client.api.containers(all=True, filters={"label": f"{labels.APP_ID}={described.app_id}"}):
+            client.api.remove_container(one["Id"])
+
 
 class TestDockerWithPython(TestDocker):
     image = "python:local"
-
-    def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
-        pytest.skip("the engine keeps a log as long as its container")
