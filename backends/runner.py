@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import specs
+from .cancelled import Cancellations
 from .journal import Journal
 from .progress import shown_progress
-from .user import user_name
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, runopts
     from .api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, ReplicaUsage, Scheduler, Stream
-    from .journal import LaunchRecord
     from .logs.replica_log import ReplicaLog
     from .logs.spools import LogSpools
     from .progress import Progress
@@ -68,6 +67,7 @@ class Runner:
         self._session_id = str(uuid.uuid4())
         self._spool_limits = spool_limits
         self._spools: LogSpools | None = None
+        self._cancellations = Cancellations(self.journal)
 
     def __enter__(self) -> Self:
         return self
@@ -222,11 +222,11 @@ class Runner:
             with shown_progress(progress):
                 app_id = self.scheduler(scheduler).schedule(info)
         except Exception as error:
-            self._note(
+            self.journal.note(
                 record, error=str(error), state=specs.AppState.FAILED.name, message=str(error), state_at=time.time()
             )
             raise
-        self._note(record, app_id=app_id, state=specs.AppState.SUBMITTED.name, state_at=time.time())
+        self.journal.note(record, app_id=app_id, state=specs.AppState.SUBMITTED.name, state_at=time.time())
         return specs.make_app_handle(scheduler, self.session_name, app_id)
 
     def relaunch(self, handle: str) -> str:
@@ -267,6 +267,8 @@ class Runner:
             raise specs.SchedulerError(f"{scheduler} did not answer with a list of jobs, but with {apps!r:.80}")
         for app in apps:
             app.app_handle = specs.make_app_handle(scheduler, self.session_name, app.app_id)
+        if not self.capabilities(scheduler).remembers_cancel:
+            self._cancellations.correct_rows(apps)
         return apps
 
     def subscribe(self, scheduler: str, on_change: Callable[[], object]) -> Callable[[], object] | None:
@@ -276,7 +278,10 @@ class Runner:
     def describe(self, handle: str) -> DescribeAppResponse | None:
         """Return what the backend knows of a job, or None if it knows nothing of it."""
         name, _, app_id = specs.parse_app_handle(handle)
-        return self.scheduler(name).describe(app_id)
+        described = self.scheduler(name).describe(app_id)
+        if described is not None and not self.capabilities(name).remembers_cancel:
+            self._cancellations.correct(described, self._own_handle(handle))
+        return described
 
     def describe_native(self, handle: str) -> str:
         """Return what the backend itself says of a job, in its own form."""
@@ -324,7 +329,7 @@ class Runner:
         """Keep a job's last known state in the journal, for when its backend no longer knows it."""
         record = self.journal.find(handle)
         if record is not None and (record.state, record.message) != (state.name, message):
-            self._note(record, state=state.name, message=message, state_at=time.time(), app_id=_app_id(handle))
+            self.journal.note(record, state=state.name, message=message, state_at=time.time(), app_id=_app_id(handle))
 
     def log_lines(
         self,
@@ -397,10 +402,7 @@ class Runner:
         """
         self._refuse_if_read_only("Cancelling a job")
         name, _, app_id = specs.parse_app_handle(handle)
-        record = self.journal.find(handle)
-        if record is not None:
-            self._note(record, cancelled_at=time.time(), cancelled_by=user_name())
-        self.scheduler(name).cancel(app_id)
+        self._cancellations.cancel(self.scheduler(name), app_id, self._own_handle(handle))
 
     def delete(self, handle: str) -> None:
         """Cancel a job if it runs, and remove what the backend and the journal keep of it.
@@ -411,6 +413,7 @@ class Runner:
         self._refuse_if_read_only("Deleting a job")
         name, _, app_id = specs.parse_app_handle(handle)
         self.scheduler(name).delete(app_id)
+        self._cancellations.forget(self._own_handle(handle))
         record = self.journal.find(handle)
         if record is not None:
             self.journal.forget(record)
@@ -445,16 +448,14 @@ class Runner:
             made = list(self._schedulers.items())
         yield from made
 
+    def _own_handle(self, handle: str) -> str:
+        """Return a handle with this runner's session: every session sees the same jobs."""
+        name, _, app_id = specs.parse_app_handle(handle)
+        return specs.make_app_handle(name, self.session_name, app_id)
+
     def _refuse_if_read_only(self, what: str) -> None:
         if self.read_only:
             raise specs.ReadOnlyError(what)
-
-    def _note(self, record: LaunchRecord, **changes: Any) -> None:
-        """Update a record after the fact; a full disk then costs the note, not the job."""
-        try:
-            self.journal.update(record, **changes)
-        except OSError as error:
-            logger.warning("the journal could not note %s of %s: %s", sorted(changes), record.id, error)
 
 
 def _status_of(described: DescribeAppResponse) -> AppStatus:

@@ -19,10 +19,17 @@ def all_containers(engine: Engine) -> list[Summary]:
 
 def find_containers(engine: Engine, app_id: str) -> list[Summary]:
     """Return the containers of one app, by role and replica as they were launched; empty when there is no such app."""
-    found = _asked(engine, f"{labels.APP_ID}={app_id}")
-    # The engine gives the latest first; roles are created in the AppDef's order.
-    found.reverse()
-    order = {name: place for place, name in enumerate(dict.fromkeys(role_name(one) for one in found))}
+    return in_order(_asked(engine, f"{labels.APP_ID}={app_id}"))
+
+
+def in_order(found: list[Summary]) -> list[Summary]:
+    """Return the containers of one app by role and replica, the AppDef's first role first."""
+    # The engine gives the latest first; TorchX creates roles in their order, and has no label that tells it.
+    order = {role_name(one): -place for place, one in enumerate(found)}
+    for one in found:
+        index = (one.get("Labels") or {}).get(labels.ROLE_INDEX, "")
+        if index.isdecimal():
+            order[role_name(one)] = int(index)
     return sorted(found, key=lambda one: (order[role_name(one)], replica_number(one)))
 
 

@@ -26,10 +26,8 @@ USER = "torchx-tui/user"
 APP_NAME = "torchx-tui/app-name"
 REPLICAS = "torchx-tui/replicas"
 """How many replicas the whole app has: those that are gone are missed by it."""
-PORTS = "torchx-tui/ports"
-"""The role's ``port_map`` as JSON."""
-NETWORK = "torchx-tui/own-network"
-"""The name of a network that was made for this app alone."""
+ROLE_INDEX = "torchx-tui/role-index"
+"""The role's place in the AppDef, from 0."""
 
 APP_DEF_LIMIT = 32 * 1024
 """Bytes."""
