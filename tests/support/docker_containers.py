@@ -71,6 +71,7 @@ class Follower:
     def __init__(self, open_stream: Callable[[Cursor | None], LogStream]) -> None:
         self._open = open_stream
         self.records: list[Any] = []
+        self.size = 0
         self.cuts: list[str] = []
         self._closed = False
         self.stream = open_stream(None)
@@ -97,6 +98,7 @@ class Follower:
             try:
                 for record in self.stream:
                     self.records.append(record)
+                    self.size += len(record.data)
                 return
             except (SchedulerError, OSError) as error:
                 self.cuts.append(str(error))

@@ -156,9 +156,9 @@ def test_a_restarted_container_goes_on_and_says_so(app: Replicas) -> None:
 
 def test_a_log_is_taken_up_where_it_was_left(app: Replicas) -> None:
     app.python("import sys\nfor i in range(3000): print(i, file=(sys.stdout, sys.stderr)[i % 2], flush=True)").wait()
-    whole = [record.data for record in open_stream(app.engine, app.app_id, "worker", 0)]
-    data, cursor = b"", None
-    for _ in range(len(whole)):
+    whole = list(open_stream(app.engine, app.app_id, "worker", 0))
+    data, cursor, record = b"", None, whole[0]
+    while record is not None:
         reading = open_stream(app.engine, app.app_id, "worker", 0, cursor=cursor)
         for _ in range(max(1, len(whole) // 20)):
             record = next(reading, None)
@@ -166,9 +166,7 @@ def test_a_log_is_taken_up_where_it_was_left(app: Replicas) -> None:
         cursor = reading.cursor
         assert isinstance(cursor, TimeCursor)
         reading.close()
-        if record is None:
-            break
-    assert data == b"".join(whole)
+    assert data == b"".join(one.data for one in whole)
     assert sorted(map(int, data.split())) == list(range(3000))
 
 
