@@ -5,19 +5,30 @@ from __future__ import annotations
 import builtins
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 from ...specs import AppDef, AppDryRunInfo, CfgVal, JobNotFoundError, make_unique, runopts
-from ..api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, LogIterator, Scheduler, Stream
+from ..api import (
+    Capabilities,
+    DescribeAppResponse,
+    Finding,
+    ListAppResponse,
+    LogIterator,
+    ReplicaUsage,
+    Scheduler,
+    Stream,
+)
 from ..logs.stream import Cursor, LogStream
 from . import labels
 from .containers import find_containers
 from .describe import describe_app
 from .ending import Ending
 from .engine import Engine
+from .events import EngineEvents
+from .images import ensure_images
 from .inspected import inspect_all
 from .launch import Launch
 from .listing import KnownTimes, list_rows
@@ -27,6 +38,8 @@ from .native import native_text
 from .options import DockerOpts
 from .preflight import engine_findings, launch_findings
 from .request import DockerContainer, DockerJob, make_request
+from .shell import shell_command
+from .usage import UsageSampler
 
 __all__ = ["DockerContainer", "DockerJob", "DockerOpts", "DockerScheduler", "create_scheduler"]
 
@@ -49,6 +62,8 @@ class DockerScheduler(Scheduler[Mapping[str, CfgVal]]):
         retries=True,
         resources=True,
         native=True,
+        shell=True,
+        usage=True,
         remembers_cancel=False,
     )
 
@@ -57,9 +72,12 @@ class DockerScheduler(Scheduler[Mapping[str, CfgVal]]):
         self._engine = engine or Engine()
         self._ending = Ending(self._engine, float(grace_seconds))
         self._times = KnownTimes()
+        self._events = EngineEvents(self._engine)
+        self._usage = UsageSampler(self._engine)
 
     def close(self) -> None:
         """Close the connections. Apps go on."""
+        self._events.close()
         self._engine.close()
 
     # Launching
@@ -80,6 +98,8 @@ class DockerScheduler(Scheduler[Mapping[str, CfgVal]]):
             LaunchCancelledError: the launch was ended meanwhile; nothing is left behind.
         """
         job = dryrun_info.request
+        if DockerOpts.from_cfg(dryrun_info.cfg).pull:
+            ensure_images(self._engine, (one.image for one in job.containers))
         Launch(self._engine, job, {labels.SUBMITTED_AT: f"{time.time():.3f}"}).run()
         return job.app_id
 
@@ -110,6 +130,18 @@ class DockerScheduler(Scheduler[Mapping[str, CfgVal]]):
     def exists(self, app_id: str) -> bool:
         """Tell whether the engine has a container of the app."""
         return bool(find_containers(self._engine, app_id))
+
+    def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
+        """Return what each running replica uses now; see `UsageSampler`."""
+        return self._usage.sample(app_id)
+
+    def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object]:
+        """Call ``on_change`` when the engine tells that an app changed, or goes away, or is back."""
+        return self._events.subscribe(on_change)
+
+    def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
+        """Return the argument list of a program that opens a shell in a replica; see `Scheduler.shell_command`."""
+        return shell_command(self._engine, app_id, role_name, k)
 
     @property
     def _host(self) -> str:

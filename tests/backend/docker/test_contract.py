@@ -33,5 +33,11 @@ class TestDocker(SchedulerContract):
             client.api.remove_container(one["Id"])
 
 
-class TestDockerWithPython(TestDocker):
+class TestDockerThatPulls(TestDocker):
+    """Pulling fails where no registry is reached; what is there is taken then."""
+
     image = "python:local"
+
+    @pytest.fixture
+    def cfg(self) -> Mapping[str, Any]:
+        return {}
