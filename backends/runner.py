@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import copy
 import logging
 import threading
 import time
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
     from .progress import Progress
 
 logger = logging.getLogger(__name__)
-
-# TorchX's own environment variables of a job.
-ENV_JOB_ID = "TORCHX_JOB_ID"
-ENV_SESSION_ID = "TORCHX_INTERNAL_SESSION_ID"
 
 
 class Runner:
@@ -145,28 +140,26 @@ class Runner:
     def dryrun(
         self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None = None
     ) -> AppDryRunInfo[Any]:
-        """Return the request that `run` would send; ``app`` is not changed.
+        """Return the request that `run` would send; ``app`` is not changed, and no workspace is built.
+
+        Its text says what would be built; the request itself then has the image that is built on.
 
         Raises:
             AppDefError: the app cannot be run anywhere.
             InvalidRunConfigException: a run option is unknown, missing or of the wrong type.
             SchedulerError: the scheduler does not take this app.
         """
-        _validate(app)
-        prepared = copy.deepcopy(app)
-        for role in prepared.roles:
-            role.env[ENV_JOB_ID] = specs.make_app_handle(scheduler, self.session_name, specs.macros.app_id)
-            role.env[ENV_SESSION_ID] = self._session_id
+        return self._request(app, scheduler, cfg, workspace, build=False)
+
+    def _request(
+        self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None, *, build: bool
+    ) -> AppDryRunInfo[Any]:
+        from .launching import prepared_app, request_of
+
         chosen = self.scheduler(scheduler)
-        if workspace:
-            if not chosen.capabilities.workspace:
-                raise specs.SchedulerError(
-                    f"{scheduler} takes no workspace: it runs in the current folder; leave it empty"
-                )
-            prepared.roles[0].workspace = specs.Workspace.from_str(workspace)
-        info = chosen.submit_dryrun(prepared, cfg)
-        info._scheduler = scheduler
-        return info
+        handle = specs.make_app_handle(scheduler, self.session_name, specs.macros.app_id)
+        prepared = prepared_app(app, chosen, scheduler, handle, self._session_id, workspace)
+        return request_of(prepared, chosen, scheduler, cfg, build=build)
 
     def run(
         self,
@@ -182,8 +175,8 @@ class Runner:
     ) -> str:
         """Launch ``app`` and return its handle.
 
-        The intent is in the journal before the scheduler is asked, and the app id after it: a crash between the two
-        loses neither the job nor what is needed to launch it again.
+        The intent is in the journal before the scheduler is asked or a workspace built, and the app id after it: a
+        crash in between loses neither the job nor what is needed to launch it again.
 
         Args:
             app: what to run.
@@ -212,7 +205,7 @@ class Runner:
                 arguments=arguments,
                 workspace=workspace or "",
                 relaunch_of=relaunch_of,
-                expected_app_id=str(getattr(info.request, "app_id", "")),
+                expected_app_id=_expected_app_id(info),
             )
         except OSError as error:
             raise specs.SchedulerError(
@@ -220,11 +213,14 @@ class Runner:
             ) from error
         try:
             with shown_progress(progress):
+                if info.notes:
+                    info = self._request(app, scheduler, cfg, workspace, build=True)
+                    self.journal.note(record, expected_app_id=_expected_app_id(info))
                 app_id = self.scheduler(scheduler).schedule(info)
         except Exception as error:
-            self.journal.note(
-                record, error=str(error), state=specs.AppState.FAILED.name, message=str(error), state_at=time.time()
-            )
+            ended = isinstance(error, specs.LaunchCancelledError)
+            state = specs.AppState.CANCELLED if ended else specs.AppState.FAILED
+            self.journal.note(record, error=str(error), state=state.name, message=str(error), state_at=time.time())
             raise
         self.journal.note(record, app_id=app_id, state=specs.AppState.SUBMITTED.name, state_at=time.time())
         return specs.make_app_handle(scheduler, self.session_name, app_id)
@@ -473,12 +469,5 @@ def _app_id(handle: str) -> str:
     return specs.parse_app_handle(handle).app_id
 
 
-def _validate(app: AppDef) -> None:
-    """Refuse an app that no scheduler could run."""
-    if not app.roles:
-        raise specs.AppDefError(f"{app.name or 'the app'} has no roles: a component must return at least one")
-    for role in app.roles:
-        if not role.entrypoint or role.entrypoint == specs.MISSING:
-            raise specs.AppDefError(f"role {role.name} has no entrypoint: nothing to run")
-        if role.num_replicas < 1:
-            raise specs.AppDefError(f"role {role.name} asks for {role.num_replicas} replicas: at least 1 is needed")
+def _expected_app_id(info: AppDryRunInfo[Any]) -> str:
+    return str(getattr(info.request, "app_id", ""))

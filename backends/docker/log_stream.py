@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import docker
+import docker.errors
 
 from ...specs import LogUnreadableError, SchedulerError
 from ..logs.stream import Record, TimeCursor

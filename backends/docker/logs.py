@@ -172,7 +172,7 @@ class DockerLogIterator:
         if self._lost_at is None:
             self._lost_at = now
         elif now - self._lost_at > _GIVE_UP:
-            raise  # noqa: PLE0704  the error that is being handled
+            raise
         self._closed.wait(self._retry)
         self._retry = min(2 * self._retry, _LAST_RETRY)
         stream = self._connect(self._stream.cursor)

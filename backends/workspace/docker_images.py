@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Layers that are here, in the words of the engine.
 _DONE = ("Pull complete", "Already exists", "Pushed", "Layer already exists", "Mounted from")
+# What a build's output says of itself.
+_HOUSEKEEPING = ("---> ", "Removing intermediate container")
 # How many of a build's last lines an error repeats.
 _LAST_LINES = 8
 # Why an image could not be had, by what is found in the engine's answer, in lower case. The first that fits counts.
@@ -27,8 +29,6 @@ _REASONS = (
      "its registry cannot be reached"),
     (("no space left",), "the engine's disk is full: `docker system prune` makes room"),
 )  # fmt: skip
-
-Words = Callable[[str], object]
 
 
 def pull(client: docker.DockerClient, image: str) -> None:
@@ -121,15 +121,21 @@ def build(
                 said = "\n".join([*lines[-_LAST_LINES:], str(event["error"]).strip()])
                 raise SchedulerError(f"{name} cannot be built:\n{said}")
             built = (event.get("aux") or {}).get("ID", built)
-            fresh = [line.rstrip() for line in str(event.get("stream") or event.get("status") or "").splitlines()]
-            lines += filter(None, fresh)
-            if fresh and lines:
+            fresh = _told_lines(str(event.get("stream") or event.get("status") or ""))
+            lines += fresh
+            if fresh:
                 report(f"building {name}" if quiet else f"building {name}: {lines[-1]}")
     except docker.errors.APIError as error:
         raise SchedulerError(f"{name} cannot be built: {error.explanation or error}") from error
     if not built:
         raise SchedulerError(f"{name} cannot be built: the engine did not say which image it made")
     return built
+
+
+def _told_lines(text: str) -> list[str]:
+    """Return the lines of a build's output, without those about the engine's own housekeeping."""
+    lines = [line.rstrip() for line in text.splitlines()]
+    return [line for line in lines if line and not line.lstrip().startswith(_HOUSEKEEPING)]
 
 
 class Layers:
@@ -191,7 +197,7 @@ def _events(
             if asking.ended:
                 raise LaunchCancelledError
         finally:
-            asking.end()
+            asking.close()
 
 
 class _Asking:
@@ -235,6 +241,12 @@ class _Asking:
         self._known.set()
         if answer is not None:
             answer.shut()
+
+    def close(self) -> None:
+        """End it, and release its connection; called where nobody reads the answer."""
+        self.end()
+        if self._answer is not None:
+            self._answer.close()
 
     def _run(self) -> None:
         try:

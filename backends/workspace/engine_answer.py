@@ -111,7 +111,7 @@ class EngineAnswer:
         while data := self.read():
             *lines, rest = (rest + data).split(b"\n")
             yield from (json.loads(line) for line in lines if line.strip())
-        if rest.strip():
+        if rest.strip() and not self._shut:
             yield json.loads(rest)
 
     def shut(self) -> None:

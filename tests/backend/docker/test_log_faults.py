@@ -49,8 +49,9 @@ def test_no_line_is_lost_or_doubled_when_the_engine_goes_and_comes(
         own_engine.start()
     begun = follower.size
     wait_for(lambda: follower.size > begun + 50_000, "lines after all")
-    app.client.containers.list()[0].update(restart_policy={"Name": "no"})
-    app.client.containers.list()[0].kill()
+    (container,) = app.client.containers.list()
+    app.client.api.update_container(container.id, restart_policy={"Name": "no"})
+    container.kill()
     follower.join()
     for letter in "oe":
         assert follower.of(letter) == kept(app, letter)

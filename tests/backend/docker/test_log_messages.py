@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 
 import pytest
@@ -22,7 +23,7 @@ def frame(kind: int, text: bytes) -> bytes:
 
 def pieces_of(data: bytes, cuts: list[int]) -> list[bytes]:
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
-    return [data[start:end] for start, end in zip(places, places[1:], strict=False)]
+    return [data[start:end] for start, end in itertools.pairwise(places)]
 
 
 @given(st.lists(st.binary(max_size=30), max_size=8), st.lists(st.integers(0, 400), max_size=6))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Iterator
@@ -55,7 +56,7 @@ def test_records_have_letters_and_the_engines_times(app: Replicas) -> None:
     ]  # fmt: skip
     times = [record.time or 0.0 for record in records]
     assert before - 1 < times[0]
-    assert all(0.2 < later - earlier < 30 for earlier, later in zip(times, times[1:], strict=False))
+    assert all(0.2 < later - earlier < 30 for earlier, later in itertools.pairwise(times))
 
 
 def test_a_tail_follows_until_the_end(app: Replicas) -> None:
@@ -175,7 +176,7 @@ def test_a_container_that_was_removed(app: Replicas) -> None:
     reading = open_stream(app.engine, app.app_id, "worker", 0)
     assert next(reading).data == b"gone\n"
     container.remove(force=True)
-    with pytest.raises(SchedulerError, match="worker/0 of .* was removed"):
+    with pytest.raises(SchedulerError, match=r"worker/0 of .* was removed"):
         next(reading)
     with pytest.raises(JobNotFoundError):
         lines(app)

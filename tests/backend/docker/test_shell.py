@@ -86,7 +86,7 @@ def test_an_image_without_a_shell(app: Replicas) -> None:
 
 def test_a_replica_that_does_not_run(app: Replicas) -> None:
     app.start("true").wait()
-    with pytest.raises(SchedulerError, match="worker/0 of .* is exited"):
+    with pytest.raises(SchedulerError, match=r"worker/0 of .* is exited"):
         shell_command(app.engine, app.app_id, "worker", 0)
     with pytest.raises(ValueError, match="worker"):
         shell_command(app.engine, app.app_id, "nobody", 0)
