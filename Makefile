@@ -30,6 +30,7 @@ $(VENV)/.run: pyproject.toml | $(BIN)/python
 $(VENV)/.test: pyproject.toml $(VENV)/.run
 	@echo "Installing the test tools"
 	@$(PIP) install --editable '.[test]'
+	@$(PIP) install --editable '.[interop]' 2>/dev/null || echo "torchx-nightly is not to be had here: tests/interop will skip"
 	@touch $@
 
 $(VENV)/.lint: pyproject.toml $(VENV)/.test

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..specs import NULL_RESOURCE, AppDef, AppDryRunInfo, CfgVal, SchedulerError, Workspace, runopts
+from ..specs import NULL_RESOURCE, AppDef, AppDefError, AppDryRunInfo, CfgVal, SchedulerError, Workspace, runopts
 from .responses import (
     Capabilities,
     DescribeAppResponse,
@@ -312,11 +312,11 @@ class Scheduler(abc.ABC, Generic[T]):
         """Refuse, after its workspace was built, an app that this scheduler cannot run.
 
         Raises:
-            ValueError: a role says nothing of the resources that it needs.
+            AppDefError: a role says nothing of the resources that it needs.
         """
         for role in app.roles:
             if role.resource == NULL_RESOURCE:
-                raise ValueError(f"No resource for role: {role.name} (image: {role.image}): give it one")
+                raise AppDefError(f"No resource for role: {role.name} (image: {role.image}): give it one")
 
 
 def _mapping(cfg: Any) -> Mapping[str, CfgVal]:

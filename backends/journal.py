@@ -176,6 +176,13 @@ class Journal:
         self._write(changed)
         return changed
 
+    def note(self, record: LaunchRecord, **changes: Any) -> None:
+        """Update a record after the fact; a full disk then costs the note, not the job."""
+        try:
+            self.update(record, **changes)
+        except OSError as error:
+            logger.warning("the journal could not note %s of %s: %s", sorted(changes), record.id, error)
+
     def records(self) -> list[LaunchRecord]:
         """Return every readable record, newest first; `warnings` then names the damaged ones."""
         self._refresh()

@@ -197,6 +197,7 @@ class Capabilities:
         native: `Scheduler.describe_native` says something.
         shell: a shell can be opened in a replica.
         usage: `Scheduler.usage` measures what replicas use.
+        remembers_cancel: an app that was cancelled says CANCELLED; where not, the Runner remembers it.
     """
 
     cancel: bool = True
@@ -211,6 +212,7 @@ class Capabilities:
     native: bool = False
     shell: bool = False
     usage: bool = False
+    remembers_cancel: bool = True
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import copy
 import logging
 import threading
 import time
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import specs
-from .user import user_name
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -23,16 +21,13 @@ if TYPE_CHECKING:
 
     from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, runopts
     from .api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, ReplicaUsage, Scheduler, Stream
-    from .journal import Journal, LaunchRecord
+    from .cancelled import Cancellations
+    from .journal import Journal
     from .logs.replica_log import ReplicaLog
     from .logs.spools import LogSpools
     from .progress import Progress
 
 logger = logging.getLogger(__name__)
-
-# TorchX's own environment variables of a job.
-ENV_JOB_ID = "TORCHX_JOB_ID"
-ENV_SESSION_ID = "TORCHX_INTERNAL_SESSION_ID"
 
 
 class Runner:
@@ -59,10 +54,11 @@ class Runner:
     ) -> None:
         self.session_name = session_name
         self._journal = journal
+        self._cancelled: Cancellations | None = None
         self.read_only = read_only
         self._scheduler_params = dict(scheduler_params or {})
         self._schedulers: dict[str, Scheduler[Any]] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._session_id = str(uuid.uuid4())
         self._spool_limits = spool_limits
         self._spools: LogSpools | None = None
@@ -76,6 +72,15 @@ class Runner:
 
                 self._journal = Journal()
             return self._journal
+
+    @property
+    def _cancellations(self) -> Cancellations:
+        with self._lock:
+            if self._cancelled is None:
+                from .cancelled import Cancellations
+
+                self._cancelled = Cancellations(self.journal)
+            return self._cancelled
 
     def __enter__(self) -> Self:
         return self
@@ -153,28 +158,26 @@ class Runner:
     def dryrun(
         self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None = None
     ) -> AppDryRunInfo[Any]:
-        """Return the request that `run` would send; ``app`` is not changed.
+        """Return the request that `run` would send; ``app`` is not changed, and no workspace is built.
+
+        Its text says what would be built; the request itself then has the image that is built on.
 
         Raises:
             AppDefError: the app cannot be run anywhere.
             InvalidRunConfigException: a run option is unknown, missing or of the wrong type.
             SchedulerError: the scheduler does not take this app.
         """
-        _validate(app)
-        prepared = copy.deepcopy(app)
-        for role in prepared.roles:
-            role.env[ENV_JOB_ID] = specs.make_app_handle(scheduler, self.session_name, specs.macros.app_id)
-            role.env[ENV_SESSION_ID] = self._session_id
+        return self._request(app, scheduler, cfg, workspace, build=False)
+
+    def _request(
+        self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None, *, build: bool
+    ) -> AppDryRunInfo[Any]:
+        from .launching import prepared_app, request_of
+
         chosen = self.scheduler(scheduler)
-        if workspace:
-            if not chosen.capabilities.workspace:
-                raise specs.SchedulerError(
-                    f"{scheduler} takes no workspace: it runs in the current folder; leave it empty"
-                )
-            prepared.roles[0].workspace = specs.Workspace.from_str(workspace)
-        info = chosen.submit_dryrun(prepared, cfg)
-        info._scheduler = scheduler
-        return info
+        handle = specs.make_app_handle(scheduler, self.session_name, specs.macros.app_id)
+        prepared = prepared_app(app, chosen, scheduler, handle, self._session_id, workspace)
+        return request_of(prepared, chosen, scheduler, cfg, build=build)
 
     def run(
         self,
@@ -190,8 +193,8 @@ class Runner:
     ) -> str:
         """Launch ``app`` and return its handle.
 
-        The intent is in the journal before the scheduler is asked, and the app id after it: a crash between the two
-        loses neither the job nor what is needed to launch it again.
+        The intent is in the journal before the scheduler is asked or a workspace built, and the app id after it: a
+        crash in between loses neither the job nor what is needed to launch it again.
 
         Args:
             app: what to run.
@@ -222,7 +225,7 @@ class Runner:
                 arguments=arguments,
                 workspace=workspace or "",
                 relaunch_of=relaunch_of,
-                expected_app_id=str(getattr(info.request, "app_id", "")),
+                expected_app_id=_expected_app_id(info),
             )
         except OSError as error:
             raise specs.SchedulerError(
@@ -230,13 +233,16 @@ class Runner:
             ) from error
         try:
             with shown_progress(progress):
+                if info.notes:
+                    info = self._request(app, scheduler, cfg, workspace, build=True)
+                    self.journal.note(record, expected_app_id=_expected_app_id(info))
                 app_id = self.scheduler(scheduler).schedule(info)
         except Exception as error:
-            self._note(
-                record, error=str(error), state=specs.AppState.FAILED.name, message=str(error), state_at=time.time()
-            )
+            ended = isinstance(error, specs.LaunchCancelledError)
+            state = specs.AppState.CANCELLED if ended else specs.AppState.FAILED
+            self.journal.note(record, error=str(error), state=state.name, message=str(error), state_at=time.time())
             raise
-        self._note(record, app_id=app_id, state=specs.AppState.SUBMITTED.name, state_at=time.time())
+        self.journal.note(record, app_id=app_id, state=specs.AppState.SUBMITTED.name, state_at=time.time())
         return specs.make_app_handle(scheduler, self.session_name, app_id)
 
     def relaunch(self, handle: str, progress: Progress | None = None) -> str:
@@ -283,6 +289,8 @@ class Runner:
             raise specs.SchedulerError(f"{scheduler} did not answer with a list of jobs, but with {apps!r:.80}")
         for app in apps:
             app.app_handle = specs.make_app_handle(scheduler, self.session_name, app.app_id)
+        if not self.capabilities(scheduler).remembers_cancel:
+            self._cancellations.correct_rows(apps)
         return apps
 
     def subscribe(self, scheduler: str, on_change: Callable[[], object]) -> Callable[[], object] | None:
@@ -292,7 +300,10 @@ class Runner:
     def describe(self, handle: str) -> DescribeAppResponse | None:
         """Return what the backend knows of a job, or None if it knows nothing of it."""
         name, _, app_id = specs.parse_app_handle(handle)
-        return self.scheduler(name).describe(app_id)
+        described = self.scheduler(name).describe(app_id)
+        if described is not None and not self.capabilities(name).remembers_cancel:
+            self._cancellations.correct(described, self._own_handle(handle))
+        return described
 
     def describe_native(self, handle: str) -> str:
         """Return what the backend itself says of a job, in its own form."""
@@ -340,7 +351,7 @@ class Runner:
         """Keep a job's last known state in the journal, for when its backend no longer knows it."""
         record = self.journal.find(handle)
         if record is not None and (record.state, record.message) != (state.name, message):
-            self._note(record, state=state.name, message=message, state_at=time.time(), app_id=_app_id(handle))
+            self.journal.note(record, state=state.name, message=message, state_at=time.time(), app_id=_app_id(handle))
 
     def log_lines(
         self,
@@ -413,10 +424,7 @@ class Runner:
         """
         self._refuse_if_read_only("Cancelling a job")
         name, _, app_id = specs.parse_app_handle(handle)
-        record = self.journal.find(handle)
-        if record is not None:
-            self._note(record, cancelled_at=time.time(), cancelled_by=user_name())
-        self.scheduler(name).cancel(app_id)
+        self._cancellations.cancel(self.scheduler(name), app_id, self._own_handle(handle))
 
     def delete(self, handle: str) -> None:
         """Cancel a job if it runs, and remove what the backend and the journal keep of it.
@@ -427,6 +435,7 @@ class Runner:
         self._refuse_if_read_only("Deleting a job")
         name, _, app_id = specs.parse_app_handle(handle)
         self.scheduler(name).delete(app_id)
+        self._cancellations.forget(self._own_handle(handle))
         record = self.journal.find(handle)
         if record is not None:
             self.journal.forget(record)
@@ -461,16 +470,14 @@ class Runner:
             made = list(self._schedulers.items())
         yield from made
 
+    def _own_handle(self, handle: str) -> str:
+        """Return a handle with this runner's session: every session sees the same jobs."""
+        name, _, app_id = specs.parse_app_handle(handle)
+        return specs.make_app_handle(name, self.session_name, app_id)
+
     def _refuse_if_read_only(self, what: str) -> None:
         if self.read_only:
             raise specs.ReadOnlyError(what)
-
-    def _note(self, record: LaunchRecord, **changes: Any) -> None:
-        """Update a record after the fact; a full disk then costs the note, not the job."""
-        try:
-            self.journal.update(record, **changes)
-        except OSError as error:
-            logger.warning("the journal could not note %s of %s: %s", sorted(changes), record.id, error)
 
 
 def _status_of(described: DescribeAppResponse) -> AppStatus:
@@ -488,12 +495,5 @@ def _app_id(handle: str) -> str:
     return specs.parse_app_handle(handle).app_id
 
 
-def _validate(app: AppDef) -> None:
-    """Refuse an app that no scheduler could run."""
-    if not app.roles:
-        raise specs.AppDefError(f"{app.name or 'the app'} has no roles: a component must return at least one")
-    for role in app.roles:
-        if not role.entrypoint or role.entrypoint == specs.MISSING:
-            raise specs.AppDefError(f"role {role.name} has no entrypoint: nothing to run")
-        if role.num_replicas < 1:
-            raise specs.AppDefError(f"role {role.name} asks for {role.num_replicas} replicas: at least 1 is needed")
+def _expected_app_id(info: AppDryRunInfo[Any]) -> str:
+    return str(getattr(info.request, "app_id", ""))

@@ -23,6 +23,8 @@ class AppDryRunInfo(Generic[T]):
         self.request = request
         self.app: AppDef | None = None
         self.cfg: Mapping[str, Any] = {}
+        self.notes: list[str] = []
+        """What the request does not say, such as an image that is built before; comments in its text."""
         self._fmt = fmt
         self._scheduler: str | None = None
 
@@ -44,4 +46,4 @@ class AppDryRunInfo(Generic[T]):
         self.cfg = cfg
 
     def __repr__(self) -> str:
-        return self._fmt(self.request)
+        return "".join(f"# {note}\n" for note in self.notes) + self._fmt(self.request)

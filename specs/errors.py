@@ -154,6 +154,10 @@ class LaunchCancelledError(SchedulerError):
         super().__init__("The launch was ended before anything ran")
 
 
+class LogUnreadableError(SchedulerError, NotImplementedError):
+    """A replica's log is kept where nothing can be read back."""
+
+
 class JobNotFoundError(SchedulerError):
     """A job that an action needs is gone.
 

@@ -1,8 +1,9 @@
-"""Every test has a home of its own; nothing of the person's who runs it is read or written."""
+"""Every test has a home of its own; nothing of the person's who runs it is read or written. Real services, by name."""
 
 import os
 
 import pytest
+from support.docker_engine import NoEngineError, private_engine, shared_engine
 
 
 @pytest.fixture(autouse=True)
@@ -15,6 +16,8 @@ def own_home(tmp_path_factory, monkeypatch):
     for variable in ("NO_COLOR", "TORCHX_TUI_CONFIG", "TORCHXCONFIG", "SSH_CONNECTION", "TMUX", "COLUMNS", "LINES"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
+    # No engine, unless a test asks for one.
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{home}/no-docker.sock")
     return home
 
 
@@ -30,3 +33,42 @@ def require():
         pytest.skip(f"{name} is missing: {how}")
 
     return require_service
+
+
+@pytest.fixture(scope="session")
+def _shared_engine():
+    """Give the host of the engine that all tests share, or the reason why there is none."""
+    try:
+        with shared_engine() as host:
+            yield host, ""
+    except NoEngineError as error:
+        yield "", str(error)
+
+
+@pytest.fixture
+def docker_engine(_shared_engine, own_home, require, monkeypatch):
+    """Give DOCKER_HOST of a real engine that other tests use as well, set in the environment.
+
+    It has the images busybox:local and python:local. A test removes what it made there.
+    """
+    host, reason = _shared_engine
+    require("docker", bool(host), reason)
+    _choose_engine(monkeypatch, host)
+    return host
+
+
+@pytest.fixture
+def own_engine(own_home, require, monkeypatch):
+    """Give a started `OwnEngine`, which the test may stop and kill; DOCKER_HOST is set to it."""
+    try:
+        with private_engine() as engine:
+            _choose_engine(monkeypatch, engine.host)
+            yield engine
+    except NoEngineError as error:
+        require("docker", False, str(error))
+
+
+def _choose_engine(monkeypatch, host):
+    for variable in ("DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "DOCKER_CONFIG"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("DOCKER_HOST", host)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
-import signal
 from pathlib import Path
 from typing import Any
 
 from ...specs import NONE, AppState
+from ..endings import cancelled_words, ended_words, error_sentence, last_traceback, some_of
 from ..logs.sanitize import plain
-from ..logs.tracebacks import TRACEBACK, is_from_worker, is_wrapper, whole_tracebacks, without_worker
 from .record import Run
 
 _TAIL = 1 << 18  # bytes of stderr that are looked at for a traceback
-_LONGEST = 300
 
 
 def first_failure(run: Run) -> dict[str, Any] | None:
@@ -39,29 +36,8 @@ def why(run: Run) -> str:
         return not_started_words(failed)
     where = f"{failed['role']}/{failed['id']}"
     ended = ended_words(failed["exit_code"])
-    said = _sentence(structured_error(run, failed))
+    said = error_sentence(structured_error(run, failed))
     return f"{said}: {where}, {ended}" if said else f"{ended}: {where}"
-
-
-def ended_words(exit_code: int | None) -> str:
-    """Return how a process ended, such as "exit 1" or "killed by SIGKILL"; empty while that is not known."""
-    if exit_code is None:
-        return ""
-    if exit_code < 0:
-        return f"killed by {signal_name(exit_code)}"
-    if exit_code > 128 and (name := signal_name(128 - exit_code)).startswith("SIG"):
-        return f"exit {exit_code} ({name})"  # as a shell says it
-    return f"exit {exit_code}"
-
-
-def signal_name(exit_code: int | None) -> str:
-    """Return the name of the signal that a negative exit code stands for, empty for another one."""
-    if exit_code is None or exit_code >= 0:
-        return ""
-    try:
-        return signal.Signals(-exit_code).name
-    except ValueError:
-        return f"signal {-exit_code}"
 
 
 def not_started_words(entry: dict[str, Any]) -> str:
@@ -92,69 +68,27 @@ def structured_error(run: Run, entry: dict[str, Any]) -> str:
             return text
     except OSError:
         pass
-    return last_traceback(folder / "stderr.log") or NONE
+    return last_traceback_in(folder / "stderr.log") or NONE
 
 
-def last_traceback(stderr: Path) -> str:
-    """Return the last Python traceback in a file that tells why, without what torchrun puts before its lines.
-
-    Where the only one is torchrun's own, return the last line of its workers, such as that a script was not found.
-    """
+def last_traceback_in(stderr: Path) -> str:
+    """Return the last traceback in a file, see `last_traceback`; empty where it cannot be read."""
     try:
         with stderr.open("rb") as file:
             file.seek(max(0, stderr.stat().st_size - _TAIL))
-            text = file.read().decode("utf-8", "replace")
+            return last_traceback(file.read().decode("utf-8", "replace"))
     except OSError:
         return ""
-    lines = text.splitlines()
-    whole = whole_tracebacks(lines)
-    telling = [found for found in whole if not is_wrapper(found[-1])]
-    said = [without_worker(line) for line in lines if is_from_worker(line)]
-    if whole and not telling and said:
-        return said[-1]  # a worker without a traceback of its own: its last line says more than torchrun's
-    return "\n".join((telling or whole or [[]])[-1])
-
-
-def _sentence(error: str) -> str:
-    """Return the one line of an error that says most."""
-    if error == NONE:
-        return ""
-    message: Any = error
-    try:
-        decoded = json.loads(error)
-        message = decoded["message"]
-        message = message["message"] if isinstance(message, dict) else message
-    except (ValueError, TypeError, KeyError):
-        if error.startswith("{"):
-            return ""
-    lines = [line for line in str(message).splitlines() if line.strip()]
-    if not lines:
-        return ""
-    # A traceback ends with what it is about; any other text begins with it.
-    line = lines[-1] if lines[0].startswith(TRACEBACK) else lines[0]
-    text = plain(line).strip().rstrip(":")
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _cancelled(run: Run) -> str:
     asked = run.document.get("cancel") or {}
     began = run.document.get("started_at") or run.document["submitted_at"]
-    by = f" by {plain(str(asked['by']))}" if asked.get("by") else ""
-    if not run.over:
-        return f"being cancelled{by}"
-    return f"cancelled{by} after {_short(max(0.0, float(asked.get('at') or began) - began))}"
-
-
-def _short(seconds: float) -> str:
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{int(seconds // size)}{unit}"
-    return f"{int(seconds)}s"
+    return cancelled_words(str(asked.get("by") or ""), float(asked.get("at") or began) - began, run.over)
 
 
 def _waiting(run: Run) -> str:
     before = [plain(str(app_id)) for app_id in run.document.get("waits_for", [])]
     if not before:
         return ""
-    shown = ", ".join(before[:3]) + (f" and {len(before) - 3} more" if len(before) > 3 else "")
-    return f"waits for {shown}: at most {run.document.get('max_running')} run at once here"
+    return f"waits for {some_of(before)}: at most {run.document.get('max_running')} run at once here"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...specs import NONE, AppDefError, AppState, ReplicaStatus, RoleStatus
+from ..endings import ended_words, signal_name
 from ..responses import DescribeAppResponse, ListAppResponse, StateChange
 from . import supervisor
-from .causes import ended_words, first_failure, not_started_words, signal_name, structured_error, why
+from .causes import first_failure, not_started_words, structured_error, why
 from .record import Run
 
 

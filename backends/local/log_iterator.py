@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
+from ..logs.line_assembler import LineAssembler
+from ..logs.stream import Record
 from ..responses import Stream
-from .log_reader import CombinedPieces, FilePieces, LineAssembler, Piece
+from .log_reader import CombinedPieces, FilePieces
 
 # How long to wait for more: short after something came, longer when it has been quiet for 2 s and for 30 s.
 _WAITS = ((2.0, 0.02), (30.0, 0.05), (float("inf"), 0.2))
@@ -121,7 +123,7 @@ class LocalLogIterator:
             quiet = time.monotonic() - self._active_at
             self._closed.wait(next(wait for limit, wait in _WAITS if quiet < limit))
 
-    def _read(self, outlook: Outlook) -> list[Piece]:
+    def _read(self, outlook: Outlook) -> list[Record]:
         if self._combined and not self._files:
             pieces = self._combined.read()
             if not pieces and (outlook.over or not outlook.supervised):

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from ...specs import SchedulerError
 from ..logs.chunks import ChunkIndex, stream_lengths
 from ..logs.log_file import LogFile
+from ..logs.stream import Record
 
 _READ = 1 << 20
-
-
-class Piece(NamedTuple):
-    """Bytes of one stream (``o``, ``e``, or ``c`` where that is not known) and when they came, in epoch seconds."""
-
-    stream: str
-    time: float | None
-    data: bytes
 
 
 class FilePieces:
@@ -36,7 +27,7 @@ class FilePieces:
         self._position = start
         self._seen = False
 
-    def read(self) -> list[Piece]:
+    def read(self) -> list[Record]:
         """Return what came since the last call, at most 1 MiB.
 
         Raises:
@@ -52,7 +43,7 @@ class FilePieces:
             self._position = 0  # someone truncated it
         data = self._file.read(self._position, _READ)
         self._position += len(data)
-        return [Piece(self._stream, found.written_at, data)] if data else []
+        return [Record(data, found.written_at, self._stream)] if data else []
 
     def close(self) -> None:
         """Release the file."""
@@ -73,7 +64,7 @@ class CombinedPieces:
         self._position = 0
         self._seen = False
 
-    def read(self) -> list[Piece]:
+    def read(self) -> list[Record]:
         """Return what came since the last call, at most 1 MiB.
 
         Raises:
@@ -89,7 +80,7 @@ class CombinedPieces:
         data = self._file.read(self._position, size - self._position)
         start, self._position = self._position, self._position + len(data)
         return [
-            Piece(chunk.stream, chunk.time, data[low - start : high - start])
+            Record(data[low - start : high - start], chunk.time, chunk.stream)
             for low, high, chunk in self._chunks.newer(start, self._position)
         ]
 
@@ -107,34 +98,3 @@ class CombinedPieces:
         """Release both files."""
         self._file.close()
         self._index.close()
-
-
-@dataclass
-class LineAssembler:
-    """Makes whole lines of the pieces of both streams, however they were cut."""
-
-    _parts: dict[str, list[bytes]] = field(default_factory=dict)
-    _began: dict[str, float | None] = field(default_factory=dict)
-
-    def add(self, piece: Piece) -> list[tuple[float | None, bytes]]:
-        """Return the lines that end in a piece, each with the time of its first byte."""
-        lines = []
-        start = 0
-        while start < len(piece.data):
-            parts = self._parts.setdefault(piece.stream, [])
-            if not parts:
-                self._began[piece.stream] = piece.time
-            end = piece.data.find(b"\n", start) + 1
-            parts.append(piece.data[start : end or None])
-            if end == 0:
-                break
-            lines.append((self._began[piece.stream], b"".join(parts)))
-            parts.clear()
-            start = end
-        return lines
-
-    def rest(self) -> list[tuple[float | None, bytes]]:
-        """Return the last lines, which have no end."""
-        rest = [(self._began[stream], b"".join(parts)) for stream, parts in self._parts.items() if parts]
-        self._parts.clear()
-        return rest

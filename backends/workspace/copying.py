@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +32,18 @@ def copy_project(source: str | Path, target: Path) -> None:
         _copy_file(source, target / source.name if target.is_dir() else target)
         return
     target.mkdir(parents=True, exist_ok=True)
-    for path in _wanted(source):
+    for path in wanted_paths(source):
         _copy_file(source / path, target / path)
 
 
-def _wanted(folder: Path) -> Iterator[str]:
-    """Yield what to copy, by its path below the folder; folders that are empty too."""
-    ignore = _patterns(folder)
+def wanted_paths(folder: Path, ignore_files: Sequence[str] = IGNORE_FILES) -> Iterator[str]:
+    """Yield what travels, by its path below the folder; folders that are empty too.
+
+    Args:
+        folder: the project.
+        ignore_files: names of files whose patterns say what stays at home; the first one that exists counts.
+    """
+    ignore = _patterns(folder, ignore_files)
     for here, folders, files in os.walk(folder):
         below = Path(here).relative_to(folder).as_posix()
         prefix = "" if below == "." else f"{below}/"
@@ -53,8 +58,8 @@ def _wanted(folder: Path) -> Iterator[str]:
                 yield prefix + name
 
 
-def _patterns(folder: Path) -> IgnorePatterns:
-    for name in IGNORE_FILES:
+def _patterns(folder: Path, ignore_files: Sequence[str]) -> IgnorePatterns:
+    for name in ignore_files:
         try:
             return IgnorePatterns((folder / name).read_text("utf-8", "replace").splitlines())
         except FileNotFoundError:
@@ -83,13 +88,23 @@ def _copy_url(url: str, target: Path) -> None:
         system.get_file(root, str(target))
         return
     target.mkdir(parents=True, exist_ok=True)
+    for path, below in wanted_files(system, root):
+        (target / below).parent.mkdir(parents=True, exist_ok=True)
+        system.get_file(path, str(target / below))
+
+
+def wanted_files(system: Any, root: str, ignore_files: Sequence[str] = IGNORE_FILES) -> Iterator[tuple[str, str]]:
+    """Yield the files of a folder elsewhere that travel: the path there, and the one below the folder.
+
+    Args:
+        system: the file system, as fsspec gives it.
+        root: the folder's path there.
+        ignore_files: see `wanted_paths`.
+    """
     prefix = root.rstrip("/") + "/"
     paths = {path: path.removeprefix(prefix) for path in system.find(root)}
     ignore = IgnorePatterns()
-    for name in reversed(IGNORE_FILES):
+    for name in reversed(ignore_files):
         if prefix + name in paths:
             ignore = IgnorePatterns(system.cat_file(prefix + name).decode("utf-8", "replace").splitlines())
-    for path, below in paths.items():
-        if not ignore.is_ignored(below):
-            (target / below).parent.mkdir(parents=True, exist_ok=True)
-            system.get_file(path, str(target / below))
+    yield from ((path, below) for path, below in paths.items() if not ignore.is_ignored(below))

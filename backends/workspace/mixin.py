@@ -60,9 +60,25 @@ class WorkspaceMixin(abc.ABC, Generic[T]):
                 raise SchedulerError(f"the workspace {workspace} cannot be copied: {error}") from error
             self.caching_build_workspace_and_update_role(role, folder, cfg)
 
+    def planned_builds(self, roles: Sequence[Role]) -> list[str]:
+        """Return what `build_workspaces` would do, in words; nothing is built.
+
+        Args:
+            roles: the roles; those without a workspace are left alone.
+        """
+        return [
+            f"role {role.name}: its workspace is built first, of {_words(role.workspace)} on top of {role.image}"
+            for role in roles
+            if role.workspace
+        ]
+
     @abc.abstractmethod
     def caching_build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, CfgVal]) -> None:
         """Build the folder ``workspace`` on top of ``role.image`` and set ``role.image`` to the result.
 
         What is already built is used again.
         """
+
+
+def _words(workspace: Workspace) -> str:
+    return ", ".join(f"{local} as {remote}" if remote else local for local, remote in workspace.projects.items())

@@ -4,7 +4,8 @@ import pytest
 from support.canned import CannedScheduler
 
 from torchx_tui.backends.journal import Journal
-from torchx_tui.backends.runner import ENV_JOB_ID, Runner
+from torchx_tui.backends.launching import ENV_JOB_ID
+from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import (
     MISSING,
     AppDef,

@@ -46,6 +46,9 @@ class CannedScheduler(Scheduler):
         self.cancelled: list[str] = []
         self.findings = [Finding("ok", "this machine: 32 cpu, 2 gpu, 251 GB")]
 
+    def _validate(self, app, scheduler, cfg) -> None:
+        """Take roles without resources too, as schedulers here do."""
+
     def add(
         self,
         app_id: str,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from backend.local.support import Local, role
 
-from torchx_tui.backends.local.causes import last_traceback, why
+from torchx_tui.backends.local.causes import last_traceback_in, why
 from torchx_tui.backends.responses import DescribeAppResponse
 from torchx_tui.specs import NONE, AppDef, Role
 
@@ -102,7 +102,7 @@ train.py FAILED
 
 def test_torchruns_own_traceback_is_not_the_cause(tmp_path: Path) -> None:
     (tmp_path / "stderr.log").write_text(_TORCHRUN)
-    lines = last_traceback(tmp_path / "stderr.log").splitlines()
+    lines = last_traceback_in(tmp_path / "stderr.log").splitlines()
     assert lines[0] == "Traceback (most recent call last):"
     assert lines[-1] == "RuntimeError: bad shard"
 
@@ -110,14 +110,14 @@ def test_torchruns_own_traceback_is_not_the_cause(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "no traceback\n", "Traceback (most recent call last):\n  File x\n"])
 def test_no_traceback(tmp_path: Path, text: str) -> None:
     (tmp_path / "stderr.log").write_text(text)
-    assert last_traceback(tmp_path / "stderr.log") == ""
-    assert last_traceback(tmp_path / "missing") == ""
+    assert last_traceback_in(tmp_path / "stderr.log") == ""
+    assert last_traceback_in(tmp_path / "missing") == ""
 
 
 def test_a_traceback_at_the_end_of_a_long_file(tmp_path: Path) -> None:
     end = "Traceback (most recent call last):\n  File x\nKeyError: 'k'\n"
     (tmp_path / "stderr.log").write_text("noise\n" * 200_000 + end)
-    assert last_traceback(tmp_path / "stderr.log") == end.strip()
+    assert last_traceback_in(tmp_path / "stderr.log") == end.strip()
 
 
 def test_where_only_torchrun_has_a_traceback_its_workers_last_line_is_the_cause(tmp_path: Path) -> None:
@@ -129,4 +129,4 @@ def test_where_only_torchrun_has_a_traceback_its_workers_last_line_is_the_cause(
         '  File "torchrun", line 8, in <module>\n'
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
     )
-    assert last_traceback(stderr) == "python3: can't open file 'nope.py': [Errno 2] No such file or directory"
+    assert last_traceback_in(stderr) == "python3: can't open file 'nope.py': [Errno 2] No such file or directory"

@@ -15,7 +15,8 @@ from backend.contract import wait_until
 from backend.local.support import Local, app
 
 from torchx_tui.backends.api import Stream
-from torchx_tui.backends.local.log_reader import LineAssembler, Piece
+from torchx_tui.backends.logs.line_assembler import LineAssembler
+from torchx_tui.backends.logs.stream import Record
 from torchx_tui.specs import AppDef, JobNotFoundError, Role, SchedulerError
 
 
@@ -202,9 +203,9 @@ def test_combined_log_by_hand(tmp_path: Path) -> None:
 
 def test_lines_of_both_streams_are_put_together() -> None:
     lines = LineAssembler()
-    assert lines.add(Piece("o", 1.0, b"a")) == []
-    assert lines.add(Piece("e", 2.0, b"E\nF")) == [(2.0, b"E\n")]
-    assert lines.add(Piece("o", 3.0, b"b\n\nc")) == [(1.0, b"ab\n"), (3.0, b"\n")]
+    assert lines.add(Record(b"a", 1.0, "o")) == []
+    assert lines.add(Record(b"E\nF", 2.0, "e")) == [(2.0, b"E\n")]
+    assert lines.add(Record(b"b\n\nc", 3.0, "o")) == [(1.0, b"ab\n"), (3.0, b"\n")]
     assert lines.rest() == [(3.0, b"c"), (2.0, b"F")]
     assert lines.rest() == []
 

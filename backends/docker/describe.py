@@ -1,0 +1,147 @@
+"""Everything about one app: what its containers' inspection says, and the AppDef in its label."""
+
+from __future__ import annotations
+
+from ...specs import NONE, AppState, ReplicaStatus, Role, RoleStatus, SchedulerError, is_terminal
+from ..endings import last_traceback
+from ..responses import DescribeAppResponse, StateChange
+from . import labels
+from .app_def import read_app_def, roles_of
+from .causes import failure_sentence, replica_reason, signal_of, why
+from .containers import container_name, find_containers, replica_number, role_name
+from .engine import Engine
+from .inspected import Inspected, address, exit_code, finished_at, health_words, inspect_all, started_at
+from .listing import KnownTimes
+from .ports import published_ports
+from .summary import AppSummary, summarize
+
+# Lines of stderr that are looked at for a traceback.
+_TAIL = 200
+
+
+def describe_app(engine: Engine, app_id: str, times: KnownTimes, host: str) -> DescribeAppResponse | None:
+    """Return everything about an app, None when there is no such app.
+
+    Args:
+        engine: the engine.
+        app_id: the app's id.
+        times: learns when its containers ended.
+        host: the engine's machine.
+
+    Raises:
+        SchedulerError: the engine did not answer.
+    """
+    pairs = inspect_all(engine, find_containers(engine, app_id), app_id)
+    if not pairs:
+        return None
+    app = summarize(app_id, [summary for summary, _ in pairs])
+    inspected = [one for _, one in pairs]
+    for one in inspected:
+        if (at := finished_at(one)) is not None:
+            times.learn(one["Id"], at)
+    notes: list[str] = []
+    kept = read_app_def(app.containers, notes)
+    roles = kept.roles if kept else roles_of(inspected)
+    failed = _first_failed(app, inspected)
+    error = _own_error(engine, inspected[failed]) if failed is not None else NONE
+    reason = failure_sentence(inspected[failed], error) if failed is not None else ""
+    response = DescribeAppResponse(
+        app_id=app_id,
+        state=app.state,
+        num_restarts=max(one.get("RestartCount") or 0 for one in inspected),
+        msg=why(app, reason, failed) or NONE,
+        structured_error_msg=error,
+        metadata={**(kept.metadata if kept else {}), **_digests(inspected)},
+        roles_statuses=_roles_statuses(app, inspected, roles, error, failed),
+        roles=roles,
+        name=app.name,
+        submitted_at=app.submitted_at,
+        user=app.labels.get(labels.USER, ""),
+        host=host,
+        notes=notes,
+        image=str(app.containers[0].get("Image") or ""),
+        ports=published_ports(app.containers, roles, host if engine.is_remote else ""),
+    )
+    _set_times(response, inspected)
+    return response
+
+
+def _first_failed(app: AppSummary, inspected: list[Inspected]) -> int | None:
+    """Return the place of the replica that failed first, None where none failed."""
+    places = [place for place, one in enumerate(app.replicas) if one.state is AppState.FAILED]
+    return min(places, key=lambda place: finished_at(inspected[place]) or 0.0, default=None)
+
+
+def _own_error(engine: Engine, inspected: Inspected) -> str:
+    """Return the traceback at the end of a replica's log; what cannot be read says nothing."""
+    try:
+        with engine.in_words():
+            log = engine.client().api.logs(inspected["Id"], stdout=False, stderr=True, tail=_TAIL)
+    except SchedulerError:
+        return NONE
+    return last_traceback(log.decode("utf-8", "replace")) or NONE
+
+
+def _digests(inspected: list[Inspected]) -> dict[str, str]:
+    """Return the digest of each role's image: what its name meant when the app was launched."""
+    return {
+        f"image of {(one['Config'].get('Labels') or {}).get(labels.ROLE_NAME, '')}": one["Image"] for one in inspected
+    }
+
+
+def _set_times(response: DescribeAppResponse, inspected: list[Inspected]) -> None:
+    submitted = response.submitted_at or 0.0
+    starts = [at for one in inspected if (at := started_at(one)) is not None]
+    ends = [at for one in inspected if (at := finished_at(one)) is not None]
+    response.timeline = [StateChange(AppState.SUBMITTED, submitted)]
+    if starts:
+        response.started_at = max(submitted, min(starts))
+        response.timeline.append(StateChange(AppState.RUNNING, response.started_at))
+    if is_terminal(response.state) or response.state is AppState.UNKNOWN:
+        response.finished_at = max([response.started_at or submitted, *ends])
+        response.timeline.append(StateChange(response.state, response.finished_at))
+
+
+def _roles_statuses(
+    app: AppSummary, inspected: list[Inspected], roles: list[Role], error: str, failed: int | None
+) -> list[RoleStatus]:
+    statuses: dict[str, list[ReplicaStatus]] = {}
+    for place, (one, details) in enumerate(zip(app.containers, inspected, strict=True)):
+        state = app.replicas[place].state
+        code = exit_code(details, state)
+        statuses.setdefault(role_name(one), []).append(
+            ReplicaStatus(
+                id=replica_number(one),
+                state=state,
+                role=role_name(one),
+                hostname=container_name(one),
+                structured_error_msg=error if place == failed else NONE,
+                hostaddr=address(details),
+                exit_code=code,
+                signal=signal_of(code),
+                reason=replica_reason(details) or health_words(details),
+                pid=details["State"].get("Pid") or None,
+                started_at=started_at(details),
+                finished_at=finished_at(details),
+                restarts=details.get("RestartCount") or 0,
+            )
+        )
+    if app.missing:
+        _add_removed(statuses, roles)
+    return [RoleStatus(role, sorted(replicas, key=lambda one: one.id)) for role, replicas in statuses.items()]
+
+
+def _add_removed(statuses: dict[str, list[ReplicaStatus]], roles: list[Role]) -> None:
+    """Add the replicas whose containers were removed by someone else, as far as the AppDef names them."""
+    for role in roles:
+        there = {one.id for one in statuses.get(role.name, [])}
+        for number in set(range(role.num_replicas)) - there:
+            statuses.setdefault(role.name, []).append(
+                ReplicaStatus(
+                    id=number,
+                    state=AppState.UNKNOWN,
+                    role=role.name,
+                    hostname="",
+                    reason="its container was removed by someone else",
+                )
+            )

@@ -1,0 +1,172 @@
+"""The Docker engine that is talked to: where it is, a client for each thread, and its errors in words."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ...specs import BackendUnavailableError, JobNotFoundError, SchedulerError
+from .engine_words import host_words, refused_words, unavailable_words
+
+if TYPE_CHECKING:
+    import docker
+
+_SECONDS = 60.0
+"""How long an answer may take; removing many containers of a busy engine takes some seconds."""
+
+
+class Engine:
+    """A Docker engine, chosen as Docker's own command line does.
+
+    That is ``DOCKER_HOST`` with ``DOCKER_TLS_VERIFY`` and ``DOCKER_CERT_PATH``, else the context that
+    ``DOCKER_CONTEXT`` or Docker's configuration names, else this machine's socket. It is looked up anew after an
+    engine could not be reached.
+
+    Args:
+        environment: the environment variables; this process's where None.
+        timeout: how long an answer may take, in seconds.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None, timeout: float = _SECONDS) -> None:
+        self._environment = environment
+        self._timeout = timeout
+        self._own = threading.local()
+        self._clients: weakref.WeakSet[docker.DockerClient] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        self._generation = 0
+        self._version: str | None = None
+
+    @property
+    def host(self) -> str:
+        """Where the engine is, such as ``unix:///var/run/docker.sock``, as far as can be told without asking it."""
+        try:
+            return str(self._where().get("base_url") or "unix:///var/run/docker.sock")
+        except Exception:  # whatever a broken configuration raises: it is told in words where it is used
+            return self._environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the engine is on another machine, whose files and loopback address are not ours."""
+        return not self.host.startswith(("unix:", "http+unix:", "npipe:", "/"))
+
+    def client(self) -> docker.DockerClient:
+        """Return this thread's client. The SDK's pool of connections breaks where threads share one.
+
+        Raises:
+            docker.errors.DockerException, OSError: the engine cannot be reached; use within `in_words`.
+        """
+        kept: tuple[int, docker.DockerClient] | None = getattr(self._own, "client", None)
+        if kept is not None and kept[0] == self._generation:
+            return kept[1]
+        generation = self._generation
+        made = self._new(self._timeout)
+        self._own.client = (generation, made)
+        with self._lock:
+            self._clients.add(made)
+        return made
+
+    def new_client(self, timeout: float | None) -> docker.DockerClient:
+        """Return a client for one long answer, such as a followed log, that its caller closes.
+
+        Args:
+            timeout: how long the next part of an answer may take, in seconds; as long as it likes where None.
+
+        Raises:
+            docker.errors.DockerException, OSError: the engine cannot be reached; use within `in_words`.
+        """
+        return self._new(timeout)
+
+    def close(self) -> None:
+        """Close every thread's client; one that is asked for later is a new one."""
+        with self._lock:
+            clients = list(self._clients)
+            self._clients.clear()
+            self._generation += 1
+            self._version = None
+        for client in clients:
+            client.close()
+
+    @contextmanager
+    def in_words(self, app_id: str = "") -> Iterator[None]:
+        """Within this, errors of the SDK and of the connection are ours, in words.
+
+        Args:
+            app_id: the app that is asked about: what the engine does not know is then no longer there.
+
+        Raises:
+            BackendUnavailableError: the engine cannot be reached; the message says why and what to do.
+            JobNotFoundError: the engine does not know what ``app_id`` is made of.
+            SchedulerError: the engine refused.
+        """
+        import docker.errors
+        import requests
+        import urllib3
+
+        try:
+            yield
+        except docker.errors.NotFound as error:
+            if app_id:
+                raise JobNotFoundError(app_id, "local_docker") from error
+            raise SchedulerError(refused_words(error)) from error
+        except docker.errors.APIError as error:
+            if words := unavailable_words(error, self.host, self._environ):
+                self._forget()
+                raise BackendUnavailableError(words) from error
+            raise SchedulerError(refused_words(error)) from error
+        except (
+            docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError
+        ) as error:  # fmt: skip
+            self._forget()
+            words = unavailable_words(error, self.host, self._environ)
+            raise BackendUnavailableError(words or f"{host_words(self.host)} cannot be used: {error}") from error
+
+    @property
+    def _environ(self) -> Mapping[str, str]:
+        return os.environ if self._environment is None else self._environment
+
+    def _new(self, timeout: float | None) -> docker.DockerClient:
+        import docker
+
+        # A thread may live for one question only: the version, once asked for, is not asked for again.
+        made = docker.DockerClient(timeout=timeout, version=self._version, use_ssh_client=True, **self._where())  # type: ignore[arg-type]
+        self._version = str(made.api.api_version)
+        return made
+
+    def _where(self) -> dict[str, Any]:
+        """Return the arguments that lead a client to the engine.
+
+        Raises:
+            BackendUnavailableError: the context does not exist.
+        """
+        from docker.context import ContextAPI
+        from docker.context.config import get_current_context_name
+        from docker.utils import kwargs_from_env
+
+        environ = self._environ
+        # The SDK takes an empty mapping for none at all.
+        found: dict[str, Any] = {**kwargs_from_env(environment=dict(environ) or {"DOCKER_HOST": ""})}
+        if found.get("base_url"):
+            return found
+        name = environ.get("DOCKER_CONTEXT") or get_current_context_name()
+        context = ContextAPI.get_context(name)
+        if context is None:
+            raise BackendUnavailableError(
+                f"There is no Docker context {name}: list them with `docker context ls`, choose one with "
+                "`docker context use NAME`, or unset DOCKER_CONTEXT"
+            )
+        # The default context is this machine's socket; TLS without a host is an error that the client words.
+        if context.Host and name != "default":
+            found["base_url"] = context.Host
+            if context.TLSConfig is not None:
+                found["tls"] = context.TLSConfig
+        return found
+
+    def _forget(self) -> None:
+        """Look for the engine anew next time: it may come back elsewhere, or with another version."""
+        with self._lock:
+            self._generation += 1
+            self._version = None

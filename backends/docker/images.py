@@ -1,0 +1,70 @@
+"""Has the images of an app on the engine before its containers are made."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+import docker
+import docker.errors
+
+from ...specs import LaunchCancelledError, SchedulerError
+from ..progress import current_progress
+from ..workspace.docker_images import pull
+from .engine import Engine
+
+_log = logging.getLogger(__name__)
+
+# An image that was built here and has no name cannot be pulled.
+_LOCAL = "sha256:"
+
+
+def ensure_images(engine: Engine, images: Iterable[str], pull: bool = True) -> None:
+    """Have every image on the engine, as TorchX does: pull it, and take what is there where that fails.
+
+    The current progress is told how far it is, and ends it.
+
+    Args:
+        engine: the engine.
+        images: their names; ids that begin with ``sha256:`` are never pulled.
+        pull: whether to pull what is there already, in case it is newer elsewhere.
+
+    Raises:
+        LaunchCancelledError: the launch was cancelled.
+        BackendUnavailableError: the engine cannot be reached.
+        SchedulerError: an image is not there and cannot be pulled; the message says why.
+    """
+    for image in dict.fromkeys(images):
+        with engine.in_words():
+            client = engine.new_client(None)
+            try:
+                _ensure(client, image, pull)
+            finally:
+                client.close()
+
+
+def _ensure(client: docker.DockerClient, image: str, wanted: bool) -> None:
+    is_here = _is_here(client, image)
+    if image.startswith(_LOCAL):
+        if not is_here:
+            raise SchedulerError(f"the engine has no image {image}: it was removed, or built on another engine")
+        return
+    if is_here and not wanted:
+        return
+    try:
+        pull(client, image)
+    except LaunchCancelledError:
+        raise
+    except SchedulerError as error:
+        if not is_here:
+            raise SchedulerError(f"{error}. The engine has none of that name either") from error
+        _log.info("%s: %s; the one that is there is used", image, error)
+        current_progress().report(f"{image} is used as it is here: {error}")
+
+
+def _is_here(client: docker.DockerClient, image: str) -> bool:
+    try:
+        client.api.inspect_image(image)
+    except docker.errors.ImageNotFound:
+        return False
+    return True

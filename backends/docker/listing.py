@@ -1,0 +1,96 @@
+"""The list of all apps: one request, whatever their number."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from ...specs import AppState, is_terminal
+from ..responses import ListAppResponse
+from . import labels
+from .causes import why
+from .containers import Summary, all_containers, in_order
+from .engine import Engine
+from .states import seconds_since_exit
+from .summary import AppSummary, summarize
+
+
+class KnownTimes:
+    """When containers ended, in seconds since the epoch: exactly where one was looked at, else as first heard of.
+
+    The list says "Exited (0) 3 hours ago" only; what was heard of while it was new stays.
+    """
+
+    def __init__(self) -> None:
+        self._finished: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def learn(self, container_id: str, finished_at: float) -> None:
+        """Keep the exact time of a container's end."""
+        with self._lock:
+            self._finished[container_id] = finished_at
+
+    def finished_at(self, container: Summary, now: float) -> float | None:
+        """Return when a container ended, None while it runs or where nothing tells."""
+        if container.get("State") != "exited":
+            with self._lock:
+                self._finished.pop(container["Id"], None)
+            return None
+        with self._lock:
+            known = self._finished.get(container["Id"])
+            if known is None and (ago := seconds_since_exit(container)) is not None:
+                known = self._finished[container["Id"]] = max(now - ago, float(container.get("Created") or 0))
+        return known
+
+    def keep_only(self, containers: list[Summary]) -> None:
+        """Forget the containers that are no more."""
+        with self._lock:
+            if len(self._finished) > 2 * len(containers) + 100:
+                ids = {one["Id"] for one in containers}
+                self._finished = {one: at for one, at in self._finished.items() if one in ids}
+
+
+def list_rows(engine: Engine, times: KnownTimes, host: str) -> list[ListAppResponse]:
+    """Return a row for every app, the latest first.
+
+    Args:
+        engine: the engine.
+        times: what is known of when containers ended.
+        host: the machine of the engine.
+
+    Raises:
+        SchedulerError: the engine did not answer.
+    """
+    found = all_containers(engine)
+    now = time.time()
+    apps: dict[str, list[Summary]] = {}
+    for one in found:
+        apps.setdefault(one["Labels"][labels.APP_ID], []).append(one)
+    times.keep_only(found)
+    rows = [_row(summarize(app_id, in_order(containers)), times, now, host) for app_id, containers in apps.items()]
+    return sorted(rows, key=lambda row: row.submitted_at or 0.0, reverse=True)
+
+
+def _row(app: AppSummary, times: KnownTimes, now: float, host: str) -> ListAppResponse:
+    states = [one.state for one in app.replicas]
+    ends = [times.finished_at(one, now) for one in app.containers]
+    known_ends = [at for at in ends if at is not None]
+    ended = is_terminal(app.state) or app.state is AppState.UNKNOWN
+    started = any(state is not AppState.SUBMITTED for state in states)
+    failed = [place for place, state in enumerate(states) if state is AppState.FAILED]
+    return ListAppResponse(
+        app_id=app.app_id,
+        state=app.state,
+        name=app.name,
+        submitted_at=app.submitted_at,
+        # A container is started right after it was created.
+        started_at=max(app.submitted_at, float(app.containers[0].get("Created") or 0)) if started else None,
+        finished_at=max(known_ends, default=None) if ended else None,
+        replicas_running=states.count(AppState.RUNNING),
+        replicas_wanted=len(states) + app.missing,
+        replicas_succeeded=states.count(AppState.SUCCEEDED),
+        user=app.labels.get(labels.USER, ""),
+        image=str(app.containers[0].get("Image") or ""),
+        msg=why(app, failed=min(failed, key=lambda place: ends[place] or now, default=None)),
+        host=host,
+    )

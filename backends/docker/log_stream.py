@@ -1,0 +1,296 @@
+"""The log of one replica as it comes: taken up after a cut, and on when the engine starts the container again."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import docker
+import docker.errors
+
+from ...specs import LogUnreadableError, SchedulerError
+from ..logs.stream import Record, TimeCursor
+from ..responses import Stream
+from ..workspace.engine_answer import EngineAnswer, ask
+from .containers import find_replica
+from .engine import Engine
+from .log_messages import FramedLog, Message, MessageParser, TerminalLog, nanoseconds_of
+from .log_place import LogPlace
+
+# Lines of one stream that were printed within this time (ns) are one record.
+_TOGETHER = 1_000_000
+# How long (s) to wait before a container is looked at again that does not run but may yet: at first, and at most.
+_FIRST_LOOK, _LAST_LOOK = 0.1, 2.0
+_OVER = ("exited", "dead")
+# When a container was started that never was.
+_NEVER = 0
+
+
+class _Run(NamedTuple):
+    """One of the times that a container was started."""
+
+    started: int
+    restarts: int
+
+
+class DockerLogStream:
+    """The records of one replica until its container has ended for good.
+
+    A container that is started again goes on in the same log; a record says so.
+
+    Args:
+        engine: the engine.
+        app_id: the app.
+        role: the role's name.
+        k: the replica's number in the role.
+        stream: which output.
+        cursor: where to go on.
+        tail: without a cursor, only so many of the lines that are there.
+        since: without a cursor, only lines from this time on, in nanoseconds since the epoch.
+        follow: wait for more; else end at the present end.
+        says_restarts: add records of ours.
+        together: lines of one stream that were printed within so many nanoseconds may be one record.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        app_id: str,
+        role: str,
+        k: int,
+        stream: Stream = Stream.COMBINED,
+        cursor: TimeCursor | None = None,
+        tail: int | None = None,
+        *,
+        since: int | None = None,
+        follow: bool = True,
+        says_restarts: bool = True,
+        together: int = _TOGETHER,
+    ) -> None:
+        self._engine = engine
+        self._names = (app_id, role, k)
+        self._stream = stream
+        self._tail = tail if cursor is None else None
+        self._since = since
+        self._follow = follow
+        self._says_restarts = says_restarts
+        self._together = together
+        self._place = LogPlace(cursor)
+        self._container = ""
+        self._client: docker.DockerClient | None = None
+        self._answer: EngineAnswer | None = None
+        self._parser: MessageParser = FramedLog()
+        self._was_over = False
+        self._started = _NEVER
+        self._unsaid: _Run | None = None
+        self._records: deque[tuple[Record, TimeCursor | None]] = deque()
+        self._cursor = cursor
+        self._waits = _FIRST_LOOK
+        self._stop = threading.Event()
+        self._reading = threading.Lock()
+        self.is_complete = False
+        """Whether the container has ended for good, and all of its log was read."""
+
+    @property
+    def cursor(self) -> TimeCursor | None:
+        """The place after the last record."""
+        return self._cursor
+
+    def __iter__(self) -> Iterator[Record]:
+        return self
+
+    def __next__(self) -> Record:
+        """Return the next record.
+
+        Raises:
+            LogUnreadableError: the container's log driver keeps nothing that can be read.
+            JobNotFoundError, ValueError: there is no such app, role or replica.
+            SchedulerError: the container was removed, or the engine went away.
+        """
+        while not self._records:
+            if self._stop.is_set() or self.is_complete:
+                raise StopIteration
+            with self._reading:
+                self._fill_or_release()
+        if self._stop.is_set():
+            raise StopIteration
+        record, self._cursor = self._records.popleft()
+        return record
+
+    def close(self) -> None:
+        """End the iteration at once, a blocked read too; may be called again, from any thread."""
+        self._stop.set()
+        answer = self._answer
+        if answer is not None:
+            answer.shut()
+        # Whoever reads now releases what it holds.
+        if self._reading.acquire(blocking=False):
+            try:
+                self._release()
+            finally:
+                self._reading.release()
+
+    def _fill_or_release(self) -> None:
+        try:
+            self._fill()
+        except Exception as error:
+            self._release()
+            if self._stop.is_set():
+                return
+            if isinstance(error, (SchedulerError, ValueError)):
+                raise
+            with self._engine.in_words(self._names[0]):
+                raise
+        if self.is_complete or self._stop.is_set():
+            self._release()
+
+    def _fill(self) -> None:
+        """Read once; connect first where that is needed."""
+        if self._answer is None:
+            self._connect()
+            return
+        data = self._answer.read()
+        if data:
+            self._waits = _FIRST_LOOK
+            self._take(self._parser.feed(data))
+            return
+        self._take(self._parser.rest())
+        self._answer.close()
+        self._answer = None
+        if not self._stop.is_set():
+            self._look_on()
+
+    # The engine
+
+    def _connect(self) -> None:
+        if self._client is None:
+            self._client = self._engine.new_client(None)
+        if not self._container:
+            self._container = find_replica(self._engine, *self._names)["Id"]
+        found = self._inspect(self._client)
+        self._was_over = found["State"]["Status"] in _OVER
+        self._notice(_run_of(found))
+        self._parser = TerminalLog() if found["Config"].get("Tty") else FramedLog()
+        try:
+            answer = ask(self._client, "GET", f"/containers/{self._container}/logs", self._params())
+        except docker.errors.APIError as error:
+            raise self._refusal(error, found) from error
+        self._answer = answer
+        if self._stop.is_set():
+            answer.shut()
+
+    def _params(self) -> dict[str, Any]:
+        params: dict[str, Any] = {
+            "follow": int(self._follow),
+            "stdout": int(self._stream is not Stream.STDERR),
+            "stderr": int(self._stream is not Stream.STDOUT),
+            "timestamps": 1,
+        }
+        # What is asked for again is passed over.
+        cursor = self._place.cursor
+        since = cursor.nanoseconds if cursor else self._since
+        if since:
+            params["since"] = f"{since // 10**9}.{since % 10**9:09d}"
+        if cursor is None and self._tail is not None:
+            params["tail"] = self._tail
+        elif cursor is not None:
+            self._place = LogPlace(cursor)
+        return params
+
+    def _inspect(self, client: docker.DockerClient) -> dict[str, Any]:
+        try:
+            return client.api.inspect_container(self._container)
+        except docker.errors.NotFound as error:
+            app_id, role, k = self._names
+            raise SchedulerError(
+                f"the container of {role}/{k} of {app_id} was removed, and its log with it: nothing more can be read"
+            ) from error
+
+    def _refusal(self, error: docker.errors.APIError, found: dict[str, Any]) -> Exception:
+        """Return what an engine's refusal to give a log means."""
+        driver = found["HostConfig"].get("LogConfig", {}).get("Type", "")
+        if "does not support reading" not in str(error) and driver != "none":
+            return error
+        return LogUnreadableError(
+            f"the container's log driver is {driver}, which keeps nothing that can be read back: "
+            "set one that does, such as json-file or local, in the engine's settings (log-driver)"
+        )
+
+    def _look_on(self) -> None:
+        """At the end of an answer, decide whether more can come, and wait before asking again."""
+        if not self._follow or self._was_over:
+            self.is_complete = True
+            return
+        assert self._client is not None
+        found = self._inspect(self._client)
+        # Where lines came faster than they were read, an engine leaves out the last ones when the container ends:
+        # only what was asked for after that is complete.
+        is_over = found["State"]["Status"] in _OVER
+        if is_over or _run_of(found).started != self._started:
+            return
+        self._stop.wait(self._waits)
+        self._waits = min(2 * self._waits, _LAST_LOOK)
+
+    def _release(self) -> None:
+        answer, self._answer = self._answer, None
+        client, self._client = self._client, None
+        if answer is not None:
+            answer.close()
+        if client is not None:
+            client.close()
+
+    # Records
+
+    def _notice(self, run: _Run) -> None:
+        """Note a restart, to be said at its place in the log; of one that is seen to happen, now."""
+        before, self._started = self._started, run.started
+        if not self._says_restarts or run.started in (_NEVER, before):
+            return
+        if before != _NEVER:
+            self._say(run)
+        elif self._cursor.nanoseconds < run.started if self._cursor else run.restarts:
+            self._unsaid = run
+
+    def _say(self, run: _Run) -> None:
+        _, role, k = self._names
+        which = f" (restart {run.restarts})" if run.restarts else ""
+        words = f"-- {role}/{k} was started again{which}: its log goes on --\n"
+        self._records.append((Record(words.encode(), run.started / 1e9, "c"), self._place.cursor))
+
+    def _take(self, messages: list[Message]) -> None:
+        """Make records of messages: few, as each costs more than the lines in it."""
+        is_new = self._place.is_new
+        pieces: list[bytes] = []
+        began, letter = 0, ""
+        for message in messages:
+            at = message.nanoseconds
+            is_first = self._unsaid is not None and at >= self._unsaid.started
+            if pieces and (message.letter != letter or is_first or not 0 <= at - began < self._together):
+                # Before the next one is counted: the cursor is that after these.
+                self._add(pieces, began, letter)
+                pieces = []
+            is_news = is_new(at)
+            if is_first and self._unsaid is not None:
+                if is_news:
+                    self._say(self._unsaid)
+                self._unsaid = None
+            if not is_news:
+                continue
+            if not pieces:
+                began, letter = at, message.letter
+            pieces.append(message.data)
+        self._add(pieces, began, letter)
+
+    def _add(self, pieces: list[bytes], nanoseconds: int, letter: str) -> None:
+        if pieces:
+            record = Record(b"".join(pieces), nanoseconds / 1e9, letter)
+            self._records.append((record, self._place.cursor))
+
+
+def _run_of(found: dict[str, Any]) -> _Run:
+    """Return which run a container is in; `_NEVER` as its start where it had none."""
+    started = found["State"].get("StartedAt") or ""
+    is_known = started and not started.startswith("0001-")
+    return _Run(nanoseconds_of(started) if is_known else _NEVER, int(found.get("RestartCount") or 0))

@@ -1,0 +1,109 @@
+"""What the engine is, and what would go wrong with an app before it is launched on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ...specs import AppDef, BackendUnavailableError, BindMount, Role
+from ..responses import Finding
+from .engine import Engine
+from .options import DockerOpts
+from .request import unknown_devices
+
+_MEGABYTE = 1 << 20
+_LEAST_MEMORY_MB = 6  # the engine refuses less
+
+
+def engine_findings(engine: Engine) -> list[Finding]:
+    """Return what the engine is, or why it cannot be used."""
+    try:
+        with engine.in_words():
+            info = engine.client().api.info()
+    except BackendUnavailableError as error:
+        what, _, hint = str(error).partition(": ")
+        return [Finding("error", what, hint)]
+    where = engine.host.removeprefix("unix://")
+    memory = (info.get("MemTotal") or 0) / 1e9
+    size = f"{info.get('NCPU')} cpu, {memory:.0f} GB, {info.get('Driver')}"
+    found = [Finding("ok", f"Docker {info.get('ServerVersion')} at {where}: {size}")]
+    if "nvidia" in (info.get("Runtimes") or {}):
+        found.append(Finding("ok", "GPUs: the NVIDIA runtime is there"))
+    if any("rootless" in option for option in info.get("SecurityOptions") or []):
+        found.append(Finding("warning", "the engine is rootless", "limits of cpu and memory may not be enforced"))
+    if engine.is_remote:
+        found.append(Finding("warning", "the engine is on another machine", "bind mounts and ports are that machine's"))
+    return found
+
+
+def launch_findings(engine: Engine, app: AppDef, opts: DockerOpts) -> list[Finding]:
+    """Return what would go wrong with a launch.
+
+    Args:
+        engine: the engine.
+        app: the app.
+        opts: the run options.
+    """
+    try:
+        with engine.in_words():
+            api = engine.client().api
+            info = api.info()
+            here = {tag for image in api.images() for tag in (*(image.get("RepoTags") or []), image["Id"])}
+    except BackendUnavailableError as error:
+        what, _, hint = str(error).partition(": ")
+        return [Finding("error", what, hint)]
+    found = list(_images(app, opts, here))
+    for role in app.roles:
+        found += _limits(role, info)
+        found += _devices(role, info)
+        if not engine.is_remote:
+            found += _mounts(role)
+    return found
+
+
+def _images(app: AppDef, opts: DockerOpts, here: set[str]) -> Iterable[Finding]:
+    for image in dict.fromkeys(role.image for role in app.roles):
+        if image in here or f"{image}:latest" in here or "@" in image:
+            continue
+        if not opts.pull:
+            yield Finding("error", f"the image {image} is not here, and pulling is off", "set pull, or pull it first")
+        elif image.startswith("sha256:"):
+            yield Finding("error", f"the image {image} is not here, and cannot be pulled", "build the workspace again")
+        else:
+            yield Finding("warning", f"the image {image} is not here", "it is pulled first, which may take minutes")
+
+
+def _limits(role: Role, info: dict[str, Any]) -> Iterable[Finding]:
+    resource = role.resource
+    cpus, memory = info.get("NCPU") or 0, (info.get("MemTotal") or 0) // _MEGABYTE
+    if cpus and resource.cpu > cpus:
+        yield Finding(
+            "error", f"{role.name}: {resource.cpu} cpu asked for, the engine has {cpus}", f"ask for {cpus} at most"
+        )
+    if 0 < resource.memMB < _LEAST_MEMORY_MB:
+        yield Finding(
+            "error", f"{role.name}: {resource.memMB} MB of memory is too little", f"{_LEAST_MEMORY_MB} is least"
+        )
+    wanted = resource.memMB * role.num_replicas
+    if memory and wanted > memory:
+        yield Finding(
+            "warning", f"{role.name}: {wanted} MB asked for in all, the engine has {memory}", "it may run short"
+        )
+
+
+def _devices(role: Role, info: dict[str, Any]) -> Iterable[Finding]:
+    if role.resource.gpu > 0 and "nvidia" not in (info.get("Runtimes") or {}):
+        yield Finding(
+            "warning",
+            f"{role.name}: {role.resource.gpu} gpu asked for, the engine has no NVIDIA runtime",
+            "install the NVIDIA Container Toolkit there, or ask for gpu=0",
+        )
+    for name in unknown_devices(role):
+        yield Finding("warning", f"{role.name}: the device {name} is not known here", "it is left out")
+
+
+def _mounts(role: Role) -> Iterable[Finding]:
+    for mount in role.mounts:
+        if isinstance(mount, BindMount) and not Path(mount.src_path).exists():
+            yield Finding("error", f"{role.name}: the mount's source {mount.src_path} does not exist", "create it")

@@ -1,0 +1,227 @@
+"""The scheduler local_docker: runs each replica as a container of a Docker engine."""
+
+from __future__ import annotations
+
+import builtins
+import platform
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ...specs import AppDef, AppDryRunInfo, CfgVal, JobNotFoundError, make_unique, runopts
+from ..api import (
+    Capabilities,
+    DescribeAppResponse,
+    Finding,
+    ListAppResponse,
+    LogIterator,
+    ReplicaUsage,
+    Scheduler,
+    Stream,
+)
+from ..logs.stream import Cursor, LogStream
+from ..workspace.docker_workspace import DockerWorkspaceMixin
+from . import labels
+from .containers import find_containers
+from .describe import describe_app
+from .ending import Ending
+from .engine import Engine
+from .events import EngineEvents
+from .images import ensure_images
+from .inspected import inspect_all
+from .launch import Launch
+from .listing import KnownTimes, list_rows
+from .logs import open_stream, read_lines
+from .names import check_app
+from .native import native_text
+from .options import DockerOpts
+from .preflight import engine_findings, launch_findings
+from .request import DockerContainer, DockerJob, make_request
+from .shell import shell_command
+from .usage import UsageSampler
+
+if TYPE_CHECKING:
+    import docker
+
+__all__ = ["DockerContainer", "DockerJob", "DockerOpts", "DockerScheduler", "create_scheduler"]
+
+
+class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
+    """Runs each replica as a container of a Docker engine, on TorchX's wire format: each sees the other's apps.
+
+    The engine starts a failed replica again, alone, where `max_retries` asks for it. Ports of `port_map` are published
+    at free ports of the engine's loopback address.
+
+    Args:
+        session_name: the session part of handles.
+        engine: the engine; the one that Docker's command line would use where None.
+        grace_seconds: how long a cancelled replica has between SIGTERM and SIGKILL, in seconds.
+    """
+
+    capabilities = Capabilities(  # noqa: S604 - no subprocess: its `shell` says that one can be opened
+        log_streams=(Stream.COMBINED, Stream.STDOUT, Stream.STDERR),
+        log_time_range=True,
+        retries=True,
+        resources=True,
+        workspace=True,
+        native=True,
+        shell=True,
+        usage=True,
+        remembers_cancel=False,
+    )
+
+    def __init__(self, session_name: str, engine: Engine | None = None, *, grace_seconds: float = 10.0) -> None:
+        super().__init__("docker", session_name)
+        self._engine = engine or Engine()
+        self._ending = Ending(self._engine, float(grace_seconds))
+        self._times = KnownTimes()
+        self._events = EngineEvents(self._engine)
+        self._usage = UsageSampler(self._engine)
+
+    def close(self) -> None:
+        """Close the connections. Apps go on."""
+        self._events.close()
+        self._engine.close()
+
+    # Launching
+
+    def _run_opts(self) -> runopts:
+        return DockerOpts.as_runopts()
+
+    def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[DockerJob]:
+        check_app(app)
+        request = make_request(app, make_unique(app.name), self.session_name, DockerOpts.from_cfg(cfg))
+        return AppDryRunInfo(request, str)
+
+    def schedule(self, dryrun_info: AppDryRunInfo[DockerJob]) -> str:
+        """Launch what a dry run gave, and return the app's id when all of its replicas have been started.
+
+        Raises:
+            SchedulerError: nothing was launched and nothing is left behind; the message says which replica and why.
+            LaunchCancelledError: the launch was ended meanwhile; nothing is left behind.
+        """
+        job = dryrun_info.request
+        if DockerOpts.from_cfg(dryrun_info.cfg).pull:
+            ensure_images(self._engine, (one.image for one in job.containers))
+        Launch(self._engine, job, {labels.SUBMITTED_AT: f"{time.time():.3f}"}).run()
+        return job.app_id
+
+    @contextmanager
+    def workspace_engine(self) -> Iterator[docker.DockerClient]:
+        """Give a client of this scheduler's engine, for one task."""
+        with self._engine.in_words():
+            client = self._engine.new_client(None)
+            try:
+                yield client
+            finally:
+                client.close()
+
+    def _validate(self, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
+        """Accept roles without resources: their containers have no limits."""
+
+    # Watching
+
+    def describe(self, app_id: str) -> DescribeAppResponse | None:
+        """Return what the engine knows of an app, whoever launched it; None when it does not exist."""
+        return describe_app(self._engine, app_id, self._times, self._host)
+
+    def describe_native(self, app_id: str) -> str:
+        """Return the inspection of the app's containers as YAML, secret values masked.
+
+        Raises:
+            JobNotFoundError: there is no such app.
+        """
+        pairs = inspect_all(self._engine, find_containers(self._engine, app_id), app_id)
+        if not pairs:
+            raise JobNotFoundError(app_id, "local_docker")
+        return native_text([inspected for _, inspected in pairs])
+
+    def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
+        """Return every app of the engine that TorchX or this program launched, the latest first."""
+        return list_rows(self._engine, self._times, self._host)
+
+    def exists(self, app_id: str) -> bool:
+        """Tell whether the engine has a container of the app."""
+        return bool(find_containers(self._engine, app_id))
+
+    def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
+        """Return what each running replica uses now; see `UsageSampler`."""
+        return self._usage.sample(app_id)
+
+    def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object]:
+        """Call ``on_change`` when the engine tells that an app changed, or goes away, or is back."""
+        return self._events.subscribe(on_change)
+
+    def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
+        """Return the argument list of a program that opens a shell in a replica; see `Scheduler.shell_command`."""
+        return shell_command(self._engine, app_id, role_name, k)
+
+    @property
+    def _host(self) -> str:
+        if not self._engine.is_remote:
+            return platform.node()
+        return urlsplit(self._engine.host).hostname or self._engine.host
+
+    # Ending
+
+    def cancel(self, app_id: str) -> None:
+        """Ask every replica to end, all at once, and do not wait; one that is final or unknown is left alone."""
+        self._ending.cancel(app_id)
+
+    def _cancel_existing(self, app_id: str) -> None:
+        self._ending.cancel(app_id)
+
+    def _delete_existing(self, app_id: str) -> None:
+        self._ending.delete(app_id)
+
+    # Logs
+
+    def log_iter(
+        self,
+        app_id: str,
+        role_name: str,
+        k: int = 0,
+        regex: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        should_tail: bool = False,
+        streams: Stream | None = None,
+    ) -> LogIterator:
+        """Return the log lines of one replica; see `Scheduler.log_iter`.
+
+        Raises:
+            ValueError: there is no such role, replica or stream, or the expression is malformed.
+            JobNotFoundError: there is no such app.
+        """
+        return read_lines(self._engine, app_id, role_name, k, regex, since, until, should_tail, streams)
+
+    def log_stream(
+        self,
+        app_id: str,
+        role_name: str,
+        k: int = 0,
+        streams: Stream | None = None,
+        cursor: Cursor | None = None,
+        tail: int | None = None,
+    ) -> LogStream:
+        """Return the log of one replica as it comes, with its times; see `Scheduler.log_stream`."""
+        return open_stream(self._engine, app_id, role_name, k, streams, cursor, tail)
+
+    # Advice
+
+    def check(self) -> builtins.list[Finding]:
+        """Return the engine's version and size, or why it cannot be used."""
+        return engine_findings(self._engine)
+
+    def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
+        """Return what would go wrong: an image or a mount's source that is missing, more cpu than there is, no GPUs."""
+        check_app(app)
+        return launch_findings(self._engine, app, DockerOpts.from_cfg(self.run_opts().resolve(cfg)))
+
+
+def create_scheduler(session_name: str, **kwargs: Any) -> DockerScheduler:
+    """Return the scheduler local_docker; further arguments are those of `DockerScheduler`."""
+    return DockerScheduler(session_name, **kwargs)

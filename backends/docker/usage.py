@@ -1,0 +1,153 @@
+"""What the replicas of an app use, as ``docker stats`` reckons it."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...specs import JobNotFoundError
+from ..responses import ReplicaUsage
+from .containers import Summary, find_containers, replica_number, role_name
+from .engine import Engine
+from .log_messages import nanoseconds_of
+
+if TYPE_CHECKING:
+    import docker
+
+# So many containers are asked about at once.
+_THREADS = 8
+# Seconds that one sample may take at the most; what is not there by then is left out.
+_PATIENCE = 10.0
+# What was not sampled for so long (s) is forgotten.
+_KEPT = 120.0
+
+
+class _Sample(NamedTuple):
+    cpu: int
+    """Nanoseconds of CPU time since the container's start."""
+    at: int
+    """Nanoseconds since the epoch."""
+    taken: float
+
+
+class UsageSampler:
+    """Measures apps again and again; the first sample of an app knows no CPU use, which is one over time.
+
+    An engine asked for the CPU use itself takes two seconds for it: it is asked for one sample, and the one before is
+    kept here.
+
+    Args:
+        engine: the engine.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._before: dict[str, _Sample] = {}
+        self._cores: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def sample(self, app_id: str) -> list[ReplicaUsage]:
+        """Return what each running replica uses now.
+
+        Raises:
+            JobNotFoundError: there is no such app.
+            BackendUnavailableError: the engine cannot be reached.
+        """
+        found = find_containers(self._engine, app_id)
+        if not found:
+            raise JobNotFoundError(app_id, "local_docker")
+        running = [one for one in found if one.get("State") in ("running", "paused")]
+        answers = self._ask_all([one["Id"] for one in running])
+        usages = [self._usage(one, *answers[one["Id"]]) for one in running if one["Id"] in answers]
+        self._forget()
+        return usages
+
+    def _ask_all(self, ids: list[str]) -> dict[str, tuple[dict[str, Any], float]]:
+        """Return what the engine says of each container, and how many cores that one may use."""
+        left: queue.SimpleQueue[str] = queue.SimpleQueue()
+        for one in ids:
+            left.put(one)
+        answers: dict[str, tuple[dict[str, Any], float]] = {}
+        threads = [
+            threading.Thread(target=self._work, args=(left, answers), name="docker-usage", daemon=True)
+            for _ in range(min(_THREADS, len(ids)))
+        ]
+        for thread in threads:
+            thread.start()
+        deadline = time.monotonic() + _PATIENCE
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return dict(answers)
+
+    def _work(
+        self, left: queue.SimpleQueue[str], answers: dict[str, tuple[dict[str, Any], float]]
+    ) -> None:  # fmt: skip
+        import docker.errors
+        import requests
+
+        # A container may end meanwhile; an engine that goes away is told of by who lists.
+        with suppress(docker.errors.DockerException, requests.RequestException, OSError, queue.Empty):
+            client = self._engine.new_client(_PATIENCE)
+            try:
+                while True:
+                    one = left.get_nowait()
+                    with suppress(docker.errors.APIError):
+                        answers[one] = (_stats(client, one), self._limit(client, one))
+            finally:
+                client.close()
+
+    def _limit(self, client: docker.DockerClient, container: str) -> float:
+        """Return how many cores a container may use; 0 for all."""
+        if container not in self._cores:
+            config = client.api.inspect_container(container)["HostConfig"]
+            quota = (config.get("CpuQuota") or 0) / (config.get("CpuPeriod") or 100_000)
+            self._cores[container] = (config.get("NanoCpus") or 0) / 1e9 or max(0.0, quota)
+        return self._cores[container]
+
+    def _usage(self, container: Summary, stats: dict[str, Any], limit: float) -> ReplicaUsage:
+        cpu = stats.get("cpu_stats") or {}
+        used = int((cpu.get("cpu_usage") or {}).get("total_usage") or 0)
+        sample = _Sample(used, nanoseconds_of(stats["read"]), time.monotonic())
+        with self._lock:
+            before, self._before[container["Id"]] = self._before.get(container["Id"]), sample
+        passed = sample.at - before.at if before else 0
+        cores = (sample.cpu - before.cpu) / passed if before and passed > 0 and sample.cpu >= before.cpu else None
+        memory = stats.get("memory_stats") or {}
+        online = cpu.get("online_cpus") or len((cpu.get("cpu_usage") or {}).get("percpu_usage") or ()) or None
+        return ReplicaUsage(
+            role_name(container),
+            replica_number(container),
+            cpu=cores,
+            cpu_total=limit or online,
+            memory=resident_bytes(memory),
+            memory_total=memory.get("limit") or None,
+        )
+
+    def _forget(self) -> None:
+        with self._lock:
+            old = [key for key, sample in self._before.items() if time.monotonic() - sample.taken > _KEPT]
+            for key in old:
+                del self._before[key]
+                self._cores.pop(key, None)
+
+
+def resident_bytes(memory: dict[str, Any]) -> int | None:
+    """Return the memory in use without what the kernel could drop of cached files; None where that is not known.
+
+    Args:
+        memory: ``memory_stats`` of the engine's answer, from either version of control groups.
+    """
+    usage = memory.get("usage")
+    if usage is None:
+        return None
+    stats = memory.get("stats") or {}
+    # Version 1 counts the container's children in another figure than its own.
+    cached = stats.get("total_inactive_file", stats.get("inactive_file", 0))
+    return usage - cached if cached < usage else usage
+
+
+def _stats(client: docker.DockerClient, container: str) -> dict[str, Any]:
+    return client.api.stats(container, stream=False, one_shot=True)

@@ -1,0 +1,143 @@
+"""Packs a workspace for a Docker engine: a tar that is sent while it is made."""
+
+from __future__ import annotations
+
+import stat
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from ...specs import SchedulerError
+from .copying import wanted_files, wanted_paths
+
+DOCKERFILE = "Dockerfile.torchx"
+"""The file of a workspace that says how its image is built; without one, its files are copied into the image."""
+
+_DEFAULT = b"ARG IMAGE\nFROM $IMAGE\n\nCOPY . .\n"
+_IGNORE_FILES = (".dockerignore",)
+_BLOCK = tarfile.BLOCKSIZE
+_READ = 1 << 20
+
+
+def is_url(workspace: str) -> bool:
+    """Tell whether a workspace is not a folder on this machine."""
+    return "://" in workspace
+
+
+def dockerfile_of(workspace: str) -> bytes:
+    """Return what says how a workspace's image is built.
+
+    Raises:
+        SchedulerError: the workspace cannot be read.
+    """
+    try:
+        if is_url(workspace):
+            system, root = _open_url(workspace)
+            path = f"{root.rstrip('/')}/{DOCKERFILE}"
+            return system.cat_file(path) if system.exists(path) else _DEFAULT
+        return (_folder(workspace) / DOCKERFILE).read_bytes()
+    except FileNotFoundError:
+        return _DEFAULT
+    except OSError as error:
+        raise SchedulerError(f"the workspace {workspace} cannot be read: {error}") from error
+
+
+def build_context(workspace: str) -> Iterator[bytes]:
+    """Yield the parts of a tar of a workspace, without what its ``.dockerignore`` names, with its `DOCKERFILE`.
+
+    Args:
+        workspace: a folder, or a URL that fsspec can open.
+
+    Raises:
+        SchedulerError: the workspace cannot be read.
+    """
+    dockerfile = dockerfile_of(workspace)
+    try:
+        yield from _remote(workspace) if is_url(workspace) else _local(_folder(workspace))
+    except OSError as error:
+        raise SchedulerError(f"the workspace {workspace} cannot be read: {error}") from error
+    # Also where it is ignored, or is not there.
+    yield from _bytes(DOCKERFILE, dockerfile)
+    yield b"\0" * (2 * _BLOCK)
+
+
+def _folder(workspace: str) -> Path:
+    folder = Path(workspace).expanduser()
+    if not folder.is_dir():
+        raise SchedulerError(f"the workspace {workspace} is no folder: give the path of one, or a URL")
+    return folder
+
+
+def _open_url(workspace: str) -> tuple[Any, str]:
+    # fsspec is needed only here, and takes 30 ms and more to import.
+    from fsspec.core import url_to_fs
+
+    try:
+        system, root = url_to_fs(workspace)
+    except (ValueError, ImportError) as error:
+        raise SchedulerError(f"the workspace {workspace} cannot be opened: {error}") from error
+    if not system.isdir(root):
+        raise SchedulerError(f"the workspace {workspace} is no folder there")
+    return system, root
+
+
+def _local(folder: Path) -> Iterator[bytes]:
+    for path in wanted_paths(folder, _IGNORE_FILES):
+        if path == DOCKERFILE:
+            continue
+        source = folder / path
+        found = source.lstat()
+        if stat.S_ISLNK(found.st_mode):
+            if _stays_inside(source, folder):
+                yield _head(path, kind=tarfile.SYMTYPE, link=str(source.readlink()))
+                continue
+            # A link to elsewhere would lead nowhere in the image: the file that it names travels in its place.
+            try:
+                found = source.stat()
+            except OSError:
+                continue
+        if stat.S_ISDIR(found.st_mode):
+            yield _head(path, kind=tarfile.DIRTYPE, mode=found.st_mode)
+        elif stat.S_ISREG(found.st_mode):
+            with source.open("rb") as file:
+                yield from _file(path, file, found.st_size, found.st_mode, found.st_mtime)
+
+
+def _stays_inside(link: Path, folder: Path) -> bool:
+    target = link.readlink()
+    return not target.is_absolute() and (link.parent / target).resolve().is_relative_to(folder.resolve())
+
+
+def _remote(workspace: str) -> Iterator[bytes]:
+    system, root = _open_url(workspace)
+    for path, below in wanted_files(system, root, _IGNORE_FILES):
+        if below == DOCKERFILE:
+            continue
+        about = system.info(path)
+        with system.open(path, "rb") as file:
+            yield from _file(below, file, int(about["size"]), int(about.get("mode") or 0o644), 0)
+
+
+def _bytes(name: str, data: bytes) -> Iterator[bytes]:
+    yield _head(name, size=len(data))
+    yield data + b"\0" * (-len(data) % _BLOCK)
+
+
+def _file(name: str, file: IO[bytes], size: int, mode: int, changed_at: float) -> Iterator[bytes]:
+    """Yield a file's parts; one that grows or shrinks meanwhile is as long as it was at first."""
+    yield _head(name, size=size, mode=mode, changed_at=changed_at)
+    left = size
+    while left and (data := file.read(min(left, _READ))):
+        left -= len(data)
+        yield data
+    yield b"\0" * (left + -size % _BLOCK)
+
+
+def _head(
+    name: str, *, kind: bytes = tarfile.REGTYPE, size: int = 0, mode: int = 0o644, changed_at: float = 0, link: str = ""
+) -> bytes:
+    """Return the header of an entry; it belongs to root, as everything that is copied into an image."""
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.size, entry.mode, entry.mtime, entry.linkname = kind, size, stat.S_IMODE(mode), changed_at, link
+    return entry.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")

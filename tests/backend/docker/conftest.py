@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from backend.docker.support import Docker
+
+
+@pytest.fixture
+def make_docker(docker_engine: str) -> Iterator[Callable[..., Docker]]:
+    """Return what makes schedulers on the engine; what they launched is removed afterwards."""
+    made: list[Docker] = []
+
+    def make(**arguments: Any) -> Docker:
+        made.append(Docker(**arguments))
+        return made[-1]
+
+    yield make
+    for docker in made:
+        docker.remove_all()
+
+
+@pytest.fixture
+def docker(make_docker: Callable[..., Docker]) -> Docker:
+    """Return a scheduler whose cancelled replicas have two seconds."""
+    return make_docker(grace_seconds=2)

@@ -1,0 +1,84 @@
+"""The scheduler local_docker on a real engine, for tests."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import suppress
+from typing import Any
+
+from backend.contract import wait_until
+from docker.errors import APIError
+
+from torchx_tui.backends.docker import labels
+from torchx_tui.backends.docker.engine import Engine
+from torchx_tui.backends.docker.scheduler import DockerScheduler
+from torchx_tui.backends.responses import DescribeAppResponse
+from torchx_tui.specs import AppDef, AppState, Resource, Role
+
+IMAGE = "busybox:local"
+
+
+class Docker:
+    """A scheduler with a session of its own, by which what it launched is found and removed."""
+
+    def __init__(self, **arguments: Any) -> None:
+        self.session = f"test-{uuid.uuid4().hex[:12]}"
+        self.scheduler = DockerScheduler(self.session, **arguments)
+        self.engine: Engine = self.scheduler._engine
+
+    @property
+    def api(self) -> Any:
+        """The SDK's client of the engine."""
+        return self.engine.client().api
+
+    def role(self, script: str, name: str = "worker", **changes: Any) -> Role:
+        """Return a role whose replicas run a shell script."""
+        changes.setdefault("image", IMAGE)
+        changes.setdefault("resource", Resource(cpu=1, gpu=0, memMB=64))
+        return Role(name, entrypoint="sh", args=["-c", script], **changes)
+
+    def launch(self, script: str, replicas: int = 1, **changes: Any) -> str:
+        """Launch a shell script and return the app's id."""
+        return self.submit(AppDef("job", [self.role(script, num_replicas=replicas, **changes)]))
+
+    def submit(self, app: AppDef, **cfg: Any) -> str:
+        """Launch an app, without pulling images, and return its id."""
+        return self.scheduler.submit(app, {"pull": False, **cfg})
+
+    def describe(self, app_id: str) -> DescribeAppResponse:
+        """Return what is known of an app that exists."""
+        described = self.scheduler.describe(app_id)
+        assert described is not None
+        return described
+
+    def wait_for(self, app_id: str, *states: AppState, seconds: float = 60.0) -> DescribeAppResponse:
+        """Wait until an app is in one of some states."""
+
+        def reached() -> DescribeAppResponse | None:
+            described = self.describe(app_id)
+            return described if described.state in states else None
+
+        return wait_until(reached, seconds, f"{app_id}: {states}")
+
+    def ended(self, app_id: str, seconds: float = 60.0) -> DescribeAppResponse:
+        """Wait for an app's end."""
+        return self.wait_for(
+            app_id, AppState.SUCCEEDED, AppState.FAILED, AppState.CANCELLED, AppState.UNKNOWN, seconds=seconds
+        )
+
+    def running(self, app_id: str) -> DescribeAppResponse:
+        """Wait until an app runs."""
+        return self.wait_for(app_id, AppState.RUNNING)
+
+    def containers(self, app_id: str = "") -> list[dict[str, Any]]:
+        """Return the containers of one app, or of all that this launched."""
+        label = f"{labels.APP_ID}={app_id}" if app_id else f"{labels.SESSION}={self.session}"
+        return self.api.containers(all=True, filters={"label": label})
+
+    def remove_all(self) -> None:
+        """Remove everything that this launched."""
+        for container in self.containers():
+            # A deletion may still be under way.
+            with suppress(APIError):
+                self.api.remove_container(container["Id"], v=True, force=True)
+        self.scheduler.close()

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from backend.contract import SchedulerContract
+from backend.docker.support import Docker
+
+from torchx_tui.backends.api import DescribeAppResponse, Scheduler
+from torchx_tui.backends.docker import labels
+from torchx_tui.backends.docker.engine import Engine
+from torchx_tui.specs import AppState
+
+
+class TestDocker(SchedulerContract):
+    patience = 40.0
+    image = "busybox:local"
+    cancelled = AppState.FAILED
+
+    @pytest.fixture
+    def scheduler(self, docker: Docker) -> Scheduler[Any]:
+        return docker.scheduler
+
+    @pytest.fixture
+    def cfg(self) -> Mapping[str, Any]:
+        return {"pull": False}
+
+    def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
+        # The engine keeps a log as long as its container.
+        client = Engine().client()
+        for one in client.api.containers(all=True, filters={"label": f"{labels.APP_ID}={described.app_id}"}):
+            client.api.remove_container(one["Id"])
+
+
+class TestDockerThatPulls(TestDocker):
+    """Pulling fails where no registry is reached; what is there is taken then."""
+
+    image = "python:local"
+
+    @pytest.fixture
+    def cfg(self) -> Mapping[str, Any]:
+        return {}

@@ -1,0 +1,75 @@
+"""An engine that stops, is killed, and comes back, while apps run on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from backend.contract import wait_until
+from backend.docker.support import Docker
+from support.docker_engine import OwnEngine
+
+from torchx_tui.backends.responses import Finding
+from torchx_tui.specs import AppState, BackendUnavailableError
+
+
+@pytest.fixture
+def docker(own_engine: OwnEngine) -> Iterator[Docker]:
+    made = Docker(grace_seconds=2)
+    yield made
+    made.scheduler.close()
+
+
+def test_stopped_and_started_in_mid_run(docker: Docker, own_engine: OwnEngine) -> None:
+    app_id = docker.launch("sleep 600", replicas=2)
+    ended = docker.launch("exit 0")
+    docker.running(app_id)
+    docker.ended(ended)
+    own_engine.stop()
+    for ask in (docker.scheduler.list, lambda: docker.scheduler.describe(app_id)):
+        with pytest.raises(BackendUnavailableError, match=r"is not there|has stopped"):
+            ask()
+    (finding,) = docker.scheduler.check()
+    assert (finding.level, finding.hint.startswith("Docker is not installed or not started")) == ("error", True)
+    own_engine.start()
+    described = docker.ended(app_id)
+    assert described.state == AppState.FAILED
+    # Its containers are ended as at any shutdown: SIGTERM, which `sleep` as the first process does not hear, SIGKILL.
+    assert "SIGKILL" in described.msg
+    assert docker.describe(ended).state == AppState.SUCCEEDED
+    assert docker.scheduler.check()[0] == Finding("ok", docker.scheduler.check()[0].what)
+    again = docker.launch("exit 0")
+    assert docker.ended(again).state == AppState.SUCCEEDED
+
+
+def test_killed_in_mid_run(docker: Docker, own_engine: OwnEngine) -> None:
+    app_id = docker.launch("sleep 600", replicas=2)
+    docker.running(app_id)
+    own_engine.kill()
+
+    def is_away() -> bool:
+        try:
+            docker.scheduler.list()
+        except BackendUnavailableError as error:
+            return "has stopped" in str(error)
+        return False
+
+    wait_until(is_away, 30, "an engine that is away")
+    own_engine.start()
+    described = docker.ended(app_id)
+    assert described.state == AppState.FAILED
+    assert described.msg.startswith("exit 255: it exited so, or the engine was killed while it ran: worker/")
+    (row,) = docker.scheduler.list()
+    assert (row.state, row.msg) == (described.state, described.msg)
+    docker.scheduler.delete(app_id)
+    assert docker.containers() == []
+
+
+def test_retries_go_on_after_the_engine_was_killed(docker: Docker, own_engine: OwnEngine) -> None:
+    app_id = docker.launch("sleep 600", max_retries=3)
+    docker.running(app_id)
+    own_engine.kill()
+    own_engine.start()
+    docker.running(app_id)
+    docker.scheduler.delete(app_id)
+    assert docker.containers() == []

@@ -1,0 +1,149 @@
+"""Changes are told of as they happen."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from support.docker_containers import Replicas, replicas, wait_for
+from support.docker_engine import OwnEngine
+
+from torchx_tui.backends.docker.engine import Engine
+from torchx_tui.backends.docker.events import EngineEvents
+
+
+class Told:
+    """Counts calls."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def __call__(self) -> None:
+        self.times.append(time.monotonic())
+
+    def more_than(self, count: int) -> None:
+        wait_for(lambda: len(self.times) > count, "a change")
+
+
+@pytest.fixture
+def app(docker_engine: str) -> Iterator[Replicas]:
+    with replicas() as made:
+        yield made
+
+
+def listening(events: EngineEvents, app: Replicas, told: Told) -> None:
+    """Wait until a change is told of."""
+
+    def change() -> bool:
+        container = app.start("true")
+        container.remove(force=True)
+        time.sleep(0.2)
+        return bool(told.times)
+
+    wait_for(change, "the connection")
+    time.sleep(0.3)
+
+
+def test_each_change_of_an_app_is_told(app: Replicas) -> None:
+    events, told = EngineEvents(app.engine), Told()
+    events.subscribe(told)
+    listening(events, app, told)
+    container = None
+    for change in ("start", "pause", "unpause", "kill", "remove"):
+        count = len(told.times)
+        if container is None:
+            container = app.start("sleep 60")
+        else:
+            container.remove(force=True) if change == "remove" else getattr(container, change)()
+        told.more_than(count)
+        time.sleep(0.3)
+    events.close()
+
+
+def test_other_containers_and_shells_are_not_told_of(own_engine: OwnEngine) -> None:
+    """On an engine where no other test makes changes."""
+    with replicas() as app:
+        container = app.start("sleep 60")
+        events, told = EngineEvents(app.engine), Told()
+        events.subscribe(told)
+        listening(events, app, told)
+        count = len(told.times)
+        app.client.containers.run("busybox:local", ["true"], remove=True)
+        container.exec_run(["true"])
+        time.sleep(0.5)
+        assert len(told.times) == count
+        events.close()
+
+
+def test_a_burst_is_told_in_few_calls(app: Replicas) -> None:
+    events, told = EngineEvents(app.engine), Told()
+    events.subscribe(told)
+    listening(events, app, told)
+    container = app.start("sleep 60")
+    count, began = len(told.times), time.monotonic()
+    for _ in range(20):
+        container.pause()
+        container.unpause()
+    took = time.monotonic() - began
+    time.sleep(0.3)
+    assert 1 <= len(told.times) - count <= took / 0.1 + 3
+    events.close()
+
+
+def test_one_connection_serves_all_and_ends_with_the_last(app: Replicas) -> None:
+    events = EngineEvents(app.engine)
+    tolds = [Told(), Told()]
+    ends = [events.subscribe(told) for told in tolds]
+    listening(events, app, tolds[0])
+    named = [thread for thread in threading.enumerate() if thread.name == "docker-events"]
+    assert len(named) == 1
+    ends[0]()
+    counts = [len(told.times) for told in tolds]
+    app.start("true")
+    tolds[1].more_than(counts[1])
+    assert len(tolds[0].times) == counts[0]
+    ends[1]()
+    named[0].join(20)
+    assert not named[0].is_alive()
+    again = Told()
+    events.subscribe(again)
+    listening(events, app, again)
+    events.close()
+    events.close()
+
+
+def test_a_subscriber_that_fails_does_not_end_the_others(app: Replicas) -> None:
+    events, told = EngineEvents(app.engine), Told()
+
+    def fail() -> None:
+        raise RuntimeError("no")
+
+    events.subscribe(fail)
+    events.subscribe(told)
+    listening(events, app, told)
+    count = len(told.times)
+    app.start("true")
+    told.more_than(count)
+    events.close()
+
+
+@pytest.mark.slow
+def test_an_engine_that_goes_and_comes_is_told_of(own_engine: OwnEngine) -> None:
+    with replicas() as app:
+        events, told = EngineEvents(Engine()), Told()
+        events.subscribe(told)
+        listening(events, app, told)
+        count = len(told.times)
+        own_engine.kill()
+        told.more_than(count)
+        time.sleep(0.5)
+        count = len(told.times)
+        own_engine.start()
+        told.more_than(count)
+        time.sleep(0.5)
+        count = len(told.times)
+        app.start("true")
+        told.more_than(count)
+        events.close()

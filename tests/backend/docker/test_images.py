@@ -1,0 +1,182 @@
+"""Images are pulled, with progress in words, from a real registry."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import socket
+import subprocess
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.docker_containers import wait_for
+
+from torchx_tui.backends.docker.engine import Engine
+from torchx_tui.backends.docker.images import ensure_images
+from torchx_tui.backends.progress import Progress, shown_progress
+from torchx_tui.backends.workspace.docker_images import Layers, push
+from torchx_tui.specs import LaunchCancelledError, SchedulerError
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+@pytest.fixture
+def engine(docker_engine: str) -> Iterator[Engine]:
+    made = Engine()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def registry(engine: Engine, tmp_path: Path) -> Iterator[str]:
+    """Start a registry on this machine and give its address; it has the image ``busybox:pushed``."""
+    program = shutil.which("docker-registry")
+    if program is None:
+        pytest.skip("docker-registry is missing: apt install docker-registry")
+    address = f"127.0.0.1:{free_port()}"
+    config = tmp_path / "registry.yml"
+    config.write_text(
+        f"version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {tmp_path}/registry}}}}\n"
+        f"http: {{addr: '{address}'}}\n"
+    )
+    with (tmp_path / "registry.log").open("w") as log:
+        process = subprocess.Popen([program, "serve", str(config)], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        wait_for(lambda: answers(address), "the registry")
+        client = engine.new_client(None)
+        client.api.import_image_from_data(layer(3_000_000), repository=f"{address}/busybox", tag="pushed")
+        push(client, f"{address}/busybox", "pushed")
+        remove(engine, f"{address}/busybox:pushed")
+        yield address
+    finally:
+        process.kill()
+        process.wait()
+
+
+def layer(size: int) -> bytes:
+    """Return a layer that no engine has yet."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        entry = tarfile.TarInfo("data")
+        entry.size = size
+        tar.addfile(entry, io.BytesIO(os.urandom(size)))
+    return packed.getvalue()
+
+
+def answers(address: str) -> bool:
+    host, _, port = address.partition(":")
+    with socket.socket() as asked:
+        return asked.connect_ex((host, int(port))) == 0
+
+
+def remove(engine: Engine, image: str) -> None:
+    engine.client().api.remove_image(image, force=True)
+
+
+def ensured(engine: Engine, *images: str, pull: bool = True) -> list[str]:
+    """Return the words of progress."""
+    said: list[str] = []
+    with shown_progress(Progress(said.append)):
+        ensure_images(engine, images, pull)
+    return said
+
+
+def test_an_image_is_pulled_with_progress(engine: Engine, registry: str) -> None:
+    image = f"{registry}/busybox:pushed"
+    said = ensured(engine, image, image)
+    assert engine.client().api.inspect_image(image)
+    assert said[0] == f"pulling {image}"
+    assert said.count(f"pulling {image}") >= 2
+    assert any(words.startswith(f"pulling {image}: 1 of 1 layers, 3.0 of 3.0 MB") for words in said)
+    remove(engine, image)
+
+
+def test_what_is_here_is_pulled_only_where_that_is_wanted(engine: Engine, registry: str) -> None:
+    image = f"{registry}/busybox:pushed"
+    assert ensured(engine, image, pull=False)
+    assert ensured(engine, image, pull=False) == []
+    assert ensured(engine, image)
+    assert ensured(engine, engine.client().api.inspect_image(image)["Id"]) == []
+    remove(engine, image)
+
+
+def test_an_image_that_cannot_be_pulled_is_used_as_it_is_here(engine: Engine) -> None:
+    said = ensured(engine, "busybox:local")
+    assert said[-1].startswith("busybox:local is used as it is here: busybox:local cannot be pulled: ")
+
+
+@pytest.mark.parametrize(
+    ("image", "words"),
+    [
+        ("{registry}/busybox:nothing", "no such image or tag"),
+        ("{registry}/nothing", "no such image or tag"),
+        ("127.0.0.1:{closed}/busybox", "registry cannot be reached"),
+        ("Not A Name", "Not A Name"),
+        ("sha256:" + 64 * "0", "has no image"),
+    ],
+)
+def test_why_an_image_cannot_be_had(engine: Engine, registry: str, image: str, words: str) -> None:
+    with pytest.raises(SchedulerError, match=words):
+        ensured(engine, image.format(registry=registry, closed=free_port()))
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_pull_that_nobody_waits_for_ends_at_once(engine: Engine, begun: bool) -> None:
+    """A registry that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        progress = Progress(lambda text: None)
+        failures: list[BaseException] = []
+
+        def launch() -> None:
+            with shown_progress(progress):
+                try:
+                    ensure_images(engine, [f"127.0.0.1:{silent.getsockname()[1]}/busybox"])
+                except BaseException as error:
+                    failures.append(error)
+
+        thread = threading.Thread(target=launch, daemon=True)
+        thread.start()
+        if begun:
+            silent.accept()
+        began = time.monotonic()
+        progress.cancel()
+        thread.join(20)
+        assert time.monotonic() - began < 5
+        assert [type(failure) for failure in failures] == [LaunchCancelledError]
+
+
+def test_layers_are_counted_with_their_bytes() -> None:
+    said: list[str] = []
+    with shown_progress(Progress(said.append)):
+        layers = Layers("pulling x")
+        layers.take({"status": "Pulling from x", "id": "latest"})
+        for layer in ("a", "b"):
+            layers.take({"status": "Pulling fs layer", "id": layer})
+        layers.take({"status": "Downloading", "id": "a", "progressDetail": {"current": 2_000_000, "total": 4_000_000}})
+        layers.take({"status": "Downloading", "id": "b", "progressDetail": {"current": 1_000_000, "total": 8_000_000}})
+        layers.take({"status": "Download complete", "id": "a"})
+        layers.take({"status": "Extracting", "id": "a", "progressDetail": {"current": 1, "total": 4_000_000}})
+        layers.take({"status": "Pull complete", "id": "a"})
+    assert said[0] == said[1] == "pulling x"
+    assert "0 of 2 layers, 3.0 of 12.0 MB" in said[5]
+    assert said[-1] == "pulling x: 1 of 2 layers, 5.0 of 12.0 MB"
+
+
+def test_what_a_pull_leaves_behind(engine: Engine, registry: str) -> None:
+    """A connection for each pull would be left open."""
+    image = f"{registry}/busybox:pushed"
+    ensured(engine, image)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        ensured(engine, image)
+    assert len(os.listdir("/proc/self/fd")) <= before + 1
+    remove(engine, image)

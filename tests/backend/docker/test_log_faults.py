@@ -1,0 +1,86 @@
+"""Logs that are followed while their engine goes away and comes back."""
+
+from __future__ import annotations
+
+import pytest
+from support.docker_containers import Follower, Replicas, replicas, wait_for
+from support.docker_engine import OwnEngine
+
+from torchx_tui.backends.docker.logs import open_stream, read_lines
+from torchx_tui.specs import SchedulerError
+
+# Numbered lines on both streams, some ten thousand a second.
+FLOOD = """
+import itertools, os, threading, time
+def write(fd, name):
+    for number in itertools.count():
+        os.write(fd, b"%s %d\\n" % (name, number))
+        if number % 20 == 0:
+            time.sleep(0.002)
+threading.Thread(target=write, args=(2, b"err"), daemon=True).start()
+write(1, b"out")
+"""
+
+
+@pytest.fixture
+def app(own_engine: OwnEngine):
+    with replicas() as made:
+        yield made
+
+
+def kept(app: Replicas, letter: str) -> bytes:
+    """Return the log as the engine has it now."""
+    return b"".join(r.data for r in open_stream(app.engine, app.app_id, "worker", 0) if r.stream == letter)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_no_line_is_lost_or_doubled_when_the_engine_goes_and_comes(
+    app: Replicas, own_engine: OwnEngine, how: str
+) -> None:
+    app.python(FLOOD, restart_policy={"Name": "always"})
+    follower = Follower(lambda cursor: open_stream(app.engine, app.app_id, "worker", 0, cursor=cursor))
+    for round_number in range(2):
+        begun = follower.size
+        wait_for(lambda begun=begun: follower.size > begun + 50_000, f"lines in round {round_number}")
+        own_engine.kill() if how == "kill" else own_engine.stop()
+        cuts = len(follower.cuts)
+        wait_for(lambda cuts=cuts: len(follower.cuts) > cuts, "the cut")
+        own_engine.start()
+    begun = follower.size
+    wait_for(lambda: follower.size > begun + 50_000, "lines after all")
+    (container,) = app.client.containers.list()
+    app.client.api.update_container(str(container.id), restart_policy={"Name": "no"})
+    container.kill()
+    follower.join()
+    for letter in "oe":
+        assert follower.of(letter) == kept(app, letter)
+    assert follower.of("c").count(b"was started again") == 2
+    assert "Docker engine" in follower.cuts[0]
+
+
+@pytest.mark.slow
+def test_lines_go_on_when_the_engine_is_back(app: Replicas, own_engine: OwnEngine) -> None:
+    """An iterator of lines takes its log up by itself."""
+    app.start("i=0; while :; do i=$((i + 1)); echo line $i; sleep 0.01; done")
+    got: list[str] = []
+    reading = iter(read_lines(app.engine, app.app_id, "worker", should_tail=True))
+    for line in reading:
+        got.append(line)
+        if len(got) == 20:
+            own_engine.kill()
+            own_engine.start()
+    # Without live-restore the container has ended with its engine.
+    assert got == [f"line {number}\n" for number in range(1, len(got) + 1)]
+    assert got == list(read_lines(app.engine, app.app_id, "worker"))
+
+
+@pytest.mark.slow
+def test_an_engine_that_is_away_is_said_in_words(app: Replicas, own_engine: OwnEngine) -> None:
+    app.start("echo one; sleep 60")
+    reading = open_stream(app.engine, app.app_id, "worker", 0)
+    assert next(reading).data == b"one\n"
+    own_engine.kill()
+    with pytest.raises(SchedulerError, match="Docker engine"):
+        next(reading)
+    own_engine.start()

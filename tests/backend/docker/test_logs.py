@@ -1,0 +1,219 @@
+"""Logs of a real engine's containers."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from datetime import datetime, timezone
+
+import pytest
+from support.docker_containers import Follower, Replicas, replicas, wait_for
+
+from torchx_tui.backends.api import Stream
+from torchx_tui.backends.docker.logs import open_stream, read_lines
+from torchx_tui.backends.logs.stream import TimeCursor
+from torchx_tui.specs import JobNotFoundError, LogUnreadableError, SchedulerError
+
+BOTH = r"echo out; echo err >&2; sleep 0.01; printf 'no end'"
+
+
+@pytest.fixture
+def app(docker_engine: str) -> Iterator[Replicas]:
+    with replicas() as made:
+        yield made
+
+
+def lines(app: Replicas, **options: object) -> list[str]:
+    return list(read_lines(app.engine, app.app_id, "worker", **options))  # type: ignore[arg-type]
+
+
+def follow(app: Replicas, **options: object) -> Follower:
+    return Follower(lambda cursor: open_stream(app.engine, app.app_id, "worker", 0, cursor=cursor, **options))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("should_tail", [False, True])
+@pytest.mark.parametrize(
+    ("stream", "expected"),
+    [
+        (None, ["err\n", "no end", "out\n"]),
+        (Stream.STDOUT, ["no end", "out\n"]),
+        (Stream.STDERR, ["err\n"]),
+    ],
+)
+def test_streams(app: Replicas, stream: Stream | None, expected: list[str], should_tail: bool) -> None:
+    app.start(BOTH).wait()
+    assert sorted(lines(app, streams=stream, should_tail=should_tail)) == expected
+
+
+def test_records_have_letters_and_the_engines_times(app: Replicas) -> None:
+    before = time.time()
+    app.start("echo first; sleep 0.3; echo second >&2; sleep 0.3; echo third").wait()
+    records = list(open_stream(app.engine, app.app_id, "worker", 0))
+    assert [(record.data, record.stream) for record in records] == [
+        (b"first\n", "o"), (b"second\n", "e"), (b"third\n", "o"),
+    ]  # fmt: skip
+    times = [record.time or 0.0 for record in records]
+    assert before - 1 < times[0]
+    assert all(0.2 < later - earlier < 30 for earlier, later in itertools.pairwise(times))
+
+
+def test_a_tail_follows_until_the_end(app: Replicas) -> None:
+    app.start("for i in 1 2 3; do echo $i; sleep 0.2; done")
+    assert lines(app, should_tail=True) == ["1\n", "2\n", "3\n"]
+
+
+def test_a_tail_ends_with_the_app_not_with_its_replica(app: Replicas) -> None:
+    app.start("echo once", k=0)
+    other = app.start("sleep 60", k=1)
+    got: list[str] = []
+    reader = threading.Thread(target=lambda: got.extend(lines(app, should_tail=True)), daemon=True)
+    reader.start()
+    reader.join(1.0)
+    assert reader.is_alive()
+    other.kill()
+    reader.join(30)
+    assert got == ["once\n"]
+
+
+def test_close_ends_a_blocked_read_at_once(app: Replicas) -> None:
+    app.start("echo once; sleep 60")
+    reading = read_lines(app.engine, app.app_id, "worker", should_tail=True)
+    follower = follow(app)
+    got: list[str] = []
+    reader = threading.Thread(target=lambda: got.extend(reading), daemon=True)
+    reader.start()
+    wait_for(lambda: got and follower.records, "the first line")
+    began = time.monotonic()
+    reading.close()
+    follower.close()
+    reader.join(20)
+    follower.join()
+    assert time.monotonic() - began < 5
+    assert got == ["once\n"]
+    reading.close()
+    follower.close()
+
+
+def test_times_and_patterns_choose_lines(app: Replicas) -> None:
+    app.start("echo early; sleep 1; echo late")
+    wait_for(lambda: lines(app), "the first line")
+    time.sleep(0.5)
+    between = datetime.now(timezone.utc)
+    assert lines(app, should_tail=True, until=between) == ["early\n"]
+    assert lines(app, should_tail=True, since=between) == ["late\n"]
+    assert lines(app, since=between.astimezone().replace(tzinfo=None)) == ["late\n"]
+    assert lines(app, until=between) == ["early\n"]
+    assert lines(app, regex="^l") == ["late\n"]
+
+
+def test_a_tail_that_is_wanted_up_to_a_time_ends_then(app: Replicas) -> None:
+    app.start("echo now; sleep 60")
+    until = datetime.fromtimestamp(time.time() + 1, timezone.utc)
+    assert lines(app, should_tail=True, until=until) == ["now\n"]
+
+
+@pytest.mark.parametrize(
+    ("driver", "data"),
+    # The default driver keeps JSON, and with it text: what is none is replaced before anybody can read it.
+    [("local", b"a\xffb\r\n\x00\xc3"), ("json-file", "a\ufffdb\r\n\x00\ufffd".encode())],
+)
+def test_bytes_that_are_no_text_survive(app: Replicas, driver: str, data: bytes) -> None:
+    app.start(r"printf 'a\377b\r\n\000\303'", log_config={"type": driver}).wait()
+    assert b"".join(record.data for record in open_stream(app.engine, app.app_id, "worker", 0)) == data
+    assert lines(app) == ["a\ufffdb\r\n", "\x00\ufffd"]
+
+
+@pytest.mark.parametrize("tty", [False, True])
+def test_long_lines_are_one(app: Replicas, tty: bool) -> None:
+    script = "import sys\nfor size in (16383, 16384, 16385, 50000): print('\u00e9' * (size // 2) + 'x' * (size % 2))"
+    app.python(script, tty=tty, environment={"PYTHONIOENCODING": "utf-8"}).wait()
+    end = "\r\n" if tty else "\n"
+    expected = ["\u00e9" * (size // 2) + "x" * (size % 2) + end for size in (16383, 16384, 16385, 50000)]
+    assert lines(app) == expected
+    data = b"".join(record.data for record in open_stream(app.engine, app.app_id, "worker", 0))
+    assert data.decode() == "".join(expected)
+
+
+def test_only_the_last_lines(app: Replicas) -> None:
+    app.start("for i in 1 2 3 4 5; do echo $i; done").wait()
+    assert [r.data for r in open_stream(app.engine, app.app_id, "worker", 0, tail=2)] == [b"4\n5\n"]
+
+
+def test_a_restarted_container_goes_on_and_says_so(app: Replicas) -> None:
+    app.start("echo run; sleep 0.3; exit 3", restart_policy={"Name": "on-failure", "MaximumRetryCount": 2})
+    live = follow(app)
+    live.join()
+    assert live.of("o") == b"run\n" * 3
+    assert live.of("c") == b"".join(
+        b"-- worker/0 was started again (restart %d): its log goes on --\n" % number for number in (1, 2)
+    )
+    # Whoever comes later is told of the last one, at its place.
+    later = [(record.stream, record.data) for record in open_stream(app.engine, app.app_id, "worker", 0)]
+    assert later[-2:] == [("c", b"-- worker/0 was started again (restart 2): its log goes on --\n"), ("o", b"run\n")]
+    assert lines(app, should_tail=True) == ["run\n"] * 3
+
+
+def test_a_log_is_taken_up_where_it_was_left(app: Replicas) -> None:
+    app.python("import sys\nfor i in range(3000): print(i, file=(sys.stdout, sys.stderr)[i % 2], flush=True)").wait()
+    whole = list(open_stream(app.engine, app.app_id, "worker", 0))
+    data, cursor, record = b"", None, whole[0]
+    while record is not None:
+        reading = open_stream(app.engine, app.app_id, "worker", 0, cursor=cursor)
+        for _ in range(max(1, len(whole) // 20)):
+            record = next(reading, None)
+            data += record.data if record else b""
+        cursor = reading.cursor
+        assert isinstance(cursor, TimeCursor)
+        reading.close()
+    assert data == b"".join(one.data for one in whole)
+    assert sorted(map(int, data.split())) == list(range(3000))
+
+
+def test_a_container_that_was_removed(app: Replicas) -> None:
+    container = app.start("echo gone; sleep 60")
+    reading = open_stream(app.engine, app.app_id, "worker", 0)
+    assert next(reading).data == b"gone\n"
+    container.remove(force=True)
+    with pytest.raises(SchedulerError, match=r"worker/0 of .* was removed"):
+        next(reading)
+    with pytest.raises(JobNotFoundError):
+        lines(app)
+
+
+def test_a_log_driver_that_keeps_nothing(app: Replicas) -> None:
+    app.start("echo lost", log_config={"type": "none"}).wait()
+    with pytest.raises(LogUnreadableError, match="log driver is none"):
+        lines(app)
+    with pytest.raises(NotImplementedError):
+        next(open_stream(app.engine, app.app_id, "worker", 0))
+
+
+@pytest.mark.parametrize("driver", ["local", "json-file"])
+def test_log_drivers(app: Replicas, driver: str) -> None:
+    app.start("echo one; sleep 0.2; echo two", log_config={"type": driver})
+    assert lines(app, should_tail=True) == ["one\n", "two\n"]
+    assert b"".join(record.data for record in open_stream(app.engine, app.app_id, "worker", 0)) == b"one\ntwo\n"
+
+
+def test_what_is_not_there_is_said_at_once(app: Replicas) -> None:
+    app.start("true")
+    with pytest.raises(ValueError, match="combined"):
+        read_lines(app.engine, app.app_id, "worker", streams="nonsense")
+    with pytest.raises(ValueError, match="worker"):
+        read_lines(app.engine, app.app_id, "no-such-role")
+    with pytest.raises(ValueError, match="0"):
+        read_lines(app.engine, app.app_id, "worker", 5)
+
+
+def test_64_streams_at_once(app: Replicas) -> None:
+    app.python(
+        "import time\nfor i in range(200): print('line', i, flush=True); time.sleep(0.005)", k=0
+    )  # fmt: skip
+    followers = [follow(app) for _ in range(64)]
+    for follower in followers:
+        follower.join()
+    expected = b"".join(b"line %d\n" % i for i in range(200))
+    assert [follower.data == expected for follower in followers] == [True] * 64
+    assert not any(follower.cuts for follower in followers)

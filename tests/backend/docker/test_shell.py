@@ -1,0 +1,102 @@
+"""A shell in a replica, in a real pseudo-terminal."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+from support.docker_containers import Replicas, replicas
+
+from torchx_tui.backends.docker.shell import shell_command
+from torchx_tui.specs import JobNotFoundError, SchedulerError
+
+
+@pytest.fixture
+def app(docker_engine: str) -> Iterator[Replicas]:
+    with replicas() as made:
+        yield made
+
+
+def without_docker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torchx_tui.backends.docker.shell.shutil.which", lambda name: None)
+
+
+@pytest.mark.parametrize("has_client", [True, False])
+def test_a_shell_on_a_terminal(app: Replicas, monkeypatch: pytest.MonkeyPatch, has_client: bool) -> None:
+    if not has_client:
+        without_docker(monkeypatch)
+    app.start("sleep 300", hostname="inside")
+    command = shell_command(app.engine, app.app_id, "worker", 0)
+    assert (Path(command[0]).name == "docker") is has_client
+    child = pexpect.spawn(command[0], command[1:], dimensions=(31, 87), timeout=30, encoding="utf-8")
+    child.expect("# ")
+    child.sendline("hostname; stty size; tty")
+    child.expect(r"inside\s+31 87\s+/dev/pts")
+    child.setwinsize(41, 99)
+    # The new size reaches the shell some moments later.
+    child.sendline("while [ \"$(stty size)\" != '41 99' ]; do sleep 0.1; done; echo it is $((6 * 7))")
+    child.expect("it is 42")
+    child.sendline("echo begun $((1 + 1)); sleep 100")
+    child.expect("begun 2")
+    child.sendcontrol("c")
+    child.expect("# ")
+    child.sendline("exit 5")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 5
+
+
+def test_the_terminal_is_as_it_was_afterwards(app: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_docker(monkeypatch)
+    app.start("sleep 300")
+    command = shell_command(app.engine, app.app_id, "worker", 0)
+    child = pexpect.spawn("sh", ["-c", 'before=$(stty -g); "$@"; [ "$before" = "$(stty -g)" ] && echo the same', "sh",
+                                 *command], timeout=30, encoding="utf-8")  # fmt: skip
+    child.expect("# ")
+    child.sendline("exit")
+    child.expect("the same")
+
+
+def test_bash_where_the_image_has_it(app: Replicas) -> None:
+    container = app.start("sleep 300")
+    assert shell_command(app.engine, app.app_id, "worker", 0)[-1].rpartition("/")[2] == "sh"
+    container.exec_run(["cp", "/bin/busybox", "/bin/bash"])
+    assert shell_command(app.engine, app.app_id, "worker", 0)[-1].rpartition("/")[2] == "bash"
+
+
+def test_an_image_without_a_shell(app: Replicas) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        tar.add("/bin/busybox", "sleep")
+    app.client.api.import_image_from_data(packed.getvalue(), repository="no-shell", tag="local")
+    try:
+        app.run("no-shell:local", ["/sleep", "300"])
+        with pytest.raises(SchedulerError, match="no-shell:local, has no shell"):
+            shell_command(app.engine, app.app_id, "worker", 0)
+    finally:
+        app.remove()
+        app.client.images.remove("no-shell:local", force=True)
+
+
+def test_a_replica_that_does_not_run(app: Replicas) -> None:
+    app.start("true").wait()
+    with pytest.raises(SchedulerError, match=r"worker/0 of .* is exited"):
+        shell_command(app.engine, app.app_id, "worker", 0)
+    with pytest.raises(ValueError, match="worker"):
+        shell_command(app.engine, app.app_id, "nobody", 0)
+    with pytest.raises(JobNotFoundError):
+        shell_command(app.engine, "no-such-app", "worker", 0)
+
+
+def test_our_own_client_says_what_is_wrong(docker_engine: str) -> None:
+    program = [sys.executable, "-m", "torchx_tui.backends.docker.exec_terminal", "no-such-container", "sh"]
+    said, code = pexpect.run(" ".join(program), withexitstatus=True, encoding="utf-8", timeout=30, env=dict(os.environ))
+    assert code == 1
+    assert "no-such-container" in said
+    assert "Traceback" not in said

@@ -1,0 +1,239 @@
+"""Workspaces become images of a real engine."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from torchx_tui.backends.progress import Progress, shown_progress
+from torchx_tui.backends.workspace.build_context import build_context
+from torchx_tui.backends.workspace.docker_workspace import DockerWorkspaceMixin
+from torchx_tui.specs import (
+    AppDef,
+    BackendUnavailableError,
+    InvalidRunConfigException,
+    LaunchCancelledError,
+    Role,
+    SchedulerError,
+    Workspace,
+)
+
+NO_PULL = {"pull": False}
+
+
+def fill(folder: Path, **files: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        path = folder / name.replace("__", "/").replace("_dot_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def packed(workspace: str) -> tarfile.TarFile:
+    return tarfile.open(fileobj=io.BytesIO(b"".join(build_context(workspace))))
+
+
+# What is sent
+
+
+def test_a_folder_is_packed_without_what_is_ignored(tmp_path: Path) -> None:
+    project = fill(tmp_path / "p", main_dot_py="print(1)", data__big="x", pkg__a_dot_pyc="", pkg__keep_dot_pyc="k")
+    (project / ".dockerignore").write_text("data\n*.pyc\n!pkg/keep.pyc\n")
+    (project / ".torchxignore").write_text("main.py\n")
+    (project / "run.sh").write_text("#!/bin/sh\n")
+    (project / "run.sh").chmod(0o755)
+    (project / "empty").mkdir()
+    (project / "inside").symlink_to("main.py")
+    (project / "outside").symlink_to(fill(tmp_path / "other", file="content") / "file")
+    (project / "dangling").symlink_to("/no/such/file")
+    (project / ("long" * 40)).write_text("a long name")
+    with packed(str(project)) as tar:
+        assert set(tar.getnames()) == {
+            ".dockerignore", ".torchxignore", "Dockerfile.torchx", "empty", "inside", "main.py", "outside",
+            "pkg/keep.pyc", "run.sh", "long" * 40,
+        }  # fmt: skip
+        assert tar.getmember("run.sh").mode == 0o755
+        assert tar.getmember("inside").issym()
+        assert tar.extractfile("outside").read() == b"content"  # type: ignore[union-attr]
+        assert tar.getmember("empty").isdir()
+        assert b"FROM $IMAGE" in tar.extractfile("Dockerfile.torchx").read()  # type: ignore[union-attr]
+        assert {entry.uid for entry in tar} == {0}
+
+
+def test_the_dockerfile_travels_even_where_it_is_ignored(tmp_path: Path) -> None:
+    project = fill(tmp_path / "p", Dockerfile_dot_torchx="FROM scratch\n", a="a")
+    (project / ".dockerignore").write_text("*\n")
+    with packed(str(project)) as tar:
+        assert tar.getnames() == ["Dockerfile.torchx"]
+        assert tar.extractfile("Dockerfile.torchx").read() == b"FROM scratch\n"  # type: ignore[union-attr]
+
+
+def test_a_url_is_packed(tmp_path: Path) -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    for name, text in (("a.py", b"a"), ("sub/b.py", b"b"), ("sub/c.pyc", b"c"), (".dockerignore", b"*.pyc")):
+        memory.pipe(f"/{tmp_path.name}/{name}", text)
+    with packed(f"memory://{tmp_path.name}") as tar:
+        assert set(tar.getnames()) == {"a.py", "sub/b.py", ".dockerignore", "Dockerfile.torchx"}
+        assert tar.extractfile("sub/b.py").read() == b"b"  # type: ignore[union-attr]
+
+
+def test_a_file_that_grows_meanwhile_is_as_long_as_it_was(tmp_path: Path) -> None:
+    project = fill(tmp_path / "p", a_dot_log="x" * 3_000_000, b="b")
+    parts = build_context(str(project))
+    sent = [next(parts)]
+    with (project / "a.log").open("a") as growing:
+        growing.write("more")
+    sent += parts
+    with tarfile.open(fileobj=io.BytesIO(b"".join(sent))) as tar:
+        assert tar.getmember("a.log").size == 3_000_000
+        assert tar.extractfile("b").read() == b"b"  # type: ignore[union-attr]
+
+
+def test_a_workspace_that_is_not_there(tmp_path: Path) -> None:
+    for workspace in (str(tmp_path / "gone"), f"memory://{tmp_path.name}-gone", "nonsense://x"):
+        with pytest.raises(SchedulerError, match="workspace"):
+            list(build_context(workspace))
+
+
+# What is built
+
+
+@pytest.fixture
+def builder(docker_engine: str) -> Iterator[Builder]:
+    made = Builder()
+    yield made
+    with made.workspace_engine() as client:
+        for image in made.images:
+            client.images.remove(image, force=True)
+
+
+class Builder(DockerWorkspaceMixin):
+    def __init__(self) -> None:
+        self.images: set[str] = set()
+
+    def build_workspace_image(self, img, workspace, cfg=None):
+        image = super().build_workspace_image(img, workspace, cfg)
+        self.images.add(image)
+        return image
+
+    def output(self, image: str, *command: str) -> str:
+        with self.workspace_engine() as client:
+            return client.containers.run(image, list(command), remove=True).decode()
+
+
+def test_files_are_laid_over_the_image(builder: Builder, tmp_path: Path) -> None:
+    project = fill(tmp_path / "p", train_dot_sh="echo trained", secret="no")
+    (project / ".dockerignore").write_text("secret\n")
+    image = builder.build_workspace_image("busybox:local", str(project), NO_PULL)
+    assert image.startswith("sha256:")
+    assert builder.output(image, "sh", "train.sh") == "trained\n"
+    assert "secret" not in builder.output(image, "ls")
+    with builder.workspace_engine() as client:
+        assert client.images.get(image).labels["torchx.pytorch.org/version"]
+    assert builder.build_workspace_image("busybox:local", str(project), NO_PULL) == image
+
+
+def test_a_dockerfile_of_its_own(builder: Builder, tmp_path: Path) -> None:
+    dockerfile = "ARG IMAGE\nFROM $IMAGE\nARG WORKSPACE\nWORKDIR /work\nCOPY a b\nRUN echo $WORKSPACE >> b\n"
+    project = fill(tmp_path / "p", a="a\n", Dockerfile_dot_torchx=dockerfile)
+    said: list[str] = []
+    with shown_progress(Progress(said.append)):
+        image = builder.build_workspace_image("busybox:local", str(project), NO_PULL)
+    assert builder.output(image, "cat", "/work/b") == f"a\n{project}\n"
+    assert said[0] == f"building the image of {project}"
+    assert any(": Step 4/7 : WORKDIR /work" in words for words in said)
+    said.clear()
+    with shown_progress(Progress(said.append)):
+        builder.build_workspace_image("busybox:local", str(project), {**NO_PULL, "quiet": True})
+    assert set(said) == {f"building the image of {project}"}
+
+
+def test_a_base_that_cannot_be_pulled_is_built_on_as_it_is(builder: Builder, tmp_path: Path) -> None:
+    said: list[str] = []
+    with shown_progress(Progress(said.append)):
+        builder.build_workspace_image("busybox:local", str(fill(tmp_path / "p", a="a")))
+    assert any(words.startswith("busybox:local is used as it is here") for words in said)
+
+
+def test_roles_of_several_projects(builder: Builder, tmp_path: Path) -> None:
+    fill(tmp_path, a__x="x", b__y="y")
+    both = Workspace({str(tmp_path / "a"): "", str(tmp_path / "b"): "lib"})
+    roles = [Role("r", "busybox:local", workspace=both), Role("s", "busybox:local", workspace=both), Role("t", "i")]
+    assert builder.planned_builds(roles) == [
+        f"role {name}: its workspace is built first, of {tmp_path}/a, {tmp_path}/b as lib on top of busybox:local"
+        for name in "rs"
+    ]
+    builder.build_workspaces(roles, NO_PULL)
+    assert roles[0].image == roles[1].image != "busybox:local"
+    assert roles[2].image == "i"
+    assert builder.output(roles[0].image, "cat", "x", "lib/y") == "xy"
+
+
+def test_a_build_that_fails_shows_its_last_lines(builder: Builder, tmp_path: Path) -> None:
+    dockerfile = "ARG IMAGE\nFROM $IMAGE\nRUN echo the cause; exit 3\n"
+    project = fill(tmp_path / "p", Dockerfile_dot_torchx=dockerfile)
+    with pytest.raises(SchedulerError, match=r"(?s)the image of .*/p cannot be built:.*the cause.*code: 3"):
+        builder.build_workspace_image("busybox:local", str(project), NO_PULL)
+    (project / "Dockerfile.torchx").write_text("NONSENSE\n")
+    with pytest.raises(SchedulerError, match=r"cannot be built: .*NONSENSE"):
+        builder.build_workspace_image("busybox:local", str(project), NO_PULL)
+
+
+def test_a_build_that_nobody_waits_for_ends_at_once(builder: Builder, tmp_path: Path) -> None:
+    dockerfile = "ARG IMAGE\nFROM $IMAGE\nRUN echo begun; sleep 100\n"
+    project = fill(tmp_path / "p", Dockerfile_dot_torchx=dockerfile)
+    begun = threading.Event()
+    progress = Progress(lambda text: begun.set() if "begun" in text and "Step" not in text else None)
+    failures: list[BaseException] = []
+
+    def launch() -> None:
+        with shown_progress(progress):
+            try:
+                builder.build_workspace_image("busybox:local", str(project), NO_PULL)
+            except BaseException as error:
+                failures.append(error)
+
+    thread = threading.Thread(target=launch, daemon=True)
+    thread.start()
+    assert begun.wait(60)
+    began = time.monotonic()
+    progress.cancel()
+    thread.join(20)
+    assert time.monotonic() - began < 5
+    assert [type(failure) for failure in failures] == [LaunchCancelledError]
+    with builder.workspace_engine() as client:
+        deadline = time.monotonic() + 60
+        while any("sleep 100" in str(one.attrs["Config"]["Cmd"]) for one in client.containers.list()):
+            assert time.monotonic() < deadline, "the engine goes on with the build"
+            time.sleep(0.1)
+
+
+def test_without_an_engine_it_is_said_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    with pytest.raises(BackendUnavailableError, match="leave the workspace out"):
+        Builder().build_workspace_image("busybox:local", str(fill(tmp_path / "p", a="a")))
+
+
+# What is pushed
+
+
+def test_local_images_get_a_name_that_can_be_pulled() -> None:
+    app = AppDef("a", [Role("r", "sha256:abc"), Role("s", "busybox")])
+    with pytest.raises(InvalidRunConfigException, match="image_repo"):
+        Builder().dryrun_push_images(app, {})
+    pushes = Builder().dryrun_push_images(app, {"image_repo": "example.com/me"})
+    assert pushes == {"sha256:abc": ("example.com/me", "abc")}
+    assert [role.image for role in app.roles] == ["example.com/me:abc", "busybox"]
+
+
+def test_run_options() -> None:
+    assert [name for name, _ in Builder().workspace_opts()] == ["image_repo", "quiet"]

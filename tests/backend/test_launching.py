@@ -1,0 +1,142 @@
+"""Workspaces are built in the midst of a launch, never for a preview, in TorchX's order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from support.canned import CannedScheduler
+
+from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.progress import Progress, current_progress
+from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.workspace import WorkspaceMixin
+from torchx_tui.specs import AppDef, AppDefError, AppDryRunInfo, AppState, LaunchCancelledError, Role, SchedulerError
+
+
+class Builder(WorkspaceMixin[Any], CannedScheduler):
+    """Notes what is done, in order."""
+
+    capabilities = replace(CannedScheduler.capabilities, workspace=True)
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__()
+        self.journal = journal
+        self.done: list[str] = []
+        self.failure: Exception | None = None
+        self.dry_runs = 0
+
+    def _pre_build_validate(self, app, scheduler, cfg):
+        self.done.append(f"check {scheduler} {app.roles[0].image}")
+
+    def _validate(self, app, scheduler, cfg):
+        self.done.append(f"check again {app.roles[0].image}")
+
+    def caching_build_workspace_and_update_role(self, role, workspace, cfg):
+        assert len(self.journal.records()) == 1
+        self.done.append(f"build {workspace} on {role.image} {cfg['log_dir']}")
+        current_progress().report("step 1 of 2")
+        if self.failure:
+            raise self.failure
+        role.image = "built"
+
+    def _submit_dryrun(self, app, cfg) -> AppDryRunInfo[Any]:
+        self.dry_runs += 1
+        self.done.append(f"request {app.roles[0].image}")
+        request = SimpleNamespace(app=app, app_id=f"app-{self.dry_runs}")
+        return AppDryRunInfo(request, lambda request: f"image: {request.app.roles[0].image}\n")
+
+    def schedule(self, dryrun_info):
+        self.done.append(f"launch {dryrun_info.request.app.roles[0].image}")
+        assert not dryrun_info.request.app.roles[0].workspace
+        (record,) = self.journal.records()
+        assert record.expected_app_id == dryrun_info.request.app_id
+        self.add(dryrun_info.request.app_id, AppState.RUNNING, 1)
+        return dryrun_info.request.app_id
+
+
+@pytest.fixture
+def journal(tmp_path):
+    return Journal(tmp_path / "journal")
+
+
+@pytest.fixture
+def scheduler(journal):
+    return Builder(journal)
+
+
+@pytest.fixture
+def runner(journal, scheduler):
+    made = Runner(journal=journal)
+    made._schedulers["local_cwd"] = scheduler
+    return made
+
+
+@pytest.fixture
+def app():
+    return AppDef("train", [Role("trainer", "base", entrypoint="python3")])
+
+
+def test_a_preview_builds_nothing_and_says_what_would_be_built(runner, scheduler, app):
+    text = str(runner.dryrun(app, "local_cwd", {}, "/home/me/project"))
+    assert text == "# role trainer: its workspace is built first, of /home/me/project on top of base\nimage: base\n"
+    assert scheduler.done == ["check local_cwd base", "check again base", "request base"]
+    assert not app.roles[0].workspace
+
+
+def test_a_launch_builds_first_and_asks_with_the_built_image(runner, scheduler, app):
+    said: list[str] = []
+    handle = runner.run(app, "local_cwd", {"log_dir": "/logs"}, "/project", progress=Progress(said.append))
+    assert handle == "local_cwd://torchx/app-2"
+    assert said == ["step 1 of 2"]
+    assert scheduler.done[3:] == [
+        "check local_cwd base", "build /project on base /logs", "check again built", "request built", "launch built",
+    ]  # fmt: skip
+    assert (app.roles[0].image, app.roles[0].workspace) == ("base", None)
+
+
+def test_the_journal_keeps_what_was_asked_for_to_build_it_anew(runner, app, journal):
+    runner.run(app, "local_cwd", {}, "/project")
+    (record,) = journal.records()
+    assert (record.workspace, record.app_def().roles[0].image) == ("/project", "base")
+
+
+def test_without_a_workspace_nothing_is_built_and_asked_for_once(runner, scheduler, app):
+    runner.run(app, "local_cwd", {})
+    assert scheduler.done == ["check local_cwd base", "check again base", "request base", "launch base"]
+
+
+def test_a_cancelled_launch_was_cancelled_not_failed(runner, scheduler, app, journal):
+    progress = Progress(lambda text: progress.cancel())
+
+    def report_twice(role, workspace, cfg):
+        current_progress().report("one")
+        current_progress().report("two")
+
+    scheduler.caching_build_workspace_and_update_role = report_twice
+    with pytest.raises(LaunchCancelledError):
+        runner.run(app, "local_cwd", {}, "/project", progress=progress)
+    (record,) = journal.records()
+    assert (record.state, record.app_id) == ("CANCELLED", "")
+    assert "ended before anything ran" in record.message
+
+
+def test_a_build_that_fails_is_a_failed_launch(runner, scheduler, app, journal):
+    scheduler.failure = SchedulerError("no space")
+    with pytest.raises(SchedulerError, match="no space"):
+        runner.run(app, "local_cwd", {}, "/project")
+    (record,) = journal.records()
+    assert (record.state, record.message) == ("FAILED", "no space")
+    assert not any(step.startswith("launch") for step in scheduler.done)
+
+
+def test_what_the_scheduler_refuses_is_refused_before_anything_is_built(runner, scheduler, app, journal):
+    def refuse(app, scheduler, cfg):
+        raise AppDefError("not here")
+
+    scheduler._pre_build_validate = refuse
+    with pytest.raises(AppDefError, match="not here"):
+        runner.run(app, "local_cwd", {}, "/project")
+    assert journal.records() == []
