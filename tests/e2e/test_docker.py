@@ -1,0 +1,138 @@
+"""Jobs in containers of a real engine, by keys alone."""
+
+from __future__ import annotations
+
+import re
+
+import docker
+import pytest
+from actions import fill, launch, submit, wait_top
+from support.component_files import ComponentFile
+
+pytestmark = pytest.mark.slow
+
+# In the order of the form.
+JOB = {"steps": "600", "num_replicas": "4", "step_seconds": "0.1", "image": "python:local"}
+SERVER = '''
+def server() -> AppDef:
+    """Serve files, and say where.
+    """
+    role = Role("web", "python:local", entrypoint="python3", args=["-m", "http.server", "8000"], num_replicas=2)
+    role.port_map = {"http": 8000}
+    role.resource = Resource(cpu=1, gpu=0, memMB=128)
+    return AppDef("server", [role])
+'''
+HEADER = "from torchx_tui.specs import AppDef, Resource, Role\n"
+
+
+def engine_holds(host: str) -> dict[str, set[str]]:
+    """Return the names of an engine's containers, networks and volumes."""
+    client = docker.DockerClient(base_url=host)
+    try:
+        return {
+            "containers": {str(one.name) for one in client.containers.list(all=True)},
+            "networks": {str(one.name) for one in client.networks.list()},
+            "volumes": {str(one.name) for one in client.volumes.list()},
+        }
+    finally:
+        client.close()
+
+
+@pytest.fixture
+def app(terminal, own_engine):
+    """Open the dashboard beside an engine that has run nothing yet."""
+    app = terminal()
+    app.wait(r"✓ +docker +Docker \d")
+    return app
+
+
+def cancel_top(app) -> None:
+    app.press("x")
+    app.wait("Cancel this job")
+    app.press("y")
+    wait_top(app, "Cancelled")
+
+
+def test_launch_follow_cancel_relaunch_edit_and_delete(app, own_engine):
+    before = engine_holds(own_engine.host)
+    launch(app, "demo.train", JOB)
+    app.wait(r"● Running +demo-train\S* +docker +4/4")
+    # All four replicas in one log.
+    app.wait(lambda text: all(re.search(rf"^.*\b{k}[│┆].*step", text, re.MULTILINE) for k in range(4)))
+    cancel_top(app)
+    app.press("r")
+    app.wait(lambda text: re.search(r"Running +demo-train", text) and re.search(r"Cancelled +demo-train", text))
+    app.press("g")
+    cancel_top(app)
+    # The same again with one value changed: the form has all the others.
+    app.press("e")
+    app.wait(r"^▌\S")
+    app.wait(r"num_replicas\s+4\s+last run")
+    fill(app, {"steps": "3"})
+    submit(app)
+    wait_top(app, "Succeeded")
+    app.press("*", "D")
+    app.wait("Delete 3 jobs")
+    app.press("tab", "tab", "3", "enter")
+    app.wait("No jobs yet")
+    after = engine_holds(own_engine.host)
+    assert after["containers"] == before["containers"] == set()
+    assert after["volumes"] == before["volumes"]
+    # TorchX's own network is everybody's, and stays.
+    assert after["networks"] - before["networks"] <= {"torchx"}
+    app.press("q")
+    assert app.wait_for_end() == 0
+
+
+def test_a_shell_in_a_replica(app):
+    launch(app, "demo.train", JOB)
+    app.wait(r"● Running +demo-train\S* +docker +4/4")
+    app.press("enter")
+    app.wait("Replicas")
+    app.press("tab")
+    app.wait("━ Replicas")
+    app.press("right", "right", "!")
+    app.wait("trainer/2: exit goes back")
+    app.press("echo inside-$(hostname)\r")
+    app.wait(r"^inside-demo-train-\w+-trainer-2")
+    app.press("exit\r")
+    app.wait("━ Replicas")
+    app.press("i")
+    # What the engine itself says.
+    app.wait(r"^ Id: [0-9a-f]{64}")
+
+
+def test_ports_are_published_and_the_ssh_command_copied(app, tmp_path):
+    jobs = ComponentFile(tmp_path / "jobs.py").write(SERVER, HEADER)
+    app.press("n")
+    app.wait("Component")
+    app.press(jobs.name("server"))
+    app.press("enter")
+    app.wait("Run options")
+    app.wait(r"^▌\S")
+    submit(app)
+    app.wait(r"● Running +server\S* +docker +2/2")
+    app.press("enter")
+    app.wait("Replicas")
+    found = re.search(r"http 8000 is 127\.0\.0\.1:(\d+)", app.wait(r"http 8000 is 127\.0\.0\.1:\d+"))
+    assert found
+    app.press("tab")
+    app.wait("━ Replicas")
+    app.press("y")
+    app.wait("clipboard|written to")
+
+
+def test_the_engine_goes_away_and_comes_back(app, own_engine):
+    launch(app, "demo.train", {**JOB, "num_replicas": "2"})
+    app.wait(r"● Running +demo-train\S* +docker +2/2")
+    own_engine.stop()
+    app.wait("! stale")
+    # The row stays, and says nothing that is not known.
+    assert re.search(r"demo-train\S* +docker", app.text())
+    app.press("2")
+    app.press("1")
+    own_engine.start()
+    app.wait(lambda text: "stale" not in text)
+    app.wait(r"✗ Failed +demo-train")
+    app.press("enter")
+    app.wait("engine")
