@@ -50,7 +50,7 @@ def test_no_line_is_lost_or_doubled_when_the_engine_goes_and_comes(
     begun = follower.size
     wait_for(lambda: follower.size > begun + 50_000, "lines after all")
     (container,) = app.client.containers.list()
-    app.client.api.update_container(container.id, restart_policy={"Name": "no"})
+    app.client.api.update_container(str(container.id), restart_policy={"Name": "no"})
     container.kill()
     follower.join()
     for letter in "oe":
