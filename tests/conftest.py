@@ -16,6 +16,8 @@ def own_home(tmp_path_factory, monkeypatch):
     for variable in ("NO_COLOR", "TORCHX_TUI_CONFIG", "TORCHXCONFIG", "SSH_CONNECTION", "TMUX", "COLUMNS", "LINES"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
+    # No engine, unless a test asks for one.
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{home}/no-docker.sock")
     return home
 
 
@@ -44,7 +46,7 @@ def _shared_engine():
 
 
 @pytest.fixture
-def docker_engine(_shared_engine, require, monkeypatch):
+def docker_engine(_shared_engine, own_home, require, monkeypatch):
     """Give DOCKER_HOST of a real engine that other tests use as well, set in the environment.
 
     It has the images busybox:local and python:local. A test removes what it made there.
@@ -56,7 +58,7 @@ def docker_engine(_shared_engine, require, monkeypatch):
 
 
 @pytest.fixture
-def own_engine(require, monkeypatch):
+def own_engine(own_home, require, monkeypatch):
     """Give a started `OwnEngine`, which the test may stop and kill; DOCKER_HOST is set to it."""
     try:
         with private_engine() as engine:

@@ -44,6 +44,14 @@ class LocalSettings:
 
 
 @dataclass(frozen=True)
+class DockerSettings:
+    """The table ``[docker]``: jobs of local_docker."""
+
+    grace_seconds: float = 10.0
+    """Seconds between SIGTERM and SIGKILL when a job is cancelled; all of its replicas have them at once."""
+
+
+@dataclass(frozen=True)
 class WatchSettings:
     """The table ``[watch]``: how often backends are asked."""
 
@@ -108,6 +116,7 @@ class Settings:
     """Environment variables whose values are masked on screen and in copies."""
 
     local: LocalSettings = LocalSettings()
+    docker: DockerSettings = DockerSettings()
     watch: WatchSettings = WatchSettings()
     launch: LaunchSettings = LaunchSettings()
     logs: LogSettings = LogSettings()
@@ -124,7 +133,8 @@ class Settings:
                 "keep_days": self.local.keep_days,
                 "keep_bytes": int(self.local.keep_gigabytes * 1e9),
                 "handle_signals": False,
-            }
+            },
+            "local_docker": {"grace_seconds": self.docker.grace_seconds},
         }
 
     def spool_limits(self) -> tuple[int, int]:

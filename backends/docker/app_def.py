@@ -31,6 +31,8 @@ def app_def_labels(app: AppDef) -> dict[str, str]:
     for role in kept.roles:
         for name in LAUNCH_VARIABLES:
             role.env.pop(name, None)
+        if role.image.startswith("sha256:"):
+            role.workspace = None  # it is in the image already
     text = appdef_to_json(kept, strict=False)
     if len(text.encode()) > labels.APP_DEF_LIMIT:
         size, most = len(text.encode()) // 1024, labels.APP_DEF_LIMIT // 1024

@@ -9,6 +9,7 @@ from typing import Any
 from ...specs import AppState, is_terminal
 from ..endings import ended_words, error_sentence, short_time, signal_name
 from ..logs.sanitize import plain
+from .states import health
 from .summary import AppSummary
 
 # What the engine notes for a container that it finds dead when it comes up (moby: daemon.restore).
@@ -34,6 +35,7 @@ def why(app: AppSummary, reason: str = "", failed: int | None = None) -> str:
     if app.state is AppState.RUNNING and told:
         running = sum(one.state is AppState.RUNNING for one in app.replicas)
         told.append(f"{running} of {len(app.replicas) + app.missing} still run")
+    told += [f"its health check fails: {app.where(place)}" for place in _unhealthy(app)[:1]]
     if not told and (waiting := _waiting(app)):
         told.append(waiting)
     return "; ".join(told)
@@ -80,6 +82,10 @@ def signal_of(exit_code: int | None) -> str:
         return ""
     name = signal_name(128 - exit_code)
     return name if name.startswith("SIG") else ""
+
+
+def _unhealthy(app: AppSummary) -> list[int]:
+    return [place for place, one in enumerate(app.containers) if health(one) == "unhealthy"]
 
 
 def _waiting(app: AppSummary) -> str:

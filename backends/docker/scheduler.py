@@ -5,9 +5,10 @@ from __future__ import annotations
 import builtins
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ...specs import AppDef, AppDryRunInfo, CfgVal, JobNotFoundError, make_unique, runopts
@@ -22,6 +23,7 @@ from ..api import (
     Stream,
 )
 from ..logs.stream import Cursor, LogStream
+from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import labels
 from .containers import find_containers
 from .describe import describe_app
@@ -41,10 +43,13 @@ from .request import DockerContainer, DockerJob, make_request
 from .shell import shell_command
 from .usage import UsageSampler
 
+if TYPE_CHECKING:
+    import docker
+
 __all__ = ["DockerContainer", "DockerJob", "DockerOpts", "DockerScheduler", "create_scheduler"]
 
 
-class DockerScheduler(Scheduler[Mapping[str, CfgVal]]):
+class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     """Runs each replica as a container of a Docker engine, on TorchX's wire format: each sees the other's apps.
 
     The engine starts a failed replica again, alone, where `max_retries` asks for it. Ports of `port_map` are published
@@ -56,11 +61,12 @@ class DockerScheduler(Scheduler[Mapping[str, CfgVal]]):
         grace_seconds: how long a cancelled replica has between SIGTERM and SIGKILL, in seconds.
     """
 
-    capabilities = Capabilities(
+    capabilities = Capabilities(  # noqa: S604 - no subprocess: its `shell` says that one can be opened
         log_streams=(Stream.COMBINED, Stream.STDOUT, Stream.STDERR),
         log_time_range=True,
         retries=True,
         resources=True,
+        workspace=True,
         native=True,
         shell=True,
         usage=True,
@@ -102,6 +108,16 @@ class DockerScheduler(Scheduler[Mapping[str, CfgVal]]):
             ensure_images(self._engine, (one.image for one in job.containers))
         Launch(self._engine, job, {labels.SUBMITTED_AT: f"{time.time():.3f}"}).run()
         return job.app_id
+
+    @contextmanager
+    def workspace_engine(self) -> Iterator[docker.DockerClient]:
+        """Give a client of this scheduler's engine, for one task."""
+        with self._engine.in_words():
+            client = self._engine.new_client(None)
+            try:
+                yield client
+            finally:
+                client.close()
 
     def _validate(self, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
         """Accept roles without resources: their containers have no limits."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -248,16 +250,39 @@ def test_stubborn_replicas_take_one_grace_period(make_docker: Callable[..., Dock
     assert {one.exit_code for one in docker.describe(app_id).roles_statuses[0].replicas} == {137}
 
 
-def test_delete_leaves_nothing(docker: Docker) -> None:
-    role = docker.role("sleep 60", num_replicas=2)
-    app_id = docker.submit(AppDef("job", [role]))
-    network = docker.api.create_network("own", labels={"torchx.pytorch.org/app-id": app_id})
-    volumes = {one["Name"] for one in docker.api.volumes()["Volumes"] or []}
+def test_a_cancel_goes_on_without_us(docker: Docker) -> None:
+    app_id = docker.launch("trap '' TERM; while :; do sleep 0.2; done", replicas=3)
     docker.running(app_id)
+    program = (
+        "import sys; from torchx_tui.backends.docker.scheduler import DockerScheduler; "
+        "DockerScheduler('other', grace_seconds=2).cancel(sys.argv[1])"
+    )
+    subprocess.run([sys.executable, "-c", program, app_id], check=True)
+    assert {one.exit_code for one in docker.ended(app_id).roles_statuses[0].replicas} == {137}
+
+
+def test_a_second_cancel_sends_no_second_signal(docker: Docker) -> None:
+    app_id = docker.launch("trap 'echo TERM' TERM; echo ready; while :; do sleep 0.1; done")
+    wait_until(lambda: list(docker.scheduler.log_iter(app_id, "worker")), 30, "the trap")
+    for _ in range(3):
+        docker.scheduler.cancel(app_id)
+    docker.ended(app_id)
+    assert list(docker.scheduler.log_iter(app_id, "worker")) == ["ready\n", "TERM\n"]
+
+
+def test_delete_leaves_nothing(docker: Docker) -> None:
+    info = docker.scheduler.submit_dryrun(AppDef("job", [docker.role("sleep 60", num_replicas=2)]), {"pull": False})
+    for one in info.request.containers:
+        one.kwargs["volumes"] = ["/anonymous"]
+    app_id = docker.scheduler.schedule(info)
+    network = docker.api.create_network(f"own-{app_id}", labels={"torchx.pytorch.org/app-id": app_id})
+    docker.running(app_id)
+    volumes = {mount["Name"] for one in docker.containers(app_id) for mount in one["Mounts"]}
+    assert len(volumes) == 2
     docker.scheduler.delete(app_id)
     assert docker.containers() == []
     assert docker.api.networks(ids=[network["Id"]]) == []
-    assert {one["Name"] for one in docker.api.volumes()["Volumes"] or []} == volumes
+    assert not volumes & {one["Name"] for one in docker.api.volumes()["Volumes"] or []}
     assert docker.api.networks(names=["torchx"])
 
 

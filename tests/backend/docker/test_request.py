@@ -1,0 +1,181 @@
+"""The request: what is created, what is refused before anything is, and the text for people."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from torchx_tui.backends.docker import labels
+from torchx_tui.backends.docker.app_def import read_app_def
+from torchx_tui.backends.docker.engine import Engine
+from torchx_tui.backends.docker.scheduler import DockerJob, DockerScheduler
+from torchx_tui.backends.secrets import MASK
+from torchx_tui.specs import AppDef, AppDefError, BindMount, DeviceMount, Resource, Role, VolumeMount
+
+
+def job(*roles: Role, name: str = "job", **cfg: Any) -> DockerJob:
+    return DockerScheduler("mine").submit_dryrun(AppDef(name, list(roles)), cfg).request
+
+
+def role(name: str = "worker", **changes: Any) -> Role:
+    changes.setdefault("entrypoint", "sh")
+    changes.setdefault("args", ["-c", "exit 0"])
+    changes.setdefault("resource", Resource(cpu=1, gpu=0, memMB=64))
+    return Role(name, "busybox:local", **changes)
+
+
+def test_labels_tell_of_the_app_and_the_replica() -> None:
+    made = job(role("a"), role("b", num_replicas=2))
+    first, _, last = (one.kwargs["labels"] for one in made.containers)
+    assert (last[labels.APP_ID], last[labels.ROLE_NAME], last[labels.REPLICA_ID]) == (made.app_id, "b", "1")
+    assert (last[labels.SESSION], last[labels.REPLICAS], last[labels.ROLE_INDEX]) == ("mine", "3", "1")
+    assert last[labels.APP_NAME] == "job"
+    # Once an app: the engine sends labels with every list.
+    assert labels.APP_DEF in first
+    assert labels.APP_DEF not in last
+
+
+def test_the_app_def_comes_back_from_its_label() -> None:
+    app = AppDef(
+        "job",
+        [
+            role(
+                env={"A": "${app_id}"},
+                port_map={"tb": 6006},
+                max_retries=2,
+                mounts=[BindMount("/a", "/b", True), VolumeMount("v", "/c"), DeviceMount("/dev/fuse", "/dev/fuse")],
+                metadata={"x": [1, "y"]},
+            )
+        ],
+        metadata={"team": "z"},
+    )
+    made = DockerScheduler("mine").submit_dryrun(app, {}).request
+    notes: list[str] = []
+    assert read_app_def([{"Labels": one.kwargs["labels"]} for one in made.containers], notes) == app
+    assert notes == []
+
+
+def test_what_a_launch_adds_is_not_kept() -> None:
+    kept = read_app_def(
+        [{"Labels": job(role(env={"TORCHX_JOB_ID": "x", "A": "1"})).containers[0].kwargs["labels"]}], []
+    )
+    assert kept is not None
+    assert kept.roles[0].env == {"A": "1"}
+
+
+def test_a_long_app_def_is_left_out_and_said_to_be() -> None:
+    found = job(role(env={"LONG": "x" * 40_000})).containers[0].kwargs["labels"]
+    assert labels.APP_DEF not in found
+    notes: list[str] = []
+    assert read_app_def([{"Labels": found}], notes) is None
+    (note,) = notes
+    assert "39 KB" in note
+    assert "32 KB" in note
+
+
+def test_a_damaged_app_def_costs_that_alone() -> None:
+    notes: list[str] = []
+    assert read_app_def([{"Labels": {labels.APP_DEF: "{"}}], notes) is None
+    assert "cannot be read" in notes[0]
+
+
+def test_ports_are_published_at_free_ones_of_this_machine() -> None:
+    made = job(role(port_map={"tb": 6006, "c10d": 29500}, num_replicas=2))
+    for one in made.containers:
+        assert one.kwargs["ports"] == {"6006/tcp": ("127.0.0.1", None), "29500/tcp": ("127.0.0.1", None)}
+    assert "ports" not in job(role()).containers[0].kwargs
+
+
+@pytest.mark.parametrize(
+    ("app", "words"),
+    [
+        (AppDef("a b", [role()]), "containers are named after it"),
+        (AppDef("job", [role("a/b")]), "containers are named after it"),
+        (AppDef("job", []), "has no roles"),
+        (AppDef("job", [Role("r", "i")]), "no entrypoint"),
+        (AppDef("job", [role(num_replicas=0)]), "at least 1"),
+        (AppDef("job", [role(), role()]), "rename one of them"),
+        (AppDef("job", [role(port_map={"x": 70_000})]), "ports are 1 to 65535"),
+    ],
+)
+def test_what_cannot_be_containers_is_refused(app: AppDef, words: str) -> None:
+    with pytest.raises(AppDefError, match=words):
+        DockerScheduler("mine").submit_dryrun(app, {})
+
+
+def test_the_text_is_yaml_with_the_commands_and_no_secrets() -> None:
+    secret = "do not show"
+    made = job(role(env={"HF_TOKEN": secret, "A": "b"}, num_replicas=2), env={"DB_PASSWORD": secret})
+    text = str(made)
+    assert secret not in text
+    data = yaml.safe_load(text)
+    assert data["app_id"] == made.app_id
+    assert data["containers"][0]["environment"]["HF_TOKEN"] == MASK
+    lines = data["docker_run"].splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("docker run --detach --name") for line in lines)
+
+
+def test_the_command_makes_the_same_container(docker_engine: str, tmp_path: Path) -> None:
+    made = job(
+        role(
+            args=["-c", "echo 'a  b' \"$A\"; sleep 1"],
+            env={"A": "x y"},
+            max_retries=3,
+            port_map={"tb": 6006},
+            mounts=[BindMount(str(tmp_path), "/b", True), DeviceMount("/dev/null", "/dev/nothing", "rw")],
+        )
+    )
+    one = made.containers[0]
+    (line,) = yaml.safe_load(str(made))["docker_run"].splitlines()
+    api: Any = Engine().client().api
+    # Without the network, which another test may be making; the name is taken once.
+    kwargs = {**one.kwargs, "network": None, "name": f"{one.kwargs['name']}-sdk"}
+    by_sdk = Engine().client().containers.create(one.image, one.command, **kwargs).id
+    arguments = shlex.split(line)
+    arguments[1:3] = ["create"]
+    arguments[0] = "/usr/bin/docker"
+    place = arguments.index("--network")
+    del arguments[place : place + 2]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    try:
+        assert done.returncode == 0, done.stderr
+        theirs, ours = api.inspect_container(done.stdout.strip().splitlines()[-1]), api.inspect_container(by_sdk)
+        for name in ("Cmd", "Image", "Hostname", "Entrypoint"):
+            assert theirs["Config"][name] == ours["Config"][name], name
+        assert sorted(theirs["Config"]["Env"]) == sorted(ours["Config"]["Env"])
+        for name in (
+            "Memory",
+            "ShmSize",
+            "NanoCpus",
+            "RestartPolicy",
+            "PortBindings",
+            "Devices",
+            "Mounts",
+            "Privileged",
+        ):
+            assert theirs["HostConfig"][name] == ours["HostConfig"][name], name
+    finally:
+        api.remove_container(by_sdk, force=True)
+        api.remove_container(one.kwargs["name"], force=True)
+
+
+def test_gpus_on_the_command_line() -> None:
+    text = str(job(role(resource=Resource(cpu=-1, gpu=2, memMB=-1))))
+    assert "--gpus 'count=2,\"capabilities=compute,utility\"'" in text
+    assert "--memory" not in text
+
+
+def test_run_options_are_torchxs_and_pull() -> None:
+    options = {name: option.default for name, option in DockerScheduler("mine").run_opts()}
+    assert options.items() >= {"copy_env": None, "env": None, "privileged": False, "pull": True}.items()
+
+
+def test_labels_are_json_where_they_say_so() -> None:
+    assert json.loads(job(role()).containers[0].kwargs["labels"][labels.APP_DEF])["name"] == "job"

@@ -1,0 +1,129 @@
+"""What the list of containers tells: states, how they fold, and times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from torchx_tui.backends.docker import labels
+from torchx_tui.backends.docker.listing import KnownTimes
+from torchx_tui.backends.docker.ports import published_ports
+from torchx_tui.backends.docker.states import health, replica_state, seconds_since_exit, state_of
+from torchx_tui.backends.docker.summary import summarize
+from torchx_tui.backends.responses import PublishedPort
+from torchx_tui.specs import AppState, Role
+
+S, P, R, OK, BAD, U = (
+    AppState.SUBMITTED,
+    AppState.PENDING,
+    AppState.RUNNING,
+    AppState.SUCCEEDED,
+    AppState.FAILED,
+    AppState.UNKNOWN,
+)
+
+
+def container(state: str, status: str = "", k: int = 0, **changes: Any) -> dict[str, Any]:
+    marks = {labels.APP_ID: "app-x", labels.ROLE_NAME: "worker", labels.REPLICA_ID: str(k)}
+    return {"Id": f"id{k}", "State": state, "Status": status, "Labels": marks, "Created": 100, **changes}
+
+
+@pytest.mark.parametrize(
+    ("states", "folded"),
+    [
+        ([S, S], S),
+        ([S, R], R),
+        ([S, OK], P),
+        ([P, OK], P),
+        ([P, R], R),
+        ([R, BAD, OK], R),
+        ([OK, OK], OK),
+        ([OK, BAD], BAD),
+        ([OK, U], U),
+        ([BAD, U], BAD),
+        ([R, U], R),
+    ],
+)
+def test_states_fold_by_the_rules(states: list[AppState], folded: AppState) -> None:
+    assert state_of(states) == folded
+    assert state_of(states[::-1]) == folded
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "expected"),
+    [
+        ("created", "Created", (S, None)),
+        ("running", "Up 3 seconds", (R, None)),
+        ("restarting", "Restarting (1) 2 seconds ago", (P, None)),
+        ("paused", "Up 4 hours (Paused)", (P, None)),
+        ("removing", "Removal In Progress", (P, None)),
+        ("dead", "Dead", (BAD, None)),
+        ("exited", "Exited (0) 5 minutes ago", (OK, 0)),
+        ("exited", "Exited (137) About an hour ago", (BAD, 137)),
+        ("exited", "garbage", (BAD, None)),
+        ("new word", "", (U, None)),
+    ],
+)
+def test_the_state_of_a_replica(state: str, status: str, expected: tuple[AppState, int | None]) -> None:
+    assert replica_state(container(state, status)) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds"),
+    [
+        ("Exited (0) Less than a second ago", 0),
+        ("Exited (0) 1 second ago", 1),
+        ("Exited (0) About a minute ago", 60),
+        ("Exited (0) 45 minutes ago", 2700),
+        ("Exited (0) About an hour ago", 3600),
+        ("Exited (0) 2 days ago", 172_800),
+        ("Up 5 seconds", None),
+        ("Exited (0)", None),
+    ],
+)
+def test_how_long_ago_it_ended(status: str, seconds: float | None) -> None:
+    assert seconds_since_exit(container("exited", status)) == seconds
+
+
+def test_an_end_that_was_heard_of_early_stays_exact() -> None:
+    times = KnownTimes()
+    assert times.finished_at(container("exited", "Exited (0) 2 seconds ago"), 1000.0) == 998.0
+    assert times.finished_at(container("exited", "Exited (0) 3 hours ago"), 1000.0 + 4 * 3600) == 998.0
+    times.learn("id0", 997.25)
+    assert times.finished_at(container("exited", "Exited (0) 3 hours ago"), 1000.0 + 4 * 3600) == 997.25
+    assert times.finished_at(container("running", "Up 1 second"), 2000.0) is None
+    assert times.finished_at(container("exited", "Exited (0) 1 second ago"), 3000.0) == 2999.0
+
+
+def test_replicas_that_are_missing_were_removed_unless_none_has_started() -> None:
+    running, created = container("running"), container("created")
+    for one in (running, created):
+        one["Labels"][labels.REPLICAS] = "3"
+    assert summarize("app-x", [running]).missing == 2
+    assert summarize("app-x", [created]).missing == 0
+    assert summarize("app-x", [created]).state == S
+
+
+def test_a_foreign_app_lacks_labels_and_is_read_all_the_same() -> None:
+    one = container("running")
+    one["Labels"] = {labels.APP_ID: "sh-abc-x1y2z3"}
+    app = summarize("sh-abc-x1y2z3", [one])
+    assert (app.name, app.submitted_at, app.state) == ("sh-abc", 100.0, R)
+    assert app.where(0) == "/0"
+
+
+def test_health() -> None:
+    assert health(container("running", "Up 3 seconds (health: starting)")) == "starting"
+    assert health(container("running", "Up 3 seconds (unhealthy)")) == "unhealthy"
+    assert health(container("running", "Up 3 seconds")) == ""
+
+
+def test_a_port_on_two_addresses_is_one() -> None:
+    ports = [
+        {"IP": "::1", "PrivatePort": 6006, "PublicPort": 40001, "Type": "tcp"},
+        {"IP": "127.0.0.1", "PrivatePort": 6006, "PublicPort": 40000, "Type": "tcp"},
+        {"PrivatePort": 9, "Type": "tcp"},
+    ]
+    found = published_ports([container("running", Ports=ports)], [Role("worker", "i", port_map={"tb": 6006})], "")
+    assert found == [PublishedPort("worker", 0, "tb", 6006, "", 40000)]
