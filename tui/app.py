@@ -22,24 +22,11 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Input
 
-from ..backends.journal import user_name
+from ..backends.user import user_name
 from . import palette
-from .feed import Feed
 from .garbage import spare_living
 from .governor import AppGovernor
 from .job_store import JobStore
-from .messages import (
-    ActionDone,
-    BackendChecked,
-    BackendFailed,
-    FailureExplained,
-    HistoryRead,
-    JobDescribed,
-    JobsChanged,
-    SchedulersFound,
-    Told,
-    UsageSampled,
-)
 from .output_filter import ControlFilter
 from .terminal_driver import paced
 from .theme import css_variables, palette_of, signs_of, textual_theme
@@ -53,7 +40,20 @@ if TYPE_CHECKING:
 
     from ..backends.runner import Runner
     from .config import Settings
+    from .feed import Feed
     from .job_rows import JobRow
+    from .messages import (
+        ActionDone,
+        BackendChecked,
+        BackendFailed,
+        FailureExplained,
+        HistoryRead,
+        JobDescribed,
+        JobsChanged,
+        SchedulersFound,
+        Told,
+        UsageSampled,
+    )
 
 
 def _command_provider() -> type[Provider]:
@@ -116,7 +116,7 @@ class TorchXTuiApp(App[int]):
         self.animation_level = "none"
         self.jobs = JobStore()
         self.ui_state = ui_state or UiStateFile()
-        self.feed = Feed(runner, self.post_from_thread, settings.watch)
+        self._feed: Feed | None = None
         self.schedulers = schedulers
         self.who = f"{user_name()}@{os.uname().nodename.partition('.')[0]}"
         self._terminal_title = ""
@@ -133,6 +133,15 @@ class TorchXTuiApp(App[int]):
 
             self.set_keymap(settings.keys)
             self.chosen_keys = shown_keys(settings.keys)
+
+    @property
+    def feed(self) -> Feed:
+        """What asks the backends; made when it is first needed, after the first paint."""
+        if self._feed is None:
+            from .feed import Feed
+
+            self._feed = Feed(self.runner, self.post_from_thread, self.settings.watch)
+        return self._feed
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return our own style sheet variables, for themes that are not ours."""
@@ -165,6 +174,8 @@ class TorchXTuiApp(App[int]):
 
     def _find_schedulers(self) -> None:
         """Find the backends off the event loop: their entry points are read from disk."""
+        from .messages import SchedulersFound
+
         names = self.schedulers if self.schedulers is not None else self.runner.scheduler_names()
         self.post_from_thread(SchedulersFound(names))
         self.runner.remove_stale_spools()
@@ -259,6 +270,10 @@ class TorchXTuiApp(App[int]):
     def on_action_done(self, message: ActionDone) -> None:
         """Say how an action ended, and ask its backends at once."""
         self.say(message.text, failed=message.failed)
+        if message.results:
+            from .screens.dialogs import ResultsDialog
+
+            self.push_screen(ResultsDialog(message.results))
         for handle in message.gone:
             self.jobs.forget(handle)
         for handle in message.handles or (None,):
@@ -334,6 +349,7 @@ class TorchXTuiApp(App[int]):
     def copy(self, text: str, what: str) -> None:
         """Copy a text through the terminal, or, where that takes none, to a file; say what happened."""
         from .clipboard import copy_to_file, osc52
+        from .messages import Told
 
         what = what[:1].upper() + what[1:]
         sequence = osc52(text)
@@ -426,7 +442,7 @@ class TorchXTuiApp(App[int]):
         from .screens.keys import KeysScreen
 
         if not isinstance(self.screen, KeysScreen):
-            self.push_screen(KeysScreen(self.screen))
+            self.push_screen(KeysScreen(self.screen, read_only=self.runner.read_only))
 
     def action_leave(self) -> None:
         """Quit; with own local jobs running a dialog asks what becomes of them."""

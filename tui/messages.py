@@ -96,12 +96,14 @@ class ActionDone(Message):
         failed: it did not work.
         handles: the jobs that came of it, such as those launched.
         gone: those that are no more.
+        results: of several jobs, of which some failed, each with why it failed, empty where it did not.
     """
 
     text: str
     failed: bool = False
     handles: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
+    results: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass
