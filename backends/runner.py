@@ -252,8 +252,12 @@ class Runner:
         self.journal.note(record, app_id=app_id, state=specs.AppState.SUBMITTED.name, state_at=time.time())
         return specs.make_app_handle(scheduler, self.session_name, app_id)
 
-    def relaunch(self, handle: str) -> str:
+    def relaunch(self, handle: str, progress: Progress | None = None) -> str:
         """Launch a job again as it was, and return the new handle.
+
+        Args:
+            handle: the job's handle.
+            progress: see `run`.
 
         Raises:
             UnknownAppException: neither the journal nor the backend knows what it was.
@@ -268,12 +272,14 @@ class Runner:
                 component=record.component,
                 arguments=record.arguments,
                 relaunch_of=record.id,
+                progress=progress,
             )
         name, _, _ = specs.parse_app_handle(handle)
         described = self.describe(handle)
         if described is None or not described.roles:
             raise specs.UnknownAppException(handle)
-        return self.run(specs.AppDef(name=described.name or described.app_id, roles=described.roles), name, {})
+        app = specs.AppDef(name=described.name or described.app_id, roles=described.roles)
+        return self.run(app, name, {}, progress=progress)
 
     # Watching
 

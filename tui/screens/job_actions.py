@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.binding import Binding
@@ -14,6 +15,7 @@ from .base import BaseScreen
 
 if TYPE_CHECKING:
     from ...backends.journal import LaunchRecord
+    from ...backends.progress import Progress
     from ..job_rows import JobRow
 
 
@@ -92,8 +94,8 @@ class JobActions(BaseScreen):
     def action_relaunch(self) -> None:
         """Launch the jobs again as they were."""
         rows = self.target_rows()
-        runner = self.dashboard.runner
-        self._act(rows, runner.relaunch, "Launched", "again")
+        runner, progress = self.dashboard.runner, self.dashboard.launches.begin(_names(rows))
+        self._act(rows, partial(runner.relaunch, progress=progress), "Launched", "again", progress=progress)
 
     def action_edit(self) -> None:
         """Open the form with every value of the job's launch."""
@@ -131,7 +133,14 @@ class JobActions(BaseScreen):
         self._act(rows, self.dashboard.runner.delete, "Deleted", "", forget=True)
 
     def _act(
-        self, rows: list[JobRow], act: Callable[[str], str | None], verb: str, after: str, *, forget: bool = False
+        self,
+        rows: list[JobRow],
+        act: Callable[[str], str | None],
+        verb: str,
+        after: str,
+        *,
+        forget: bool = False,
+        progress: Progress | None = None,
     ) -> None:
         """Do something with each job off the event loop, then say how each went."""
         from ..messages import ActionDone
@@ -151,7 +160,7 @@ class JobActions(BaseScreen):
             gone = tuple(handles) if forget else ()
             text = _outcome(results, f"{verb} {{}} {after}".strip())
             told = tuple(results) if failed and len(rows) > 1 else ()
-            dashboard.post_from_thread(ActionDone(text, bool(failed), tuple(handles), gone, told))
+            dashboard.post_from_thread(ActionDone(text, bool(failed), tuple(handles), gone, told, progress))
 
         dashboard.run_worker(work, thread=True, group="actions", exit_on_error=False)
 
