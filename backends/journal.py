@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import platform
-import secrets
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -117,6 +117,8 @@ class Journal:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or state_folder() / "journal"
         self.warnings: dict[str, str] = {}
+        self.is_whole = True
+        """Whether the last call had the time to read everything."""
         self._cache: dict[str, tuple[tuple[int, int], LaunchRecord]] = {}
         self._listed: list[LaunchRecord] = []
         self._by_handle: dict[str, LaunchRecord] = {}
@@ -186,9 +188,14 @@ class Journal:
         self._refresh()
         return list(self._listed)
 
-    def by_handle(self) -> Mapping[str, LaunchRecord]:
-        """Return the newest record of each app handle; the very same mapping as long as nothing changes."""
-        self._refresh()
+    def by_handle(self, patience: float = math.inf) -> Mapping[str, LaunchRecord]:
+        """Return the newest record of each app handle; the very same mapping as long as nothing changes.
+
+        Args:
+            patience: seconds that reading may take, newest first; where they are not enough, `is_whole` is false and
+                the next call goes on.
+        """
+        self._refresh(patience)
         return self._by_handle
 
     def find(self, handle: str) -> LaunchRecord | None:
@@ -204,7 +211,7 @@ class Journal:
         self._path(record.id).unlink(missing_ok=True)
         self._cache.pop(record.id, None)
 
-    def _refresh(self) -> None:
+    def _refresh(self, patience: float = math.inf) -> None:
         """Read what has changed. Records are replaced by renaming, which changes the folder's own time."""
         before = time.time_ns()
         try:
@@ -213,24 +220,39 @@ class Journal:
             stamp = None
         if stamp is not None and stamp == self._folder_stamp:
             return
-        found = [record for path in self._paths() if (record := self._read(path)) is not None]
+        found, whole = self._read_all(time.monotonic() + patience)
         found.sort(key=lambda record: record.at, reverse=True)
-        self._folder_stamp = stamp if stamp is not None and stamp < before - _SETTLED else None
+        settled = stamp is not None and stamp < before - _SETTLED
+        self._folder_stamp, self.is_whole = stamp if whole and settled else None, whole
         if found != self._listed:
             self._listed = found
             # The newest of two with one handle comes last here, and stays.
             self._by_handle = {record.handle: record for record in reversed(found) if record.handle}
 
+    def _read_all(self, until: float) -> tuple[list[LaunchRecord], bool]:
+        """Return the records that can be read until a time (`time.monotonic`), and whether these are all."""
+        found, whole = [], True
+        for path in self._paths():
+            if time.monotonic() < until:
+                record = self._read(path)
+            else:
+                _, record = self._cache.get(path.stem, (None, None))
+                whole = whole and record is not None
+            if record is not None:
+                found.append(record)
+        return found, whole
+
     def _path(self, record_id: str) -> Path:
         return self.folder / f"{record_id}.json"
 
     def _paths(self) -> Iterator[Path]:
+        """Yield the records' paths, newest first: their ids begin with the time."""
         try:
             with os.scandir(self.folder) as entries:
                 names = [entry.name for entry in entries if entry.name.endswith(".json") and entry.name[0] != "."]
         except FileNotFoundError:
             return
-        yield from (self.folder / name for name in names)
+        yield from (self.folder / name for name in sorted(names, reverse=True))
 
     def _write(self, record: LaunchRecord) -> None:
         write_private(self._path(record.id), _encode(record))
@@ -258,4 +280,4 @@ class Journal:
 def _new_id(now: float) -> str:
     """Return a record id; ids sort by time, and two launches in one microsecond still differ."""
     second = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
-    return f"{second}-{int(now * 1e6) % 10**6:06d}-{secrets.token_hex(4)}"
+    return f"{second}-{int(now * 1e6) % 10**6:06d}-{os.urandom(4).hex()}"

@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import specs
-from .cancelled import Cancellations
-from .journal import Journal
-from .progress import shown_progress
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -24,6 +21,8 @@ if TYPE_CHECKING:
 
     from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, runopts
     from .api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, ReplicaUsage, Scheduler, Stream
+    from .cancelled import Cancellations
+    from .journal import Journal
     from .logs.replica_log import ReplicaLog
     from .logs.spools import LogSpools
     from .progress import Progress
@@ -54,7 +53,7 @@ class Runner:
         spool_limits: tuple[int, int] | None = None,
     ) -> None:
         self.session_name = session_name
-        self.journal = journal or Journal()
+        self._journal = journal
         self.read_only = read_only
         self._scheduler_params = dict(scheduler_params or {})
         self._schedulers: dict[str, Scheduler[Any]] = {}
@@ -62,7 +61,27 @@ class Runner:
         self._session_id = str(uuid.uuid4())
         self._spool_limits = spool_limits
         self._spools: LogSpools | None = None
-        self._cancellations = Cancellations(self.journal)
+        self._made_cancellations: Cancellations | None = None
+
+    @property
+    def journal(self) -> Journal:
+        """What was launched."""
+        with self._lock:
+            if self._journal is None:
+                from .journal import Journal
+
+                self._journal = Journal()
+            return self._journal
+
+    @property
+    def _cancellations(self) -> Cancellations:
+        journal = self.journal
+        with self._lock:
+            if self._made_cancellations is None:
+                from .cancelled import Cancellations
+
+                self._made_cancellations = Cancellations(journal)
+            return self._made_cancellations
 
     def __enter__(self) -> Self:
         return self
@@ -90,6 +109,12 @@ class Runner:
         from .registry import get_scheduler_factories
 
         return list(get_scheduler_factories())
+
+    def default_scheduler(self) -> str:
+        """Return the name of the first scheduler that can be used now; the first of all where none can."""
+        names = self.scheduler_names()
+        usable = (name for name in names if all(finding.level != "error" for finding in self.check(name)))
+        return next(usable, names[0])
 
     def scheduler(self, name: str) -> Scheduler[Any]:
         """Return the scheduler ``name``, made at the first call.
@@ -193,6 +218,8 @@ class Runner:
             ReadOnlyError: this runner may not change anything.
             TorchXTuiError: see `dryrun`; or the launch itself failed.
         """
+        from .progress import shown_progress
+
         self._refuse_if_read_only("Launching a job")
         info = self.dryrun(app, scheduler, cfg, workspace)
         try:
@@ -225,8 +252,12 @@ class Runner:
         self.journal.note(record, app_id=app_id, state=specs.AppState.SUBMITTED.name, state_at=time.time())
         return specs.make_app_handle(scheduler, self.session_name, app_id)
 
-    def relaunch(self, handle: str) -> str:
+    def relaunch(self, handle: str, progress: Progress | None = None) -> str:
         """Launch a job again as it was, and return the new handle.
+
+        Args:
+            handle: the job's handle.
+            progress: see `run`.
 
         Raises:
             UnknownAppException: neither the journal nor the backend knows what it was.
@@ -241,12 +272,14 @@ class Runner:
                 component=record.component,
                 arguments=record.arguments,
                 relaunch_of=record.id,
+                progress=progress,
             )
         name, _, _ = specs.parse_app_handle(handle)
         described = self.describe(handle)
         if described is None or not described.roles:
             raise specs.UnknownAppException(handle)
-        return self.run(specs.AppDef(name=described.name or described.app_id, roles=described.roles), name, {})
+        app = specs.AppDef(name=described.name or described.app_id, roles=described.roles)
+        return self.run(app, name, {}, progress=progress)
 
     # Watching
 

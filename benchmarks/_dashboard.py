@@ -48,6 +48,8 @@ class Screen:
         """When bytes came (`time.perf_counter`), and how many there were with them."""
         self._changed = threading.Condition()
         self._rate, self._answers = rate, answers
+        self.began = time.perf_counter()
+        """When the program was started."""
         self.pid, self._file = pty.fork()
         if self.pid == 0:
             os.execvpe(argv[0], argv, environ)

@@ -25,8 +25,9 @@ from textual.widgets import DataTable
 
 from benchmarks._budget import judged, percentile
 from benchmarks._dashboard import COMMAND, Screen
+from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.runner import Runner
-from torchx_tui.specs import AppState
+from torchx_tui.specs import AppDef, AppState, Role
 from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.config import Settings
 from torchx_tui.tui.job_rows import JobRow
@@ -110,9 +111,25 @@ async def stock_seconds(count: int) -> float:
         return statistics.median(taken)
 
 
+def write_journal(folder: Path, count: int) -> None:
+    """Write so many launches of the past, as the program itself writes them."""
+    app = AppDef("train", [Role("trainer", "image", entrypoint="python3", args=["train.py"], num_replicas=4)])
+    first = Journal(folder).record_intent(app, "local_cwd", "torchx", {}, component="demo.train", arguments={"lr": "1"})
+    text = next(folder.iterdir()).read_text()
+    for number in range(count - 1):
+        name = f"20250101-{number:06d}-000000-00000000"
+        (folder / f"{name}.json").write_text(text.replace(first.id, name))
+
+
 @contextmanager
-def dashboard(count: int, changing: float) -> Iterator[tuple[Screen, psutil.Process, float]]:
-    """Open the installed command with so many jobs; yield its terminal, its process, and the seconds to its rows."""
+def dashboard(count: int, changing: float, launches: int = 0) -> Iterator[tuple[Screen, psutil.Process, float]]:
+    """Open the installed command with so many jobs; yield its terminal, its process, and the seconds to its rows.
+
+    Args:
+        count: jobs of the synthetic scheduler.
+        changing: the part of them that changes from one look to the next.
+        launches: of the past, in the journal.
+    """
     with tempfile.TemporaryDirectory(prefix="torchx-tui-bench-", ignore_cleanup_errors=True) as folder:
         info = Path(folder) / "plugin" / "torchx_tui_synthetic-1.0.dist-info"
         info.mkdir(parents=True)
@@ -128,6 +145,8 @@ def dashboard(count: int, changing: float) -> Iterator[tuple[Screen, psutil.Proc
             "SYNTHETIC_CHANGING": str(changing),
             **{f"XDG_{name}_HOME": f"{folder}/{name}" for name in ("STATE", "CACHE", "CONFIG")},
         }
+        if launches:
+            write_journal(Path(folder) / "STATE" / "torchx-tui" / "journal", launches)
         began = time.perf_counter()
         screen = Screen([COMMAND], environ)
         try:
@@ -140,7 +159,8 @@ def dashboard(count: int, changing: float) -> Iterator[tuple[Screen, psutil.Proc
 def live_rows(count: int, changing: float, label: str) -> list[Row]:
     """Return CPU, memory, bytes and keys of a dashboard that is left open."""
     with dashboard(count, changing) as (screen, process, seconds):
-        time.sleep(6)
+        # Logs are looked at more seldom once nothing has come for ten seconds.
+        time.sleep(15)
         before = process.cpu_times()
         began = time.perf_counter()
         sent = screen.bytes_in(10)
@@ -156,6 +176,23 @@ def live_rows(count: int, changing: float, label: str) -> list[Row]:
         (f"{count:,} jobs, {label}: memory", f"{memory:.0f} MB"),
         (f"{count:,} jobs, {label}: key to paint, p50 / p99", _milliseconds(keys)),
     ]
+
+
+def journal_rows(launches: int) -> list[Row]:
+    """Return how long a long journal keeps the screen and the rows waiting, and how long it takes to be shown."""
+    with dashboard(100, 0.0, launches) as (screen, _, seconds):
+        painted = screen.wait(b"torchx-tui   ") - screen.began
+        shown = None
+        if launches:
+            start, began = len(screen.data), time.perf_counter()
+            screen.press(b"H")
+            shown = screen.wait(f"{launches + 100:,}".encode(), start) - began
+    label = f"{launches:,} launches in the journal" if launches else "empty journal"
+    rows = [
+        (f"{label}: first paint after", f"{painted * 1000:.0f} ms"),
+        (f"{label}: first rows after", f"{seconds * 1000:.0f} ms"),
+    ]
+    return rows if shown is None else [*rows, (f"{label}: H to the history", f"{shown * 1000:.0f} ms")]
 
 
 def key_seconds(screen: Screen) -> list[float]:
@@ -195,6 +232,7 @@ def run() -> list[Row]:
         if count <= MOST_IN_DATA_TABLE:
             stock = _in_a_process("stock_seconds", count) * 1000
             rows.append((f"{count:,} jobs, 1 % changed, DataTable", f"{stock:.1f} ms"))
+    rows += journal_rows(0) + journal_rows(10_000)
     rows += live_rows(1_000, 0.0, "idle")
     for count in COUNTS:
         rows += live_rows(count, 0.01, "1 % changing")

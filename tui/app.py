@@ -7,42 +7,27 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.text import Text
 from textual import events
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import Screen
-from textual.timer import Timer
 from textual.widgets import Input
 
-from ..backends.journal import user_name
+from ..backends.user import user_name
 from . import palette
-from .feed import Feed
 from .garbage import spare_living
 from .governor import AppGovernor
 from .job_store import JobStore
-from .messages import (
-    ActionDone,
-    BackendChecked,
-    BackendFailed,
-    FailureExplained,
-    HistoryRead,
-    JobDescribed,
-    JobsChanged,
-    SchedulersFound,
-    Told,
-    UsageSampled,
-)
 from .output_filter import ControlFilter
+from .telling import TellingApp
 from .terminal_driver import paced
-from .theme import css_variables, palette_of, signs_of, textual_theme
+from .theme import css_variables, textual_theme
 from .ui_state import UiStateFile
 
 # Actions after which one types.
@@ -53,7 +38,22 @@ if TYPE_CHECKING:
 
     from ..backends.runner import Runner
     from .config import Settings
+    from .feed import Feed
     from .job_rows import JobRow
+    from .launch_watch import LaunchWatch
+    from .messages import (
+        ActionDone,
+        BackendChecked,
+        BackendFailed,
+        FailureExplained,
+        HistoryRead,
+        JobDescribed,
+        JobsChanged,
+        LaunchProgressed,
+        SchedulersFound,
+        ShellFound,
+        UsageSampled,
+    )
 
 
 def _command_provider() -> type[Provider]:
@@ -63,13 +63,11 @@ def _command_provider() -> type[Provider]:
     return DashboardCommands
 
 
-# How long the status line keeps what went well.
-STATUS_SECONDS = 6.0
 # How long SIGINT goes on to end nothing after another program had the terminal (s).
 _INTERRUPTS_PASS = 0.2
 
 
-class TorchXTuiApp(App[int]):
+class TorchXTuiApp(TellingApp):
     """The dashboard.
 
     Args:
@@ -116,13 +114,9 @@ class TorchXTuiApp(App[int]):
         self.animation_level = "none"
         self.jobs = JobStore()
         self.ui_state = ui_state or UiStateFile()
-        self.feed = Feed(runner, self.post_from_thread, settings.watch)
+        self._feed: Feed | None = None
         self.schedulers = schedulers
         self.who = f"{user_name()}@{os.uname().nodename.partition('.')[0]}"
-        self._terminal_title = ""
-        self._status = Text()
-        self._status_failed = False
-        self._status_timer: Timer | None = None
         for colors in palette.PALETTES.values():
             self.register_theme(textual_theme(colors))
         self.theme = _theme_name(settings, no_color)
@@ -133,6 +127,15 @@ class TorchXTuiApp(App[int]):
 
             self.set_keymap(settings.keys)
             self.chosen_keys = shown_keys(settings.keys)
+
+    @property
+    def feed(self) -> Feed:
+        """What asks the backends; made when it is first needed, after the first paint."""
+        if self._feed is None:
+            from .feed import Feed
+
+            self._feed = Feed(self.runner, self.post_from_thread, self.settings.watch)
+        return self._feed
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return our own style sheet variables, for themes that are not ours."""
@@ -165,6 +168,8 @@ class TorchXTuiApp(App[int]):
 
     def _find_schedulers(self) -> None:
         """Find the backends off the event loop: their entry points are read from disk."""
+        from .messages import SchedulersFound
+
         names = self.schedulers if self.schedulers is not None else self.runner.scheduler_names()
         self.post_from_thread(SchedulersFound(names))
         self.runner.remove_stale_spools()
@@ -179,10 +184,7 @@ class TorchXTuiApp(App[int]):
     def on_unmount(self) -> None:
         """Keep what was chosen last, give the terminal its title back."""
         self.ui_state.flush()
-        if self._terminal_title and self._driver is not None:
-            from .terminal_title import POP
-
-            self._driver.write(POP)
+        self.take_title_back()
 
     def _install_signal_handlers(self) -> None:
         """End as DESIGN asks: SIGHUP leaves every job alone, SIGTERM and SIGINT end this process's own."""
@@ -205,11 +207,6 @@ class TorchXTuiApp(App[int]):
             self.runner.end_own_jobs()
         self.exit(0)
 
-    def post_from_thread(self, message: Message) -> None:
-        """Hand a message to the app from any thread, without waiting; dropped once the app ends."""
-        if self._running and not self._exit:
-            self.post_message(message)
-
     def post_to(self, target: MessagePump, message: Message) -> None:
         """Hand a message to a screen or widget from any thread, without waiting."""
         if self._running and not self._exit:
@@ -219,8 +216,8 @@ class TorchXTuiApp(App[int]):
 
     def on_jobs_changed(self, message: JobsChanged) -> None:
         """Take the changes of one backend over."""
-        self._tell_ended(self.jobs.apply(message))
-        self._show_title()
+        self.tell_ended(self.jobs.apply(message))
+        self.show_title()
         self.update_screens(message.changed.values(), message.removed)
 
     def on_history_read(self, message: HistoryRead) -> None:
@@ -256,9 +253,32 @@ class TorchXTuiApp(App[int]):
             if handler is not None:
                 handler(message)
 
+    @cached_property
+    def launches(self) -> LaunchWatch:
+        """The launches under way."""
+        from .launch_watch import LaunchWatch
+
+        return LaunchWatch(self)
+
+    def on_launch_progressed(self, message: LaunchProgressed) -> None:
+        """Show how far a launch is."""
+        self.launches.show(message)
+
+    def on_shell_found(self, message: ShellFound) -> None:
+        """Leave the terminal to a shell in a replica."""
+        from .replica_shell import run_shell
+
+        run_shell(self, message)
+
     def on_action_done(self, message: ActionDone) -> None:
         """Say how an action ended, and ask its backends at once."""
+        if message.progress is not None:
+            self.launches.end(message.progress)
         self.say(message.text, failed=message.failed)
+        if message.results:
+            from .screens.dialogs import ResultsDialog
+
+            self.push_screen(ResultsDialog(message.results))
         for handle in message.gone:
             self.jobs.forget(handle)
         for handle in message.handles or (None,):
@@ -272,89 +292,6 @@ class TorchXTuiApp(App[int]):
             handler = getattr(screen, "jobs_updated", None)
             if handler is not None and screen.is_mounted:
                 handler(changed, removed)
-
-    def _tell_ended(self, rows: list[JobRow]) -> None:
-        """Say which jobs have just ended; of many at once, how many."""
-        if not rows:
-            return
-        from .words import ended_words
-
-        for text, failed in ended_words(rows):
-            self.notify(text, markup=False, severity="error" if failed else "information")
-        if self.settings.bell:
-            self.bell()
-
-    def _show_title(self) -> None:
-        """Say in the terminal's title how the jobs do; nothing is written while that stays the same."""
-        if not self.settings.terminal_title or self._driver is None or self.is_headless:
-            return
-        from . import terminal_title
-
-        title = terminal_title.title_text(self.jobs.state_counts())
-        if title != self._terminal_title and terminal_title.has_title():
-            push = terminal_title.PUSH if not self._terminal_title else ""
-            self._terminal_title = title
-            self._driver.write(push + terminal_title.title_sequence(title))
-
-    # The status line
-
-    def say(self, text: str, *, failed: bool = False) -> None:
-        """Show a message in the status line for a while; one of a failure stays until the next key."""
-        from ..backends.logs.sanitize import plain
-
-        self._status = Text(plain(text), no_wrap=True)
-        self._status_failed = failed
-        if self._status_timer is not None:
-            self._status_timer.stop()
-        self._status_timer = None if failed else self.set_timer(STATUS_SECONDS, self.clear_status)
-        self._refresh_bars()
-
-    def status_text(self) -> Text:
-        """Return the message of the status line with its sign."""
-        if not self._status:
-            return Text()
-        colors, signs = palette_of(self), signs_of(self)
-        text = Text(end="")
-        sign, style = (signs.bad, colors.failed) if self._status_failed else (signs.ok, colors.running)
-        text.append(f"{sign} ", style)
-        text.append(self._status.plain, colors.failed if self._status_failed else colors.text2)
-        return text
-
-    def clear_status(self) -> None:
-        """Take the message away."""
-        if self._status:
-            self._status, self._status_failed = Text(), False
-            self._refresh_bars()
-
-    def _refresh_bars(self) -> None:
-        refresh = getattr(self.screen, "refresh_bars", None) if self.screen_stack else None
-        if refresh is not None:
-            refresh()
-
-    def copy(self, text: str, what: str) -> None:
-        """Copy a text through the terminal, or, where that takes none, to a file; say what happened."""
-        from .clipboard import copy_to_file, osc52
-
-        what = what[:1].upper() + what[1:]
-        sequence = osc52(text)
-        if sequence is not None and self._driver is not None:
-            self._driver.write(sequence)
-            self._clipboard = text
-            self.say(f"{what} sent to the terminal's clipboard")
-            return
-
-        def write() -> None:
-            try:
-                told = Told(f"{what} written to {copy_to_file(text)}: the terminal takes no such copy")
-            except OSError as error:
-                told = Told(f"{what} could not be copied: the terminal takes no such copy, and {error}", failed=True)
-            self.post_from_thread(told)
-
-        self.run_worker(write, thread=True, group="copy", exit_on_error=False)
-
-    def on_told(self, message: Told) -> None:
-        """Show in the status line what a thread has to say."""
-        self.say(message.text, failed=message.failed)
 
     @contextmanager
     def suspend(self) -> Iterator[None]:
@@ -392,8 +329,8 @@ class TorchXTuiApp(App[int]):
         """Take a failure's message away with the next key; a key says that somebody looks."""
         if isinstance(event, (events.Key, events.MouseEvent)):
             self.feed.touch()
-        if isinstance(event, events.Key) and self._status_failed:
-            self.clear_status()
+        if isinstance(event, events.Key):
+            self.clear_failure()
         if isinstance(event, events.Key) and not event.is_forwarded and await self._open_field(event.key):
             return
         await super().on_event(event)
@@ -426,7 +363,7 @@ class TorchXTuiApp(App[int]):
         from .screens.keys import KeysScreen
 
         if not isinstance(self.screen, KeysScreen):
-            self.push_screen(KeysScreen(self.screen))
+            self.push_screen(KeysScreen(self.screen, read_only=self.runner.read_only))
 
     def action_leave(self) -> None:
         """Quit; with own local jobs running a dialog asks what becomes of them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .. import __version__
@@ -15,21 +15,8 @@ if TYPE_CHECKING:
 
     from .config import Settings
 
-THEMES = (
-    "auto",
-    "torchx-dark",
-    "torchx-light",
-    "torchx-high-contrast",
-    "torchx-color-blind",
-    "torchx-ansi-dark",
-    "torchx-ansi-light",
-)
-
 # Bytes; a larger log file is put aside when the program starts.
 LARGEST_LOG = 5_000_000
-
-# Over SSH a screen is drawn less often: every frame is bytes on somebody's link.
-SSH_FRAMES_PER_SECOND = 30
 
 
 class Arguments:
@@ -41,12 +28,16 @@ class Arguments:
     read_only = False
     theme: str | None = None
     ascii: bool | None = None
+    fps: int | None = None
     no_mouse = False
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the command's parser; what a subcommand needs beyond it is imported when it runs."""
     import argparse
+    from typing import get_args
+
+    from .config import ThemeName
 
     parser = argparse.ArgumentParser(
         prog="torchx-tui",
@@ -56,8 +47,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", metavar="FILE", help="settings to read instead of config.toml")
     parser.add_argument("--debug", action="store_true", help="write tracebacks and details to the log file")
     parser.add_argument("--read-only", action="store_true", help="refuse whatever would change a job")
-    parser.add_argument("--theme", choices=THEMES, help="colours of the dashboard")
+    parser.add_argument("--theme", choices=get_args(ThemeName), help="colours of the dashboard")
     parser.add_argument("--ascii", action="store_true", default=None, help="draw with ASCII alone")
+    parser.add_argument("--fps", type=_frames, metavar="N", help="draw at most N times a second, from 30 to 240")
     parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
@@ -87,6 +79,17 @@ def build_parser() -> argparse.ArgumentParser:
     for name, words in (("cancel", "stop a job"), ("delete", "stop a job and remove what is kept of it")):
         commands.add_parser(name, help=words).add_argument("handle")
     return parser
+
+
+def _frames(text: str) -> int:
+    """Return a number of frames a second; argparse says what is wrong with another text."""
+    import argparse
+
+    from .config import FRAMES_PER_SECOND, FRAMES_WORDS
+
+    if not text.isdecimal() or int(text) not in FRAMES_PER_SECOND:
+        raise argparse.ArgumentTypeError(f"{text}: {FRAMES_WORDS}")
+    return int(text)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -133,6 +136,8 @@ def _settings(arguments: Arguments) -> Settings:
         changes["ascii"] = True
     if arguments.read_only:
         changes["read_only"] = True
+    if arguments.fps:
+        changes["frames_per_second"] = arguments.fps
     if arguments.no_mouse:
         changes["mouse"] = False
     return dataclasses.replace(settings, **changes)
@@ -175,6 +180,20 @@ def _give_terminal_a_size() -> None:
                 fcntl.ioctl(stream.fileno(), termios.TIOCSWINSZ, size)
 
 
+def _usual_frames(environ: Mapping[str, str]) -> int:
+    """Return how often the screen is drawn a second where nobody chose, 0 for Textual's own way.
+
+    Over SSH less often: every frame is bytes on somebody's link. So seldom that keys seem slow it never is.
+    """
+    from .config import FRAMES_PER_SECOND
+
+    least = FRAMES_PER_SECOND.start
+    chosen = environ.get("TEXTUAL_FPS", "")
+    if chosen.isdecimal():
+        return max(least, int(chosen))
+    return least if "SSH_CONNECTION" in environ else 0
+
+
 def open_dashboard(settings: Settings) -> int:
     """Open the dashboard and return the exit code.
 
@@ -186,9 +205,9 @@ def open_dashboard(settings: Settings) -> int:
         return 2
     _give_terminal_a_size()
     # Textual reads these when it is imported.
-    frames = settings.frames_per_second or (SSH_FRAMES_PER_SECOND if "SSH_CONNECTION" in os.environ else 0)
+    frames = settings.frames_per_second or _usual_frames(os.environ)
     if frames:
-        os.environ.setdefault("TEXTUAL_FPS", str(frames))
+        os.environ["TEXTUAL_FPS"] = str(frames)
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
     from ..backends.runner import Runner

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
+from .governor import PacedScreen
 from .leaving import LeavesOnce
 from .palette import PALETTES
 from .screens.keys import key_words
@@ -23,7 +24,7 @@ MOST_DISCOVERED = 30
 Command = tuple[str, str, Callable[[], object]]
 
 
-class CommandsScreen(LeavesOnce, CommandPalette):
+class CommandsScreen(PacedScreen, LeavesOnce, CommandPalette):
     """The command palette."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..backends.api import PublishedPort
     from ..backends.journal import LaunchRecord
 
 # Components that TorchX does not have: only our own command launches them.
@@ -34,6 +35,16 @@ def run_command(component: str, arguments: dict[str, Any], scheduler: str, cfg: 
 def launch_command(record: LaunchRecord) -> list[str]:
     """Return the argument list that repeats a launch."""
     return run_command(record.component, record.arguments, record.scheduler, record.cfg)
+
+
+def ssh_command(port: PublishedPort, login: str) -> list[str]:
+    """Return the argument list that makes a replica's port reachable on a person's own machine, under its own number.
+
+    Args:
+        port: the port, published on the loopback address of a machine.
+        login: the user and this machine, as in ``alice@login03``.
+    """
+    return ["ssh", "-N", "-L", f"{port.container_port}:127.0.0.1:{port.host_port}", port.host or login]
 
 
 def _masked(name: str, value: Any) -> Any:

@@ -25,6 +25,9 @@ ThemeName = Literal[
     "torchx-ansi-light",
 ]
 
+FRAMES_PER_SECOND = range(30, 241)
+FRAMES_WORDS = "give a number from 30 to 240"
+
 
 @dataclass(frozen=True)
 class LocalSettings:
@@ -110,7 +113,7 @@ class Settings:
     """Launch, cancel and delete nothing."""
 
     frames_per_second: int = 0
-    """The most often the screen is drawn; 0 chooses 30 over SSH, else 60."""
+    """The most often the screen is drawn, 30 to 240; 0 chooses 30 over SSH, else 60."""
 
     secret_names: tuple[str, ...] = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*KEY*")
     """Environment variables whose values are masked on screen and in copies."""
@@ -183,6 +186,8 @@ def _decode(text: str, path: Path) -> Settings:
         settings = msgspec.convert(data, Settings)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{path}: {error}") from error
+    if settings.frames_per_second and settings.frames_per_second not in FRAMES_PER_SECOND:
+        raise ConfigError(f"{path}: frames_per_second: {settings.frames_per_second}: {FRAMES_WORDS}, or 0")
     _check_patterns(settings.logs.error_patterns, path)
     if settings.keys:
         from .keymap import check_keymap

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..specs import parse_app_handle
-from .job_rows import history_rows
 from .limited_call import LimitedCaller, NoAnswerError
 from .messages import FailureExplained, HistoryRead, JobDescribed, UsageSampled
-from .pacing import UNWATCHED_SECONDS
+from .pacing import UNWATCHED_SECONDS, tick_seconds
 from .poller import BackendPoller, Post
+from .row_making import history_rows
+from .watching_thread import JobWatchingThread
 
 if TYPE_CHECKING:
     from ..backends.api import DescribeAppResponse
@@ -27,36 +28,30 @@ logger = logging.getLogger(__name__)
 _USAGE_SECONDS = 2.0
 
 
-class JobWatcher(threading.Thread):
+class JobWatcher(JobWatchingThread):
     """Describes the job that is looked at, until it is final."""
 
-    def __init__(self, runner: Runner, post: Post, settings: WatchSettings) -> None:
-        super().__init__(name="watch-job", daemon=True)
+    def __init__(self, runner: Runner, post: Post, settings: WatchSettings, last_key_at: Callable[[], float]) -> None:
+        super().__init__("watch-job")
         self._runner = runner
         self._post = post
         self._interval = settings.interval_seconds / 2
+        self._slowest = settings.slowest_seconds
+        self._last_key_at = last_key_at
+        self._changed_at = time.monotonic()
         self._limit = settings.timeout_seconds
         self._callers: dict[str, LimitedCaller] = {}
         self._noted = ("", "")
-        self._handle: str | None = None
-        self._wake = threading.Event()
-        self._ended = threading.Event()
-
-    def watch(self, handle: str | None) -> None:
-        """Look at this job from now on, or at none."""
-        self._handle = handle
-        self._wake.set()
-
-    def end(self) -> None:
-        """End the thread."""
-        self._ended.set()
-        self._wake.set()
+        # What was posted last, as text: a scheduler may give the same object again, changed.
+        self._posted = ""
 
     def run(self) -> None:
         """Describe until `end`."""
         delay: float | None = None
         while True:
-            self._wake.wait(delay)
+            if self._wake.wait(delay):
+                # Whoever begins to look has not seen it.
+                self._posted = ""
             self._wake.clear()
             if self._ended.is_set():
                 return
@@ -73,14 +68,29 @@ class JobWatcher(threading.Thread):
         except NoAnswerError as error:
             if self._handle != handle:
                 return 0.0
+            self._posted = ""
             self._post(JobDescribed(handle, None, error=f"{backend}: {error}"))
             return self._interval * 4
         except Exception as error:
             self._note(handle, error)
+            self._posted = ""
             self._post(JobDescribed(handle, None, error=str(error) or type(error).__name__))
             return self._interval * 4
-        self._post(JobDescribed(handle, described, logs))
-        return None if described is None or described.has_ended else self._interval
+        if self._posted != (found := repr((described, logs))):
+            self._posted = found
+            self._changed_at = time.monotonic()
+            self._post(JobDescribed(handle, described, logs))
+        return None if described is None or described.has_ended else self._pause()
+
+    def _pause(self) -> float:
+        now = time.monotonic()
+        return tick_seconds(
+            active=True,
+            quiet=now - self._changed_at,
+            unwatched=now - self._last_key_at(),
+            fastest=self._interval,
+            slowest=self._slowest,
+        )
 
     def _note(self, handle: str, error: Exception) -> None:
         """Write an error into the log file once, not with each of a day's tries."""
@@ -95,28 +105,15 @@ class JobWatcher(threading.Thread):
         return described, replica_logs(self._runner, handle, described) if described else []
 
 
-class UsageWatcher(threading.Thread):
+class UsageWatcher(JobWatchingThread):
     """Measures what the replicas of a job use, while somebody looks."""
 
     def __init__(self, runner: Runner, post: Post, limit: float) -> None:
-        super().__init__(name="watch-usage", daemon=True)
+        super().__init__("watch-usage")
         self._runner = runner
         self._post = post
         self._limit = limit
-        self._handle: str | None = None
-        self._wake = threading.Event()
-        self._ended = threading.Event()
         self._caller = LimitedCaller("measure-usage")
-
-    def watch(self, handle: str | None) -> None:
-        """Measure this job from now on, or none."""
-        self._handle = handle
-        self._wake.set()
-
-    def end(self) -> None:
-        """End the thread."""
-        self._ended.set()
-        self._wake.set()
 
     def run(self) -> None:
         """Measure until `end`."""
@@ -151,7 +148,7 @@ class Feed:
         self._post = post
         self._settings = settings
         self._pollers: dict[str, BackendPoller] = {}
-        self._watcher = JobWatcher(runner, post, settings)
+        self._watcher = JobWatcher(runner, post, settings, lambda: self._last_key_at)
         self._usage_watcher = UsageWatcher(runner, post, settings.timeout_seconds)
         self._last_key_at = time.monotonic()
         self._ended = threading.Event()
@@ -178,6 +175,7 @@ class Feed:
         if handle is None:
             for poller in self._pollers.values():
                 poller.refresh()
+            self._watcher.refresh()
             return
         poller = self._pollers.get(parse_app_handle(handle).scheduler_backend)
         if poller is not None:

@@ -1,20 +1,11 @@
-"""One row of the job table: what a backend listed, completed by the journal."""
+"""One row of the job table."""
 
 from __future__ import annotations
 
-import shlex
 import time
-from collections.abc import Iterable, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from ..backends.logs.sanitize import plain
-from ..backends.secrets import mask_text
-from ..specs import AppState, is_terminal, parse_app_handle
-
-if TYPE_CHECKING:
-    from ..backends.api import ListAppResponse
-    from ..backends.journal import LaunchRecord
+from ..specs import AppState, is_terminal
 
 # What people call a scheduler in a column of six cells.
 BACKEND_WORDS = {"local_cwd": "local", "local_docker": "docker", "kubernetes": "k8s"}
@@ -66,6 +57,9 @@ class JobRow:
     @property
     def name(self) -> str:
         """The app id as it may be drawn: a backend could hold anything."""
+        # Not on the way to the first paint.
+        from ..backends.logs.sanitize import plain
+
         return plain(self.app_id)
 
     @property
@@ -85,65 +79,3 @@ class JobRow:
         if self.finished_at is None or self.started_at is None:
             return None
         return max(0.0, self.finished_at - self.started_at)
-
-
-def arguments_text(record: LaunchRecord) -> str:
-    """Return a launch's arguments as a person would type them, secrets masked."""
-    words: list[str] = []
-    for name, value in record.arguments.items():
-        if isinstance(value, str):
-            words += [f"--{name}", mask_text(name, value)]
-        else:
-            words += [str(item) for item in value]
-    return plain(shlex.join(words))
-
-
-def row_of(app: ListAppResponse, record: LaunchRecord | None) -> JobRow:
-    """Return the row of a listed app, with what the journal adds."""
-    scheduler = parse_app_handle(app.app_handle).scheduler_backend
-    final = is_terminal(app.state)
-    return JobRow(
-        handle=app.app_handle,
-        scheduler=scheduler,
-        app_id=app.app_id,
-        state=app.state,
-        running=app.replicas_succeeded if final else app.replicas_running,
-        wanted=app.replicas_wanted,
-        submitted_at=app.submitted_at or (record.at if record else None),
-        started_at=app.started_at,
-        finished_at=app.finished_at,
-        component=plain(record.component) if record else "",
-        arguments=arguments_text(record) if record else "",
-        why=plain(app.msg),
-        user=plain(app.user or (record.user if record else "")),
-        image=plain(app.image),
-        notes=tuple(plain(note) for note in app.notes),
-        foreign=app.foreign,
-    )
-
-
-def history_rows(records: Iterable[LaunchRecord], known: Set[str]) -> list[JobRow]:
-    """Return a row for each launch of the journal that no backend lists; ``known`` are the handles they do."""
-    rows = []
-    for record in records:
-        handle = record.handle or f"{record.scheduler}://{record.session}/{record.app.get('name', '')}-{record.id}"
-        if handle in known:
-            continue
-        state = AppState[record.state] if record.state in AppState.__members__ else AppState.UNKNOWN
-        rows.append(
-            JobRow(
-                handle=handle,
-                scheduler=record.scheduler,
-                app_id=handle.rpartition("/")[2],
-                state=state,
-                wanted=sum(int(role.get("num_replicas", 1)) for role in record.app.get("roles", [])),
-                submitted_at=record.at,
-                finished_at=record.state_at,
-                component=plain(record.component),
-                arguments=arguments_text(record),
-                why=plain(record.message),
-                user=plain(record.user),
-                history=True,
-            )
-        )
-    return rows

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ..backends.api import DescribeAppResponse, Finding, ReplicaUsage
     from ..backends.logs.failure import Failure
     from ..backends.logs.replica_log import ReplicaLog
+    from ..backends.progress import Progress
     from .job_rows import JobRow
 
 
@@ -88,6 +89,25 @@ class HistoryRead(Message):
 
 
 @dataclass
+class LaunchProgressed(Message):
+    """A launch has something to say before anything runs.
+
+    Attributes:
+        progress: the launch's.
+        what: is launched.
+        text: how far it is, in words of its scheduler.
+    """
+
+    progress: Progress
+    what: str
+    text: str
+
+    def can_replace(self, message: Message) -> bool:
+        """Only the last word of a launch counts."""
+        return isinstance(message, LaunchProgressed) and message.progress is self.progress
+
+
+@dataclass
 class ActionDone(Message):
     """An action on jobs ended.
 
@@ -96,12 +116,16 @@ class ActionDone(Message):
         failed: it did not work.
         handles: the jobs that came of it, such as those launched.
         gone: those that are no more.
+        progress: of the launch that it was, if it was one.
+        results: of several jobs, of which some failed, each with why it failed, empty where it did not.
     """
 
     text: str
     failed: bool = False
     handles: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
+    results: tuple[tuple[str, str], ...] = ()
+    progress: Progress | None = None
 
 
 @dataclass
@@ -110,3 +134,16 @@ class Told(Message):
 
     text: str
     failed: bool = False
+
+
+@dataclass
+class ShellFound(Message):
+    """What opens a shell in a replica is known.
+
+    Attributes:
+        command: the argument list.
+        where: the replica, in words.
+    """
+
+    command: list[str]
+    where: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,10 +11,12 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from ..specs import AppState, is_terminal
-from .job_rows import JobRow, row_of
+from .job_rows import JobRow
 from .limited_call import LimitedCaller
 from .messages import BackendChecked, BackendFailed, JobsChanged
 from .pacing import back_off_seconds, tick_seconds, with_jitter
+from .row_making import row_of
+from .watching_thread import WatchingThread
 
 if TYPE_CHECKING:
     from ..backends.api import ListAppResponse
@@ -29,11 +30,14 @@ Post = Callable[[Message], object]
 
 # Changes that a backend pushes are taken together for so long (s).
 _PUSH_PAUSE = 0.2
+# Rows do not wait longer than this for a long history (s); what it says of them follows, after a pause for the rest.
+_JOURNAL_SECONDS = 0.2
+_JOURNAL_PAUSE = 0.05
 # A backend may not know a job yet that it has just taken (s).
 _NEW_SECONDS = 30.0
 
 
-class BackendPoller(threading.Thread):
+class BackendPoller(WatchingThread):
     """Asks one backend for all its jobs, again and again, and posts what changed.
 
     Args:
@@ -52,19 +56,18 @@ class BackendPoller(threading.Thread):
         settings: WatchSettings,
         last_key_at: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(name=f"poll-{scheduler}", daemon=True)
+        super().__init__(f"poll-{scheduler}")
         self._runner = runner
         self._scheduler = scheduler
         self._post = post
         self._settings = settings
         self._last_key_at = last_key_at
-        self._wake = threading.Event()
-        self._ended = threading.Event()
         self._caller = LimitedCaller(
             f"ask-{scheduler}", slow_seconds=settings.timeout_seconds / 3, on_slow=self._say_slow
         )
         self._rows = RowMaker()
         self._sent: dict[str, JobRow] = {}
+        self._unremembered: dict[str, JobRow] = {}
         self._answers = 0
         self._faults: set[str] = set()
         self._failures = 0
@@ -73,15 +76,6 @@ class BackendPoller(threading.Thread):
         self._last_answer = time.time()
         self._changed_at = time.monotonic()
         self._unsubscribe: Callable[[], object] | None = None
-
-    def refresh(self) -> None:
-        """Ask now."""
-        self._wake.set()
-
-    def end(self) -> None:
-        """End the thread; a question under way is not waited for."""
-        self._ended.set()
-        self._wake.set()
 
     def run(self) -> None:
         """Ask until `end`."""
@@ -110,7 +104,9 @@ class BackendPoller(threading.Thread):
         """Ask once; return the seconds until the next time."""
         try:
             apps = self._caller.call(lambda: self._runner.list(self._scheduler), self._settings.timeout_seconds)
-            rows, faults = self._rows.make(apps, self._runner.journal.by_handle())
+            journal = self._runner.journal
+            records, whole = journal.by_handle(_JOURNAL_SECONDS), journal.is_whole
+            rows, faults = self._rows.make(apps, records)
         except Exception as error:
             self._failures += 1
             delay = with_jitter(back_off_seconds(self._failures))
@@ -124,7 +120,9 @@ class BackendPoller(threading.Thread):
         for fault in set(faults) - self._faults:
             logger.warning("%s: %s", self._scheduler, fault)
         self._faults = set(faults)
-        self._take(rows)
+        self._take(rows, records if whole else None)
+        if not whole:
+            return _JOURNAL_PAUSE
         now = time.monotonic()
         return with_jitter(
             tick_seconds(
@@ -136,16 +134,23 @@ class BackendPoller(threading.Thread):
             )
         )
 
-    def _take(self, rows: dict[str, JobRow]) -> None:
-        """Post what differs from what was posted before."""
+    def _take(self, rows: dict[str, JobRow], records: Mapping[str, LaunchRecord] | None) -> None:
+        """Post what differs from what was posted before.
+
+        Args:
+            rows: of every job.
+            records: the journal's; None while it is not read to its end.
+        """
         recovered = self._failures > 0 or self._told_slow
         self._failures, self._told_slow, self._noted = 0, False, ""
         self._last_answer = time.time()
         # A row that did not change is the very same object.
         changed = {handle: row for handle, row in rows.items() if self._sent.get(handle) is not row}
         removed = self._sent.keys() - rows.keys()
-        for handle, row in changed.items():
-            self._note(self._sent.get(handle), row)
+        self._note(changed)
+        self._unremembered.update(changed)
+        if records is not None:
+            self._remember(records)
         if changed or removed:
             self._changed_at = time.monotonic()
         if changed or removed or recovered or not self._answers:
@@ -153,16 +158,23 @@ class BackendPoller(threading.Thread):
         self._answers += 1
         self._sent = rows
 
-    def _note(self, before: JobRow | None, row: JobRow) -> None:
-        """Write what is to be remembered of a change: an end into the journal, what cannot be into the log file."""
-        if before is not None and is_terminal(before.state) and not is_terminal(row.state):
-            logger.warning("%s was %s and is %s now, says its backend", row.handle, before.state, row.state)
-        record = self._runner.journal.by_handle().get(row.handle)
-        if record is not None and is_terminal(row.state) and record.state != row.state.name:
-            try:
-                self._runner.remember(row.handle, row.state, row.why)
-            except OSError as error:
-                logger.warning("the journal cannot be written: %s", error)
+    def _note(self, changed: Mapping[str, JobRow]) -> None:
+        """Write into the log file what cannot be."""
+        for handle, row in changed.items():
+            before = self._sent.get(handle)
+            if before is not None and is_terminal(before.state) and not is_terminal(row.state):
+                logger.warning("%s was %s and is %s now, says its backend", handle, before.state, row.state)
+
+    def _remember(self, records: Mapping[str, LaunchRecord]) -> None:
+        """Write into the journal how jobs ended."""
+        for handle, row in self._unremembered.items():
+            record = records.get(handle)
+            if record is not None and is_terminal(row.state) and record.state != row.state.name:
+                try:
+                    self._runner.remember(handle, row.state, row.why)
+                except OSError as error:
+                    logger.warning("the journal cannot be written: %s", error)
+        self._unremembered.clear()
 
     def _say_slow(self, reason: str) -> None:
         if not self._told_slow and not self._failures:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from .filtering import FilteredLog
+from .log_thread import LogThread
 from .merge import ARRIVAL_WINDOW, MergedLog
 
 _log = logging.getLogger(__name__)
@@ -27,12 +28,14 @@ def poll_interval(quiet: float) -> float:
     """Return the seconds to the next look at the files after ``quiet`` seconds without a change."""
     if quiet < 2:
         return 0.02
-    if quiet < 60:
+    if quiet < 10:
         return 0.04
+    if quiet < 60:
+        return 0.1
     return ARRIVAL_WINDOW
 
 
-class LogFollower:
+class LogFollower(LogThread):
     """Reads a log in a daemon thread of its own, as it grows, until it ends or is closed.
 
     Args:
@@ -47,6 +50,7 @@ class LogFollower:
         on_change: Callable[[], object],
         is_final: Callable[[], bool] | None = None,
     ) -> None:
+        super().__init__("log-follower", on_change)
         self.log = log
         self.opened = False
         """Whether the last page has been read."""
@@ -54,26 +58,9 @@ class LogFollower:
         """Whether the job has ended and every line of it is known."""
         self.failure = ""
         """Why the log can no longer be read, in words; empty while it can."""
-        self._on_change = on_change
         self._is_final = is_final
         self._next: MergedLog | FilteredLog | None = None
-        self._stop = threading.Event()
-        self._told = threading.Event()
-        self._wake = threading.Event()
         self._done = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="log-follower", daemon=True)
-
-    def start(self) -> None:
-        """Begin to read."""
-        self._thread.start()
-
-    def seen(self) -> None:
-        """Say that the last change is shown: the next one may be told."""
-        self._told.clear()
-
-    def look(self) -> None:
-        """Look at the files and at the job's state at once."""
-        self._wake.set()
 
     def turn_to(self, log: MergedLog | FilteredLog) -> None:
         """Read another view of the log from now on: what a filter lets through of it, or the log itself again."""
@@ -82,17 +69,10 @@ class LogFollower:
 
     def close(self) -> None:
         """End the thread; it is not waited for, and touches nothing but its own files any more."""
-        self._stop.set()
-        self._wake.set()
+        super().close()
         # Whoever comes second closes the files; while the thread reads, closing them could wait for a slow disk.
         if self._done.is_set():
             self.log.close()
-
-    def join(self, timeout: float) -> bool:
-        """Wait at most ``timeout`` seconds for the thread's end; return whether it ended."""
-        if self._thread.ident is not None:
-            self._thread.join(timeout)
-        return not self._thread.is_alive()
 
     def _run(self) -> None:
         try:
@@ -101,7 +81,7 @@ class LogFollower:
             _log.exception("reading a log failed")
             self.failure = f"the log cannot be read any more: {error}"
             self._told.clear()
-            self._tell()
+            self._tell_change()
         finally:
             self._done.set()
             if self._stop.is_set():
@@ -116,7 +96,7 @@ class LogFollower:
         log.open()
         older = log.read_older(1.0, _PAGE)
         self.opened = True
-        self._tell()
+        self._tell_change()
         changed_at = time.monotonic()
         untold = False
         while not self._stop.is_set():
@@ -130,23 +110,15 @@ class LogFollower:
             was_older = older
             if older:
                 older = log.read_older(_SLICE)
-            untold = not self._tell() if changed or was_older or untold else False
+            untold = not self._tell_change() if changed or was_older or untold else False
             if not (older or more) and self._has_ended(now - changed_at):
                 self.ended = True
                 self._told.clear()
-                self._tell()
+                self._tell_change()
                 return
             if not (more or older):
                 self._wake.wait(poll_interval(now - changed_at))
                 self._wake.clear()
-
-    def _tell(self) -> bool:
-        """Tell of a change unless one is told and not seen yet."""
-        if self._told.is_set() or self._stop.is_set():
-            return False
-        self._told.set()
-        self._on_change()
-        return True
 
     def _has_ended(self, quiet: float) -> bool:
         if quiet < _SETTLE or self._is_final is None or not self._is_final():

@@ -30,7 +30,7 @@ class ReplicaLog:
     combined: Path | None = None
     stdout: Path | None = None
     stderr: Path | None = None
-    spool: SpooledLog | None = field(default=None, compare=False)
+    spool: SpooledLog | None = field(default=None, compare=False, repr=False)
 
     @property
     def has_streams(self) -> bool:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from .engine import CostlyPatternError, PatternError
 from .filtering import FilteredLog, Rule, RulesScanner
+from .log_thread import LogThread
 from .merge import LogLine, MergedLog
 from .pattern import Pattern
 from .shown import shown_text
@@ -49,7 +50,7 @@ class _RankQuestion(NamedTuple):
     answer: Callable[[int | None], object]
 
 
-class Search:
+class Search(LogThread):
     """Looks for a pattern in a log, and in what comes to it, until it is closed.
 
     Args:
@@ -61,42 +62,15 @@ class Search:
     def __init__(
         self, log: MergedLog | FilteredLog, pattern: Pattern, on_change: Callable[[], object] = lambda: None
     ) -> None:
+        super().__init__("log-search", on_change)
         self.pattern = pattern
         self.state = SearchState()
         self._shown = log
         self._log = log.log if isinstance(log, FilteredLog) else log
-        self._on_change = on_change
-        self._told = threading.Event()
         self._untold = False
-        self._stop = threading.Event()
-        self._wake = threading.Event()
         self._lock = threading.Lock()
         self._question: _Question | None = None
         self._rank_question: _RankQuestion | None = None
-        self._thread = threading.Thread(target=self._run, name="log-search", daemon=True)
-
-    def start(self) -> None:
-        """Begin to search."""
-        self._thread.start()
-
-    def seen(self) -> None:
-        """Say that the last state is shown: the next one may be told."""
-        self._told.clear()
-
-    def look(self) -> None:
-        """Say that the log has grown; without it, that is seen within a quarter of a second."""
-        self._wake.set()
-
-    def close(self) -> None:
-        """End the search; it is not waited for, and no questions are answered any more."""
-        self._stop.set()
-        self._wake.set()
-
-    def join(self, timeout: float) -> bool:
-        """Wait at most ``timeout`` seconds for the thread's end; return whether it ended."""
-        if self._thread.ident is not None:
-            self._thread.join(timeout)
-        return not self._thread.is_alive()
 
     def find(self, line: int, forward: bool, answer: Callable[[int | None], object]) -> None:
         """Ask for the nearest line that matches; a question that was not answered yet is dropped.
@@ -195,10 +169,8 @@ class Search:
     def _tell(self, state: SearchState) -> None:
         self._untold = self._untold or state != self.state
         self.state = state
-        if self._untold and not self._told.is_set() and not self._stop.is_set():
-            self._untold = False
-            self._told.set()
-            self._on_change()
+        if self._untold:
+            self._untold = not self._tell_change()
 
     def _fail(self, failure: str) -> None:
         self._told.clear()

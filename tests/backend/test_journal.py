@@ -128,3 +128,21 @@ def test_forget(journal, app):
     journal.forget(record)
     journal.forget(record)
     assert journal.records() == []
+
+
+def test_what_there_is_no_time_for_comes_with_the_next_calls_newest_first(journal, app):
+    handles = [launch(journal, app, expected_app_id=f"job{number:03}").handle for number in range(60)]
+    reader = Journal(journal.folder)
+    assert reader.by_handle(patience=0) == {}
+    assert not reader.is_whole
+    seen: list[int] = []
+    deadline = time.monotonic() + 20
+    while not reader.is_whole and time.monotonic() < deadline:
+        found = set(reader.by_handle(patience=0.001))
+        # Those that are known are the newest ones, without a gap.
+        assert found == set(handles[len(handles) - len(found) :])
+        seen.append(len(found))
+    assert seen == sorted(seen)
+    assert set(reader.by_handle()) == set(handles)
+    assert reader.is_whole
+    assert [record.handle for record in reader.records()] == handles[::-1]

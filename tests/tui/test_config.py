@@ -79,3 +79,9 @@ def test_the_example_has_every_setting_at_its_default():
     data = tomllib.loads(EXAMPLE.read_text())
     assert set(toml_names(data)) == set(settings_names(Settings))
     assert load_settings(EXAMPLE) == Settings()
+
+
+@pytest.mark.parametrize("frames", [-1, 1, 29, 241])
+def test_frames_so_few_that_keys_seem_slow_are_refused(tmp_path, frames):
+    with pytest.raises(ConfigError, match="from 30 to 240"):
+        load_settings(write(tmp_path, f"frames_per_second = {frames}\n"))

@@ -1,10 +1,14 @@
 """The Job screen of a failed job: the cause first, then what only follows from it."""
 
+import os
+from dataclasses import replace
+
 import pytest
 from support.canned import busy_scheduler
 from support.dashboard import make_app, until
 
-from torchx_tui.specs import AppState
+from torchx_tui.backends.api import PublishedPort
+from torchx_tui.specs import AppState, SchedulerError
 from torchx_tui.tui.config import LogSettings, Settings
 from torchx_tui.tui.screens.job import JobScreen
 from torchx_tui.tui.screens.jobs import JobsScreen
@@ -92,3 +96,64 @@ async def test_a_backend_that_keeps_no_timeline_gets_what_was_seen(scheduler, tm
         changes = app.screen.query_one(Timeline).changes
         assert [change.state.name for change in changes] == ["PENDING", "RUNNING", "PENDING", "RUNNING"]
         assert [change.at for change in changes[1:]] == sorted(change.at for change in changes[1:])
+
+
+async def open_running(pilot, app):
+    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
+    running = next(row for row in app.jobs.rows.values() if row.state is AppState.RUNNING and row.wanted > 3)
+    app.screen.table.move_to(running.handle)
+    await pilot.press("enter")
+    await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.described is not None, "the Job screen")
+    return app.screen
+
+
+async def test_published_ports_come_with_the_command_that_reaches_them(scheduler, tmp_path, monkeypatch):
+    for app_id, described in scheduler.described.items():
+        scheduler.described[app_id] = replace(
+            described,
+            ports=[
+                PublishedPort("trainer", 0, "tensor[red]board", 6006, "", 49153),
+                PublishedPort("trainer", 1, "tensorboard", 6006, "gpu7", 49154),
+            ],
+        )
+    monkeypatch.setenv("LOGNAME", "alice")
+    app = make_app(scheduler, tmp_path)
+    copied = []
+    monkeypatch.setattr(app, "copy", lambda text, what: copied.append((text, what)))
+    async with app.run_test(size=(160, 45)) as pilot:
+        screen = await open_running(pilot, app)
+        lines = [line.plain for line in screen.replicas.facts.lines]
+        assert "port     tensor[red]board 6006 is 127.0.0.1:49153" in lines
+        screen.replicas.grid.focus()
+        await pilot.press("y")
+        host = os.uname().nodename
+        assert copied == [(f"ssh -N -L 6006:127.0.0.1:49153 alice@{host}", "the ssh command")]
+        await pilot.press("right", "y")
+        # Of an engine elsewhere, the machine that it is on.
+        assert copied[-1] == ("ssh -N -L 6006:127.0.0.1:49154 gpu7", "the ssh command")
+        await pilot.press("right", "y")
+        assert len(copied) == 2
+        assert "publishes no port" in app.status_text().plain
+
+
+async def test_a_shell_is_offered_where_the_backend_can(scheduler, tmp_path, monkeypatch):
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(160, 45)) as pilot:
+        screen = await open_running(pilot, app)
+        assert not screen.can("shell")
+        monkeypatch.setattr(scheduler, "capabilities", replace(scheduler.capabilities, shell=True))
+        assert screen.can("shell")
+
+        def refuse(app_id, role, k):
+            raise SchedulerError(f"{role}/{k} of {app_id} has [no] shell")
+
+        monkeypatch.setattr(scheduler, "shell_command", refuse, raising=False)
+        screen.replicas.grid.focus()
+        await pilot.press("right", "exclamation_mark")
+        await until(pilot, lambda: "no shell: trainer/1 of" in app.status_text().plain, "the words")
+        monkeypatch.setattr(scheduler, "shell_command", lambda *_: ["true"])
+        await pilot.press("exclamation_mark")
+        # A terminal under test cannot be left; in a real one it is, see tests/e2e.
+        await until(pilot, lambda: "cannot be left for a shell" in app.status_text().plain, "the words")
+        app.runner.read_only = True
+        assert not screen.can("shell")

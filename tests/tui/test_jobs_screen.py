@@ -5,11 +5,11 @@ from support.canned import busy_scheduler
 from support.dashboard import make_app, until
 from textual.widgets import Button, Input
 
-from torchx_tui.specs import AppState
-from torchx_tui.tui.screens.dialogs import CancelDialog, DeleteDialog
+from torchx_tui.specs import AppState, SchedulerError
+from torchx_tui.tui.screens.dialogs import CancelDialog, DeleteDialog, ResultsDialog
 from torchx_tui.tui.screens.job import JobScreen
 from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.screens.keys import KeysScreen
+from torchx_tui.tui.screens.keys import KeysScreen, bindings_of
 from torchx_tui.tui.screens.launch import LaunchScreen
 from torchx_tui.tui.screens.logs import LogsScreen
 from torchx_tui.tui.widgets.bars import KeyBar, StatusLine
@@ -158,6 +158,33 @@ async def test_screens_open_and_esc_goes_back(app):
             await until(pilot, lambda: isinstance(app.screen, JobsScreen), "back")
 
 
+async def test_many_jobs_get_a_result_each(app, scheduler, monkeypatch):
+    stubborn = {"eval-mmlu-h3v9q1zj6pcx0d", "qwen2-7b-dpo-d2t5m0xk8wqhzn"}
+    cancel = scheduler.cancel
+
+    def some(app_id):
+        if app_id in stubborn:
+            raise SchedulerError("the engine said no: [bold]try[/] again")
+        cancel(app_id)
+
+    monkeypatch.setattr(scheduler, "cancel", some)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        await pilot.press("asterisk", "x")
+        asked = screen.app.screen
+        assert isinstance(asked, CancelDialog)
+        active = len(asked.rows)
+        await pilot.press("tab", "tab", *str(active), "enter")
+        await until(pilot, lambda: isinstance(app.screen, ResultsDialog), "the results")
+        assert app.status_text().plain.endswith(f"Cancelling {active - 2} jobs, 2 failed")
+        assert app.screen.heading() == f"2 of {active} jobs failed"
+        shown = "\n".join(line.plain for line in app.screen._results())
+        assert shown.count("the engine said no: [bold]try[/] again") == 2
+        assert len(scheduler.cancelled) == active - 2
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen), "back")
+
+
 async def test_read_only_takes_the_keys_away(scheduler, tmp_path):
     app = make_app(scheduler, tmp_path, read_only=True)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -167,6 +194,9 @@ async def test_read_only_takes_the_keys_away(scheduler, tmp_path):
         assert isinstance(app.screen, JobsScreen)
         assert {"n", "r", "e", "x"}.isdisjoint(hint.key for hint in screen.query_one(KeyBar).hints)
         assert scheduler.cancelled == []
+        rows = {row.keys: row for rows in bindings_of(screen).values() for row in rows}
+        assert not any(rows[key].enabled for key in "nrexD")
+        assert all(rows[key].enabled for key in "ly/")
 
 
 async def test_sort_marks_and_zoom(app):

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from pathlib import Path
 
 import pytest
 from log_app import LogApp
 from log_writing import LogWriter
+from support.background import Background
 
 _LINE = b"step %9d  loss 1.6120  lr 1.71e-05  3.41 it/s  grad_norm 0.83\n"
 
 
-class Flood:
+class Flood(Background):
     """Writes numbered lines in a thread, some thousand a second, as long as it is open."""
 
     def __init__(self, writer: LogWriter) -> None:
+        super().__init__()
         self.written = 0
         self._writer = writer
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Flood:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.wait(0.01):
+    def work(self) -> None:
+        while not self.stop.wait(0.01):
             first = self.written
             self._writer.write(b"".join(_LINE % number for number in range(first, first + 100)))
             self.written = first + 100

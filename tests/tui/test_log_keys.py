@@ -81,7 +81,7 @@ async def test_the_keys_screen_and_the_palette_have_all_of_them(tmp_path: Path) 
         await pilot.press("slash", "x", "enter")
         await until(pilot, lambda: screen.logs.log_pane.check_action("match", (1,)))
         wanted = {binding.description for binding in bound().values()}
-        listed = {what for rows in bindings_of(app.screen).values() for _, what in rows}
+        listed = {row.what for rows in bindings_of(app.screen).values() for row in rows}
         assert wanted <= listed, wanted - listed
         offered = {name for name, _, _ in DashboardCommands(app.screen)._key_commands()}
         # Replicas that a job does not have, and streams that its backend cannot tell apart, are not offered.

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 from support.canned import CannedScheduler
 
+import torchx_tui.tui.poller as poller_module
 from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppDef, AppState, Role
 from torchx_tui.tui.config import WatchSettings
 from torchx_tui.tui.feed import Feed
+from torchx_tui.tui.job_rows import JobRow
 from torchx_tui.tui.limited_call import LimitedCaller, NoAnswerError
 from torchx_tui.tui.messages import BackendFailed, JobDescribed, JobsChanged
 from torchx_tui.tui.pacing import back_off_seconds, tick_seconds
@@ -46,6 +48,13 @@ class Listener:
                     return message
             self._event.wait(0.2)
         raise AssertionError(f"it did not come: {self.messages[-5:]}")
+
+    def rows(self) -> list[JobRow]:
+        rows: dict[str, JobRow] = {}
+        for message in self.messages:
+            if isinstance(message, JobsChanged):
+                rows.update(message.changed)
+        return list(rows.values())
 
     def states(self) -> dict[str, AppState]:
         rows: dict[str, AppState] = {}
@@ -270,6 +279,53 @@ def test_a_backend_that_hangs_holds_up_no_description_of_another_ones_job(schedu
     finally:
         released.set()
         feed.end()
+
+
+def test_a_description_is_posted_once_until_it_differs(scheduler, journal):
+    runner = Runner(journal=journal)
+    runner._schedulers["local_cwd"] = scheduler
+    asked = threading.Semaphore(0)
+    describe = scheduler.describe
+
+    def counting(app_id):
+        asked.release()
+        # The very same object each time, as a scheduler may keep it.
+        found = scheduler.described["one-x"]
+        found.msg = words[0]
+        return describe(app_id)
+
+    words = ["waits"]
+    scheduler.describe = counting
+    listener = Listener()
+    feed = Feed(runner, listener, SETTINGS)
+    feed.start([])
+    try:
+        feed.watch("local_cwd://torchx/one-x")
+        for _ in range(10):
+            assert asked.acquire(timeout=PATIENCE)
+        posted = [message for message in listener.messages if isinstance(message, JobDescribed)]
+        assert len(posted) == 1
+        words[0] = "runs"
+        listener.wait(lambda message: isinstance(message, JobDescribed) and message is not posted[0])
+        # Who looks anew has not seen it.
+        before = len(listener.messages)
+        feed.watch("local_cwd://torchx/one-x")
+        listener.wait(lambda message: isinstance(message, JobDescribed), since=before)
+    finally:
+        feed.end()
+
+
+def test_rows_do_not_wait_for_a_long_history(scheduler, journal, start, monkeypatch):
+    app = AppDef("train", [Role("r", "", entrypoint="sh")])
+    for name in ("one-x", "two-x"):
+        journal.record_intent(app, "local_cwd", "torchx", {}, component="demo.train", expected_app_id=name)
+    monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", 0.0)
+    _, listener = start(scheduler, replace(SETTINGS, interval_seconds=1000, slowest_seconds=1000))
+    listener.wait_for_states(BOTH)
+    assert {row.component for row in listener.rows()} == {""}
+    monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", PATIENCE)
+    # Without being asked, long before the next tick.
+    listener.wait(lambda _: {row.component for row in listener.rows()} == {"demo.train"})
 
 
 def test_calls_that_hang_do_not_pile_up():

@@ -7,7 +7,11 @@ import pytest
 from support.canned import busy_scheduler
 from support.dashboard import make_app, until
 
+from torchx_tui.backends.journal import LaunchRecord
 from torchx_tui.specs import AppState
+from torchx_tui.tui.job_rows import JobRow
+from torchx_tui.tui.messages import JobsChanged
+from torchx_tui.tui.row_making import history_rows
 from torchx_tui.tui.screens.columns import ColumnsDialog
 from torchx_tui.tui.screens.jobs import JobsScreen
 from torchx_tui.tui.ui_state import UiState, UiStateFile
@@ -150,3 +154,26 @@ def test_what_changes_is_written_without_being_asked(tmp_path):
         time.sleep(0.05)
     assert UiStateFile(path).state == UiState(filter="abc")
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_launch_that_another_program_wrote_badly_costs_itself_alone():
+    good = LaunchRecord("1", 1.0, "local_cwd", "torchx", {"name": "a", "roles": []}, app_id="good-x")
+    odd = LaunchRecord("2", 2.0, "local_cwd", "torchx", {"name": "a", "roles": 3}, app_id="odd-x")
+    typed = LaunchRecord("3", 3.0, "local_cwd", "torchx", {"name": "a"}, app_id="typed-x", arguments={"lr": 1})
+    rows = history_rows([odd, typed, good], frozenset())
+    assert [(row.app_id, row.arguments) for row in rows] == [("typed-x", "--lr 1"), ("good-x", "")]
+
+
+@pytest.mark.parametrize(("width", "shown"), [(200, "local  3 running"), (120, "4 running")])
+async def test_counts_of_each_backend_where_there_is_room(scheduler, tmp_path, width, shown):
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(width, 50)) as pilot:
+        screen = await filled(pilot, app)
+        app.jobs.set_schedulers(["local_cwd", "local_docker"])
+        row = JobRow("local_docker://torchx/a-x", "local_docker", "a-x", AppState.RUNNING, submitted_at=1.0)
+        app.on_jobs_changed(JobsChanged("local_docker", {row.handle: row}, set()))
+        text = screen.counts().plain
+        assert text.startswith(shown)
+        assert text.endswith("docker  1 running" if width == 200 else "failed")
+        await pilot.press("2")
+        assert screen.counts().plain == "1 running"

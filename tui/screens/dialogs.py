@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # A list of jobs in a dialog shows so many, then how many more there are.
 MOST_LISTED = 8
+# Lines that say why something failed with one of them.
+MOST_WHY = 2
 TEXT_WIDTH = 60
 
 Answer = TypeVar("Answer")
@@ -220,6 +222,56 @@ class DeleteDialog(ConfirmDialog):
         live = sum(not row.is_final and not row.history for row in self.rows)
         first = f"{count(live, 'job')} still active is cancelled first." if live else ""
         return [line for line in (first, "Logs and history of it are removed. This cannot be undone.") if line]
+
+
+class ResultsDialog(Dialog[None]):
+    """Says of several jobs how something went that did not go well with all of them.
+
+    Args:
+        results: each job with why it failed, empty where it did not.
+    """
+
+    BINDINGS = [
+        Binding("j,down", "scroll(1)", "Down", id="dialog.down", show=False),
+        Binding("k,up", "scroll(-1)", "Up", id="dialog.up", show=False),
+    ]
+
+    def __init__(self, results: Sequence[tuple[str, str]]) -> None:
+        super().__init__()
+        self.results = results
+
+    def heading(self) -> str:
+        """Return the title, with how many failed."""
+        failed = sum(bool(failure) for _, failure in self.results)
+        return f"{failed:,} of {count(len(self.results), 'job')} failed"
+
+    def compose_question(self) -> ComposeResult:
+        """Yield the list; it may be longer than the screen."""
+        with VerticalScroll(id="dialog-results", can_focus=False):
+            yield Static(Text("\n", no_wrap=True).join(self._results()), markup=False)
+
+    def _results(self) -> list[Text]:
+        """Return each job with its result, those that failed first."""
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        lines: list[Text] = []
+        for name, failure in sorted(self.results, key=lambda result: not result[1]):
+            line = Text(f"{signs.bad if failure else signs.ok} ", colors.failed if failure else colors.running, end="")
+            line.append_text(name_text(name, TEXT_WIDTH - 2, colors, signs))
+            why = wrap(plain(failure), TEXT_WIDTH - 4)[:MOST_WHY]
+            lines += [line, *(Text(f"    {part}", colors.text2) for part in why)]
+        return [*lines, Text()]
+
+    def action_scroll(self, rows: int) -> None:
+        """Scroll the list."""
+        self.query_one("#dialog-results").scroll_relative(y=rows, animate=False)
+
+    def compose_buttons(self) -> ComposeResult:
+        """Yield the way back."""
+        yield Button("Close", compact=True, id="close")
+
+    def on_button_pressed(self) -> None:
+        """Go back."""
+        self.dismiss(None)
 
 
 class QuitDialog(Dialog[Any]):

@@ -12,8 +12,9 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import ContentSwitcher
 
 from ...backends.logs.sanitize import plain
-from ...specs import NONE, AppState
+from ...specs import NONE, AppState, ReplicaState
 from ..job_rows import JobRow, backend_word
+from ..replica_shell import ReplicaShell
 from ..widgets.bars import Hint, StatusLine
 from ..widgets.job_cells import name_text, state_text
 from ..widgets.logs_area import LogsArea
@@ -51,6 +52,9 @@ class JobScreen(JobActions):
             "left_square_bracket", "next_tab(-1)", "Previous tab", key_display="[", id="job.previous_tab", show=False
         ),
         Binding("z", "zoom", "Zoom the logs", id="job.zoom", show=False),
+        Binding(
+            "exclamation_mark", "shell", "A shell in the chosen replica", key_display="!", id="job.shell", show=False
+        ),
     ]
 
     def __init__(self, row: JobRow) -> None:
@@ -261,6 +265,28 @@ class JobScreen(JobActions):
     def action_copy_reason(self) -> None:
         """Copy why the job is as it is."""
         self.dashboard.copy(self.why.reason, "the reason")
+
+    def action_copy_port(self) -> None:
+        """Copy the commands that make the ports of the chosen replica reachable."""
+        lines = self.replicas.ssh_lines
+        if lines:
+            self.dashboard.copy("\n".join(lines), "the ssh command" if len(lines) == 1 else "the ssh commands")
+        else:
+            self.dashboard.say("This replica publishes no port", failed=True)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Dim what this job's backend cannot do."""
+        if action == "shell":
+            replica, runner = self.replicas.chosen, self.dashboard.runner
+            runs = replica is not None and replica.state is ReplicaState.RUNNING
+            return True if runs and not runner.read_only and runner.capabilities(self.row.scheduler).shell else None
+        return super().check_action(action, parameters)
+
+    def action_shell(self) -> None:
+        """Open a shell in the chosen replica."""
+        replica = self.replicas.chosen
+        if replica is not None:
+            ReplicaShell(self.dashboard, self.row.handle, replica.role, replica.id).open()
 
     def action_zoom(self) -> None:
         """Give the logs the whole screen, or take it back."""

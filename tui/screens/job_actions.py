@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
-from ..messages import ActionDone
+from ...specs.errors import described
 from ..words import count
 from .base import BaseScreen
 
 if TYPE_CHECKING:
     from ...backends.journal import LaunchRecord
+    from ...backends.progress import Progress
     from ..job_rows import JobRow
 
 
@@ -37,11 +39,11 @@ class JobActions(BaseScreen):
         return []
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Take away what read-only mode forbids, dim what no job here can do now."""
+        """Dim what read-only mode forbids, and what no job here can do now."""
         if not super().check_action(action, parameters):
             return None
         if action in ("relaunch", "edit", "cancel", "delete", "new") and self.dashboard.runner.read_only:
-            return False
+            return None
         rows = self.target_rows()
         if action == "cancel":
             return True if any(not row.is_final and not row.history for row in rows) else None
@@ -92,8 +94,8 @@ class JobActions(BaseScreen):
     def action_relaunch(self) -> None:
         """Launch the jobs again as they were."""
         rows = self.target_rows()
-        runner = self.dashboard.runner
-        self._act(rows, runner.relaunch, "Launched", "again")
+        runner, progress = self.dashboard.runner, self.dashboard.launches.begin(_names(rows))
+        self._act(rows, partial(runner.relaunch, progress=progress), "Launched", "again", progress=progress)
 
     def action_edit(self) -> None:
         """Open the form with every value of the job's launch."""
@@ -131,25 +133,51 @@ class JobActions(BaseScreen):
         self._act(rows, self.dashboard.runner.delete, "Deleted", "", forget=True)
 
     def _act(
-        self, rows: list[JobRow], act: Callable[[str], str | None], verb: str, after: str, *, forget: bool = False
+        self,
+        rows: list[JobRow],
+        act: Callable[[str], str | None],
+        verb: str,
+        after: str,
+        *,
+        forget: bool = False,
+        progress: Progress | None = None,
     ) -> None:
         """Do something with each job off the event loop, then say how each went."""
+        from ..messages import ActionDone
+
         dashboard = self.dashboard
 
         def work() -> None:
             handles: list[str] = []
-            failures: list[str] = []
+            results: list[tuple[str, str]] = []
             for row in rows:
                 try:
                     handles.append(act(row.handle) or row.handle)
+                    results.append((row.name, ""))
                 except Exception as error:
-                    failures.append(f"{row.name}: {error}")
-            done = f"{verb} {_names(rows) if len(rows) == 1 else count(len(handles), 'job')} {after}".strip()
-            text = "; ".join(([done] if handles else []) + failures)
+                    results.append((row.name, described(error)))
+            failed = len(rows) - len(handles)
             gone = tuple(handles) if forget else ()
-            dashboard.post_from_thread(ActionDone(text, bool(failures), tuple(handles), gone))
+            text = _outcome(results, f"{verb} {{}} {after}".strip())
+            told = tuple(results) if failed and len(rows) > 1 else ()
+            dashboard.post_from_thread(ActionDone(text, bool(failed), tuple(handles), gone, told, progress))
 
         dashboard.run_worker(work, thread=True, group="actions", exit_on_error=False)
+
+
+def _outcome(results: list[tuple[str, str]], sentence: str) -> str:
+    """Return in one line how an action went.
+
+    Args:
+        results: each job with why it failed, empty where it did not.
+        sentence: what is said of those with which it went well, with a place for them.
+    """
+    if len(results) == 1:
+        name, failure = results[0]
+        return f"{name}: {failure}" if failure else sentence.format(name)
+    failed = sum(bool(failure) for _, failure in results)
+    done = count(len(results) - failed, "job")
+    return f"{sentence.format(done)}, {failed:,} failed" if failed else sentence.format(done)
 
 
 def _names(rows: list[JobRow]) -> str:

@@ -13,7 +13,6 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
 
-from ...backends.logs.sanitize import plain
 from ...backends.user import user_name
 from ...specs import AppState
 from ..garbage import spare_living
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
 
 # Columns of the screen from which table and logs stand side by side.
 SIDE_BY_SIDE = 120
+# Columns from which the status line parts its counts by backend.
+EXTRA_WIDE = 160
 
 
 class TablePane(Pane):
@@ -65,7 +66,7 @@ class JobsScreen(JobActions):
     BINDINGS = [
         Binding("slash", "filter", "Filter", key_display="/", id="jobs.filter", show=False),
         Binding("escape", "back", "Clear filter, then marks", id="jobs.back", show=False),
-        Binding("H", "history", "History: launches that no backend knows any more", id="jobs.history", show=False),
+        Binding("H", "history", "History: past launches", id="jobs.history", show=False),
         Binding("c", "columns", "Choose the columns", id="jobs.columns", show=False),
         Binding("u", "mine", "Only my jobs, or everybody's", id="jobs.mine", show=False),
         Binding("T", "torchx_only", "Only TorchX's jobs, or all", id="jobs.torchx_only", show=False),
@@ -178,6 +179,8 @@ class JobsScreen(JobActions):
         backend = self.view.backend or ""
         outage = jobs.outages.get(backend)
         if outage is not None:
+            from ...backends.logs.sanitize import plain
+
             text = Text(f"{backend_word(backend, long=True)} does not answer", f"bold {self.palette.text}")
             text.append(f"   {plain(outage.reason)}", self.palette.text2)
             return text.append("   R asks now", self.palette.text3)
@@ -259,8 +262,22 @@ class JobsScreen(JobActions):
         return text
 
     def counts(self) -> Text:
-        """Return how many run, wait and failed."""
-        states = self.dashboard.jobs.state_counts()
+        """Return how many run, wait and failed; of each backend where there is room, else of those that are shown."""
+        jobs, chosen = self.dashboard.jobs, self.view.backend
+        listed = [name for name in jobs.schedulers if jobs.count(name)]
+        if chosen is not None or len(listed) < 2 or self.app.size.width < EXTRA_WIDE:
+            return self._state_counts(chosen)
+        text = Text(end="")
+        for name in listed:
+            counts = self._state_counts(name)
+            if counts:
+                text.append("     " if text else "")
+                text.append(f"{backend_word(name)}  ", self.palette.text3)
+                text.append_text(counts)
+        return text
+
+    def _state_counts(self, scheduler: str | None) -> Text:
+        states = self.dashboard.jobs.state_counts(scheduler)
         text = Text(end="")
         for state, word in ((AppState.RUNNING, "running"), (AppState.PENDING, "pending"), (AppState.FAILED, "failed")):
             if states[state]:

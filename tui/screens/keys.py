@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -41,25 +43,36 @@ def key_words(keys: str) -> str:
     return " ".join(_KEY_WORDS.get(key, key) for key in keys.split(","))
 
 
-def bindings_of(screen: Screen[object]) -> dict[str, list[tuple[str, str]]]:
+@dataclass(frozen=True)
+class KeyRow:
+    """A row of the list.
+
+    Attributes:
+        keys: as a person reads them.
+        what: what they do.
+        enabled: whether they do it now.
+    """
+
+    keys: str
+    what: str
+    enabled: bool = True
+
+
+def bindings_of(screen: Screen[object]) -> dict[str, list[KeyRow]]:
     """Return keys and what they do on a screen, in groups: the focused widget's, the screen's, everywhere's."""
-    groups: dict[str, list[tuple[str, str]]] = {}
-    seen: set[str] = set()
+    groups: dict[str, dict[str, KeyRow]] = {}
     for active in screen.active_bindings.values():
         owner, binding = active.node, active.binding
         if binding.system or not binding.description or "super+" in binding.key:
             continue
         title = "Everywhere" if owner is screen.app else getattr(owner, "HELP_TITLE", "") or _title_of(owner)
-        rows = groups.setdefault(title, [])
+        rows, keys = groups.setdefault(title, {}), key_words(binding.key)
+        known = rows.get(binding.action)
         description = _DESCRIPTIONS.get(binding.action, binding.description)
-        if f"{title} {binding.action}" in seen:
-            rows[:] = [
-                (f"{keys} {key_words(binding.key)}" if what == description else keys, what) for keys, what in rows
-            ]
-            continue
-        seen.add(f"{title} {binding.action}")
-        rows.append((key_words(binding.key), description))
-    return groups
+        rows[binding.action] = (
+            replace(known, keys=f"{known.keys} {keys}") if known else KeyRow(keys, description, active.enabled)
+        )
+    return {title: list(rows.values()) for title, rows in groups.items()}
 
 
 def _title_of(owner: object) -> str:
@@ -74,6 +87,7 @@ class KeysScreen(PacedScreen, LeavesOnce, ModalScreen[None]):
 
     Args:
         screen: the screen whose keys are meant.
+        read_only: why some of them do nothing.
     """
 
     BINDINGS = [
@@ -84,15 +98,19 @@ class KeysScreen(PacedScreen, LeavesOnce, ModalScreen[None]):
 
     CSS_PATH = "../styles/dialogs.tcss"
 
-    def __init__(self, screen: Screen[object]) -> None:
+    def __init__(self, screen: Screen[object], *, read_only: bool = False) -> None:
         super().__init__()
+        self._read_only = read_only
         self._groups = bindings_of(screen)
 
     def compose(self) -> ComposeResult:
         """Yield the list."""
         with VerticalScroll(id="keys") as box:
             box.border_title = "Keys of this view"
-            box.border_subtitle = "esc back"
+            read_only = self.app.runner.read_only
+            box.border_subtitle = (
+                "dimmed: not with --read-only   esc back" if read_only else "dimmed: not now   esc back"
+            )
             yield Static(self._text(), markup=False)
 
     def _text(self) -> Text:
@@ -101,9 +119,9 @@ class KeysScreen(PacedScreen, LeavesOnce, ModalScreen[None]):
         order = sorted(self._groups, key=lambda title: title == "Everywhere")
         for title in order:
             text.append(f"{title}\n", f"bold {colors.text}")
-            for keys, what in self._groups[title]:
-                text.append(f"  {keys:<22}", f"bold {colors.accent}")
-                text.append(f"{what}\n", colors.text2)
+            for row in self._groups[title]:
+                text.append(f"  {row.keys:<22}", f"bold {colors.accent}" if row.enabled else colors.text3)
+                text.append(f"{row.what}\n", colors.text2 if row.enabled else colors.text3)
             text.append("\n")
         return text
 

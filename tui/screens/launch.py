@@ -35,6 +35,7 @@ from .base import BaseScreen
 if TYPE_CHECKING:
     from ...backends.api import Finding
     from ...backends.journal import LaunchRecord
+    from ...backends.progress import Progress
     from ..widgets.form_rows import ChoiceField, FieldChanged, FieldFocused
 
 # Seconds of quiet typing after which the request is made anew.
@@ -85,6 +86,7 @@ class DryRunDone(Message):
 class Submitted(Message):
     """The launch ended: with a handle, or with an error."""
 
+    progress: Progress
     handle: str = ""
     error: str = ""
     wanted: int = 0
@@ -129,6 +131,8 @@ class LaunchScreen(BaseScreen):
         self._last: LaunchRecord | None = None
         self._generation = 0
         self._failure = ""
+        # Of the launch itself: the same may be tried again, as a full disk or an engine that was away do not last.
+        self._may_try_again = False
         self._findings: list[Finding] = []
         self._timer: Timer | None = None
         self._submitting = False
@@ -209,8 +213,7 @@ class LaunchScreen(BaseScreen):
     @work(thread=True, group="options", exclusive=True, exit_on_error=False)
     def _load_options(self, scheduler: str, record: LaunchRecord | None, *, first: bool) -> None:
         runner = self.dashboard.runner
-        names = runner.scheduler_names()
-        chosen = scheduler if scheduler in names else names[0]
+        chosen = scheduler if scheduler in runner.scheduler_names() else runner.default_scheduler()
         self.dashboard.post_to(self, FormReady(chosen, runner.run_opts(chosen), record, first))
 
     async def on_form_ready(self, message: FormReady) -> None:
@@ -253,7 +256,7 @@ class LaunchScreen(BaseScreen):
         if model is None:
             return
         self._generation += 1
-        self._failure, self._findings = "", []
+        self._failure, self._findings, self._may_try_again = "", [], False
         self._refresh_form()
         self.preview.set_diff(model.diff(self._last), self._last is not None)
         if model.errors():
@@ -299,7 +302,7 @@ class LaunchScreen(BaseScreen):
         wrong = self.model.get(message.section, message.field_name) if message.error else None
         if wrong is not None:
             wrong.error = message.error
-        self._failure = message.error if wrong is None else ""
+        self._failure, self._may_try_again = message.error if wrong is None else "", False
         self._findings = message.findings
         if message.error:
             self.preview.set_note(f"{clock(self.clock(), self.clock())}: {message.error}")
@@ -319,6 +322,9 @@ class LaunchScreen(BaseScreen):
         # A key of the screen overtakes letters that the field was sent and has not taken yet: let it take them first.
         (self.focused or self).call_later(self._submit_typed)
 
+    def _is_ready(self) -> bool:
+        return self.model is not None and not self.model.errors() and (not self._failure or self._may_try_again)
+
     def _submit_typed(self) -> None:
         """Launch what stands in the fields."""
         model = self.model
@@ -329,7 +335,7 @@ class LaunchScreen(BaseScreen):
             model.set(row.field.section, row.field.name, row.input.value)
         if before != [one.text for one in model]:
             self._changed()
-        if model.errors() or self._failure:
+        if not self._is_ready():
             wrong = model.errors()
             names = ", ".join(one.name for one in wrong)
             self.dashboard.say(f"not launched: {names or self._failure}", failed=True)
@@ -341,24 +347,39 @@ class LaunchScreen(BaseScreen):
         self._generation += 1
         if self._timer is not None:
             self._timer.stop()
-        self._submit(model.doc.name, model.arguments(), model.scheduler, model.cfg())
+        progress = self.dashboard.launches.begin(model.doc.name)
+        self._submit(progress, model.doc.name, model.arguments(), model.scheduler, model.cfg())
 
     @work(thread=True, group="submit", exit_on_error=False)
-    def _submit(self, name: str, arguments: dict[str, Any], scheduler: str, cfg: dict[str, Any]) -> None:
-        runner = self.dashboard.runner
+    def _submit(
+        self, progress: Progress, name: str, arguments: dict[str, Any], scheduler: str, cfg: dict[str, Any]
+    ) -> None:
+        # A screen that was left has no app any more.
+        dashboard, relaunch_of = self.dashboard, self._relaunch_of
+        handle = error = ""
+        wanted = 0
         try:
             app = build_app(name, arguments)
-            handle = runner.run(app, scheduler, cfg, component=name, arguments=arguments, relaunch_of=self._relaunch_of)
-            message = Submitted(handle, wanted=sum(role.num_replicas for role in app.roles))
-        except Exception as error:
-            message = Submitted(error=str(error) or type(error).__name__)
-        self.dashboard.post_to(self, message)
+            wanted = sum(role.num_replicas for role in app.roles)
+            handle = dashboard.runner.run(
+                app, scheduler, cfg, component=name, arguments=arguments, relaunch_of=relaunch_of, progress=progress
+            )
+        except Exception as failure:
+            error = str(failure) or type(failure).__name__
+        if self.is_running:
+            dashboard.post_to(self, Submitted(progress, handle, error, wanted))
+        else:
+            # The form was left while it went on.
+            words = f"{name} was not launched: {error}" if error else f"Launched {name}"
+            handles = (handle,) if handle else ()
+            dashboard.post_from_thread(ActionDone(words, bool(error), handles, progress=progress))
 
     def on_submitted(self, message: Submitted) -> None:
         """Show the new job in the table, or keep the form and say what went wrong."""
         self._submitting = False
+        self.dashboard.launches.end(message.progress)
         if message.error:
-            self._failure = message.error
+            self._failure, self._may_try_again = message.error, True
             self._refresh_form()
             self.dashboard.say(f"not launched: {message.error}", failed=True)
             return
@@ -444,7 +465,7 @@ class LaunchScreen(BaseScreen):
                 Hint("esc", "Back"),
                 Hint("F1", "Keys"),
             ]
-        ready = self.model is not None and not self.model.errors() and not self._failure
+        ready = self._is_ready()
         return [
             Hint("ctrl+s", "Submit", ready),
             Hint("ctrl+d", "Dry run", ready),

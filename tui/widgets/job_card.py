@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ...backends.logs.sanitize import plain
 from ...specs import ReplicaState
 from ..job_rows import JobRow, backend_word
 from ..theme import palette_of, signs_of
@@ -102,6 +101,8 @@ def _why_line(row: JobRow, colors: Palette) -> Text:
 
 
 def _described_facts(described: DescribeAppResponse, colors: Palette, signs: Signs) -> list[tuple[str, Text]]:
+    from ...backends.logs.sanitize import plain
+
     facts: list[tuple[str, Text]] = []
     statuses = {status.role: status.replicas for status in described.roles_statuses}
     for role in described.roles[:2]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from ...backends.logs.sanitize import plain
 from ...specs import AppState
 from ..job_rows import JobRow, backend_word
 from ..words import age, clock, cut, duration, fit_name, state_word
@@ -156,6 +155,12 @@ def _plain_cell(read: Callable[[JobRow], str]) -> Callable[[JobRow, CellContext,
     return cell
 
 
+def _handle(row: JobRow) -> str:
+    from ...backends.logs.sanitize import plain
+
+    return plain(row.handle)
+
+
 def _ran_seconds(row: JobRow, now: float | None) -> float | None:
     """Return how long a job ran, or has run until now."""
     if row.started_at is None or row.is_final:
@@ -199,7 +204,7 @@ COLUMNS: tuple[Column, ...] = (
            words="when its first replica started"),
     Column("image", "IMAGE", 20, _plain_cell(lambda row: row.image), lambda row: row.image, from_width=None,
            words="the first role's image"),
-    Column("handle", "HANDLE", 40, _plain_cell(lambda row: plain(row.handle)), lambda row: row.handle, from_width=None,
+    Column("handle", "HANDLE", 40, _plain_cell(_handle), lambda row: row.handle, from_width=None,
            words="scheduler://session/app"),
 )  # fmt: skip
 

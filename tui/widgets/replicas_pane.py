@@ -21,21 +21,18 @@ from textual.widget import Widget
 from ...backends.logs.sanitize import plain
 from ...specs import ReplicaState, ReplicaStatus
 from ..signs import ASCII
-from ..sparkline import figure, spark_words, sparkline
-from ..theme import now_of, palette_of, signs_of
-from ..words import clock, duration
-from .job_cells import state_style, state_text
+from ..theme import palette_of, signs_of
+from .job_cells import state_style
 from .pane import Pane
+from .replica_facts import port_lines, replica_lines, ssh_line, usage_lines
 
 if TYPE_CHECKING:
-    from ...backends.api import DescribeAppResponse, ReplicaUsage
-    from ..palette import Palette
+    from ...backends.api import DescribeAppResponse, PublishedPort, ReplicaUsage
 
 CELL_WIDTH = 6
 # Samples that are kept of each replica, and the cells beside their picture.
 _MOST_SAMPLES = 120
 _USAGE_WORDS = 26
-_GIB = 1 << 30
 
 
 class ReplicaGrid(Widget, can_focus=True):
@@ -49,6 +46,7 @@ class ReplicaGrid(Widget, can_focus=True):
         Binding("up,k", "row(-1)", "Row up", show=False),
         Binding("down,j", "row(1)", "Row down", show=False),
         Binding("enter", "choose", "Show this replica's log", show=False),
+        Binding("y", "screen.copy_port", "Copy the ssh command of its ports", show=False),
     ]
 
     replicas: reactive[tuple[ReplicaStatus, ...]] = reactive((), layout=True)
@@ -125,6 +123,7 @@ class ReplicasPane(Pane):
         self.grid = ReplicaGrid(id="replica-grid")
         self.facts = FactLines()
         self._picked = False
+        self._ports: list[PublishedPort] = []
         self._usages: dict[tuple[str, int], deque[ReplicaUsage]] = {}
 
     def compose_body(self) -> ComposeResult:
@@ -137,6 +136,7 @@ class ReplicasPane(Pane):
         replicas = tuple(replica for status in described.roles_statuses for replica in status.replicas)
         roles = "  ".join(f"{plain(role.name)} {role.num_replicas}" for role in described.roles)
         self.rule.info = Text(roles)
+        self._ports = described.ports
         if replicas != self.grid.replicas:
             self.grid.replicas = replicas
             if not self._picked:
@@ -154,12 +154,25 @@ class ReplicasPane(Pane):
         self._picked = True
         self._show_facts()
 
+    @property
+    def chosen(self) -> ReplicaStatus | None:
+        """The replica that is chosen."""
+        return self.grid.replicas[self.grid.chosen] if self.grid.chosen < len(self.grid.replicas) else None
+
+    @property
+    def ssh_lines(self) -> list[str]:
+        """The commands that make the ports of the chosen replica reachable from a person's own machine."""
+        return [ssh_line(port) for port in self._chosen_ports()]
+
+    def _chosen_ports(self) -> list[PublishedPort]:
+        replica = self.chosen
+        return [port for port in self._ports if replica and (port.role, port.replica) == (replica.role, replica.id)]
+
     def _show_facts(self) -> None:
-        grid = self.grid
-        if grid.chosen < len(grid.replicas):
+        replica = self.chosen
+        if replica is not None:
             colors = palette_of(self.app)
-            replica = grid.replicas[grid.chosen]
-            lines = replica_lines(replica, colors, self)
+            lines = (*replica_lines(replica, colors, self), *port_lines(self._chosen_ports(), colors))
             samples = self._usages.get((replica.role, replica.id))
             if samples:
                 width = max(8, self.facts.size.width - _USAGE_WORDS)
@@ -192,65 +205,3 @@ def first_failed(replicas: Sequence[ReplicaStatus]) -> int:
         if replica.state is ReplicaState.FAILED
     ]
     return min(failed)[1] if failed else 0
-
-
-def replica_lines(replica: ReplicaStatus, colors: Palette, widget: Widget) -> tuple[Text, ...]:
-    """Return what is known of one replica."""
-    head = Text(f"{plain(replica.role)}/{replica.id}", f"bold {colors.text}", end="")
-    head.append("  ")
-    head.append_text(state_text(replica.state, colors, signs_of(widget.app)))
-    if replica.signal:
-        head.append(f"  {replica.signal}", colors.text)
-    elif replica.exit_code is not None:
-        head.append(f"  exit {replica.exit_code}", colors.text)
-    lines = [head]
-    facts = []
-    if replica.started_at is not None and replica.finished_at is not None:
-        facts.append(duration(replica.finished_at - replica.started_at))
-    if replica.restarts:
-        facts.append(f"{replica.restarts} restarts")
-    if replica.pid is not None:
-        facts.append(f"pid {replica.pid}")
-    facts.append(plain(replica.hostname))
-    lines.append(Text(", ".join(facts), colors.text2))
-    for label, at in (("started", replica.started_at), ("ended", replica.finished_at)):
-        if at is not None:
-            line = Text(f"{label:<9}", colors.text3, end="")
-            line.append(clock(at, now_of(widget.app)), colors.text2)
-            lines.append(line)
-    if replica.reason and replica.reason != f"exit {replica.exit_code}":
-        lines.append(Text(plain(replica.reason), colors.text2))
-    return tuple(lines)
-
-
-def usage_lines(samples: Sequence[ReplicaUsage], width: int, colors: Palette, *, ascii_only: bool) -> list[Text]:
-    """Return a line for each thing that is used: its name, its course, and what it is now of what there is.
-
-    Args:
-        samples: what was measured, the latest last.
-        width: cells of the course.
-        colors: the palette.
-        ascii_only: the course is told in figures.
-    """
-    last = samples[-1]
-    courses = (
-        ("cpu", _course(samples, "cpu"), last.cpu_total, "cores"),
-        ("mem", _course(samples, "memory", _GIB), (last.memory_total or 0) / _GIB, "GB"),
-        ("gpu", _course(samples, "gpu"), last.gpus, "busy"),
-        ("vram", _course(samples, "gpu_memory", _GIB), (last.gpu_memory_total or 0) / _GIB, "GB"),
-    )
-    lines = []
-    for name, values, total, unit in courses:
-        if not values or not total:
-            continue
-        line = Text(f"{name:<5}", colors.text3, no_wrap=True, end="")
-        course = spark_words(values) if ascii_only else sparkline(values, total, width)
-        line.append(course.ljust(width), colors.text3 if ascii_only else colors.spark)
-        line.append(f"  {figure(values[-1])} of {figure(total)} {unit}", colors.text2)
-        lines.append(line)
-    return lines
-
-
-def _course(samples: Sequence[ReplicaUsage], what: str, unit: float = 1.0) -> list[float]:
-    values = (getattr(sample, what) for sample in samples)
-    return [value / unit for value in values if value is not None]

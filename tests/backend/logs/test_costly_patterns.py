@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-import threading
 import time
 
 import pytest
 from costly_patterns import BAIT, COSTLY, PATTERNS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.background import Background
 
 from torchx_tui.backends.logs import engine
 from torchx_tui.backends.logs.engine import CostlyPatternError, PatternError
@@ -42,25 +42,16 @@ def run_within_budget(text: str) -> None:
         assert time.monotonic() - began < _LINE_SECONDS * 10 + 0.5, text
 
 
-class Pulse:
+class Pulse(Background):
     """Measures how long another thread was kept from running."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.longest = 0.0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Pulse:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
+    def work(self) -> None:
         before = time.monotonic()
-        while not self._stop.wait(0.002):
+        while not self.stop.wait(0.002):
             now = time.monotonic()
             self.longest = max(self.longest, now - before)
             before = now

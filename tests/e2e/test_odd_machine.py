@@ -1,0 +1,63 @@
+"""Clocks that jump, files of a network: states are right afterwards, and no line is lost."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+from actions import launch, wait_top
+from support.odd_machine import make_odd
+
+pytestmark = pytest.mark.slow
+
+DAY = 86_400
+
+
+@pytest.mark.parametrize("jump", [DAY, -DAY, -10 * 365 * DAY])
+def test_a_clock_that_jumps(terminal, tmp_path, jump):
+    environ, clock = make_odd(tmp_path / "odd", files=False)
+    app = terminal(environ=environ)
+    app.wait("No jobs yet")
+    launch(app, "demo.train", {"steps": "60", "step_seconds": "0.1"})
+    wait_top(app, "Running")
+    clock.write_text(str(jump))
+    app.press("n")
+    app.wait("Component")
+    app.press("escape")
+    assert "Running" in wait_top(app, "Running")
+    wait_top(app, "Succeeded")
+    # What is launched by the new time is found, too, and the clock may come back.
+    launch(app, "demo.train", {"steps": "3", "step_seconds": "0.1"})
+    app.wait(lambda text: len(re.findall(r"Succeeded +demo-train", text)) == 2)
+    clock.write_text("0")
+    app.press("R")
+    app.wait(lambda text: len(re.findall(r"Succeeded +demo-train", text)) == 2)
+    app.press("q")
+    assert app.wait_for_end() == 0
+
+
+def test_files_without_locks_whose_sizes_come_late(terminal, tmp_path, own_home):
+    environ, _ = make_odd(tmp_path / "odd", files=True)
+    app, other = terminal(environ=environ), terminal(environ=environ)
+    app.wait("No jobs yet")
+    other.wait("No jobs yet")
+    for number in range(2):
+        launch(app, "demo.train", {"steps": "30", "step_seconds": "0.05"})
+        other.wait(lambda text, number=number: len(re.findall(r"(?:Running|Succeeded) +demo-train", text)) > number)
+    for one in (app, other):
+        one.wait(lambda text: len(re.findall(r"Succeeded +demo-train", text)) == 2)
+        one.press("l")
+        one.wait(r"› +Logs")
+        one.wait(r"step +30\b")
+        one.press("g")
+        one.wait(r"step +1\b")
+        began = time.monotonic()
+        one.press("escape", "q")
+        assert one.wait_for_end() == 0
+        assert time.monotonic() - began < 20
+    records = [json.loads(path.read_text()) for path in Path(own_home).rglob("journal/**/*.json")]
+    assert len(records) == 2
+    assert {record["scheduler"] for record in records} == {"local_cwd"}

@@ -1,0 +1,134 @@
+"""How the application tells people something: the status line, notes, the bell, the terminal's title, copies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+from textual.app import App
+from textual.message import Message
+from textual.timer import Timer
+
+from .theme import palette_of, signs_of
+
+if TYPE_CHECKING:
+    from .config import Settings
+    from .job_rows import JobRow
+    from .job_store import JobStore
+    from .messages import Told
+
+# How long the status line keeps what went well.
+STATUS_SECONDS = 6.0
+
+
+class TellingApp(App[int]):
+    """An application with a status line. Subclasses have settings and jobs."""
+
+    settings: Settings
+    jobs: JobStore
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._terminal_title = ""
+        self._status = Text()
+        self._status_failed = False
+        self._status_timer: Timer | None = None
+
+    def post_from_thread(self, message: Message) -> None:
+        """Hand a message to the app from any thread, without waiting; dropped once the app ends."""
+        if self._running and not self._exit:
+            self.post_message(message)
+
+    def say(self, text: str, *, failed: bool = False) -> None:
+        """Show a message in the status line for a while; one of a failure stays until the next key."""
+        from ..backends.logs.sanitize import plain
+
+        self._status = Text(plain(text), no_wrap=True)
+        self._status_failed = failed
+        if self._status_timer is not None:
+            self._status_timer.stop()
+        self._status_timer = None if failed else self.set_timer(STATUS_SECONDS, self.clear_status)
+        self._refresh_bars()
+
+    def status_text(self) -> Text:
+        """Return the message of the status line with its sign."""
+        if not self._status:
+            return Text()
+        colors, signs = palette_of(self), signs_of(self)
+        text = Text(end="")
+        sign, style = (signs.bad, colors.failed) if self._status_failed else (signs.ok, colors.running)
+        text.append(f"{sign} ", style)
+        text.append(self._status.plain, colors.failed if self._status_failed else colors.text2)
+        return text
+
+    def clear_status(self) -> None:
+        """Take the message away."""
+        if self._status:
+            self._status, self._status_failed = Text(), False
+            self._refresh_bars()
+
+    def clear_failure(self) -> None:
+        """Take the message of a failure away."""
+        if self._status_failed:
+            self.clear_status()
+
+    def _refresh_bars(self) -> None:
+        refresh = getattr(self.screen, "refresh_bars", None) if self.screen_stack else None
+        if refresh is not None:
+            refresh()
+
+    def copy(self, text: str, what: str) -> None:
+        """Copy a text through the terminal, or, where that takes none, to a file; say what happened."""
+        from .clipboard import copy_to_file, osc52
+        from .messages import Told
+
+        what = what[:1].upper() + what[1:]
+        sequence = osc52(text)
+        if sequence is not None and self._driver is not None:
+            self._driver.write(sequence)
+            self._clipboard = text
+            self.say(f"{what} sent to the terminal's clipboard")
+            return
+
+        def write() -> None:
+            try:
+                told = Told(f"{what} written to {copy_to_file(text)}: the terminal takes no such copy")
+            except OSError as error:
+                told = Told(f"{what} could not be copied: the terminal takes no such copy, and {error}", failed=True)
+            self.post_from_thread(told)
+
+        self.run_worker(write, thread=True, group="copy", exit_on_error=False)
+
+    def on_told(self, message: Told) -> None:
+        """Show in the status line what a thread has to say."""
+        self.say(message.text, failed=message.failed)
+
+    def tell_ended(self, rows: list[JobRow]) -> None:
+        """Say which jobs have just ended; of many at once, how many."""
+        if not rows:
+            return
+        from .words import ended_words
+
+        for text, failed in ended_words(rows):
+            self.notify(text, markup=False, severity="error" if failed else "information")
+        if self.settings.bell:
+            self.bell()
+
+    def show_title(self) -> None:
+        """Say in the terminal's title how the jobs do; nothing is written while that stays the same."""
+        if not self.settings.terminal_title or self._driver is None or self.is_headless:
+            return
+        from . import terminal_title
+
+        title = terminal_title.title_text(self.jobs.state_counts())
+        if title != self._terminal_title and terminal_title.has_title():
+            push = terminal_title.PUSH if not self._terminal_title else ""
+            self._terminal_title = title
+            self._driver.write(push + terminal_title.title_sequence(title))
+
+    def take_title_back(self) -> None:
+        """Give the terminal the title that it had."""
+        if self._terminal_title and self._driver is not None:
+            from .terminal_title import POP
+
+            self._driver.write(POP)
