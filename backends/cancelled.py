@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from .responses import DescribeAppResponse, ListAppResponse
 
 
+# A list does not wait longer for a long journal (s); the next one is told of the rest.
+_JOURNAL_SECONDS = 0.2
+
+
 @dataclass(frozen=True)
 class Cancellation:
     """Who asked for an app's end, and when, in seconds since the epoch."""
@@ -75,7 +79,7 @@ class Cancellations:
 
     def correct_rows(self, rows: Iterable[ListAppResponse]) -> None:
         """Set the state and the reason of the rows, handles filled in, whose apps were cancelled."""
-        records = self._journal.by_handle()
+        records = self._journal.by_handle(_JOURNAL_SECONDS)
         for row in rows:
             if (cancelled := self._find(row.app_handle, records)) is not None:
                 row.state, row.msg = _corrected(row, cancelled)

@@ -54,14 +54,14 @@ class Runner:
     ) -> None:
         self.session_name = session_name
         self._journal = journal
+        self._cancelled: Cancellations | None = None
         self.read_only = read_only
         self._scheduler_params = dict(scheduler_params or {})
         self._schedulers: dict[str, Scheduler[Any]] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._session_id = str(uuid.uuid4())
         self._spool_limits = spool_limits
         self._spools: LogSpools | None = None
-        self._made_cancellations: Cancellations | None = None
 
     @property
     def journal(self) -> Journal:
@@ -75,13 +75,12 @@ class Runner:
 
     @property
     def _cancellations(self) -> Cancellations:
-        journal = self.journal
         with self._lock:
-            if self._made_cancellations is None:
+            if self._cancelled is None:
                 from .cancelled import Cancellations
 
-                self._made_cancellations = Cancellations(journal)
-            return self._made_cancellations
+                self._cancelled = Cancellations(self.journal)
+            return self._cancelled
 
     def __enter__(self) -> Self:
         return self
