@@ -336,7 +336,7 @@ class Runner:
     def status(self, handle: str) -> AppStatus | None:
         """Return a job's status, or None if the backend knows nothing of it."""
         described = self.describe(handle)
-        return None if described is None else _status_of(described)
+        return None if described is None else described.status()
 
     def wait(self, handle: str, interval: float = 0.2) -> AppStatus:
         """Wait for a job's end and return its status; ask every ``interval`` seconds.
@@ -351,7 +351,7 @@ class Runner:
             if described is None:
                 raise specs.UnknownAppException(handle)
             if described.has_ended:
-                return _status_of(described)
+                return described.status()
             time.sleep(interval)
 
     def remember(self, handle: str, state: AppState, message: str) -> None:
@@ -485,17 +485,6 @@ class Runner:
     def _refuse_if_read_only(self, what: str) -> None:
         if self.read_only:
             raise specs.ReadOnlyError(what)
-
-
-def _status_of(described: DescribeAppResponse) -> AppStatus:
-    return specs.AppStatus(
-        state=described.state,
-        num_restarts=described.num_restarts,
-        msg=described.msg,
-        structured_error_msg=described.structured_error_msg,
-        ui_url=described.ui_url,
-        roles=described.roles_statuses,
-    )
 
 
 def _app_id(handle: str) -> str:
