@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal, Protocol
 
-from ..specs import NONE, AppState, Role, RoleStatus, is_terminal
+from ..specs import NONE, AppState, AppStatus, Role, RoleStatus, is_terminal
 
 
 class Stream(str, Enum):
@@ -104,6 +104,17 @@ class DescribeAppResponse:
     def has_ended(self) -> bool:
         """Whether nothing will change any more; an end whose outcome nobody saw counts, its state is UNKNOWN."""
         return is_terminal(self.state) or (self.state is AppState.UNKNOWN and self.finished_at is not None)
+
+    def status(self) -> AppStatus:
+        """Return how the app is doing, as `torchx status` prints it."""
+        return AppStatus(
+            state=self.state,
+            num_restarts=self.num_restarts,
+            msg=self.msg,
+            structured_error_msg=self.structured_error_msg,
+            ui_url=self.ui_url,
+            roles=self.roles_statuses,
+        )
 
 
 @dataclass

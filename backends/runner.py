@@ -109,6 +109,12 @@ class Runner:
 
         return list(get_scheduler_factories())
 
+    def default_scheduler(self) -> str:
+        """Return the name of the first scheduler that can be used now; the first of all where none can."""
+        names = self.scheduler_names()
+        usable = (name for name in names if all(finding.level != "error" for finding in self.check(name)))
+        return next(usable, names[0])
+
     def scheduler(self, name: str) -> Scheduler[Any]:
         """Return the scheduler ``name``, made at the first call.
 
@@ -329,7 +335,7 @@ class Runner:
     def status(self, handle: str) -> AppStatus | None:
         """Return a job's status, or None if the backend knows nothing of it."""
         described = self.describe(handle)
-        return None if described is None else _status_of(described)
+        return None if described is None else described.status()
 
     def wait(self, handle: str, interval: float = 0.2) -> AppStatus:
         """Wait for a job's end and return its status; ask every ``interval`` seconds.
@@ -344,7 +350,7 @@ class Runner:
             if described is None:
                 raise specs.UnknownAppException(handle)
             if described.has_ended:
-                return _status_of(described)
+                return described.status()
             time.sleep(interval)
 
     def remember(self, handle: str, state: AppState, message: str) -> None:
@@ -478,17 +484,6 @@ class Runner:
     def _refuse_if_read_only(self, what: str) -> None:
         if self.read_only:
             raise specs.ReadOnlyError(what)
-
-
-def _status_of(described: DescribeAppResponse) -> AppStatus:
-    return specs.AppStatus(
-        state=described.state,
-        num_restarts=described.num_restarts,
-        msg=described.msg,
-        structured_error_msg=described.structured_error_msg,
-        ui_url=described.ui_url,
-        roles=described.roles_statuses,
-    )
 
 
 def _app_id(handle: str) -> str:

@@ -1,6 +1,7 @@
 """Every test has a home of its own; nothing of the person's who runs it is read or written. Real services, by name."""
 
 import os
+from contextlib import ExitStack
 
 import pytest
 from support.docker_engine import NoEngineError, private_engine, shared_engine
@@ -38,11 +39,12 @@ def require():
 @pytest.fixture(scope="session")
 def _shared_engine():
     """Give the host of the engine that all tests share, or the reason why there is none."""
-    try:
-        with shared_engine() as host:
-            yield host, ""
-    except NoEngineError as error:
-        yield "", str(error)
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(shared_engine()), ""
+        except NoEngineError as error:
+            found = "", str(error)
+        yield found
 
 
 @pytest.fixture
@@ -60,12 +62,16 @@ def docker_engine(_shared_engine, own_home, require, monkeypatch):
 @pytest.fixture
 def own_engine(own_home, require, monkeypatch):
     """Give a started `OwnEngine`, which the test may stop and kill; DOCKER_HOST is set to it."""
-    try:
-        with private_engine() as engine:
-            _choose_engine(monkeypatch, engine.host)
-            yield engine
-    except NoEngineError as error:
-        require("docker", False, str(error))
+    with ExitStack() as stack:
+        engine, reason = None, ""
+        try:
+            engine = stack.enter_context(private_engine())
+        except NoEngineError as error:
+            reason = str(error)
+        require("docker", engine is not None, reason)
+        assert engine is not None
+        _choose_engine(monkeypatch, engine.host)
+        yield engine
 
 
 def _choose_engine(monkeypatch, host):

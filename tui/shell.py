@@ -14,7 +14,13 @@ from ..backends.api import Stream
 from ..backends.logs.sanitize import plain
 from ..backends.runner import Runner
 from ..components import build_app, parse_command_line
-from ..specs import AppState, MalformedAppHandleException, UnknownAppException, is_terminal
+from ..specs import (
+    AppState,
+    BackendUnavailableError,
+    MalformedAppHandleException,
+    UnknownAppException,
+    is_terminal,
+)
 
 if TYPE_CHECKING:
     from .config import Settings
@@ -34,7 +40,7 @@ def run_command(arguments: Any, settings: Settings) -> int:
 
 
 def _run(runner: Runner, arguments: Any) -> int:
-    scheduler = arguments.scheduler or runner.scheduler_names()[0]
+    scheduler = arguments.scheduler or runner.default_scheduler()
     cfg = runner.run_opts(scheduler).cfg_from_str(arguments.scheduler_args) if arguments.scheduler_args else {}
     given = parse_command_line(arguments.component, arguments.arguments)
     app = build_app(arguments.component, given)
@@ -83,7 +89,12 @@ def _list(runner: Runner, arguments: Any) -> int:
     names = [arguments.scheduler] if arguments.scheduler else runner.scheduler_names()
     rows = [("APP HANDLE", "APP NAME", "APP STATUS")]
     for name in names:
-        rows += [(plain(app.app_handle), plain(app.name), app.state.name) for app in runner.list(name)]
+        try:
+            rows += [(plain(app.app_handle), plain(app.name), app.state.name) for app in runner.list(name)]
+        except BackendUnavailableError as error:
+            if arguments.scheduler:
+                raise
+            print(plain(f"torchx-tui: {name} is left out: {error}"), file=sys.stderr)
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
         print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -11,9 +11,8 @@ from typing import NamedTuple, Protocol
 from ...specs import SchedulerError
 
 _HEADER = struct.Struct(">BxxxL")
+# On any other stream the engine says why it cannot go on.
 _LETTERS = {0: "o", 1: "o", 2: "e"}
-# The stream on which the engine says why it cannot go on.
-_ENGINE = 3
 # ``2026-01-31T12:00:00.123456789Z ``
 _STAMP = 31
 # A longer line is logged in pieces of this size, each with its line's time.
@@ -66,15 +65,17 @@ class FramedLog:
         messages = []
         at, size = 0, len(data)
         read = self._clock.read
+        unpack = _HEADER.unpack_from
         while at + 8 <= size:
-            kind, length = _HEADER.unpack_from(data, at)
-            stop = at + 8 + length
+            kind, length = unpack(data, at)
+            text = at + 8
+            stop = text + length
             if stop > size:
                 break
-            if kind == _ENGINE:
-                raise SchedulerError(f"the engine cannot read the log: {_words(data[at + 8 : stop])}")
-            nanoseconds, start = read(data, at + 8)
-            messages.append(Message(_LETTERS.get(kind, "c"), nanoseconds, data[start:stop]))
+            nanoseconds, start = read(data, text)
+            if kind not in _LETTERS:
+                raise SchedulerError(f"the engine cannot read the log: {_words(data[text:stop])}")
+            messages.append(Message(_LETTERS[kind], nanoseconds, data[start:stop]))
             at = stop
         self._rest = data[at:]
         return messages
@@ -119,12 +120,17 @@ class _Clock:
     """Reads the times in front of messages; nearly all are of the same second as the one before."""
 
     def __init__(self) -> None:
-        self._second = b""
+        self._second = b"none yet"
         self._nanoseconds = 0
 
     def read(self, data: bytes, at: int) -> tuple[int, int]:
         """Return a message's time, in nanoseconds since the epoch, and where its text begins."""
-        if data[at + 29 : at + _STAMP] != b"Z ":
+        if data.startswith(self._second, at) and data.startswith(b"Z ", at + 29):
+            return self._nanoseconds + int(data[at + 20 : at + 29]), at + _STAMP
+        return self._read_anew(data, at)
+
+    def _read_anew(self, data: bytes, at: int) -> tuple[int, int]:
+        if not data.startswith(b"Z ", at + 29):
             return self._read_other(data, at)
         second = data[at : at + 19]
         if second != self._second:

@@ -26,12 +26,17 @@ _FIRST_LOOK, _LAST_LOOK = 0.1, 2.0
 _OVER = ("exited", "dead")
 # When a container was started that never was.
 _NEVER = 0
+# Between two runs of a container the engine waits for so long at least (ns).
+_REST = 100_000_000
 
 
 class _Run(NamedTuple):
     """One of the times that a container was started."""
 
     started: int
+    """When the engine had started it, which may be some moments after its first line."""
+    began: int
+    """A time after the lines of the run before and before the lines of this one."""
     restarts: int
 
 
@@ -250,7 +255,7 @@ class DockerLogStream:
             return
         if before != _NEVER:
             self._say(run)
-        elif self._cursor.nanoseconds < run.started if self._cursor else run.restarts:
+        elif self._cursor.nanoseconds < run.began if self._cursor else run.restarts:
             self._unsaid = run
 
     def _say(self, run: _Run) -> None:
@@ -266,7 +271,7 @@ class DockerLogStream:
         began, letter = 0, ""
         for message in messages:
             at = message.nanoseconds
-            is_first = self._unsaid is not None and at >= self._unsaid.started
+            is_first = self._unsaid is not None and at >= self._unsaid.began
             if pieces and (message.letter != letter or is_first or not 0 <= at - began < self._together):
                 # Before the next one is counted: the cursor is that after these.
                 self._add(pieces, began, letter)
@@ -290,7 +295,13 @@ class DockerLogStream:
 
 
 def _run_of(found: dict[str, Any]) -> _Run:
-    """Return which run a container is in; `_NEVER` as its start where it had none."""
-    started = found["State"].get("StartedAt") or ""
-    is_known = started and not started.startswith("0001-")
-    return _Run(nanoseconds_of(started) if is_known else _NEVER, int(found.get("RestartCount") or 0))
+    """Return which run a container is in, or was in last; `_NEVER` as its start where it had none."""
+    started = _time_of(found["State"].get("StartedAt"))
+    # Of a container that runs, the end of the run before.
+    finished = _time_of(found["State"].get("FinishedAt"))
+    began = finished if _NEVER < finished < started else max(_NEVER, started - _REST)
+    return _Run(started, began, int(found.get("RestartCount") or 0))
+
+
+def _time_of(text: str | None) -> int:
+    return _NEVER if not text or text.startswith("0001-") else nanoseconds_of(text)

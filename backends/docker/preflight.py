@@ -13,6 +13,8 @@ from .options import DockerOpts
 from .request import unknown_devices
 
 _MEGABYTE = 1 << 20
+# Seconds: a form waits for it.
+_PATIENCE = 5.0
 _LEAST_MEMORY_MB = 6  # the engine refuses less
 
 
@@ -20,7 +22,11 @@ def engine_findings(engine: Engine) -> list[Finding]:
     """Return what the engine is, or why it cannot be used."""
     try:
         with engine.in_words():
-            info = engine.client().api.info()
+            client = engine.new_client(_PATIENCE)
+            try:
+                info = client.api.info()
+            finally:
+                client.close()
     except BackendUnavailableError as error:
         what, _, hint = str(error).partition(": ")
         return [Finding("error", what, hint)]

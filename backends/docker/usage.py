@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import time
@@ -17,8 +18,11 @@ from .log_messages import nanoseconds_of
 if TYPE_CHECKING:
     import docker
 
-# So many containers are asked about at once.
-_THREADS = 8
+_log = logging.getLogger(__name__)
+
+# So many containers are asked about at once. Engines answer with their next look at a container, within a second: who
+# asks about one after the other waits a second for each.
+_THREADS = 64
 # Seconds that one sample may take at the most; what is not there by then is left out.
 _PATIENCE = 10.0
 # What was not sampled for so long (s) is forgotten.
@@ -47,6 +51,7 @@ class UsageSampler:
         self._engine = engine
         self._before: dict[str, _Sample] = {}
         self._cores: dict[str, float] = {}
+        self._idle: list[docker.DockerClient] = []
         self._lock = threading.Lock()
 
     def sample(self, app_id: str) -> list[ReplicaUsage]:
@@ -82,21 +87,28 @@ class UsageSampler:
             thread.join(max(0.0, deadline - time.monotonic()))
         return dict(answers)
 
-    def _work(
-        self, left: queue.SimpleQueue[str], answers: dict[str, tuple[dict[str, Any], float]]
-    ) -> None:  # fmt: skip
+    def _work(self, left: queue.SimpleQueue[str], answers: dict[str, tuple[dict[str, Any], float]]) -> None:
         import docker.errors
         import requests
 
-        # A container may end meanwhile; an engine that goes away is told of by who lists.
-        with suppress(docker.errors.DockerException, requests.RequestException, OSError, queue.Empty):
-            client = self._engine.new_client(_PATIENCE)
-            try:
-                while True:
-                    one = left.get_nowait()
-                    with suppress(docker.errors.APIError):
-                        answers[one] = (_stats(client, one), self._limit(client, one))
-            finally:
+        with self._lock:
+            client = self._idle.pop() if self._idle else None
+        try:
+            client = client or self._engine.new_client(_PATIENCE)
+            while True:
+                one = left.get_nowait()
+                # A container may have ended meanwhile.
+                with suppress(docker.errors.APIError):
+                    answers[one] = (_stats(client, one), self._limit(client, one))
+        except queue.Empty:
+            with self._lock:
+                self._idle.append(client)  # type: ignore[arg-type]
+        except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+            # That the engine is away is told by who lists.
+            _log.debug("what containers use could not be asked: %s", error)
+        finally:
+            # The SDK keeps a connection for each container asked about. To make a client costs more than to connect it.
+            if client is not None:
                 client.close()
 
     def _limit(self, client: docker.DockerClient, container: str) -> float:

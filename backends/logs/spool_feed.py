@@ -126,6 +126,7 @@ class SpoolFeed:
                 self._note_back()
                 if not self._store(record, stream.cursor):
                     return True
+            is_complete = stream.is_complete
         except (NotImplementedError, ValueError) as error:
             self._end(f"its log cannot be read: {error}")
             return True
@@ -134,7 +135,7 @@ class SpoolFeed:
         finally:
             if stream is not None:
                 _close(stream)
-        if self._stop.is_set() or not self._is_final():
+        if self._stop.is_set() or not (is_complete or self._is_final()):
             return False
         return self._write(self._spool.flush) and self._end()
 

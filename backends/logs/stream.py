@@ -70,6 +70,11 @@ class LogStream(Protocol):
         """The place after the last record."""
         ...
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether a stream that has ended gave all that will ever come, even if the app goes on."""
+        ...
+
     def close(self) -> None:
         """End the iteration at once, a blocked read too; may be called from any thread."""
         ...
@@ -140,6 +145,7 @@ class LineStream:
     ) -> None:
         self._open_lines = open_lines
         self._stream = stream
+        self.is_complete = False
         self._start = cursor or LineCursor()
         self._place = self._start
         self._live = self._start.lines > 0

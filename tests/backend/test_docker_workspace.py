@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.docker_containers import output_of
 
 from torchx_tui.backends.progress import Progress, shown_progress
 from torchx_tui.backends.workspace.build_context import build_context
@@ -127,7 +128,7 @@ class Builder(DockerWorkspaceMixin):
 
     def output(self, image: str, *command: str) -> str:
         with self.workspace_engine() as client:
-            return client.containers.run(image, list(command), remove=True).decode()
+            return output_of(client, image, *command)
 
 
 def test_files_are_laid_over_the_image(builder: Builder, tmp_path: Path) -> None:

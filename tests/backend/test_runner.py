@@ -5,6 +5,7 @@ from support.canned import CannedScheduler
 
 from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.launching import ENV_JOB_ID
+from torchx_tui.backends.responses import Finding
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import (
     MISSING,
@@ -193,3 +194,15 @@ def test_retries_that_will_not_be_made_are_said_before_the_launch(runner, app):
     app.roles[0].max_retries = 3
     (warning,) = runner.preflight(app, "local_cwd", {})
     assert (warning.level, warning.hint) == ("warning", "max_retries=3 is ignored")
+
+
+@pytest.mark.parametrize(
+    ("levels", "chosen"),
+    [(("ok", "ok"), "first"), (("error", "warning"), "second"), (("error", "error"), "first")],
+)
+def test_the_default_is_the_first_scheduler_that_can_be_used(runner, monkeypatch, levels, chosen):
+    monkeypatch.setattr(runner, "scheduler_names", lambda: ["first", "second"])
+    for name, level in zip(("first", "second"), levels, strict=True):
+        runner._schedulers[name] = made = CannedScheduler()
+        made.findings = [Finding("ok", "something"), Finding(level, "what was found")]
+    assert runner.default_scheduler() == chosen

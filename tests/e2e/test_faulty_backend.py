@@ -95,7 +95,7 @@ def test_a_backend_that_hangs_delays_no_local_job(terminal, plugin):
     launch(app, "demo.train", {"steps": "12", "step_seconds": "0.1"})
     app.wait(r"Succeeded\s+demo-train")
     app.wait("synthetic –")
-    app.press("2")
+    app.press("3")
     app.wait("synthetic does not answer   no answer")
     switch.write_text("")
     app.wait(r"synthetic 300")

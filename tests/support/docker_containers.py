@@ -56,6 +56,19 @@ def replicas() -> Iterator[Replicas]:
         made.remove()
 
 
+def output_of(client: docker.DockerClient, image: str, *command: str) -> str:
+    """Return what a program prints in a container.
+
+    The SDK's own way follows the log of a container that ends, of which engines may leave out the last lines.
+    """
+    container = client.containers.run(image, list(command), detach=True)
+    try:
+        container.wait()
+        return container.logs().decode()
+    finally:
+        container.remove(force=True)
+
+
 def wait_for(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
     """Return what ``condition`` returns as soon as that is true."""
     deadline = time.monotonic() + seconds

@@ -133,6 +133,8 @@ class RecordScheduler(LinesScheduler):
 
 
 class RecordReader:
+    is_complete = False
+
     def __init__(self, scheduler: RecordScheduler, k: int, cursor: Cursor | None) -> None:
         self._lines = LineReader(scheduler, k, None)
         assert cursor is None or isinstance(cursor, TimeCursor)

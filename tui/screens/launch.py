@@ -213,8 +213,7 @@ class LaunchScreen(BaseScreen):
     @work(thread=True, group="options", exclusive=True, exit_on_error=False)
     def _load_options(self, scheduler: str, record: LaunchRecord | None, *, first: bool) -> None:
         runner = self.dashboard.runner
-        names = runner.scheduler_names()
-        chosen = scheduler if scheduler in names else names[0]
+        chosen = scheduler if scheduler in runner.scheduler_names() else runner.default_scheduler()
         self.dashboard.post_to(self, FormReady(chosen, runner.run_opts(chosen), record, first))
 
     async def on_form_ready(self, message: FormReady) -> None:

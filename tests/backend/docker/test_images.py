@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import socket
-import subprocess
 import tarfile
 import threading
 import time
@@ -14,19 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.docker_containers import wait_for
+from support.docker_containers import output_of
+from support.docker_registry import PROGRAM, free_port, local_registry
 
 from torchx_tui.backends.docker.engine import Engine
 from torchx_tui.backends.docker.images import ensure_images
 from torchx_tui.backends.progress import Progress, shown_progress
 from torchx_tui.backends.workspace.docker_images import Layers, push
-from torchx_tui.specs import LaunchCancelledError, SchedulerError
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+from torchx_tui.backends.workspace.docker_workspace import DockerWorkspaceMixin
+from torchx_tui.specs import AppDef, LaunchCancelledError, Role, SchedulerError
 
 
 @pytest.fixture
@@ -37,29 +31,16 @@ def engine(docker_engine: str) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def registry(engine: Engine, tmp_path: Path) -> Iterator[str]:
-    """Start a registry on this machine and give its address; it has the image ``busybox:pushed``."""
-    program = shutil.which("docker-registry")
-    if program is None:
-        pytest.skip("docker-registry is missing: apt install docker-registry")
-    address = f"127.0.0.1:{free_port()}"
-    config = tmp_path / "registry.yml"
-    config.write_text(
-        f"version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {tmp_path}/registry}}}}\n"
-        f"http: {{addr: '{address}'}}\n"
-    )
-    with (tmp_path / "registry.log").open("w") as log:
-        process = subprocess.Popen([program, "serve", str(config)], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    try:
-        wait_for(lambda: answers(address), "the registry")
+def registry(engine: Engine, tmp_path: Path, require) -> Iterator[str]:
+    """Give the address of a registry; it has the image ``busybox:pushed``."""
+    require("docker-registry", PROGRAM is not None, "apt install docker-registry")
+    with local_registry(tmp_path) as address:
         client = engine.new_client(None)
         client.api.import_image_from_data(layer(3_000_000), repository=f"{address}/busybox", tag="pushed")
         push(client, f"{address}/busybox", "pushed")
         remove(engine, f"{address}/busybox:pushed")
+        client.close()
         yield address
-    finally:
-        process.kill()
-        process.wait()
 
 
 def layer(size: int) -> bytes:
@@ -70,12 +51,6 @@ def layer(size: int) -> bytes:
         entry.size = size
         tar.addfile(entry, io.BytesIO(os.urandom(size)))
     return packed.getvalue()
-
-
-def answers(address: str) -> bool:
-    host, _, port = address.partition(":")
-    with socket.socket() as asked:
-        return asked.connect_ex((host, int(port))) == 0
 
 
 def remove(engine: Engine, image: str) -> None:
@@ -179,4 +154,36 @@ def test_what_a_pull_leaves_behind(engine: Engine, registry: str) -> None:
     for _ in range(5):
         ensured(engine, image)
     assert len(os.listdir("/proc/self/fd")) <= before + 1
+    remove(engine, image)
+
+
+def test_an_image_that_cannot_be_pushed(engine: Engine) -> None:
+    client = engine.new_client(None)
+    repository = f"127.0.0.1:{free_port()}/busybox"
+    client.api.tag("busybox:local", repository, "there")
+    with pytest.raises(SchedulerError, match="there cannot be pushed: its registry cannot be reached"):
+        push(client, repository, "there")
+    remove(engine, f"{repository}:there")
+    with pytest.raises(SchedulerError, match="does not exist locally"):
+        push(client, repository, "there")
+    client.close()
+
+
+def test_a_workspace_image_is_pushed_to_where_other_machines_find_it(
+    engine: Engine, registry: str, tmp_path: Path
+) -> None:
+    class Builder(DockerWorkspaceMixin):
+        pass
+
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "file").write_text("content")
+    built = Builder().build_workspace_image("busybox:local", str(tmp_path / "project"), {"pull": False})
+    app = AppDef("a", [Role("r", built)])
+    pushes = Builder().dryrun_push_images(app, {"image_repo": f"{registry}/team"})
+    Builder().push_images(pushes)
+    remove(engine, built)
+    image = app.roles[0].image
+    assert image == f"{registry}/team:{built.removeprefix('sha256:')}"
+    ensured(engine, image)
+    assert output_of(engine.client(), image, "cat", "file") == "content"
     remove(engine, image)

@@ -136,3 +136,19 @@ def test_a_clock_that_is_set_back_repeats_nothing(steps: list[int], back: int, f
             now -= 600 * SECOND
         times.append(now)
     assert take_up(times, [len(times)], forwards_first) == list(range(len(times)))
+
+
+@pytest.mark.parametrize("forwards_first", [True, False])
+def test_a_line_that_is_older_than_the_last_one_is_not_lost(forwards_first: bool) -> None:
+    """Wherever the cut is, and on whichever side of what is counted together the times lie."""
+    for start in range(3600 * SECOND, 3600 * SECOND + 200_000_000, 10_000_000):
+        times = [start, start + 55_000_000, start + 20_000_000, start + 60_000_000]
+        for stop in range(5):
+            assert take_up(times, [stop], forwards_first) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("forwards_first", [True, False])
+def test_a_clock_that_is_set_back_by_far_repeats_nothing(forwards_first: bool) -> None:
+    times = [7200 * SECOND + number * SECOND for number in range(1000)]
+    times += [at - 600 * SECOND for at in times[-10:]]
+    assert take_up(times, [len(times)], forwards_first) == list(range(len(times)))

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from support.processes import wait_until
 from support.reading import PATIENCE, Instance, as_shown, numbered
-from support.streaming import LinesScheduler, RecordScheduler
+from support.streaming import LinesScheduler, RecordReader, RecordScheduler
 
 from torchx_tui.backends.logs import follow, spool, spool_feed
 from torchx_tui.backends.logs.stream import LineCursor, Record
 from torchx_tui.backends.paths import cache_folder
+from torchx_tui.specs import AppState
 
 
 @pytest.mark.parametrize("kind", [LinesScheduler, RecordScheduler])
@@ -32,6 +33,34 @@ def test_a_log_is_followed_to_its_end(kind: type[LinesScheduler], instance: Call
     scheduler.end()
     wait_until(lambda: reading.follower.ended, "the end", PATIENCE)
     assert reading.notices() == []
+
+
+def test_a_replica_that_ended_before_its_app_is_not_asked_again(
+    instance: Callable[..., Instance], quick_retries: None
+) -> None:
+    class Ended(RecordReader):
+        is_complete = True
+
+        def __next__(self) -> Record:
+            if self.cursor is not None:
+                raise StopIteration
+            return super().__next__()
+
+    class EndingScheduler(RecordScheduler):
+        def log_stream(self, app_id, role_name, k=0, streams=None, cursor=None, tail=None) -> RecordReader:
+            return Ended(self, k, cursor) if k else super().log_stream(app_id, role_name, k, streams, cursor, tail)
+
+    scheduler = EndingScheduler(replicas=2)
+    scheduler.write(0, "runs\n")
+    scheduler.write(1, "over\n")
+    one = instance(scheduler)
+    log = one.logs()[1]
+    assert log.spool is not None
+    ended = log.spool.acquire("combined")
+    wait_until(lambda: ended.ended, "the end of the replica", PATIENCE)
+    assert scheduler.state is AppState.RUNNING
+    assert scheduler.opened == 1
+    one.read().wait_for([b"runs", b"over"])
 
 
 def test_lines_that_are_not_whole_are_not_cut_by_the_other_stream(instance: Callable[..., Instance]) -> None:

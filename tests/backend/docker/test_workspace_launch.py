@@ -1,0 +1,85 @@
+"""Apps that take local folders along, launched on a real engine."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.progress import Progress
+from torchx_tui.backends.runner import Runner
+from torchx_tui.specs import AppDef, AppState, LaunchCancelledError, Resource, Role, parse_app_handle
+
+NO_PULL = {"pull": False}
+
+
+@pytest.fixture
+def runner(docker_engine: str, tmp_path: Path) -> Iterator[Runner]:
+    with Runner(journal=Journal(tmp_path / "journal")) as made:
+        yield made
+        scheduler: Any = made.scheduler("local_docker")
+        for record in made.journal.records():
+            if record.app_id:
+                scheduler.delete(record.app_id)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.sh").write_text("echo trained; ls\n")
+    (folder / "secret").write_text("no")
+    (folder / ".dockerignore").write_text("secret\n")
+    return folder
+
+
+def app() -> AppDef:
+    resource = Resource(cpu=1, gpu=0, memMB=64)
+    return AppDef("shipped", [Role("worker", "busybox:local", entrypoint="sh", args=["train.sh"], resource=resource)])
+
+
+def test_a_folder_travels_with_a_launch_and_with_its_relaunch(runner: Runner, project: Path) -> None:
+    said: list[str] = []
+    handle = runner.run(app(), "local_docker", NO_PULL, str(project), progress=Progress(said.append))
+    assert any(words.startswith(f"building the image of {project}: Step 1/") for words in said)
+    assert runner.wait(handle).state is AppState.SUCCEEDED
+    lines = list(runner.log_lines(handle, "worker", 0))
+    assert lines[0] == "trained\n"
+    assert "secret\n" not in lines
+    (project / "train.sh").write_text("echo better\n")
+    again = runner.relaunch(handle)
+    assert runner.wait(again).state is AppState.SUCCEEDED
+    assert list(runner.log_lines(again, "worker", 0)) == ["better\n"]
+
+
+def test_a_preview_says_what_would_be_built(runner: Runner, project: Path) -> None:
+    text = str(runner.dryrun(app(), "local_docker", NO_PULL, str(project)))
+    assert text.startswith(f"# role worker: its workspace is built first, of {project} on top of busybox:local\n")
+
+
+def test_a_launch_that_is_cancelled_in_mid_build_leaves_nothing(runner: Runner, project: Path) -> None:
+    (project / "Dockerfile.torchx").write_text("ARG IMAGE\nFROM $IMAGE\nRUN echo begun; sleep 100\n")
+    begun = threading.Event()
+    progress = Progress(lambda text: begun.set() if text.endswith(": begun") else None)
+    failures: list[BaseException] = []
+
+    def launch() -> None:
+        try:
+            runner.run(app(), "local_docker", NO_PULL, str(project), progress=progress)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=launch, daemon=True)
+    thread.start()
+    assert begun.wait(60)
+    progress.cancel()
+    thread.join(20)
+    assert [type(failure) for failure in failures] == [LaunchCancelledError]
+    (record,) = runner.journal.records()
+    assert (record.state, record.app_id) == ("CANCELLED", "")
+    expected = parse_app_handle(record.handle).app_id
+    assert not runner.scheduler("local_docker").exists(expected)

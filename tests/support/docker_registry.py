@@ -1,0 +1,51 @@
+"""A registry on this machine, for images to be pulled from and pushed to."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .docker_containers import wait_for
+
+PROGRAM = shutil.which("docker-registry")
+"""Debian's package of the same name has it."""
+
+
+@contextmanager
+def local_registry(folder: Path) -> Iterator[str]:
+    """Start a registry and give its address; engines take any on the loopback address for safe without TLS.
+
+    Args:
+        folder: where it keeps images and its log.
+    """
+    assert PROGRAM is not None
+    address = f"127.0.0.1:{free_port()}"
+    config = folder / "registry.yml"
+    config.write_text(
+        f"version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {folder}/registry}}}}\n"
+        f"http: {{addr: '{address}'}}\n"
+    )
+    with (folder / "registry.log").open("w") as log:
+        process = subprocess.Popen([PROGRAM, "serve", str(config)], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        wait_for(lambda: _answers(address), "the registry")
+        yield address
+    finally:
+        process.kill()
+        process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def _answers(address: str) -> bool:
+    host, _, port = address.partition(":")
+    with socket.socket() as asked:
+        return asked.connect_ex((host, int(port))) == 0
