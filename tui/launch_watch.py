@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from .screens.launch_dialog import LaunchDialog
 
 
+# A launch that is over so soon after its first word (s) shows no dialog, only words in the status line.
+SOON = 2.0
+
+
 class LaunchWatch:
     """Shows a dialog for a launch once that has something to say, and takes it away at its end.
 
@@ -34,18 +38,26 @@ class LaunchWatch:
 
     def show(self, message: LaunchProgressed) -> None:
         """Show how far a launch is."""
-        dialog = self._dialogs.get(message.progress)
-        if dialog is None and not message.progress.is_over:
+        progress = message.progress
+        if progress.is_over:
+            return
+        if progress not in self._dialogs:
             from .screens.launch_dialog import LaunchDialog
 
-            dialog = self._dialogs[message.progress] = LaunchDialog(message.what, message.progress)
-            self._app.push_screen(dialog)
+            self._dialogs[progress] = LaunchDialog(message.what, progress)
+            self._app.set_timer(SOON, lambda: self._open(progress))
+        if not self._dialogs[progress].is_attached:
+            self._app.say(message.text)
+        self._dialogs[progress].say(message.text)
+
+    def _open(self, progress: Progress) -> None:
+        dialog = self._dialogs.get(progress)
         if dialog is not None:
-            dialog.say(message.text)
+            self._app.push_screen(dialog)
 
     def end(self, progress: Progress) -> None:
         """Take note of a launch's end."""
         progress.is_over = True
         dialog = self._dialogs.pop(progress, None)
-        if dialog is not None:
+        if dialog is not None and dialog.is_attached:
             dialog.leave()

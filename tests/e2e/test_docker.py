@@ -61,6 +61,7 @@ def test_launch_follow_cancel_relaunch_edit_and_delete(app, own_engine):
     app.wait(lambda text: all(re.search(rf"^.*\b{k}[│┆].*step", text, re.MULTILINE) for k in range(4)))
     cancel_top(app)
     app.press("r")
+    app.wait(r"Launched demo-train-\w+ again")
     app.wait(lambda text: re.search(r"Running +demo-train", text) and re.search(r"Cancelled +demo-train", text))
     app.press("g")
     cancel_top(app)
@@ -135,4 +136,4 @@ def test_the_engine_goes_away_and_comes_back(app, own_engine):
     app.wait(lambda text: "stale" not in text)
     app.wait(r"✗ Failed +demo-train")
     app.press("enter")
-    app.wait("engine")
+    app.wait("SIGKILL|exit 255")

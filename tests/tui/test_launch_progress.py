@@ -11,6 +11,7 @@ from textual.widgets import Button
 
 from torchx_tui.backends.progress import current_progress
 from torchx_tui.specs import AppDef, AppState, Role
+from torchx_tui.tui import launch_watch
 from torchx_tui.tui.screens.jobs import JobsScreen
 from torchx_tui.tui.screens.launch import LaunchScreen
 from torchx_tui.tui.screens.launch_dialog import LaunchDialog
@@ -41,6 +42,11 @@ class PullingScheduler(CannedScheduler):
 @pytest.fixture
 def scheduler():
     return PullingScheduler()
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    monkeypatch.setattr(launch_watch, "SOON", 0.3)
 
 
 @pytest.fixture
@@ -156,3 +162,16 @@ async def test_a_form_may_be_left_while_its_launch_goes_on(app, scheduler):
         scheduler.go_on.set()
         await until(pilot, lambda: "Launched utils.echo" in app.status_text().plain, "the end")
         assert len(scheduler.launched) == 1
+
+
+async def test_a_launch_that_is_over_soon_shows_no_dialog(app, scheduler, monkeypatch):
+    pushed = []
+    monkeypatch.setattr(app, "push_screen", lambda screen, *_: pushed.append(screen))
+    scheduler.go_on.set()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
+        await pilot.press("r")
+        await until(pilot, lambda: scheduler.launched and "Launched old" in app.status_text().plain, "the end")
+        # Longer than the dialog waits.
+        await pilot.pause(1.0)
+        assert pushed == []
