@@ -23,6 +23,7 @@ from ..backends.user import user_name
 from . import palette
 from .garbage import spare_living
 from .governor import AppGovernor
+from .job_rows import backend_word
 from .job_store import JobStore
 from .output_filter import ControlFilter
 from .telling import TellingApp
@@ -227,7 +228,7 @@ class TorchXTuiApp(TellingApp):
     def on_backend_failed(self, message: BackendFailed) -> None:
         """Keep the rows, say since when the backend is silent."""
         if self.jobs.fail(message):
-            self.say(f"{message.scheduler}: {message.reason}", failed=True)
+            self.say(f"{backend_word(message.scheduler, long=True)}: {message.reason}", failed=True)
         self.update_screens()
 
     def on_backend_checked(self, message: BackendChecked) -> None:

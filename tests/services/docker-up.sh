@@ -18,6 +18,7 @@ install_missing() {
     [ -x /bin/busybox ] || need+=(busybox-static)
     [ -x "$PYTHON" ] || need+=(python3)
     command -v ip >/dev/null || need+=(iproute2)
+    command -v docker-registry >/dev/null || need+=(docker-registry) # to pull from and to push to
     [ ${#need[@]} -gt 0 ] || return 0
     command -v apt-get >/dev/null || die "missing: ${need[*]}, and there is no apt-get to install them with"
     say "installing ${need[*]}"
