@@ -1,10 +1,19 @@
 """Every test has a home of its own; nothing of the person's who runs it is read or written. Real services, by name."""
 
 import os
+import signal
 from contextlib import ExitStack
 
 import pytest
 from support.docker_engine import NoEngineError, private_engine, shared_engine
+
+
+@pytest.fixture(scope="session", autouse=True)
+def usual_signals():
+    """Take signals as a program in a terminal does: under nohup, or in a shell's background, they are ignored."""
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 @pytest.fixture(autouse=True)

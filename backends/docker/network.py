@@ -29,11 +29,16 @@ def ensure_network(engine: Engine, name: str = NETWORK) -> None:
         try:
             if not _named(api, name):
                 api.create_network(name, driver="bridge", check_duplicate=True)
-            for surplus in _named(api, name)[1:]:
-                api.remove_network(surplus["Id"])
         except docker.errors.APIError as error:
-            if "already exists" not in str(error) and "not found" not in str(error):
+            if "already exists" not in str(error):
                 logger.warning("the network %s: %s", name, error)
+        for surplus in _named(api, name)[1:]:
+            try:
+                api.remove_network(surplus["Id"])
+            except docker.errors.NotFound:
+                continue  # another one was faster
+            except docker.errors.APIError as error:
+                logger.warning("the network %s is there more than once: %s", name, error)
 
 
 def _named(api: Any, name: str) -> list[dict[str, Any]]:
