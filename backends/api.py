@@ -42,6 +42,7 @@ __all__ = [
     "Stream",
     "StructuredOpts",
     "filter_regex",
+    "line_pattern",
     "split_lines",
     "split_lines_iterator",
 ]
@@ -252,7 +253,8 @@ class Scheduler(abc.ABC, Generic[T]):
             streams: which output; combined where None.
 
         Raises:
-            ValueError: the stream is not one that this scheduler has, or role and replica do not exist.
+            ValueError: the stream is not one that this scheduler has, role and replica do not exist, or the expression
+                is malformed.
             NotImplementedError: the scheduler has no logs.
         """
         raise NotImplementedError(f"{self.backend} has no logs to read")
@@ -321,6 +323,18 @@ class Scheduler(abc.ABC, Generic[T]):
 
 def _mapping(cfg: Any) -> Mapping[str, CfgVal]:
     return cfg if cfg is not None else {}
+
+
+def line_pattern(regex: str | None) -> re.Pattern[str] | None:
+    """Return the expression that `Scheduler.log_iter` was given, compiled; None where it was given none.
+
+    Raises:
+        ValueError: it is malformed.
+    """
+    try:
+        return re.compile(regex) if regex else None
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {regex}: {error}") from error
 
 
 def filter_regex(regex: str, data: Iterable[str]) -> Iterable[str]:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...specs import BackendUnavailableError, JobNotFoundError, SchedulerError
-from .engine_words import host_words, refused_words, unavailable_words
+from .engine_words import host_words, not_there_words, refused_words, unavailable_words
 
 if TYPE_CHECKING:
     import docker
 
 _SECONDS = 60.0
 """How long an answer may take; removing many containers of a busy engine takes some seconds."""
+
+_SOCKET = "unix:///var/run/docker.sock"
 
 
 class Engine:
@@ -43,10 +47,12 @@ class Engine:
     @property
     def host(self) -> str:
         """Where the engine is, such as ``unix:///var/run/docker.sock``, as far as can be told without asking it."""
+        if known := self._known_host():
+            return known
         try:
-            return str(self._where().get("base_url") or "unix:///var/run/docker.sock")
+            return str(self._where().get("base_url") or _SOCKET)
         except Exception:  # whatever a broken configuration raises: it is told in words where it is used
-            return self._environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+            return self._environ.get("DOCKER_HOST") or _SOCKET
 
     @property
     def is_remote(self) -> bool:
@@ -102,6 +108,10 @@ class Engine:
             JobNotFoundError: the engine does not know what ``app_id`` is made of.
             SchedulerError: the engine refused.
         """
+        missing = self._missing_socket()
+        if missing:
+            self._forget()
+            raise BackendUnavailableError(not_there_words(missing, self._environ))
         import docker.errors
         import requests
         import urllib3
@@ -165,8 +175,32 @@ class Engine:
                 found["tls"] = context.TLSConfig
         return found
 
+    def _known_host(self) -> str:
+        """Return where the engine is if that can be told without Docker's package, which takes long to import."""
+        environ = self._environ
+        host = environ.get("DOCKER_HOST", "")
+        return host or ("" if environ.get("DOCKER_CONTEXT") or _chosen_context(environ) else _SOCKET)
+
+    def _missing_socket(self) -> str:
+        """Return this machine's socket if that is the engine, and is not there; empty otherwise."""
+        host = self._known_host()
+        path = host.removeprefix("unix://")
+        return host if path != host and path and not Path(path).exists() else ""
+
     def _forget(self) -> None:
         """Look for the engine anew next time: it may come back elsewhere, or with another version."""
         with self._lock:
             self._generation += 1
             self._version = None
+
+
+def _chosen_context(environ: Mapping[str, str]) -> str:
+    """Return the context that ``docker context use`` chose, empty where it is this machine's socket."""
+    folder = Path(environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
+    try:
+        chosen = json.loads((folder / "config.json").read_text()).get("currentContext", "")
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError, AttributeError):
+        return "unknown"  # the package says what is wrong with it
+    return "" if chosen == "default" else str(chosen)

@@ -45,6 +45,19 @@ def unavailable_words(error: BaseException, host: str, environment: Mapping[str,
     return ""
 
 
+def not_there_words(host: str, environment: Mapping[str, str]) -> str:
+    """Return what to do where this machine has no socket of an engine.
+
+    Args:
+        host: where it should be.
+        environment: the environment variables that chose it.
+    """
+    return (
+        f"{host_words(host)} is not there: Docker is not installed or not started. Start it "
+        f"(`systemctl start docker`), or say where it is with {_chosen_by(environment)}"
+    )
+
+
 def refused_words(error: BaseException) -> str:
     """Return what the engine answered instead of doing what was asked, without the SDK's trimmings."""
     import docker.errors
@@ -76,10 +89,7 @@ def _os_words(cause: OSError, host: str, environment: Mapping[str, str]) -> str:
             f"{user_name()}`, then log in again), or use a rootless engine of your own"
         )
     if cause.errno == errno.ENOENT and is_local:
-        return (
-            f"{where} is not there: Docker is not installed or not started. Start it (`systemctl start docker`), "
-            f"or say where it is with {_chosen_by(environment)}"
-        )
+        return not_there_words(host, environment)
     if cause.errno == errno.ECONNREFUSED:
         return f"{where} refuses the connection: it has stopped. {_start_hint(is_local, environment)}"
     if cause.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-
-import docker
-import docker.errors
+from typing import TYPE_CHECKING
 
 from ...specs import LaunchCancelledError, SchedulerError
 from ..progress import current_progress
 from ..workspace.docker_images import pull
 from .engine import Engine
+
+if TYPE_CHECKING:
+    import docker
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +64,8 @@ def _ensure(client: docker.DockerClient, image: str, wanted: bool) -> None:
 
 
 def _is_here(client: docker.DockerClient, image: str) -> bool:
+    import docker.errors
+
     try:
         client.api.inspect_image(image)
     except docker.errors.ImageNotFound:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, NamedTuple
-
-import docker
-import docker.errors
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...specs import LogUnreadableError, SchedulerError
 from ..logs.stream import Record, TimeCursor
@@ -18,6 +15,10 @@ from .containers import find_replica
 from .engine import Engine
 from .log_messages import FramedLog, Message, MessageParser, TerminalLog, nanoseconds_of
 from .log_place import LogPlace
+
+if TYPE_CHECKING:
+    import docker
+    import docker.errors
 
 # Lines of one stream that were printed within this time (ns) are one record.
 _TOGETHER = 1_000_000
@@ -170,6 +171,8 @@ class DockerLogStream:
     # The engine
 
     def _connect(self) -> None:
+        import docker.errors
+
         if self._client is None:
             self._client = self._engine.new_client(None)
         if not self._container:
@@ -205,6 +208,8 @@ class DockerLogStream:
         return params
 
     def _inspect(self, client: docker.DockerClient) -> dict[str, Any]:
+        import docker.errors
+
         try:
             return client.api.inspect_container(self._container)
         except docker.errors.NotFound as error:

@@ -11,9 +11,9 @@ from datetime import datetime
 
 from ...specs import BackendUnavailableError
 from ...specs.errors import one_of
+from ..api import LogIterator, Stream, line_pattern
 from ..logs.line_assembler import LineAssembler
 from ..logs.stream import Cursor, LogStream, TimeCursor
-from ..responses import LogIterator, Stream
 from .containers import find_containers, find_replica
 from .engine import Engine
 from .log_stream import DockerLogStream
@@ -56,12 +56,13 @@ def read_lines(
     """Return the lines of one replica; see `Scheduler.log_iter`.
 
     Raises:
-        ValueError: there is no such stream, role or replica; the message lists the valid ones.
+        ValueError: there is no such stream, role or replica, the message lists the valid ones; or the expression is
+            malformed.
         JobNotFoundError: there is no such app.
         BackendUnavailableError: the engine cannot be reached.
     """
     stream = stream_of(streams)
-    pattern = re.compile(regex) if regex else None
+    pattern = line_pattern(regex)
     find_replica(engine, app_id, role, k)
     first = None if since is None else int(since.timestamp() * 10**6) * 1000
     last = None if until is None else until.timestamp()

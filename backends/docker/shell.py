@@ -5,8 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 
-import docker.errors
-
 from ...specs import SchedulerError
 from .containers import Summary, find_replica
 from .engine import Engine
@@ -41,6 +39,8 @@ def shell_command(engine: Engine, app_id: str, role: str, k: int) -> list[str]:
 
 def _find_shell(engine: Engine, container: Summary, name: str) -> str:
     """Return the path of the best shell that a container has."""
+    import docker.errors
+
     with engine.in_words():
         api = engine.client().api
         asked = api.exec_create(container["Id"], ["sh", "-c", _LOOK])["Id"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import logging
-import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -12,7 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import AppDef, AppDryRunInfo, CfgVal, SchedulerError, make_unique, runopts
-from ..api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, ReplicaUsage, Scheduler, Stream
+from ..api import (
+    Capabilities,
+    DescribeAppResponse,
+    Finding,
+    ListAppResponse,
+    ReplicaUsage,
+    Scheduler,
+    Stream,
+    line_pattern,
+)
 from ..paths import state_folder
 from ..user import user_name
 from .describe import describe_run
@@ -278,15 +286,11 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         """
         run = self._runs.get(app_id)
         stream = check_log(run, role_name, k, streams)
-        try:
-            pattern = None if regex is None else re.compile(regex)
-        except re.error as error:
-            raise ValueError(f"not a regular expression: {regex}: {error}") from error
         return LocalLogIterator(
             run.replica_folder(role_name, k),
             stream,
             log_outlook(self._runs, app_id),
-            regex=pattern,
+            regex=line_pattern(regex),
             since=None if since is None else since.timestamp(),
             until=None if until is None else until.timestamp(),
             should_tail=should_tail,

@@ -244,6 +244,12 @@ class SchedulerContract:
         lines.close()
         assert got == ["once\n"]
 
+    def test_a_malformed_regex_is_a_value_error(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+        app_id = scheduler.submit(self.app("echo apple"), cfg)
+        with pytest.raises(ValueError, match="not a regular expression"):
+            scheduler.log_iter(app_id, "worker", regex="(apple")
+        self.ended(scheduler, app_id)
+
     def test_regex_chooses_lines(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
         app_id = scheduler.submit(self.app("echo apple; echo pear; echo pineapple"), cfg)
         self.ended(scheduler, app_id)

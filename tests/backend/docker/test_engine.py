@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -51,12 +53,37 @@ def test_a_socket_that_nothing_serves(tmp_path: Path) -> None:
     assert "has stopped" in refusal({"DOCKER_HOST": f"unix://{path}"})
 
 
-def test_a_socket_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_socket_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "theirs.sock"
+    path.touch()
+
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("socket.socket.connect", refuse)
-    assert "usermod -aG docker" in refusal({"DOCKER_HOST": "unix:///var/run/docker.sock"})
+    assert "usermod -aG docker" in refusal({"DOCKER_HOST": f"unix://{path}"})
+
+
+def test_a_machine_without_docker_does_not_import_its_package() -> None:
+    told = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys\n"
+            "from torchx_tui.backends.docker.scheduler import create_scheduler\n"
+            "from torchx_tui.specs import BackendUnavailableError\n"
+            "scheduler = create_scheduler('s')\n"
+            "try:\n"
+            "    scheduler.list()\n"
+            "except BackendUnavailableError as error:\n"
+            "    print(error)\n"
+            "scheduler.check()\n"
+            "print([name for name in ('docker', 'requests') if name in sys.modules])\n",
+        ],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert "is not there" in told
+    assert told.endswith("[]\n")
 
 
 def test_a_remote_engine_that_is_not_there() -> None:

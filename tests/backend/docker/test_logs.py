@@ -138,7 +138,7 @@ def test_long_lines_are_one(app: Replicas, tty: bool) -> None:
 
 def test_only_the_last_lines(app: Replicas) -> None:
     app.start("for i in 1 2 3 4 5; do echo $i; done").wait()
-    assert [r.data for r in open_stream(app.engine, app.app_id, "worker", 0, tail=2)] == [b"4\n5\n"]
+    assert b"".join(r.data for r in open_stream(app.engine, app.app_id, "worker", 0, tail=2)) == b"4\n5\n"
 
 
 def test_a_restarted_container_goes_on_and_says_so(app: Replicas) -> None:
