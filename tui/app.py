@@ -228,7 +228,9 @@ class TorchXTuiApp(TellingApp):
     def on_backend_failed(self, message: BackendFailed) -> None:
         """Keep the rows, say since when the backend is silent."""
         if self.jobs.fail(message):
-            self.say(f"{backend_word(message.scheduler, long=True)}: {message.reason}", failed=True)
+            wait = round(message.next_try - self.now())
+            again = f"   asked again in {wait} s" if wait > 0 else ""
+            self.say(f"{backend_word(message.scheduler, long=True)}: {message.reason}{again}", failed=True)
         self.update_screens()
 
     def on_backend_checked(self, message: BackendChecked) -> None:

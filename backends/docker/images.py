@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ...specs import LaunchCancelledError, SchedulerError
+from ...specs import SchedulerError
 from ..progress import current_progress
-from ..workspace.docker_images import pull
+from ..workspace.docker_images import try_to_pull
 from .engine import Engine
 
 if TYPE_CHECKING:
@@ -52,15 +52,13 @@ def _ensure(client: docker.DockerClient, image: str, wanted: bool) -> None:
         return
     if is_here and not wanted:
         return
-    try:
-        pull(client, image)
-    except LaunchCancelledError:
-        raise
-    except SchedulerError as error:
-        if not is_here:
-            raise SchedulerError(f"{error}. The engine has none of that name either") from error
-        _log.info("%s: %s; the one that is there is used", image, error)
-        current_progress().report(f"{image} is used as it is here: {error}")
+    failure = try_to_pull(client, image)
+    if failure is None:
+        return
+    if not is_here:
+        raise SchedulerError(f"{failure}. The engine has none of that name either") from failure
+    _log.info("%s: %s; the one that is there is used", image, failure)
+    current_progress().report(f"{image} is used as it is here: {failure}")
 
 
 def _is_here(client: docker.DockerClient, image: str) -> bool:

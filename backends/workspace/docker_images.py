@@ -62,6 +62,21 @@ def pull(client: docker.DockerClient, image: str) -> None:
         raise SchedulerError(_refused(f"{image} cannot be pulled", error.explanation or str(error))) from error
 
 
+def try_to_pull(client: docker.DockerClient, image: str) -> SchedulerError | None:
+    """Pull an image where that is possible; return why it is not, for those who can do with what is there.
+
+    Raises:
+        LaunchCancelledError: the launch was cancelled.
+    """
+    try:
+        pull(client, image)
+    except LaunchCancelledError:
+        raise
+    except SchedulerError as error:
+        return error
+    return None
+
+
 def push(client: docker.DockerClient, repository: str, tag: str) -> None:
     """Push a tag of an image to its registry, telling the current progress.
 

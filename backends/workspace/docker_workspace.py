@@ -163,17 +163,13 @@ class DockerWorkspaceMixin(WorkspaceMixin[Any]):
 
 def _pull_base(client: docker.DockerClient, image: str, dockerfile: bytes) -> None:
     """Pull the image that is built on, where the build asks for it; without it, what is here is built on."""
-    from ...specs import LaunchCancelledError
-    from .docker_images import pull
+    from .docker_images import try_to_pull
 
     if not image or image.startswith(_LOCAL) or b"IMAGE" not in dockerfile:
         return
-    try:
-        pull(client, image)
-    except LaunchCancelledError:
-        raise
-    except SchedulerError as error:
-        current_progress().report(f"{image} is used as it is here: {error}")
+    failure = try_to_pull(client, image)
+    if failure is not None:
+        current_progress().report(f"{image} is used as it is here: {failure}")
 
 
 def _counted(context: Iterator[bytes], progress: Progress, name: str) -> Iterator[bytes]:

@@ -17,11 +17,6 @@ def app():
     return AppDef("train", [Role("trainer", "image", entrypoint="python3", args=["-c", "print(1)"], num_replicas=2)])
 
 
-@pytest.fixture
-def journal(tmp_path):
-    return Journal(tmp_path / "journal")
-
-
 def launch(journal, app, **kwargs):
     return journal.record_intent(app, "local_cwd", "torchx", {"log_dir": "/tmp/x"}, **kwargs)
 

@@ -11,7 +11,6 @@ from support.canned import CannedScheduler
 
 from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.progress import Progress, current_progress
-from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.workspace import WorkspaceMixin
 from torchx_tui.specs import AppDef, AppDefError, AppDryRunInfo, AppState, LaunchCancelledError, Role, SchedulerError
 
@@ -58,20 +57,8 @@ class Builder(WorkspaceMixin[Any], CannedScheduler):
 
 
 @pytest.fixture
-def journal(tmp_path):
-    return Journal(tmp_path / "journal")
-
-
-@pytest.fixture
 def scheduler(journal):
     return Builder(journal)
-
-
-@pytest.fixture
-def runner(journal, scheduler):
-    made = Runner(journal=journal)
-    made._schedulers["local_cwd"] = scheduler
-    return made
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import pytest
 from support.canned import CannedScheduler
 
-from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.launching import ENV_JOB_ID
 from torchx_tui.backends.responses import Finding
 from torchx_tui.backends.runner import Runner
@@ -45,20 +44,8 @@ class Recorder(CannedScheduler):
 
 
 @pytest.fixture
-def journal(tmp_path):
-    return Journal(tmp_path / "journal")
-
-
-@pytest.fixture
 def scheduler(journal):
     return Recorder(journal)
-
-
-@pytest.fixture
-def runner(journal, scheduler):
-    made = Runner(journal=journal)
-    made._schedulers["local_cwd"] = scheduler
-    return made
 
 
 @pytest.fixture

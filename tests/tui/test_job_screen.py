@@ -123,7 +123,7 @@ async def test_published_ports_come_with_the_command_that_reaches_them(scheduler
     async with app.run_test(size=(160, 45)) as pilot:
         screen = await open_running(pilot, app)
         lines = [line.plain for line in screen.replicas.facts.lines]
-        assert "port     tensor[red]board 6006 is 127.0.0.1:49153" in lines
+        assert "port     49153 for 6006  tensor[red]board" in lines
         screen.replicas.grid.focus()
         await pilot.press("y")
         host = os.uname().nodename

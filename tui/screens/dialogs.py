@@ -50,7 +50,8 @@ class Dialog(PacedScreen, LeavesOnce, ModalScreen[Answer]):
         """Yield the box with the lines and the buttons."""
         with Vertical(id="dialog") as box:
             box.border_title = self.heading()
-            yield Static(Text("\n", no_wrap=True).join(self.lines()), id="dialog-text", markup=False)
+            if lines := self.lines():
+                yield Static(Text("\n", no_wrap=True).join(lines), id="dialog-text", markup=False)
             yield from self.compose_question()
             with Horizontal(id="dialog-buttons"):
                 yield from self.compose_buttons()

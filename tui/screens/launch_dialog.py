@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -75,9 +76,9 @@ class LaunchDialog(Dialog[None]):
             self._draw()
 
     def _draw(self) -> None:
-        colors, sign = palette_of(self.app), signs_of(self.app).cut
-        lines = [Text(cut(plain(text), TEXT_WIDTH, sign), colors.text2) for text in self._said]
-        lines += [Text()] * (_LINES - len(lines))
+        colors = palette_of(self.app)
+        rows = [row for text in self._said for row in wrap(plain(text), TEXT_WIDTH)][-_LINES:]
+        lines = [Text(row, colors.text2) for row in rows] + [Text()] * (_LINES - len(rows))
         self._text.update(Text("\n", no_wrap=True).join([Text(), *lines, Text()]))
 
     def leave(self) -> None:

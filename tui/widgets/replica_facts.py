@@ -89,12 +89,13 @@ def _course(samples: Sequence[ReplicaUsage], what: str, unit: float = 1.0) -> li
 
 
 def port_lines(ports: Sequence[PublishedPort], colors: Palette) -> list[Text]:
-    """Return two lines for each port: where it is, and the command that brings it to a person's own machine."""
+    """Return two lines for each port: its number on the engine's loopback address, and the command that reaches it."""
     lines = []
     for port in ports:
         line = Text(f"{'port':<9}", colors.text3, end="")
-        line.append(plain(f"{port.name} {port.container_port}".strip()), colors.text)
-        line.append(f" is 127.0.0.1:{port.host_port}{f' on {plain(port.host)}' if port.host else ''}", colors.text2)
+        line.append(f"{port.host_port}", colors.text)
+        line.append(f"{f' on {plain(port.host)}' if port.host else ''} for {port.container_port}", colors.text2)
+        line.append(f"  {plain(port.name)}", colors.text3)
         lines += [line, Text(f"$ {plain(ssh_line(port))}", colors.text3)]
     return lines
 

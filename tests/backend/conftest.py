@@ -1,0 +1,20 @@
+"""A journal, and a Runner whose one scheduler is the test module's."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.runner import Runner
+
+
+@pytest.fixture
+def journal(tmp_path):
+    return Journal(tmp_path / "journal")
+
+
+@pytest.fixture
+def runner(journal, scheduler):
+    made = Runner(journal=journal)
+    made._schedulers["local_cwd"] = scheduler
+    return made

@@ -1,0 +1,90 @@
+"""Pictures of what backends like Docker bring: long launches, ports, usage, several backends, results of many."""
+
+from dataclasses import replace
+
+import pytest
+from support.canned import MINUTE, NOW, CannedScheduler, busy_scheduler
+from support.dashboard import make_app, settled, until
+from support.pictures import RUNNING, SIZES, at_job
+
+from torchx_tui.backends.api import PublishedPort, ReplicaUsage
+from torchx_tui.specs import AppState
+from torchx_tui.tui.messages import LaunchProgressed, UsageSampled
+from torchx_tui.tui.screens.dialogs import ResultsDialog
+from torchx_tui.tui.screens.job import JobScreen
+from torchx_tui.tui.screens.jobs import JobsScreen
+from torchx_tui.tui.screens.launch_dialog import LaunchDialog
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_long_launch(snap_compare, app, size):
+    async def launching(pilot):
+        await at_job(RUNNING)(pilot)
+        progress = app.launches.begin("dist.ddp")
+        for text in (
+            "pulling registry.example/team/llama-train:2026.11: 3 of 14 layers, 812 of 6,240 MB",
+            "creating 12 of 64",
+        ):
+            app.launches.show(LaunchProgressed(progress, "dist.ddp", text))
+        await until(pilot, lambda: isinstance(app.screen, LaunchDialog), "the dialog")
+        await settled(pilot)
+
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=launching)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_results_of_many(snap_compare, app, size):
+    async def told(pilot):
+        await at_job(RUNNING)(pilot)
+        names = [f"eval-arc-c-{number:02}x7k2m9q4wzdj" for number in range(9)]
+        failure = "The Docker engine at /var/run/docker.sock refuses the connection: it has stopped. Start it"
+        await app.push_screen(ResultsDialog([(name, failure if at in (3, 5) else "") for at, name in enumerate(names)]))
+        await settled(pilot)
+
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=told)
+
+
+@pytest.mark.parametrize("size", ["80x24", "120x40", "200x50"])
+def test_job_with_ports_and_usage(snap_compare, tmp_path, monkeypatch, size):
+    monkeypatch.setenv("LOGNAME", "alice")
+    monkeypatch.setattr("os.uname", lambda: type("Machine", (), {"nodename": "login03"}))
+    scheduler = busy_scheduler(tmp_path / "logs")
+    app_id = RUNNING.rpartition("/")[2]
+    scheduler.described[app_id] = replace(
+        scheduler.described[app_id], ports=[PublishedPort("trainer", 0, "tensorboard", 6006, "", 49153)]
+    )
+    app = make_app(scheduler, tmp_path)
+
+    async def opened(pilot):
+        await at_job(RUNNING, "enter", wait=lambda app: app.screen.query("#replica-grid"))(pilot)
+        screen = app.screen
+        assert isinstance(screen, JobScreen)
+        for step in range(40):
+            usage = ReplicaUsage(
+                "trainer", 0, cpu=4 + 3 * (step % 7) / 7, cpu_total=8.0, memory=(20 + step) << 30, memory_total=64 << 30
+            )
+            screen.show_usage(UsageSampled(RUNNING, [usage]))
+        await settled(pilot)
+
+    columns, rows = map(int, size.split("x"))
+    assert snap_compare(app, terminal_size=(columns, rows), run_before=opened)
+
+
+@pytest.mark.parametrize("theme", ["torchx-dark", "torchx-light"])
+def test_two_backends(snap_compare, tmp_path, theme):
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
+    docker = CannedScheduler()
+    for number, state in enumerate((AppState.RUNNING, AppState.FAILED, AppState.CANCELLED, AppState.SUCCEEDED)):
+        docker.add(f"serve-llama-{number}x7k2m9q4wzd", state, (7 + 5 * number) * MINUTE, replicas=2)
+    app.runner._schedulers["local_docker"] = docker
+    app.schedulers = ["local_docker", "local_cwd"]
+    app.theme = theme
+
+    async def filled(pilot):
+        await until(
+            pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.count("local_docker") == 4, "Docker's rows"
+        )
+        await at_job(RUNNING)(pilot)
+
+    assert app.now() == NOW
+    assert snap_compare(app, terminal_size=(200, 50), run_before=filled)
