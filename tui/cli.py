@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from .. import __version__
 
@@ -167,7 +168,6 @@ def _give_terminal_a_size() -> None:
 
     Textual and Rich take an unknown size for two different ones, and would draw in turns for each.
     """
-    import contextlib
     import fcntl
     import struct
     import termios
@@ -194,8 +194,21 @@ def _usual_frames(environ: Mapping[str, str]) -> int:
     return least if "SSH_CONNECTION" in environ else 0
 
 
+def leave(code: int) -> NoReturn:
+    """End the program without the interpreter's own end.
+
+    Threads that read logs end with the program. In the midst of an expression of google-re2, which is C++, they cannot
+    be unwound, and the interpreter's end would abort the program in place of its exit code.
+    """
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
 def open_dashboard(settings: Settings) -> int:
-    """Open the dashboard and return the exit code.
+    """Open the dashboard and end the program with its exit code; return that where there is no terminal.
 
     Args:
         settings: what the file and the command line chose.
@@ -220,4 +233,4 @@ def open_dashboard(settings: Settings) -> int:
     ) as runner:
         app = TorchXTuiApp(runner, settings)
         result = app.run(mouse=settings.mouse)
-    return result if isinstance(result, int) else app.return_code or 0
+    leave(result if isinstance(result, int) else app.return_code or 0)

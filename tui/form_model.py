@@ -123,6 +123,11 @@ class FormModel:
             self._check(one)
         return one
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the run options of the chosen scheduler are known."""
+        return self._options is not None
+
     def errors(self) -> list[Field]:
         """Return the fields that something is wrong with, in the order of the form."""
         return [one for one in self.fields if one.error]
@@ -132,13 +137,14 @@ class FormModel:
         return {one.name: one.text for one in self.section("argument") if one.is_given}
 
     def cfg(self) -> dict[str, Any]:
-        """Return the run options, those at their defaults left out.
+        """Return the run options, those at their defaults left out; none before `is_whole`.
 
         Raises:
             ValueError: a text is not of its option's type; `errors` names the field.
         """
-        assert self._options is not None
         given: dict[str, Any] = {}
+        if self._options is None:
+            return given
         for one in self.section("option"):
             option = self._options.get(one.name)
             if option is not None and one.is_given:

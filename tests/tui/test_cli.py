@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import get_args
 
 import pytest
@@ -43,3 +45,23 @@ def test_frames_out_of_range_are_refused_with_the_range(text, capsys):
 )
 def test_how_often_the_screen_is_drawn_where_nobody_chose(environ, frames):
     assert cli._usual_frames(environ) == frames
+
+
+def test_the_end_has_its_exit_code_whatever_threads_do():
+    """A thread in the midst of a search makes the interpreter abort where that ends by itself."""
+    program = (
+        "import threading, time, re2\n"
+        "from torchx_tui.tui.cli import leave\n"
+        "pattern, started = re2.compile('(a|b)*c'), threading.Event()\n"
+        "def search():\n"
+        "    while True:\n"
+        "        started.set()\n"
+        "        pattern.search('ab' * 200_000)\n"
+        "for _ in range(4):\n"
+        "    threading.Thread(target=search, daemon=True).start()\n"
+        "started.wait(20)\n"
+        "print('said before')\n"
+        "leave(3)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (3, "said before\n", "")

@@ -78,7 +78,8 @@ class Dialog(PacedScreen, LeavesOnce, ModalScreen[Answer]):
 
     def on_mount(self) -> None:
         """Put the focus where it belongs."""
-        self.first_focus().focus()
+        # At once: the next key may be here already.
+        self.set_focus(self.first_focus())
 
     def action_back(self) -> None:
         """Change nothing."""

@@ -323,7 +323,10 @@ class LaunchScreen(BaseScreen):
         (self.focused or self).call_later(self._submit_typed)
 
     def _is_ready(self) -> bool:
-        return self.model is not None and not self.model.errors() and (not self._failure or self._may_try_again)
+        model = self.model
+        if model is None or not model.is_whole or model.errors():
+            return False
+        return not self._failure or self._may_try_again
 
     def _submit_typed(self) -> None:
         """Launch what stands in the fields."""
@@ -336,6 +339,9 @@ class LaunchScreen(BaseScreen):
         if before != [one.text for one in model]:
             self._changed()
         if not self._is_ready():
+            if not model.is_whole:
+                self.dashboard.say(f"not launched: the run options of {model.scheduler} are not known yet", failed=True)
+                return
             wrong = model.errors()
             names = ", ".join(one.name for one in wrong)
             self.dashboard.say(f"not launched: {names or self._failure}", failed=True)
