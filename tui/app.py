@@ -32,7 +32,7 @@ from .theme import css_variables, textual_theme
 from .ui_state import UiStateFile
 
 # Actions after which one types.
-_OPEN_FIELDS = ("ask", "filter")
+_OPEN_FIELDS = ("ask", "filter", "confirm")
 
 if TYPE_CHECKING:
     from textual.command import Provider

@@ -183,7 +183,7 @@ class ConfirmDialog(Dialog[bool]):
         if len(self.rows) > 1:
             field = self.query_one("#dialog-count", Input)
             if field.value.strip() != str(len(self.rows)):
-                field.focus()
+                self.set_focus(field)
                 return
         self.dismiss(True)
 
