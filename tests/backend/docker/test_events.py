@@ -28,7 +28,8 @@ class Told:
 
 
 @pytest.fixture
-def app(docker_engine: str) -> Iterator[Replicas]:
+def app(own_engine: OwnEngine) -> Iterator[Replicas]:
+    """On an engine of its own: on a shared one, other tests' changes would be told in place of those that are meant."""
     with replicas() as made:
         yield made
 
@@ -86,7 +87,6 @@ def test_a_burst_is_told_in_few_calls(app: Replicas) -> None:
     for number in range(40):
         container.rename(f"{app.app_id}-{number}")
     time.sleep(0.3)
-    # Other tests' apps on the same engine are told of, too.
     told_after, took = len(told.times), time.monotonic() - began
     assert 1 <= told_after - count <= took / 0.1 + 3
     events.close()
