@@ -70,17 +70,19 @@ def launch(terminal: Terminal, component: str, values: dict[str, str]) -> None:
 
 
 def top_row(terminal: Terminal) -> str:
-    """Return the first row of the table."""
-    lines = terminal.lines()
-    header = next(number for number, line in enumerate(lines) if "STATE" in line and "NAME" in line)
-    return lines[header + 1]
+    """Return the first row of the table, empty where the screen shows no table."""
+    lines = iter(terminal.lines())
+    shown = any("STATE" in line and "NAME" in line for line in lines)
+    return next(lines) if shown else ""
 
 
 def wait_top(terminal: Terminal, state: str) -> str:
     """Wait until the first row of the table shows a state; return the row."""
+    seen = [""]
 
-    def shown(text: str) -> bool:
-        return "STATE" in text and state in top_row(terminal)
+    def shown(_text: str) -> bool:
+        seen.append(top_row(terminal))
+        return state in seen[-1]
 
     terminal.wait(shown)
-    return top_row(terminal)
+    return seen[-1]

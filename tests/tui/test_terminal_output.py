@@ -124,7 +124,7 @@ def test_a_terminal_that_answers_no_more_does_not_hold_frames(link, monkeypatch)
     assert link.output.in_flight()
     # A key comes from it: it is there.
     link.output.heard()
-    assert link.output.in_flight() == 0
+    wait_until(lambda: link.output.in_flight() == 0, "the kernel's taking")
     # It is asked again, and may answer again.
     link.output.write("y")
     link.output.end_frame()

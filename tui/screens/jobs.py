@@ -20,6 +20,7 @@ from ..job_filter import FilterError
 from ..job_rows import JobRow, backend_word
 from ..job_view import JobView
 from ..widgets.bars import Hint
+from ..widgets.filter_field import FilterField
 from ..widgets.first_run import FirstRun
 from ..widgets.job_card import JobCard
 from ..widgets.job_cells import COLUMNS_BY_KEY, state_style
@@ -45,9 +46,7 @@ class TablePane(Pane):
     def __init__(self) -> None:
         super().__init__("Jobs", id="table-pane")
         self.table = JobTable(id="table")
-        self.filter = Input(
-            placeholder="state:failed backend:local name !word", compact=True, id="filter", select_on_focus=False
-        )
+        self.filter = FilterField(self.table, placeholder="state:failed backend:local name !word", id="filter")
 
     def compose_body(self) -> ComposeResult:
         """Yield the table and the filter."""
@@ -336,12 +335,10 @@ class JobsScreen(JobActions):
                 return
             self.choose_view(view)
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Keep the filter and go back to the table."""
-        if event.input is self.table_pane.filter:
-            self.table_pane.filter.display = bool(self.view.filter)
-            self.table.focus()
-            self.refresh_bars()
+    def on_filter_field_kept(self) -> None:
+        """Keep the filter, now that the table has the focus again."""
+        self.table_pane.filter.display = bool(self.table_pane.filter.value.strip())
+        self.refresh_bars()
 
     def action_back(self) -> None:
         """Undo one thing: the filter, the marks, the zoom."""
