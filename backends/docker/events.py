@@ -12,7 +12,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ...specs import SchedulerError
-from ..workspace.engine_answer import EngineAnswer, ask
+from ..long_answer import LongAnswer
+from ..workspace.engine_answer import ask
 from . import labels
 from .engine import Engine
 
@@ -102,7 +103,7 @@ class _Listener:
         self._tell = tell
         self._stop = threading.Event()
         self._changed = threading.Event()
-        self._answer: EngineAnswer | None = None
+        self._answer: LongAnswer | None = None
 
     def start(self) -> None:
         for name, run in (("docker-events", self._listen), ("docker-changes", self._tell_changes)):
@@ -157,7 +158,7 @@ class _Listener:
             self._stop.wait(retry * random.uniform(0.8, 1.2))  # noqa: S311
             retry = min(2 * retry, _LAST_RETRY)
 
-    def _read(self, answer: EngineAnswer) -> None:
+    def _read(self, answer: LongAnswer) -> None:
         # It may have been closed while it was asked for.
         while not self._stop.is_set() and answer.read():
             self._changed.set()
