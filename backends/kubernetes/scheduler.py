@@ -98,7 +98,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[KubernetesJob]:
         opts = KubernetesOpts.from_cfg(cfg)
-        request = make_request(app, self.session_name, opts)
+        request = make_request(app, self.session_name, opts, self.dryrun_push_images(app, cfg))
         if opts.validate_spec:
             validate(self._server, request.resource)
         return AppDryRunInfo(request, str)
