@@ -64,6 +64,8 @@ class Scheduler(abc.ABC, Generic[T]):
     """
 
     capabilities: Capabilities = Capabilities()
+    context: str = ""
+    """In which context apps are launched and found, for schedulers that have several: those of a kubeconfig."""
 
     def __init__(self, backend: str, session_name: str) -> None:
         self.backend = backend

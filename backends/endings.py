@@ -39,6 +39,14 @@ def signal_name(exit_code: int | None) -> str:
         return f"signal {-exit_code}"
 
 
+def signal_of(exit_code: int | None) -> str:
+    """Return the signal that an exit code over 128 stands for, empty for another one."""
+    if exit_code is None or not 128 < exit_code < 128 + 65:
+        return ""
+    name = signal_name(128 - exit_code)
+    return name if name.startswith("SIG") else ""
+
+
 def last_traceback(text: str) -> str:
     """Return the last Python traceback in a log that tells why, without what torchrun puts before its lines.
 

@@ -17,7 +17,11 @@ GROUP = "torchx_tui.schedulers"
 """The entry-point group in which other packages register schedulers: name = module:factory."""
 
 # In TorchX's order; the first is the default.
-_MODULES = {"local_docker": ".docker.scheduler", "local_cwd": ".local.scheduler"}
+_MODULES = {
+    "local_docker": ".docker.scheduler",
+    "local_cwd": ".local.scheduler",
+    "kubernetes": ".kubernetes.scheduler",
+}
 
 
 class SchedulerFactory(Protocol):

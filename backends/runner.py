@@ -7,12 +7,13 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import specs
+from .scheduler_pool import SchedulerPool
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -40,6 +41,7 @@ class Runner:
         journal: where launches are recorded.
         read_only: refuse whatever would change a job.
         scheduler_params: keyword arguments of scheduler factories, by scheduler name.
+        contexts: the contexts in which a scheduler is asked, by its name; each is a scheduler of its own.
         spool_limits: bytes that are kept of logs which are no files here: of one job, and of all.
     """
 
@@ -50,14 +52,14 @@ class Runner:
         journal: Journal | None = None,
         read_only: bool = False,
         scheduler_params: Mapping[str, Mapping[str, Any]] | None = None,
+        contexts: Mapping[str, Sequence[str]] | None = None,
         spool_limits: tuple[int, int] | None = None,
     ) -> None:
         self.session_name = session_name
         self._journal = journal
         self._cancelled: Cancellations | None = None
         self.read_only = read_only
-        self._scheduler_params = dict(scheduler_params or {})
-        self._schedulers: dict[str, Scheduler[Any]] = {}
+        self._schedulers = SchedulerPool(session_name, scheduler_params, contexts)
         self._lock = threading.RLock()
         self._session_id = str(uuid.uuid4())
         self._spool_limits = spool_limits
@@ -93,21 +95,16 @@ class Runner:
     def close(self) -> None:
         """Close every scheduler that was made, end every log that is read; jobs that run go on."""
         with self._lock:
-            schedulers = list(self._schedulers.values())
-            self._schedulers.clear()
             spools, self._spools = self._spools, None
         if spools is not None:
             spools.close()
-        for scheduler in schedulers:
-            scheduler.close()
+        self._schedulers.close()
 
     # Schedulers
 
     def scheduler_names(self) -> list[str]:
         """Return the names of all schedulers in their order; the first is TorchX's default."""
-        from .registry import get_scheduler_factories
-
-        return list(get_scheduler_factories())
+        return self._schedulers.names()
 
     def default_scheduler(self) -> str:
         """Return the name of the first scheduler that can be used now; the first of all where none can."""
@@ -121,13 +118,7 @@ class Runner:
         Raises:
             UnknownSchedulerException: there is none of that name.
         """
-        from .registry import create_scheduler
-
-        with self._lock:
-            if name not in self._schedulers:
-                params = self._scheduler_params.get(name, {})
-                self._schedulers[name] = create_scheduler(name, self.session_name, **params)
-            return self._schedulers[name]
+        return self._schedulers.get(name)
 
     def capabilities(self, name: str) -> Capabilities:
         """Return what the scheduler ``name`` can do."""
@@ -180,10 +171,12 @@ class Runner:
     ) -> AppDryRunInfo[Any]:
         from .launching import prepared_app, request_of
 
-        chosen = self.scheduler(scheduler)
-        handle = specs.make_app_handle(scheduler, self.session_name, specs.macros.app_id)
-        prepared = prepared_app(app, chosen, scheduler, handle, self._session_id, workspace)
-        return request_of(prepared, chosen, scheduler, cfg, build=build)
+        name = self._schedulers.at(scheduler, cfg)
+        chosen = self.scheduler(name)
+        registered, _ = specs.split_context(name)
+        handle = specs.make_app_handle(registered, self.session_name, specs.macros.app_id)
+        prepared = prepared_app(app, chosen, registered, handle, self._session_id, workspace)
+        return request_of(prepared, chosen, registered, cfg, build=build)
 
     def run(
         self,
@@ -220,6 +213,7 @@ class Runner:
         from .progress import shown_progress
 
         self._refuse_if_read_only("Launching a job")
+        scheduler = self._schedulers.at(scheduler, cfg)
         info = self.dryrun(app, scheduler, cfg, workspace)
         try:
             record = self.journal.record_intent(
@@ -457,7 +451,7 @@ class Runner:
         """Return the handles of jobs that this process launched, that still run and that were not detached."""
         return [
             specs.make_app_handle(name, self.session_name, app_id)
-            for name, scheduler in self._made_schedulers()
+            for name, scheduler in self._schedulers.made()
             for app_id in scheduler.own_app_ids()
         ]
 
@@ -468,13 +462,8 @@ class Runner:
 
     def end_own_jobs(self) -> None:
         """Cancel the jobs of `own_jobs`; meant for a process that is told to end."""
-        for _, scheduler in self._made_schedulers():
+        for _, scheduler in self._schedulers.made():
             scheduler.end_own()
-
-    def _made_schedulers(self) -> Iterator[tuple[str, Scheduler[Any]]]:
-        with self._lock:
-            made = list(self._schedulers.items())
-        yield from made
 
     def _own_handle(self, handle: str) -> str:
         """Return a handle with this runner's session: every session sees the same jobs."""

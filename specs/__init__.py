@@ -34,7 +34,15 @@ if TYPE_CHECKING:
         UnknownRoleError,
         UnknownSchedulerException,
     )
-    from .handles import AppHandle, ParsedAppHandle, make_app_handle, parse_app_handle
+    from .handles import (
+        AppHandle,
+        ParsedAppHandle,
+        in_context,
+        make_app_handle,
+        parse_app_handle,
+        split_context,
+        torchx_handle,
+    )
     from .ids import make_unique, normalize_str, random_id
     from .mounts import BindMount, DeviceMount, Mount, MountType, VolumeMount, parse_mounts
     from .option_types import CfgVal, get_type_name, parse_bool, runopt
@@ -74,7 +82,15 @@ _HOMES = {
         "UnknownRoleError",
         "UnknownSchedulerException",
     ),
-    "handles": ("AppHandle", "ParsedAppHandle", "make_app_handle", "parse_app_handle"),
+    "handles": (
+        "AppHandle",
+        "ParsedAppHandle",
+        "in_context",
+        "make_app_handle",
+        "parse_app_handle",
+        "split_context",
+        "torchx_handle",
+    ),
     "ids": ("make_unique", "normalize_str", "random_id"),
     "placeholders": ("macros",),
     "mounts": ("BindMount", "DeviceMount", "Mount", "MountType", "VolumeMount", "parse_mounts"),
@@ -145,6 +161,7 @@ __all__ = [
     "copy_projects_with",
     "get_named_resources",
     "get_type_name",
+    "in_context",
     "is_started",
     "is_terminal",
     "macros",
@@ -161,6 +178,8 @@ __all__ = [
     "resource",
     "runopt",
     "runopts",
+    "split_context",
+    "torchx_handle",
 ]
 
 

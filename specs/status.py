@@ -17,6 +17,7 @@ _OURS: dict[str, Any] = {
     "signal": "",
     "reason": "",
     "pid": None,
+    "node": "",
     "started_at": None,
     "finished_at": None,
     "restarts": 0,
@@ -38,6 +39,7 @@ class ReplicaStatus:
         signal: The signal that killed it, such as `SIGKILL`, or empty.
         reason: Why it is in its state, in words.
         pid: Its process, on its host.
+        node: The machine that it runs on, where `hostname` is a name of its own.
         started_at: When it started, seconds since the epoch.
         finished_at: When it ended, seconds since the epoch.
         restarts: How often it was started again.
@@ -53,6 +55,7 @@ class ReplicaStatus:
     signal: str = field(default="", kw_only=True)
     reason: str = field(default="", kw_only=True)
     pid: int | None = field(default=None, kw_only=True)
+    node: str = field(default="", kw_only=True)
     started_at: float | None = field(default=None, kw_only=True)
     finished_at: float | None = field(default=None, kw_only=True)
     restarts: int = field(default=0, kw_only=True)

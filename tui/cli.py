@@ -229,6 +229,7 @@ def open_dashboard(settings: Settings) -> int:
     with Runner(
         read_only=settings.read_only,
         scheduler_params=settings.scheduler_params(),
+        contexts=settings.contexts(),
         spool_limits=settings.spool_limits(),
     ) as runner:
         app = TorchXTuiApp(runner, settings)

@@ -21,8 +21,11 @@ def run_command(component: str, arguments: dict[str, Any], scheduler: str, cfg: 
     """Return the argument list that launches a component with these arguments and run options, secrets masked."""
     from ..backends.secrets import mask_text
     from ..components import to_command_line
+    from ..specs import split_context
 
-    command = [program_for(component), "run", "--scheduler", scheduler]
+    # TorchX knows the current context alone.
+    program = "torchx-tui" if split_context(scheduler)[1] or cfg.get("context") else program_for(component)
+    command = [program, "run", "--scheduler", scheduler]
     if cfg:
         command += [
             "--scheduler_args",

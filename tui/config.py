@@ -55,6 +55,23 @@ class DockerSettings:
 
 
 @dataclass(frozen=True)
+class KubernetesSettings:
+    """The table ``[kubernetes]``: Volcano jobs of API servers."""
+
+    contexts: tuple[str, ...] = ()
+    """Contexts of the kubeconfig whose jobs are shown, each as a backend of its own; none means the current one."""
+
+    namespace: str = ""
+    """Whose jobs are shown; empty means the context's own namespace."""
+
+    all_namespaces: bool = False
+    """Show the jobs of all namespaces, where you may list them."""
+
+    timeout_seconds: float = 10.0
+    """Seconds that a server may take for the next part of an answer."""
+
+
+@dataclass(frozen=True)
 class WatchSettings:
     """The table ``[watch]``: how often backends are asked."""
 
@@ -120,6 +137,7 @@ class Settings:
 
     local: LocalSettings = LocalSettings()
     docker: DockerSettings = DockerSettings()
+    kubernetes: KubernetesSettings = KubernetesSettings()
     watch: WatchSettings = WatchSettings()
     launch: LaunchSettings = LaunchSettings()
     logs: LogSettings = LogSettings()
@@ -138,7 +156,16 @@ class Settings:
                 "handle_signals": False,
             },
             "local_docker": {"grace_seconds": self.docker.grace_seconds},
+            "kubernetes": {
+                "namespace": self.kubernetes.namespace or None,
+                "all_namespaces": self.kubernetes.all_namespaces,
+                "timeout": self.kubernetes.timeout_seconds,
+            },
         }
+
+    def contexts(self) -> dict[str, tuple[str, ...]]:
+        """Return the contexts in which schedulers are asked."""
+        return {"kubernetes": self.kubernetes.contexts}
 
     def spool_limits(self) -> tuple[int, int]:
         """Return the bytes that spools may keep: of one job, and in all."""

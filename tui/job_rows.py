@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from ..specs import AppState, is_terminal
+from ..specs import AppState, is_terminal, split_context
 
 # What people call a scheduler in a column of six cells.
 BACKEND_WORDS = {"local_cwd": "local", "local_docker": "docker", "kubernetes": "k8s"}
 
 
 def backend_word(scheduler: str, *, long: bool = False) -> str:
-    """Return a scheduler's word on screen, such as ``local`` for ``local_cwd``."""
+    """Return a scheduler's word on screen, such as ``local`` for ``local_cwd``; of one in a context, the context."""
+    scheduler, context = split_context(scheduler)
+    if context:
+        return context
     if long and scheduler == "kubernetes":
         return scheduler
     return BACKEND_WORDS.get(scheduler, scheduler)

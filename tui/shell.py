@@ -35,7 +35,9 @@ def run_command(arguments: Any, settings: Settings) -> int:
     Raises:
         TorchXTuiError: it could not be carried out.
     """
-    with Runner(read_only=settings.read_only, scheduler_params=settings.scheduler_params()) as runner:
+    with Runner(
+        read_only=settings.read_only, scheduler_params=settings.scheduler_params(), contexts=settings.contexts()
+    ) as runner:
         return _COMMANDS[arguments.command](runner, arguments)
 
 

@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...specs import (
-    AppDef,
-    AppDefError,
-    BindMount,
-    DeviceMount,
-    Mount,
-    Resource,
-    Role,
-    VolumeMount,
-    appdef_from_json,
-    appdef_to_json,
-)
+from ...specs import AppDef, BindMount, DeviceMount, Mount, Resource, Role, VolumeMount
+from ..kept_app_def import LAUNCH_VARIABLES, kept_text, read_kept
 from . import labels
 
-# What a launch adds to the environment, and adds anew at each.
-LAUNCH_VARIABLES = ("TORCHX_JOB_ID", "TORCHX_INTERNAL_SESSION_ID", "TORCHX_RANK0_HOST", "TORCHX_IMAGE")
 _MEGABYTE = 1 << 20
 
 
 def app_def_labels(app: AppDef) -> dict[str, str]:
     """Return the label that keeps an AppDef, or the one that says why it is not kept."""
-    kept = copy.deepcopy(app)
-    for role in kept.roles:
-        for name in LAUNCH_VARIABLES:
-            role.env.pop(name, None)
-        if role.image.startswith("sha256:"):
-            role.workspace = None  # it is in the image already
-    text = appdef_to_json(kept, strict=False)
-    if len(text.encode()) > labels.APP_DEF_LIMIT:
-        size, most = len(text.encode()) // 1024, labels.APP_DEF_LIMIT // 1024
-        return {labels.APP_DEF_LEFT_OUT: f"the AppDef is left out: it has {size} KB, a label can have {most} KB"}
-    return {labels.APP_DEF: text}
+    text, left_out = kept_text(app, labels.APP_DEF_LIMIT)
+    return {labels.APP_DEF_LEFT_OUT: left_out} if left_out else {labels.APP_DEF: text}
 
 
 def read_app_def(containers: Iterable[Mapping[str, Any]], notes: list[str]) -> AppDef | None:
@@ -49,15 +27,9 @@ def read_app_def(containers: Iterable[Mapping[str, Any]], notes: list[str]) -> A
     """
     for one in containers:
         found = one.get("Labels") or {}
-        if left_out := found.get(labels.APP_DEF_LEFT_OUT):
-            notes.append(left_out)
-            return None
-        if text := found.get(labels.APP_DEF):
-            try:
-                return appdef_from_json(text)
-            except AppDefError as error:
-                notes.append(f"the AppDef in its label cannot be read: {error}")
-                return None
+        text, left_out = found.get(labels.APP_DEF, ""), found.get(labels.APP_DEF_LEFT_OUT, "")
+        if text or left_out:
+            return read_kept(text, left_out, notes)
     return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...specs import AppState, is_terminal
-from ..endings import ended_words, error_sentence, short_time, signal_name
+from ..endings import ended_words, error_sentence, short_time
 from ..logs.sanitize import plain
 from .states import health
 from .summary import AppSummary
@@ -74,14 +74,6 @@ def failure_sentence(inspected: Mapping[str, Any], error: str) -> str:
     ended = replica_reason(inspected)
     said = error_sentence(error)
     return f"{said}, {ended}" if said and not inspected["State"].get("OOMKilled") else ended
-
-
-def signal_of(exit_code: int | None) -> str:
-    """Return the signal that an exit code over 128 stands for, empty for another one."""
-    if exit_code is None or not 128 < exit_code < 128 + 65:
-        return ""
-    name = signal_name(128 - exit_code)
-    return name if name.startswith("SIG") else ""
 
 
 def _unhealthy(app: AppSummary) -> list[int]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...specs import NONE, AppState, ReplicaStatus, Role, RoleStatus, SchedulerError, is_terminal
-from ..endings import last_traceback
+from ..endings import last_traceback, signal_of
 from ..responses import DescribeAppResponse, StateChange
 from . import labels
 from .app_def import read_app_def, roles_of
-from .causes import failure_sentence, replica_reason, signal_of, why
+from .causes import failure_sentence, replica_reason, why
 from .containers import container_name, find_containers, replica_number, role_name
 from .engine import Engine
 from .inspected import Inspected, address, exit_code, finished_at, health_words, inspect_all, started_at

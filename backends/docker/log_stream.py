@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...specs import LogUnreadableError, SchedulerError
 from ..logs.stream import Record, TimeCursor
+from ..long_answer import LongAnswer
 from ..responses import Stream
-from ..workspace.engine_answer import EngineAnswer, ask
+from ..workspace.engine_answer import ask
 from .containers import find_replica
 from .engine import Engine
 from .log_messages import FramedLog, Message, MessageParser, TerminalLog, nanoseconds_of
@@ -86,7 +87,7 @@ class DockerLogStream:
         self._place = LogPlace(cursor)
         self._container = ""
         self._client: docker.DockerClient | None = None
-        self._answer: EngineAnswer | None = None
+        self._answer: LongAnswer | None = None
         self._parser: MessageParser = FramedLog()
         self._was_over = False
         self._started = _NEVER

@@ -29,7 +29,7 @@ from .containers import find_containers
 from .describe import describe_app
 from .ending import Ending
 from .engine import Engine
-from .events import EngineEvents
+from .events import engine_events
 from .images import ensure_images
 from .inspected import inspect_all
 from .launch import Launch
@@ -78,7 +78,7 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._engine = engine or Engine()
         self._ending = Ending(self._engine, float(grace_seconds))
         self._times = KnownTimes()
-        self._events = EngineEvents(self._engine)
+        self._events = engine_events(self._engine)
         self._usage = UsageSampler(self._engine)
 
     def close(self) -> None:

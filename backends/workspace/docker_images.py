@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...specs import LaunchCancelledError, SchedulerError
+from ..long_answer import LongAnswer
 from ..progress import current_progress
-from .engine_answer import EngineAnswer, ask
+from .engine_answer import ask
 
 if TYPE_CHECKING:
     import docker
@@ -223,16 +224,16 @@ class _Asking:
         body: what is sent.
     """
 
-    def __init__(self, ask: Callable[[Iterator[bytes] | None], EngineAnswer], body: Iterator[bytes] | None) -> None:
+    def __init__(self, ask: Callable[[Iterator[bytes] | None], LongAnswer], body: Iterator[bytes] | None) -> None:
         self.ended = False
         self._ask = ask
         self._body = body
-        self._answer: EngineAnswer | None = None
+        self._answer: LongAnswer | None = None
         self._error: Exception | None = None
         self._lock = threading.Lock()
         self._known = threading.Event()
 
-    def answer(self) -> EngineAnswer:
+    def answer(self) -> LongAnswer:
         """Ask, and return the answer as soon as it begins.
 
         Raises:

@@ -16,5 +16,5 @@ def journal(tmp_path):
 @pytest.fixture
 def runner(journal, scheduler):
     made = Runner(journal=journal)
-    made._schedulers["local_cwd"] = scheduler
+    made._schedulers.put("local_cwd", scheduler)
     return made

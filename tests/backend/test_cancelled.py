@@ -69,7 +69,7 @@ def scheduler(journal: Journal) -> Forgetful:
 
 def make_runner(scheduler: Forgetful, journal: Journal) -> Runner:
     runner = Runner(journal=journal)
-    runner._schedulers["local_docker"] = scheduler
+    runner._schedulers.put("local_docker", scheduler)
     return runner
 
 

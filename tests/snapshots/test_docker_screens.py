@@ -76,7 +76,7 @@ def test_two_backends(snap_compare, tmp_path, theme):
     docker = CannedScheduler()
     for number, state in enumerate((AppState.RUNNING, AppState.FAILED, AppState.CANCELLED, AppState.SUCCEEDED)):
         docker.add(f"serve-llama-{number}x7k2m9q4wzd", state, (7 + 5 * number) * MINUTE, replicas=2)
-    app.runner._schedulers["local_docker"] = docker
+    app.runner._schedulers.put("local_docker", docker)
     app.schedulers = ["local_docker", "local_cwd"]
     app.theme = theme
 

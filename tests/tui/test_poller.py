@@ -103,7 +103,7 @@ def start(journal: Journal) -> Iterator[Callable[..., tuple[BackendPoller, Liste
 
     def begin(scheduler: CannedScheduler, settings: WatchSettings = SETTINGS) -> tuple[BackendPoller, Listener]:
         runner = Runner(journal=journal)
-        runner._schedulers["local_cwd"] = scheduler
+        runner._schedulers.put("local_cwd", scheduler)
         listener = Listener()
         poller = BackendPoller(runner, "local_cwd", listener, settings)
         started.append(poller)
@@ -265,7 +265,8 @@ def test_a_backend_that_hangs_holds_up_no_description_of_another_ones_job(schedu
     hanging.add("stuck-x", AppState.RUNNING, 5)
     released = threading.Event()
     hanging.describe = lambda app_id: (released.wait(PATIENCE), None)[1]
-    runner._schedulers.update(local_cwd=scheduler, local_docker=hanging)
+    runner._schedulers.put("local_cwd", scheduler)
+    runner._schedulers.put("local_docker", hanging)
     listener = Listener()
     feed = Feed(runner, listener, replace(SETTINGS, timeout_seconds=1000))
     feed.start(["local_cwd", "local_docker"])
@@ -283,7 +284,7 @@ def test_a_backend_that_hangs_holds_up_no_description_of_another_ones_job(schedu
 
 def test_a_description_is_posted_once_until_it_differs(scheduler, journal):
     runner = Runner(journal=journal)
-    runner._schedulers["local_cwd"] = scheduler
+    runner._schedulers.put("local_cwd", scheduler)
     asked = threading.Semaphore(0)
     describe = scheduler.describe
 

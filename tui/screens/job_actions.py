@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
+from ...specs import torchx_handle
 from ...specs.errors import described
 from ..words import count
 from .base import BaseScreen
@@ -74,7 +75,7 @@ class JobActions(BaseScreen):
     def action_copy_handle(self) -> None:
         """Copy the handles, a line each."""
         rows = self.target_rows()
-        self.dashboard.copy("\n".join(row.handle for row in rows), f"the handle of {_names(rows)}")
+        self.dashboard.copy("\n".join(torchx_handle(row.handle) for row in rows), f"the handle of {_names(rows)}")
 
     def action_copy_command(self) -> None:
         """Copy the command that launches the same from a shell."""

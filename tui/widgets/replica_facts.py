@@ -43,6 +43,10 @@ def replica_lines(replica: ReplicaStatus, colors: Palette, widget: Widget) -> tu
         facts.append(f"{replica.restarts} restarts")
     if replica.pid is not None:
         facts.append(f"pid {replica.pid}")
+    if replica.node:
+        facts.append(f"on {plain(replica.node)}")
+    if replica.node and replica.hostaddr and replica.hostaddr != replica.hostname:
+        facts.append(plain(replica.hostaddr))
     facts.append(plain(replica.hostname))
     lines.append(Text(", ".join(facts), colors.text2))
     for label, at in (("started", replica.started_at), ("ended", replica.finished_at)):

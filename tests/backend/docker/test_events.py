@@ -11,8 +11,9 @@ from support.docker_containers import Replicas, replicas
 from support.docker_engine import OwnEngine
 from support.waiting import wait_for
 
+from torchx_tui.backends.changes import Subscribers
 from torchx_tui.backends.docker.engine import Engine
-from torchx_tui.backends.docker.events import EngineEvents
+from torchx_tui.backends.docker.events import engine_events
 
 
 class Told:
@@ -35,7 +36,7 @@ def app(own_engine: OwnEngine) -> Iterator[Replicas]:
         yield made
 
 
-def listening(events: EngineEvents, app: Replicas, told: Told) -> None:
+def listening(events: Subscribers, app: Replicas, told: Told) -> None:
     """Wait until a change is told of."""
 
     def change() -> bool:
@@ -49,7 +50,7 @@ def listening(events: EngineEvents, app: Replicas, told: Told) -> None:
 
 
 def test_each_change_of_an_app_is_told(app: Replicas) -> None:
-    events, told = EngineEvents(app.engine), Told()
+    events, told = engine_events(app.engine), Told()
     events.subscribe(told)
     listening(events, app, told)
     container = None
@@ -68,7 +69,7 @@ def test_other_containers_and_shells_are_not_told_of(own_engine: OwnEngine) -> N
     """On an engine where no other test makes changes."""
     with replicas() as app:
         container = app.start("sleep 60")
-        events, told = EngineEvents(app.engine), Told()
+        events, told = engine_events(app.engine), Told()
         events.subscribe(told)
         listening(events, app, told)
         count = len(told.times)
@@ -80,7 +81,7 @@ def test_other_containers_and_shells_are_not_told_of(own_engine: OwnEngine) -> N
 
 
 def test_a_burst_is_told_in_few_calls(app: Replicas) -> None:
-    events, told = EngineEvents(app.engine), Told()
+    events, told = engine_events(app.engine), Told()
     events.subscribe(told)
     listening(events, app, told)
     container = app.start("sleep 60")
@@ -96,7 +97,7 @@ def test_a_burst_is_told_in_few_calls(app: Replicas) -> None:
 def test_one_connection_serves_all_and_ends_with_the_last(app: Replicas) -> None:
     # The connection of a test before may be ending yet.
     others = set(threading.enumerate())
-    events = EngineEvents(app.engine)
+    events = engine_events(app.engine)
     tolds = [Told(), Told()]
     ends = [events.subscribe(told) for told in tolds]
     listening(events, app, tolds[0])
@@ -118,7 +119,7 @@ def test_one_connection_serves_all_and_ends_with_the_last(app: Replicas) -> None
 
 
 def test_a_subscriber_that_fails_does_not_end_the_others(app: Replicas) -> None:
-    events, told = EngineEvents(app.engine), Told()
+    events, told = engine_events(app.engine), Told()
 
     def fail() -> None:
         raise RuntimeError("no")
@@ -135,7 +136,7 @@ def test_a_subscriber_that_fails_does_not_end_the_others(app: Replicas) -> None:
 @pytest.mark.slow
 def test_an_engine_that_goes_and_comes_is_told_of(own_engine: OwnEngine) -> None:
     with replicas() as app:
-        events, told = EngineEvents(Engine()), Told()
+        events, told = engine_events(Engine()), Told()
         events.subscribe(told)
         listening(events, app, told)
         count = len(told.times)

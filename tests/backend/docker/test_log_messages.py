@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from torchx_tui.backends.docker.log_messages import FramedLog, Message, TerminalLog, nanoseconds_of
 from torchx_tui.backends.docker.log_place import LogPlace
-from torchx_tui.backends.workspace.engine_answer import ChunkedBody
+from torchx_tui.backends.long_answer import ChunkedBody
 from torchx_tui.specs import SchedulerError
 
 NEW_YEAR = 1_767_225_600 * 10**9

@@ -1,0 +1,302 @@
+"""The API server of one context: requests and answers as plain JSON, and answers that come bit by bit.
+
+The package `kubernetes` reads the kubeconfig, asks for tokens and makes the connections; its models are not used here:
+they change from release to release, and turning ten thousand jobs into them takes seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from ...specs import BackendUnavailableError, SchedulerError
+from ..long_answer import LongAnswer
+from .api_words import refused_words, unavailable_words
+from .contexts import in_cluster, kubeconfig_files, read_contexts
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient, Configuration
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+
+# Seconds in which a server takes a connection and begins to answer.
+_PATIENCE = 10.0
+# A server that asks for patience (429) gets it so many times, and for so many seconds at most.
+_TRIES, _LONGEST_WAIT = 3, 3.0
+# Long answers have connections of their own beyond these.
+_CONNECTIONS = 8
+
+
+class ApiError(SchedulerError):
+    """The server refused a request.
+
+    Args:
+        message: what the server says, in words, with what to do.
+        status: the HTTP status.
+        reason: the server's reason in one word, such as ``NotFound``.
+        details: what it says besides, such as the fields at fault.
+    """
+
+    def __init__(self, message: str, status: int, reason: str = "", details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.details = details or {}
+
+
+class ApiServer:
+    """One API server, as one user; every method may be called from any thread.
+
+    Args:
+        context: the context of the kubeconfig. Where None: the client's; else the server of the cluster that this
+            program runs in, else the current context.
+        client: gives the configuration in place of a kubeconfig.
+        timeout: seconds that the next part of an answer may take.
+    """
+
+    def __init__(
+        self, context: str | None = None, client: ApiClient | None = None, *, timeout: float = _PATIENCE
+    ) -> None:
+        self._asked_context = context or ""
+        self._client = client
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._loaded: tuple[Configuration, Any] | None = None
+
+    @property
+    def context(self) -> str:
+        """The context's name; empty where none was named and none is current, or where this is the cluster's own."""
+        if self._asked_context or self._client is not None or in_cluster():
+            return self._asked_context
+        try:
+            return read_contexts().current
+        except ValueError:
+            return ""
+
+    @property
+    def namespace(self) -> str:
+        """The context's default namespace, else ``default``."""
+        try:
+            return read_contexts().namespaces.get(self.context, "default")
+        except ValueError:
+            return "default"
+
+    @property
+    def host(self) -> str:
+        """The server's address; empty where nothing was asked of it yet."""
+        loaded = self._loaded
+        return loaded[0].host if loaded else ""
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | None = None,
+        content_type: str = JSON,
+        timeout: float | None = None,
+    ) -> dict[str, Any]:
+        """Ask the server, and return the object that it answers with.
+
+        Args:
+            method: such as ``GET``.
+            path: such as ``/api/v1/namespaces``.
+            params: the query.
+            body: an object that goes along.
+            content_type: what kind of object, see `MERGE_PATCH`.
+            timeout: seconds that the next part of the answer may take; the server's own where None.
+
+        Raises:
+            ApiError: the server refused.
+            BackendUnavailableError: it cannot be reached, or knows no such user, or answered with something else; the
+                message says why and what to do.
+        """
+        data = None if body is None else json.dumps(body).encode()
+        response = self._ask(method, path, params, data, {"Content-Type": content_type}, timeout or self._timeout)
+        try:
+            answer = response.read()
+        except Exception as error:  # whatever urllib3 and the socket raise in the midst of an answer
+            raise self._unavailable(error) from error
+        finally:
+            response.release_conn()
+        return self._object(answer, path)
+
+    def open(
+        self, path: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = None, accept: str = JSON
+    ) -> LongAnswer:
+        """Ask for an answer that comes bit by bit, on a connection of its own.
+
+        Args:
+            path: what is asked for.
+            params: the query.
+            timeout: seconds in which the answer has to begin; the server's own where None.
+            accept: the kind of answer.
+
+        Raises:
+            ApiError, BackendUnavailableError: see `request`.
+        """
+        response = self._ask("GET", path, params, None, {"Accept": accept}, timeout or self._timeout)
+        return LongAnswer(response)
+
+    def configuration(self) -> Configuration:
+        """Return where the server is, and how this user is known to it.
+
+        Raises:
+            BackendUnavailableError: there is no such context, or its user cannot be logged in.
+        """
+        return self._load()[0]
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that make this user known, with a fresh token; empty where a certificate does.
+
+        Raises:
+            BackendUnavailableError: the token cannot be had.
+        """
+        configuration = self._load()[0]
+        try:
+            settings: list[Any] = list(configuration.auth_settings().values())
+        except Exception as error:  # whatever a token's source raises
+            raise self._unavailable(error) from error
+        return {str(one["key"]): str(one["value"]) for one in settings if one["in"] == "header" and one["value"]}
+
+    def close(self) -> None:
+        """Close the connections that nobody uses; the next request reads the kubeconfig anew."""
+        with self._lock:
+            loaded, self._loaded = self._loaded, None
+        if loaded is not None:
+            loaded[1].clear()
+
+    # Inside
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, Any] | None,
+        data: bytes | None,
+        headers: Mapping[str, str],
+        timeout: float,
+    ) -> Any:
+        """Return urllib3's response, unread; one that the server refused is an error."""
+        logged_in_again = False
+        tries = 0
+        while True:
+            tries += 1
+            response = self._send(method, path, params, data, headers, timeout)
+            if response.status < 400:
+                return response
+            answer = response.read()
+            response.release_conn()
+            if response.status == 401 and not logged_in_again:
+                # A token or a certificate may have been renewed in its file.
+                logged_in_again = True
+                self.close()
+                continue
+            wait = _seconds(response.headers.get("Retry-After"))
+            if response.status == 429 and tries < _TRIES and wait <= _LONGEST_WAIT:
+                time.sleep(wait)
+                continue
+            raise self._refused(response.status, answer, wait)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, Any] | None,
+        data: bytes | None,
+        headers: Mapping[str, str],
+        timeout: float,
+    ) -> Any:
+        import urllib3
+
+        configuration, pool = self._load()
+        url = configuration.host.rstrip("/") + path + (f"?{urlencode(params)}" if params else "")
+        limits = urllib3.Timeout(connect=min(timeout, _PATIENCE), read=timeout)
+        everything = {"User-Agent": "torchx-tui", "Accept": JSON, **headers, **self.headers()}
+        again = method == "GET"
+        while True:
+            try:
+                return pool.request(
+                    method, url, body=data, headers=everything, timeout=limits, preload_content=False, retries=False
+                )
+            except (urllib3.exceptions.ProtocolError, ConnectionResetError) as error:
+                # A connection that was kept may have been closed by a server that was started anew.
+                if not again:
+                    raise self._unavailable(error) from error
+                again = False
+            except Exception as error:  # whatever urllib3, ssl and the socket raise
+                raise self._unavailable(error) from error
+
+    def _load(self) -> tuple[Configuration, Any]:
+        """Return the configuration and the connections."""
+        with self._lock:
+            if self._loaded is None:
+                if self._client is None and not in_cluster() and not kubeconfig_files():
+                    raise BackendUnavailableError(
+                        "There is no kubeconfig: put one into ~/.kube/config, or name it in KUBECONFIG"
+                    )
+                try:
+                    configuration = self._configuration()
+                except Exception as error:  # whatever a broken kubeconfig, or a program that it names, raises
+                    raise self._unavailable(error) from error
+                from kubernetes.client.rest import RESTClientObject
+
+                configuration.connection_pool_maxsize = _CONNECTIONS
+                self._loaded = configuration, RESTClientObject(configuration).pool_manager
+            return self._loaded
+
+    def _configuration(self) -> Configuration:
+        from kubernetes import config
+        from kubernetes.client import Configuration
+
+        if self._client is not None:
+            return self._client.configuration
+        made = Configuration()
+        if not self._asked_context and in_cluster():
+            config.load_incluster_config(client_configuration=made)
+            return made
+        # The package looks at KUBECONFIG when it is imported only.
+        files = ":".join(str(path) for path in kubeconfig_files())
+        config.load_kube_config(files, context=self._asked_context or None, client_configuration=made)
+        return made
+
+    def _unavailable(self, error: Exception) -> BackendUnavailableError:
+        if isinstance(error, BackendUnavailableError):
+            return error
+        return BackendUnavailableError(unavailable_words(error, self.host, self.context))
+
+    def _refused(self, status: int, answer: bytes, wait: float) -> SchedulerError:
+        try:
+            told = json.loads(answer)
+            said: dict[str, Any] = told if isinstance(told, dict) else {}
+        except ValueError:
+            said = {"message": answer[:300].decode("utf-8", "replace").strip()}
+        words = refused_words(status, said, self.context, wait)
+        if status == 401 or status >= 500:
+            return BackendUnavailableError(words)
+        return ApiError(words, status, str(said.get("reason") or ""), said.get("details") or {})
+
+    def _object(self, answer: bytes, path: str) -> dict[str, Any]:
+        try:
+            found = json.loads(answer)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise BackendUnavailableError(
+                f"{self.host} answered {path} with something that is no object: {answer[:80]!r}: "
+                "is there a proxy, or a login page, in between?"
+            )
+        return found
+
+
+def _seconds(text: str | None) -> float:
+    try:
+        return max(0.1, float(text or 1))
+    except ValueError:
+        return 1.0

@@ -1,0 +1,224 @@
+"""The AppDef of a job: kept in an annotation of it, else as far as its tasks tell."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from ...specs import (
+    MISSING,
+    AppDef,
+    BindMount,
+    DeviceMount,
+    Mount,
+    Resource,
+    RetryPolicy,
+    Role,
+    VolumeMount,
+    macros,
+)
+from ..kept_app_def import LAUNCH_VARIABLES, kept_text, read_kept
+from ..user import user_name
+from . import labels
+from .jobs import Object, replica_of_task, tasks_of, template_labels
+from .overlay import NAMESPACE, POD, set_overlay
+from .pods import FIELD_PATH, GPU, is_node_label
+from .quantities import cores, megabytes
+
+# What TorchX's pods have; the rest is an overlay's.
+_OURS = {"containers", "nodeSelector", "restartPolicy", "serviceAccountName", "volumes"}
+_DSHM = "dshm"
+
+
+def app_def_annotations(
+    app: AppDef, session: str, submitted_at: float | None = None, built: Collection[str] = ()
+) -> dict[str, str]:
+    """Return the annotations of a job that keep its AppDef and who launched it, and when.
+
+    Args:
+        app: the AppDef, as it is launched.
+        session: the session part of its handle.
+        submitted_at: seconds since the epoch; None where that is not known yet.
+        built: images that have the workspace of their role in them.
+    """
+    text, left_out = kept_text(app, labels.APP_DEF_LIMIT, built)
+    found = {labels.APP_DEF_LEFT_OUT: left_out} if left_out else {labels.APP_DEF: text}
+    found.update({labels.USER: user_name(), labels.SESSION: session})
+    if submitted_at is not None:
+        found[labels.SUBMITTED_AT] = f"{submitted_at:.3f}"
+    return found
+
+
+def read_app_def(job: Object, notes: list[str]) -> AppDef | None:
+    """Return the AppDef that an annotation of a job keeps, None where none does.
+
+    Args:
+        job: the job.
+        notes: gets why there is none, where that is known.
+    """
+    found = job["metadata"].get("annotations") or {}
+    return read_kept(found.get(labels.APP_DEF) or "", found.get(labels.APP_DEF_LEFT_OUT) or "", notes)
+
+
+def roles_of(job: Object, notes: list[str] | None = None) -> list[Role]:
+    """Return the roles that a job's tasks tell of, for jobs whose AppDef is not kept; macros stand replaced in them.
+
+    What cannot be known is as a Role has it that says nothing: no entrypoint where the image's own is run, -1 where no
+    resources are asked for. What a Role cannot say, such as tolerations, is in its overlay.
+
+    Args:
+        job: the job.
+        notes: gets what could not be rebuilt.
+    """
+    found: dict[str, list[Object]] = {}
+    for task in tasks_of(job):
+        found.setdefault(replica_of_task(task).role, []).append(task)
+    lost: list[str] = []
+    roles = [_role(name, tasks, lost) for name, tasks in found.items()]
+    if notes is not None:
+        notes += list(dict.fromkeys(lost))
+    return roles
+
+
+def _role(name: str, tasks: list[Object], lost: list[str]) -> Role:
+    first = tasks[0]
+    template = first.get("template") or {}
+    spec = template.get("spec") or {}
+    container = _main_container(first, spec)
+    # TorchX writes all of it into the command; what is no TorchX's may have only arguments, for the image's own.
+    command = [*(container.get("command") or [])]
+    entrypoint, *args = _literal([*(command or [MISSING]), *(container.get("args") or [])])
+    maximum, policy = _retries(first)
+    role = Role(
+        name,
+        container.get("image") or "",
+        entrypoint=entrypoint,
+        args=args,
+        env=_environment(name, container, lost),
+        num_replicas=sum(task.get("replicas") or 1 for task in tasks),
+        max_retries=maximum,
+        retry_policy=policy,
+        resource=_resource(container, spec),
+        port_map={port.get("name") or str(port["containerPort"]): port["containerPort"] for port in _ports(container)},
+        min_replicas=_min_replicas(tasks),
+        mounts=_mounts(name, container, spec, lost),
+    )
+    if overlay := _overlay(template, spec, container):
+        set_overlay(role, NAMESPACE, POD, _literal(overlay))
+    return role
+
+
+def _literal(value: Any) -> Any:
+    """Return texts as a role has them to come out as they are here, where its macros are replaced."""
+    if isinstance(value, dict):
+        return {key: _literal(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_literal(item) for item in value]
+    if isinstance(value, str) and macros.Values("", "", "").substitute(value) != value:
+        return value.replace("$", "$$")
+    return value
+
+
+def _main_container(task: Object, spec: Object) -> Object:
+    containers = spec.get("containers") or [{}]
+    return next((one for one in containers if one.get("name") == task.get("name")), containers[0])
+
+
+def _ports(container: Object) -> list[Object]:
+    return [port for port in container.get("ports") or [] if port.get("containerPort")]
+
+
+def _environment(role: str, container: Object, lost: list[str]) -> dict[str, str]:
+    env: dict[str, str] = {}
+    for variable in container.get("env") or []:
+        name, source = variable.get("name", ""), variable.get("valueFrom") or {}
+        if name in LAUNCH_VARIABLES:
+            continue
+        if not source:
+            env[name] = _literal(variable.get("value") or "")
+        elif path := (source.get("fieldRef") or {}).get("fieldPath"):
+            env[name] = f"{FIELD_PATH}{path}"
+        else:
+            lost.append(f"{role}: the variable {name} comes from a secret or a ConfigMap, which a role cannot say")
+    if container.get("envFrom"):
+        lost.append(f"{role}: variables come from secrets or ConfigMaps, which a role cannot say")
+    return env
+
+
+def _retries(task: Object) -> tuple[int, RetryPolicy]:
+    actions = {policy.get("action") for policy in task.get("policies") or []}
+    if "RestartJob" in actions:
+        return task.get("maxRetry") or 0, RetryPolicy.APPLICATION
+    if actions & {"RestartTask", "RestartPod"}:
+        return task.get("maxRetry") or 0, RetryPolicy.ROLE
+    # Volcano's webhook writes maxRetry into tasks that have none: an empty list of policies says that it was meant.
+    if "policies" in task:
+        return task.get("maxRetry") or 0, RetryPolicy.REPLICA
+    return 0, RetryPolicy.APPLICATION
+
+
+def _min_replicas(tasks: list[Object]) -> int | None:
+    """Return the fewest replicas that a role runs with, None where it is not elastic."""
+    known = [task.get("minAvailable") for task in tasks]
+    if all(one is None for one in known):
+        return None
+    least = sum(
+        (task.get("replicas") or 1) if one is None else int(one) for task, one in zip(tasks, known, strict=True)
+    )
+    # Volcano's webhook writes it for all tasks, as their replicas.
+    return None if least >= sum(task.get("replicas") or 1 for task in tasks) else least
+
+
+def _resource(container: Object, spec: Object) -> Resource:
+    resources = container.get("resources") or {}
+    wanted = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
+    cpu = cores(wanted.pop("cpu", None))
+    memory = megabytes(wanted.pop("memory", None))
+    gpu = cores(wanted.pop(GPU, None))
+    devices = {name: int(count) for name, count in wanted.items() if "/" in name and str(count).isdecimal()}
+    return Resource(
+        cpu=-1 if cpu is None else _whole(cpu),
+        gpu=int(gpu or 0),
+        memMB=-1 if memory is None else memory,
+        capabilities={key: value for key, value in (spec.get("nodeSelector") or {}).items() if is_node_label(key)},
+        devices=devices,
+    )
+
+
+def _whole(cpu: float) -> Any:
+    return int(cpu) if cpu == int(cpu) else cpu
+
+
+def _mounts(role: str, container: Object, spec: Object, lost: list[str]) -> list[Mount]:
+    volumes = {volume.get("name"): volume for volume in spec.get("volumes") or []}
+    privileged = bool((container.get("securityContext") or {}).get("privileged"))
+    mounts: list[Mount] = []
+    for one in container.get("volumeMounts") or []:
+        name, target, read_only = one.get("name", ""), one.get("mountPath", ""), bool(one.get("readOnly"))
+        volume = volumes.get(name) or {}
+        if path := (volume.get("hostPath") or {}).get("path"):
+            is_device = privileged and path.startswith("/dev/")
+            permissions = "r" if read_only else "rwm"
+            mounts.append(DeviceMount(path, target, permissions) if is_device else BindMount(path, target, read_only))
+        elif claim := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
+            mounts.append(VolumeMount(claim, target, read_only))
+        elif name != _DSHM:
+            lost.append(f"{role}: what is mounted at {target} is neither of the host nor a claim, a role cannot say it")
+    return mounts
+
+
+def _overlay(template: Object, spec: Object, main: Object) -> Object:
+    """Return what TorchX's pods do not have, as an overlay."""
+    beyond: Object = {key: value for key, value in spec.items() if key not in _OURS}
+    if spec.get("restartPolicy", "Never") != "Never":
+        beyond["restartPolicy"] = spec["restartPolicy"]
+    if others := [one for one in spec.get("containers") or [] if one is not main]:
+        beyond["containers"] = others
+    if nodes := {key: value for key, value in (spec.get("nodeSelector") or {}).items() if not is_node_label(key)}:
+        beyond["nodeSelector"] = nodes
+    overlay: Object = {"spec": beyond} if beyond else {}
+    given = template_labels({"template": template})
+    ours = (f"{labels.TORCHX}/", "app.kubernetes.io/")
+    if theirs := {key: value for key, value in given.items() if not key.startswith(ours)}:
+        overlay["metadata"] = {"labels": theirs}
+    return overlay

@@ -1,0 +1,202 @@
+"""Why a pod, or a whole job, is in its state, in words, the cause first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...specs import AppState
+from ..endings import ended_words, short_time
+from ..logs.sanitize import plain
+from .jobs import Object
+from .phases import container_statuses, main_status, terminated
+
+_NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError")
+_STARTING = ("ContainerCreating", "PodInitializing")
+# What nodes' runtimes and kubelets put before what an image's registry, or the way to it, says.
+_BEFORE_CAUSE = re.compile(
+    r"^(?:rpc error: code = \w+ desc = |failed to pull and unpack image \"[^\"]*\": |failed to pull image \"[^\"]*\": "
+    r"|Failed to pull image \"[^\"]*\": |failed to resolve reference \"[^\"]*\": |failed to do request: |"
+    r"Error response from daemon: |(?:Head|Get) \"[^\"]*\": )+"
+)
+# Warnings that say why something waits; others, such as of a cluster without DNS, do not hold anything up.
+_TELLING = ("Failed", "Unschedulable", "NetworkNotReady", "InspectFailed", "Evicted", "Preempted")
+_NOT_MADE = {
+    "CreateContainerConfigError": "its container cannot be set up",
+    "CreateContainerError": "its container cannot be made",
+    "RunContainerError": "its container cannot be started",
+}
+_LONGEST = 400
+
+
+def pod_reason(pod: Object, events: Iterable[Object] = ()) -> str:
+    """Return why a pod is in its state, empty where nothing is worth a word.
+
+    Args:
+        pod: the pod.
+        events: warnings about it, the latest last.
+    """
+    status = pod.get("status") or {}
+    if status.get("phase") == "Pending":
+        return _pending_reason(pod, list(events))
+    if status.get("phase") == "Failed":
+        return _failed_reason(pod)
+    for one in container_statuses(pod):
+        waiting = (one.get("state") or {}).get("waiting")
+        if waiting:
+            ended = terminated(one)
+            after = f" after {_ended(ended)}" if ended else ""
+            return f"starts again{after}" if waiting.get("reason") == "CrashLoopBackOff" else _waiting_words(one)
+    if status.get("reason") == "NodeLost" or status.get("phase") == "Unknown":
+        return "its node does not answer: whether it runs is not known"
+    return ""
+
+
+def exit_code(pod: Object) -> int | None:
+    """Return what a replica exited with; None while it runs, or where nothing tells."""
+    now = (main_status(pod).get("state") or {}).get("terminated") or {}
+    code = now.get("exitCode")
+    return code if isinstance(code, int) else None
+
+
+def job_message(job: Object) -> str:
+    """Return what Volcano itself says of a job's state, empty where it says nothing."""
+    state = (job.get("status") or {}).get("state") or {}
+    said = ": ".join(str(part) for part in (state.get("reason"), state.get("message")) if part)
+    return plain(said)[:_LONGEST]
+
+
+def event_words(events: Iterable[Object]) -> str:
+    """Return what the latest warning says that tells why something waits, empty where there is none."""
+    latest = ""
+    for event in events:
+        if str(event.get("reason") or "").startswith(_TELLING):
+            latest = f"{event['reason']}: {event.get('message') or ''}"
+    return plain(latest)[:_LONGEST]
+
+
+def needs_events(pod: Object) -> bool:
+    """Tell whether a pod that waits does not say why itself, so that its events may."""
+    for one in container_statuses(pod):
+        reason = ((one.get("state") or {}).get("waiting") or {}).get("reason")
+        if reason and reason not in _STARTING:
+            # Between two tries to pull an image its error is not told.
+            return reason == "ImagePullBackOff"
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return not any(
+        one.get("type") == "PodScheduled" and one.get("status") == "False" and one.get("message") for one in conditions
+    )
+
+
+def together(reasons: list[tuple[str, str]]) -> str:
+    """Return one reason for several replicas: the first, where it holds, and for how many more.
+
+    Args:
+        reasons: a reason and the replica's name such as ``trainer/0``, for each replica that has one.
+    """
+    if not reasons:
+        return ""
+    reason, where = reasons[0]
+    same = sum(other == reason for other, _ in reasons) - 1
+    return f"{reason}: {where}" + (f" and {same} more" if same else "")
+
+
+def not_picked_up(job: Object, queue_exists: bool | None, age: float) -> str:
+    """Return why Volcano has not looked at a job.
+
+    Args:
+        job: the job.
+        queue_exists: whether its queue is there; None where that is not known.
+        age: seconds since it was submitted.
+    """
+    queue = (job.get("spec") or {}).get("queue") or "default"
+    if queue_exists is False:
+        return f"the queue {plain(queue)} does not exist: Volcano leaves its jobs alone; choose another queue"
+    return (
+        f"Volcano has not picked the job up for {short_time(age)}: "
+        "is its controller running? `kubectl -n volcano-system get pods` shows it"
+    )
+
+
+def _pending_reason(pod: Object, events: list[Object]) -> str:
+    status = pod.get("status") or {}
+    for one in container_statuses(pod):
+        waiting = (one.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") and waiting["reason"] not in _STARTING:
+            return _waiting_words(one, events)
+        ended = (one.get("state") or {}).get("terminated")
+        if ended and ended.get("exitCode"):
+            return f"the container {one.get('name')}, which prepares it, failed: {_ended(ended)}"
+    for condition in status.get("conditions") or []:
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return _unscheduled_words(condition)
+    if said := event_words(events):
+        return said
+    if status.get("containerStatuses"):
+        return "its container is being made"
+    return "" if (pod.get("spec") or {}).get("nodeName") else "waits for a node"
+
+
+def _unscheduled_words(condition: Mapping[str, Any]) -> str:
+    message = plain(str(condition.get("message") or ""))[:_LONGEST]
+    if condition.get("reason") == "SchedulingGated":
+        return f"held back by a scheduling gate: {message}"
+    return f"cannot be scheduled: {message}" if message else "cannot be scheduled"
+
+
+def _waiting_words(status: Mapping[str, Any], events: Iterable[Object] = ()) -> str:
+    waiting = (status.get("state") or {}).get("waiting") or {}
+    reason, message = waiting.get("reason") or "", plain(str(waiting.get("message") or ""))[:_LONGEST]
+    if reason in _NO_IMAGE:
+        return plain(f"image {status.get('image')} cannot be pulled: {_image_words(reason, message, events)}")
+    words = _NOT_MADE.get(reason, reason)
+    return plain(f"{words}: {message}" if message else words)
+
+
+def _image_words(reason: str, message: str, events: Iterable[Object]) -> str:
+    if reason == "ErrImageNeverPull":
+        return "it is not on the node, and its pull policy is Never (ErrImageNeverPull)"
+    if reason == "ImagePullBackOff":
+        told = [str(one.get("message") or "") for one in events if one.get("reason") == "Failed"]
+        pulls = [one for one in told if one.startswith("Failed to pull")]
+        message = plain(pulls[-1]) if pulls else message
+    cause = _BEFORE_CAUSE.sub("", message)[:_LONGEST]
+    return f"{cause} ({reason})" if cause else reason
+
+
+def _failed_reason(pod: Object) -> str:
+    status = pod.get("status") or {}
+    said = plain(str(status.get("message") or ""))[:_LONGEST]
+    if status.get("reason") == "Evicted":
+        return f"evicted from its node: {said}"
+    if status.get("reason") == "DeadlineExceeded":
+        return f"ran longer than it may (DeadlineExceeded): {said}"
+    for one in container_statuses(pod):
+        ended = terminated(one)
+        if ended and ended.get("exitCode"):
+            return _ended(ended, _memory_limit(pod, str(one.get("name") or "")))
+    return f"{status.get('reason')}: {said}" if status.get("reason") else said
+
+
+def _ended(ended: Mapping[str, Any], limit: str = "") -> str:
+    code = ended.get("exitCode")
+    if ended.get("reason") == "OOMKilled":
+        return f"out of memory: killed{f' at its limit of {limit}' if limit else ''} (exit {code})"
+    words = ended_words(code if isinstance(code, int) else None)
+    message = plain(str(ended.get("message") or "")).strip()[:_LONGEST]
+    if ended.get("reason") in ("ContainerCannotRun", "StartError"):
+        return f"cannot be run: {message}"
+    return f"{words}: {message}" if message else words
+
+
+def _memory_limit(pod: Object, container: str) -> str:
+    for one in (pod.get("spec") or {}).get("containers") or []:
+        if one.get("name") == container:
+            return str(((one.get("resources") or {}).get("limits") or {}).get("memory") or "")
+    return ""
+
+
+def waits(state: AppState) -> bool:
+    """Tell whether something in this state waits to run."""
+    return state in (AppState.SUBMITTED, AppState.PENDING)

@@ -1,0 +1,116 @@
+"""The rows of all jobs: from what a list, or a watch, says of each, and nothing more."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from ...specs import AppState, is_terminal
+from ..responses import ListAppResponse
+from . import labels
+from .api_server import ApiServer
+from .causes import job_message
+from .jobs import JOBS, Object, is_torchx, jobs_path, make_app_id, tasks_of, template_labels
+from .phases import app_state, finished_at, started_at, submitted_at
+
+_PAGE = 500
+
+
+class KnownReasons:
+    """Why jobs are in their states, as found when each was last described: the list does not say.
+
+    It holds as long as the job's state does.
+    """
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, tuple[AppState, str]] = {}
+        self._lock = threading.Lock()
+
+    def learn(self, uid: str, state: AppState, reason: str) -> bool:
+        """Keep the reason of a job's state; return whether it is another one than before."""
+        with self._lock:
+            if self._reasons.get(uid, (state, "")) == (state, reason):
+                return False
+            self._reasons[uid] = (state, reason)
+            return True
+
+    def reason(self, uid: str, state: AppState) -> str:
+        """Return the reason of a job's state, empty where none is known."""
+        known, reason = self._reasons.get(uid, (state, ""))
+        return reason if known is state else ""
+
+    def forget(self, uid: str) -> None:
+        """Forget a job that is no more."""
+        with self._lock:
+            self._reasons.pop(uid, None)
+
+
+def uid_of(job: Object) -> str:
+    """Return what tells a job from an earlier one of the same name."""
+    return str(job["metadata"].get("uid") or "")
+
+
+def row_of(job: Object, reasons: KnownReasons) -> ListAppResponse:
+    """Return the row of a job.
+
+    Args:
+        job: the job.
+        reasons: what is known of why jobs are in their states.
+    """
+    state = app_state(job)
+    status = job.get("status") or {}
+    tasks = tasks_of(job)
+    wanted = sum(task.get("replicas") or 1 for task in tasks)
+    annotations = job["metadata"].get("annotations") or {}
+    return ListAppResponse(
+        app_id=make_app_id(job),
+        state=state,
+        name=name_of(job),
+        submitted_at=submitted_at(job) or None,
+        started_at=started_at(job),
+        finished_at=finished_at(job),
+        # Counts are dropped when a job has ended, and while its pods end.
+        replicas_running=0 if is_terminal(state) else status.get("running") or 0,
+        replicas_wanted=wanted,
+        replicas_succeeded=wanted if state is AppState.SUCCEEDED else status.get("succeeded") or 0,
+        user=annotations.get(labels.USER, ""),
+        image=image_of(tasks[0]) if tasks else "",
+        msg=reasons.reason(uid_of(job), state) or job_message(job),
+        foreign=not is_torchx(job),
+    )
+
+
+def name_of(job: Object) -> str:
+    """Return the name that a job was launched under; the job's own where TorchX did not launch it."""
+    found = template_labels(tasks_of(job)[0]) if tasks_of(job) else {}
+    return found.get(labels.APP_NAME) or found.get(labels.KUBERNETES_NAME) or job["metadata"]["name"]
+
+
+def image_of(task: Object) -> str:
+    """Return the image of a task's first container."""
+    containers = ((task.get("template") or {}).get("spec") or {}).get("containers") or [{}]
+    return str(containers[0].get("image") or "")
+
+
+def pages(server: ApiServer, namespace: str) -> Iterator[tuple[list[Object], str]]:
+    """Yield the jobs of a namespace page by page, each with the version of the list that it is of.
+
+    Args:
+        server: the server.
+        namespace: the namespace; all of them where empty.
+
+    Raises:
+        ApiError: the list cannot be read; status 410 where it changed too much between two pages.
+        BackendUnavailableError: the server is away.
+    """
+    path = jobs_path(namespace) if namespace else JOBS
+    params: dict[str, Any] = {"limit": _PAGE}
+    while True:
+        answer = server.request("GET", path, params=params)
+        metadata = answer.get("metadata") or {}
+        yield answer.get("items") or [], str(metadata.get("resourceVersion") or "")
+        following = metadata.get("continue")
+        if not following:
+            return
+        params["continue"] = following

@@ -1,0 +1,201 @@
+"""What would go wrong with an app before it is launched: what a server checks late, or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from ...specs import AppDef, AppDefError, BackendUnavailableError, Role, VolumeMount, normalize_str
+from ..responses import Finding
+from .api_server import ApiError, ApiServer
+from .jobs import GROUP, VERSION, Object, pods_path, tasks_of
+from .manifest import app_to_resource
+from .options import KubernetesOpts
+from .pods import node_labels
+from .refusals import refusal_words, too_large_words
+
+# Seconds: a form waits for it.
+_PATIENCE = 5.0
+# Bytes that etcd takes of one object, unless it is told to take more.
+_LARGEST = 1_500_000
+_QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+def launch_findings(
+    server: ApiServer, app: AppDef, opts: KubernetesOpts, image_repo: str | None = None
+) -> list[Finding]:
+    """Return what would go wrong with a launch; what this user may not look at is passed over.
+
+    Args:
+        server: the server.
+        app: the app.
+        opts: the run options.
+        image_repo: the repository that images which are built from workspaces are pushed to.
+    """
+    found = [*_images(app, image_repo), *_names(app)]
+    try:
+        found += _place(server, opts)
+        if any(one.level == "error" for one in found):
+            return found
+        found += _claims(server, app, opts.namespace)
+        found += _nodes(server, app)
+        found += _pods(server, app, opts)
+    except BackendUnavailableError as error:
+        what, _, hint = str(error).partition(": ")
+        found.append(Finding("error", what, hint))
+    except AppDefError as error:
+        found.append(Finding("error", str(error)))
+    return found
+
+
+def _images(app: AppDef, image_repo: str | None) -> Iterator[Finding]:
+    if image_repo:
+        return
+    hint = "set image_repo to a repository that it can be pushed to, and that nodes can pull from"
+    for role in app.roles:
+        if role.workspace:
+            yield Finding("error", f"{role.name}: an image is built of its workspace, and nodes cannot have it", hint)
+        elif role.image.startswith("sha256:"):
+            yield Finding("error", f"{role.name}: only the local Docker engine has its image {role.image:.19}", hint)
+
+
+def _names(app: AppDef) -> Iterator[Finding]:
+    if normalize_str(app.name)[:1].isdigit():
+        yield Finding(
+            "warning",
+            f"the job's name begins with a digit, as {app.name} does",
+            "Volcano makes a Service of the same name, which servers before Kubernetes 1.34 refuse: the job would hang",
+        )
+
+
+def _place(server: ApiServer, opts: KubernetesOpts) -> Iterator[Finding]:
+    """Yield what is missing of the cluster: Volcano, the namespace, the queue, the right to launch, and the like."""
+    if _get(server, f"/apis/{GROUP}/{VERSION}") is None:
+        yield Finding(
+            "error", "the cluster has no Volcano, which runs the jobs", "see https://volcano.sh to install it"
+        )
+        return
+    namespace = opts.namespace
+    if _get(server, f"/api/v1/namespaces/{namespace}") is None:
+        yield Finding(
+            "error", f"there is no namespace {namespace}", f"choose another, or `kubectl create namespace {namespace}`"
+        )
+        return
+    if not _may_create(server, namespace):
+        yield Finding(
+            "error",
+            f"you may not create jobs.{GROUP} in namespace {namespace}",
+            "ask who runs the cluster for a role that has it, or choose another namespace",
+        )
+    yield from _queue(server, opts.queue)
+    if (
+        opts.priority_class
+        and _get(server, f"/apis/scheduling.k8s.io/v1/priorityclasses/{opts.priority_class}") is None
+    ):
+        yield Finding(
+            "error", f"there is no priority class {opts.priority_class}", "`kubectl get priorityclasses` lists them"
+        )
+    account = opts.service_account
+    if account and _get(server, f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}") is None:
+        yield Finding("error", f"there is no service account {account} in {namespace}", "correct it, or create it")
+
+
+def _queue(server: ApiServer, queue: str) -> Iterator[Finding]:
+    found = _get(server, f"{_QUEUES}/{queue}")
+    if found is None:
+        yield Finding(
+            "warning",
+            f"there is no queue {queue}",
+            "Volcano would not look at the job, and not say so: `kubectl get queues` lists them",
+        )
+    elif (state := (found.get("status") or {}).get("state") or "Open") in ("Closed", "Closing"):
+        yield Finding(
+            "warning", f"the queue {queue} is {state.lower()}", "choose another one, or wait until it is open"
+        )
+
+
+def _claims(server: ApiServer, app: AppDef, namespace: str) -> Iterator[Finding]:
+    users: dict[str, list[Role]] = {}
+    for role in app.roles:
+        for mount in role.mounts:
+            if isinstance(mount, VolumeMount):
+                users.setdefault(mount.src, []).append(role)
+    for claim, roles in users.items():
+        found = _get(server, f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}")
+        name = roles[0].name
+        if found is None:
+            yield Finding(
+                "error", f"{name}: there is no claim {claim} in {namespace}", "create it, or correct the mount"
+            )
+            continue
+        if (found.get("status") or {}).get("phase") == "Lost":
+            yield Finding("error", f"{name}: the claim {claim} has lost its volume", "choose another one")
+        modes = set((found.get("spec") or {}).get("accessModes") or [])
+        if modes and modes <= {"ReadWriteOnce", "ReadWriteOncePod"} and sum(role.num_replicas for role in roles) > 1:
+            yield Finding(
+                "warning", f"{name}: the claim {claim} is for one node", "replicas on other nodes will wait for ever"
+            )
+
+
+def _nodes(server: ApiServer, app: AppDef) -> Iterator[Finding]:
+    for role in app.roles:
+        if wanted := ",".join(f"{key}={value}" for key, value in node_labels(role).items()):
+            found = _get(server, "/api/v1/nodes", labelSelector=wanted, limit=1)
+            if found is not None and found.get("items") == []:
+                yield Finding(
+                    "warning",
+                    f"{role.name}: no node has the labels {wanted}",
+                    "it waits until there is one: correct its capabilities, unless nodes are made when they are needed",
+                )
+
+
+def _pods(server: ApiServer, app: AppDef, opts: KubernetesOpts) -> Iterator[Finding]:
+    """Yield what the server has against the pods, of which it is asked about the first of each role."""
+    job = app_to_resource(
+        app,
+        opts.queue,
+        opts.service_account,
+        opts.priority_class,
+        reserved_millicpu=opts.reserved_millicpu,
+        reserved_memmb=opts.reserved_memmb,
+        efa_device_count=opts.efa_device_count,
+    )
+    if len(json.dumps(job)) > _LARGEST:
+        yield Finding("error", too_large_words(job))
+        return
+    tasks, place = tasks_of(job), 0
+    for role in app.roles:
+        task = tasks[place]
+        place += role.num_replicas
+        template = task["template"]
+        metadata = {**template["metadata"], "name": f"{job['metadata']['name']}-{task['name']}-0"}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+        try:
+            server.request("POST", pods_path(opts.namespace), params={"dryRun": "All"}, body=pod, timeout=_PATIENCE)
+        except ApiError as error:
+            # Volcano makes the pods: this user need not be allowed to.
+            if error.status == 403 and str(error).startswith("not allowed:"):
+                return
+            level = "warning" if "quota" in str(error) else "error"
+            yield Finding(level, f"{role.name}: {refusal_words(error, opts.namespace, job)}")
+
+
+def _may_create(server: ApiServer, namespace: str) -> bool:
+    asked: Object = {"namespace": namespace, "verb": "create", "group": GROUP, "resource": "jobs"}
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+    body_spec: dict[str, Any] = {**body, "spec": {"resourceAttributes": asked}}
+    try:
+        answer = server.request("POST", _REVIEWS, body=body_spec, timeout=_PATIENCE)
+    except ApiError:
+        return True
+    return bool((answer.get("status") or {}).get("allowed", True))
+
+
+def _get(server: ApiServer, path: str, **params: Any) -> Object | None:
+    """Return an object, None where there is none; an empty one where this user may not look."""
+    try:
+        return server.request("GET", path, params=params or None, timeout=_PATIENCE)
+    except ApiError as error:
+        return None if error.status == 404 else {}

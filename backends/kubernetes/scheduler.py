@@ -1,0 +1,248 @@
+"""The scheduler kubernetes: runs apps as Volcano jobs, each replica as a pod."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ...specs import NONE, AppDef, AppDryRunInfo, CfgVal, JobNotFoundError, runopts
+from ..api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, LogIterator, Scheduler, Stream
+from ..logs.stream import Cursor, LogStream
+from ..workspace.docker_workspace import DockerWorkspaceMixin
+from . import check
+from .api_server import ApiError, ApiServer
+from .describe import described_now
+from .ending import abort, remove
+from .jobs import find_job, pods_of
+from .launch import launch, validate
+from .listing import uid_of
+from .logs import open_stream, read_lines
+from .manifest import app_to_resource
+from .names import cleanup_str
+from .native import native_text
+from .options import KubernetesOpts
+from .pods import pod_labels, role_to_pod
+from .preflight import launch_findings
+from .request import KubernetesJob, make_request
+from .sanitize import sanitize_for_serialization
+from .shell import shell_command
+from .watching import JobRows
+
+if TYPE_CHECKING:
+    import docker
+    from kubernetes.client import ApiClient
+
+__all__ = [
+    "KubernetesJob",
+    "KubernetesOpts",
+    "KubernetesScheduler",
+    "app_to_resource",
+    "cleanup_str",
+    "create_scheduler",
+    "pod_labels",
+    "role_to_pod",
+    "sanitize_for_serialization",
+]
+
+_ALL = Capabilities(  # noqa: S604 - no subprocess: its `shell` says that one can be opened
+    log_time_range=True, retries=True, resources=True, workspace=True, native=True, shell=True
+)
+
+
+class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
+    """Runs each replica as a pod of a Volcano job, on TorchX's wire format: each sees the other's apps.
+
+    Args:
+        session_name: the session part of handles.
+        client: gives the server and the user in place of a kubeconfig.
+        docker_client: the engine that workspaces' images are built on and pushed from; the usual one where None.
+        context: the context of the kubeconfig; the current one where None.
+        namespace: whose jobs are listed; the context's own where None.
+        all_namespaces: list the jobs of all namespaces.
+        timeout: seconds that the server may take for the next part of an answer.
+    """
+
+    def __init__(
+        self,
+        session_name: str,
+        client: ApiClient | None = None,
+        docker_client: docker.DockerClient | None = None,
+        *,
+        context: str | None = None,
+        namespace: str | None = None,
+        all_namespaces: bool = False,
+        timeout: float = 10.0,
+    ) -> None:
+        super().__init__("kubernetes", session_name)
+        self._server = ApiServer(context, client, timeout=timeout)
+        self._docker_client = docker_client
+        self._namespace = "" if all_namespaces else namespace or self._server.namespace
+        self._rows = JobRows(self._server, self._namespace)
+        self._rights = check.Rights(self._server, self._namespace)
+        self.capabilities = _ALL
+        self.context = self._server.context
+
+    def close(self) -> None:
+        """End the watch and close the connections. Apps go on."""
+        self._rows.close()
+        self._server.close()
+
+    # Launching
+
+    def _run_opts(self) -> runopts:
+        return KubernetesOpts.as_runopts()
+
+    def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[KubernetesJob]:
+        opts = KubernetesOpts.from_cfg(cfg)
+        request = make_request(app, self.session_name, opts, self.dryrun_push_images(app, cfg))
+        if opts.validate_spec:
+            validate(self._server, request.resource)
+        return AppDryRunInfo(request, str)
+
+    def schedule(self, dryrun_info: AppDryRunInfo[KubernetesJob]) -> str:
+        """Create the job of a dry run, after its images were pushed, and return the app's id.
+
+        Raises:
+            SchedulerError: nothing was created; the message says why and what to do.
+            LaunchCancelledError: the launch was ended meanwhile.
+        """
+        job = dryrun_info.request
+        self.push_images(job.images_to_push)
+        return launch(self._server, job)
+
+    @contextmanager
+    def workspace_engine(self) -> Iterator[docker.DockerClient]:
+        """Give a client of the engine that images are built on and pushed from, for one task."""
+        if self._docker_client is not None:
+            yield self._docker_client
+            return
+        with super().workspace_engine() as client:
+            yield client
+
+    # Watching
+
+    def describe(self, app_id: str) -> DescribeAppResponse | None:
+        """Return what the server knows of an app, whoever launched it; None when it does not exist."""
+        found = described_now(self._server, app_id)
+        if found is None:
+            return None
+        job, described = found
+        self._rows.learn(job, "" if described.msg == NONE else described.msg)
+        return described
+
+    def describe_native(self, app_id: str) -> str:
+        """Return the job and its pods as YAML, secret values masked.
+
+        Raises:
+            JobNotFoundError: there is no such app.
+        """
+        job = find_job(self._server, app_id)
+        if job is None:
+            raise JobNotFoundError(app_id, "kubernetes")
+        metadata = job["metadata"]
+        return native_text(job, pods_of(self._server, metadata["namespace"], metadata["name"], uid_of(job)))
+
+    def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
+        """Return every job of the namespace, or of all, the latest first; those of others are marked as foreign."""
+        return self._rows.rows()
+
+    def exists(self, app_id: str) -> bool:
+        """Tell whether the server has the job."""
+        return find_job(self._server, app_id) is not None
+
+    def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object]:
+        """Call ``on_change`` when a job changed, or the server goes away, or is back."""
+        return self._rows.subscribe(on_change)
+
+    def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
+        """Return the argument list of a program that opens a shell in a replica; see `Scheduler.shell_command`."""
+        return shell_command(self._server, app_id, role_name, k)
+
+    # Ending
+
+    def cancel(self, app_id: str) -> None:
+        """Let Volcano end the job, which is kept; one that is final or unknown is left alone."""
+        with self._noting(check.CANCEL):
+            abort(self._server, app_id, self._rows.uid(app_id))
+
+    def delete(self, app_id: str) -> None:
+        """Remove the job and its pods; an unknown one is nothing to remove."""
+        with self._noting(check.DELETE):
+            remove(self._server, app_id, self._rows.uid(app_id))
+
+    def _cancel_existing(self, app_id: str) -> None:
+        self.cancel(app_id)
+
+    @contextmanager
+    def _noting(self, right: check.Right) -> Iterator[None]:
+        """Take note of what is not allowed: it is not offered any more."""
+        try:
+            yield
+        except ApiError as error:
+            if error.status == 403:
+                self._rights.refused(right)
+                self._learn_rights()
+            raise
+
+    def _learn_rights(self) -> None:
+        missing = self._rights.known_missing
+        self.capabilities = replace(
+            _ALL,
+            cancel=not missing(check.CANCEL),
+            delete=not missing(check.DELETE),
+            shell=not missing(check.SHELL),
+        )
+
+    # Logs
+
+    def log_iter(
+        self,
+        app_id: str,
+        role_name: str,
+        k: int = 0,
+        regex: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        should_tail: bool = False,
+        streams: Stream | None = None,
+    ) -> LogIterator:
+        """Return the log lines of one replica; see `Scheduler.log_iter`.
+
+        Raises:
+            ValueError: there is no such role, replica or stream, or the expression is malformed.
+            JobNotFoundError: there is no such app.
+        """
+        return read_lines(self._server, app_id, role_name, k, regex, since, until, should_tail, streams)
+
+    def log_stream(
+        self,
+        app_id: str,
+        role_name: str,
+        k: int = 0,
+        streams: Stream | None = None,
+        cursor: Cursor | None = None,
+        tail: int | None = None,
+    ) -> LogStream:
+        """Return the log of one replica as it comes, with its times; see `Scheduler.log_stream`."""
+        return open_stream(self._server, app_id, role_name, k, streams, cursor, tail)
+
+    # Advice
+
+    def check(self) -> builtins.list[Finding]:
+        """Return the server's version, Volcano, its queues, and what is not allowed; or why it cannot be used."""
+        found = check.server_findings(self._server, self._namespace, self._rights)
+        self._learn_rights()
+        return found
+
+    def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
+        """Return what would go wrong: a queue, namespace, claim, account or class that is missing."""
+        return launch_findings(self._server, app, KubernetesOpts.from_cfg(self.run_opts().resolve(cfg)))
+
+
+def create_scheduler(session_name: str, **kwargs: Any) -> KubernetesScheduler:
+    """Return the scheduler kubernetes; further arguments are those of `KubernetesScheduler`."""
+    return KubernetesScheduler(session_name, **kwargs)
