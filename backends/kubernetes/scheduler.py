@@ -110,9 +110,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
             SchedulerError: nothing was created; the message says why and what to do.
             LaunchCancelledError: the launch was ended meanwhile.
         """
-        job = dryrun_info.request
-        self.push_images(job.images_to_push)
-        return launch(self._server, job)
+        return launch(self._server, dryrun_info.request, push_images=self.push_images)
 
     @contextmanager
     def workspace_engine(self) -> Iterator[docker.DockerClient]:
