@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,7 @@ def test_phases(phases, states):
         job["status"] = {"state": {"phase": phase}} if phase else {}
         seen.append(app_state(job))
     assert [state.name for state in seen] == states
-    assert all(may_follow(before, after) for before, after in zip(seen, seen[1:], strict=False) if before is not after)
+    assert all(may_follow(before, after) for before, after in pairwise(seen) if before is not after)
 
 
 def test_a_job_without_a_status():
