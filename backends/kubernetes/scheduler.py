@@ -98,7 +98,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[KubernetesJob]:
         opts = KubernetesOpts.from_cfg(cfg)
-        request = make_request(app, self.session_name, opts)
+        request = make_request(app, self.session_name, opts, self.dryrun_push_images(app, cfg))
         if opts.validate_spec:
             validate(self._server, request.resource)
         return AppDryRunInfo(request, str)
@@ -110,9 +110,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
             SchedulerError: nothing was created; the message says why and what to do.
             LaunchCancelledError: the launch was ended meanwhile.
         """
-        job = dryrun_info.request
-        self.push_images(job.images_to_push)
-        return launch(self._server, job)
+        return launch(self._server, dryrun_info.request, push_images=self.push_images)
 
     @contextmanager
     def workspace_engine(self) -> Iterator[docker.DockerClient]:
@@ -240,7 +238,10 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """Return what would go wrong: a queue, namespace, claim, account or class that is missing."""
-        return launch_findings(self._server, app, KubernetesOpts.from_cfg(self.run_opts().resolve(cfg)))
+        resolved = self.run_opts().resolve(cfg)
+        return launch_findings(
+            self._server, app, KubernetesOpts.from_cfg(resolved), str(resolved.get("image_repo") or "")
+        )
 
 
 def create_scheduler(session_name: str, **kwargs: Any) -> KubernetesScheduler:
