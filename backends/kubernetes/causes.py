@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,6 +14,14 @@ from .phases import container_statuses, main_status, terminated
 
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError")
 _STARTING = ("ContainerCreating", "PodInitializing")
+# What nodes' runtimes and kubelets put before what an image's registry, or the way to it, says.
+_BEFORE_CAUSE = re.compile(
+    r"^(?:rpc error: code = \w+ desc = |failed to pull and unpack image \"[^\"]*\": |failed to pull image \"[^\"]*\": "
+    r"|Failed to pull image \"[^\"]*\": |failed to resolve reference \"[^\"]*\": |failed to do request: |"
+    r"Error response from daemon: |(?:Head|Get) \"[^\"]*\": )+"
+)
+# Warnings that say why something waits; others, such as of a cluster without DNS, do not hold anything up.
+_TELLING = ("Failed", "Unschedulable", "NetworkNotReady", "InspectFailed", "Evicted", "Preempted")
 _NOT_MADE = {
     "CreateContainerConfigError": "its container cannot be set up",
     "CreateContainerError": "its container cannot be made",
@@ -59,11 +68,25 @@ def job_message(job: Object) -> str:
 
 
 def event_words(events: Iterable[Object]) -> str:
-    """Return what the latest warning says, empty where there is none."""
+    """Return what the latest warning says that tells why something waits, empty where there is none."""
     latest = ""
     for event in events:
-        latest = f"{event.get('reason') or 'Warning'}: {event.get('message') or ''}"
+        if str(event.get("reason") or "").startswith(_TELLING):
+            latest = f"{event['reason']}: {event.get('message') or ''}"
     return plain(latest)[:_LONGEST]
+
+
+def needs_events(pod: Object) -> bool:
+    """Tell whether a pod that waits does not say why itself, so that its events may."""
+    for one in container_statuses(pod):
+        reason = ((one.get("state") or {}).get("waiting") or {}).get("reason")
+        if reason and reason not in _STARTING:
+            # Between two tries to pull an image its error is not told.
+            return reason == "ImagePullBackOff"
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return not any(
+        one.get("type") == "PodScheduled" and one.get("status") == "False" and one.get("message") for one in conditions
+    )
 
 
 def together(reasons: list[tuple[str, str]]) -> str:
@@ -101,7 +124,7 @@ def _pending_reason(pod: Object, events: list[Object]) -> str:
     for one in container_statuses(pod):
         waiting = (one.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") and waiting["reason"] not in _STARTING:
-            return _waiting_words(one)
+            return _waiting_words(one, events)
         ended = (one.get("state") or {}).get("terminated")
         if ended and ended.get("exitCode"):
             return f"the container {one.get('name')}, which prepares it, failed: {_ended(ended)}"
@@ -122,19 +145,24 @@ def _unscheduled_words(condition: Mapping[str, Any]) -> str:
     return f"cannot be scheduled: {message}" if message else "cannot be scheduled"
 
 
-def _waiting_words(status: Mapping[str, Any]) -> str:
+def _waiting_words(status: Mapping[str, Any], events: Iterable[Object] = ()) -> str:
     waiting = (status.get("state") or {}).get("waiting") or {}
     reason, message = waiting.get("reason") or "", plain(str(waiting.get("message") or ""))[:_LONGEST]
     if reason in _NO_IMAGE:
-        return plain(f"image {status.get('image')} cannot be pulled: {_image_words(reason, message)}")
+        return plain(f"image {status.get('image')} cannot be pulled: {_image_words(reason, message, events)}")
     words = _NOT_MADE.get(reason, reason)
     return plain(f"{words}: {message}" if message else words)
 
 
-def _image_words(reason: str, message: str) -> str:
+def _image_words(reason: str, message: str, events: Iterable[Object]) -> str:
     if reason == "ErrImageNeverPull":
         return "it is not on the node, and its pull policy is Never (ErrImageNeverPull)"
-    return f"{message} ({reason})" if message else reason
+    if reason == "ImagePullBackOff":
+        told = [str(one.get("message") or "") for one in events if one.get("reason") == "Failed"]
+        pulls = [one for one in told if one.startswith("Failed to pull")]
+        message = plain(pulls[-1]) if pulls else message
+    cause = _BEFORE_CAUSE.sub("", message)[:_LONGEST]
+    return f"{cause} ({reason})" if cause else reason
 
 
 def _failed_reason(pod: Object) -> str:

@@ -11,12 +11,11 @@ from ..responses import DescribeAppResponse
 from . import labels
 from .api_server import ApiError, ApiServer
 from .app_def import read_app_def, roles_of
-from .causes import event_words, exit_code, job_message, not_picked_up, pod_reason, together, waits
+from .causes import event_words, exit_code, job_message, needs_events, not_picked_up, pod_reason, together, waits
 from .jobs import Object, Replica, find_job, make_app_id, pods_of, replicas_of, tasks_of
 from .listing import image_of, name_of, uid_of
 from .phases import (
     app_state,
-    container_statuses,
     finished_at,
     main_status,
     phase_of,
@@ -27,7 +26,6 @@ from .phases import (
     terminated,
     timeline,
 )
-from .port_forward import forwarded_ports
 
 # Volcano looks at a new job within seconds.
 _PICKED_UP_WITHIN = 10.0
@@ -70,12 +68,11 @@ def look(server: ApiServer, app_id: str, now: float) -> JobFacts | None:
     return JobFacts(job, pods, events, queue_exists)
 
 
-def describe(facts: JobFacts, context: str, now: float) -> DescribeAppResponse:
+def describe(facts: JobFacts, now: float) -> DescribeAppResponse:
     """Return everything about a job.
 
     Args:
         facts: what the server says.
-        context: the context, for commands to copy.
         now: the time, in seconds since the epoch.
     """
     job = facts.job
@@ -96,13 +93,13 @@ def describe(facts: JobFacts, context: str, now: float) -> DescribeAppResponse:
         roles=roles,
         name=kept.name if kept else name_of(job),
         submitted_at=submitted_at(job),
-        started_at=started_at(job),
+        # A job that fails at once never runs, says Volcano.
+        started_at=started_at(job) or min((one.started_at for one in replicas if one.started_at), default=None),
         finished_at=finished_at(job),
         timeline=timeline(job),
         user=(job["metadata"].get("annotations") or {}).get(labels.USER, ""),
         notes=notes,
         image=image_of(tasks[0]) if tasks else "",
-        ports=forwarded_ports(job, facts.pods, roles, context),
     )
 
 
@@ -112,20 +109,7 @@ def _needs_events(job: Object, state: AppState, pods: dict[str, Object]) -> bool
         return state is AppState.FAILED and not pods
     if len(pods) < len(replicas_of(job)):
         return phase_of(job) not in ("", "Completing", "Aborting", "Terminating", "Restarting")
-    return any(pod_state(pod) is AppState.PENDING and not _explains(pod) for pod in pods.values())
-
-
-def _explains(pod: Object) -> bool:
-    """Tell whether a pod that waits says why; that its container is being made may hide that a mount fails."""
-    status = pod.get("status") or {}
-    starting = ("ContainerCreating", "PodInitializing")
-    reasons = [((one.get("state") or {}).get("waiting") or {}).get("reason") for one in container_statuses(pod)]
-    if any(reason and reason not in starting for reason in reasons):
-        return True
-    return any(
-        one.get("type") == "PodScheduled" and one.get("status") == "False" and one.get("message")
-        for one in status.get("conditions") or []
-    )
+    return any(pod_state(pod) is AppState.PENDING and needs_events(pod) for pod in pods.values())
 
 
 def _warnings(server: ApiServer, namespace: str) -> dict[str, list[Object]]:
@@ -250,4 +234,4 @@ def described_now(server: ApiServer, app_id: str) -> tuple[Object, DescribeAppRe
     """Return a job and everything about it, None when there is no such job; see `look`."""
     now = time.time()
     facts = look(server, app_id, now)
-    return None if facts is None else (facts.job, describe(facts, server.context, now))
+    return None if facts is None else (facts.job, describe(facts, now))

@@ -134,7 +134,7 @@ def test_relaunch_of_nothing(runner):
 
 def test_read_only_refuses_what_changes_jobs(journal, scheduler, app):
     runner = Runner(journal=journal, read_only=True)
-    runner._schedulers["local_cwd"] = scheduler
+    runner._schedulers.put("local_cwd", scheduler)
     scheduler.add("x-1", AppState.RUNNING, 1)
     for act in (
         lambda: runner.run(app, "local_cwd", {}),
@@ -190,6 +190,7 @@ def test_retries_that_will_not_be_made_are_said_before_the_launch(runner, app):
 def test_the_default_is_the_first_scheduler_that_can_be_used(runner, monkeypatch, levels, chosen):
     monkeypatch.setattr(runner, "scheduler_names", lambda: ["first", "second"])
     for name, level in zip(("first", "second"), levels, strict=True):
-        runner._schedulers[name] = made = CannedScheduler()
+        made = CannedScheduler()
+        runner._schedulers.put(name, made)
         made.findings = [Finding("ok", "something"), Finding(level, "what was found")]
     assert runner.default_scheduler() == chosen

@@ -24,7 +24,7 @@ def make_app(
 ) -> TorchXTuiApp:
     """Return the application; its clock stands still."""
     runner = Runner(journal=Journal(folder / "journal"), read_only=read_only)
-    runner._schedulers["local_cwd"] = scheduler
+    runner._schedulers.put("local_cwd", scheduler)
     app = TorchXTuiApp(
         runner,
         settings or Settings(),
