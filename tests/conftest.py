@@ -5,7 +5,9 @@ import signal
 from contextlib import ExitStack
 
 import pytest
-from support.docker_engine import NoEngineError, private_engine, shared_engine
+from support.docker_engine import private_engine, shared_engine
+from support.kubernetes_cluster import new_namespace, private_cluster, shared_cluster
+from support.shared_service import NoServiceError
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -26,8 +28,10 @@ def own_home(tmp_path_factory, monkeypatch):
     for variable in ("NO_COLOR", "TORCHX_TUI_CONFIG", "TORCHXCONFIG", "SSH_CONNECTION", "TMUX", "COLUMNS", "LINES"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
-    # No engine, unless a test asks for one.
+    # No engine and no cluster, unless a test asks for one.
     monkeypatch.setenv("DOCKER_HOST", f"unix://{home}/no-docker.sock")
+    monkeypatch.setenv("KUBECONFIG", f"{home}/no-kubeconfig")
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     return home
 
 
@@ -51,7 +55,7 @@ def _shared_engine():
     with ExitStack() as stack:
         try:
             found = stack.enter_context(shared_engine()), ""
-        except NoEngineError as error:
+        except NoServiceError as error:
             found = "", str(error)
         yield found
 
@@ -75,7 +79,7 @@ def own_engine(own_home, require, monkeypatch):
         engine, reason = None, ""
         try:
             engine = stack.enter_context(private_engine())
-        except NoEngineError as error:
+        except NoServiceError as error:
             reason = str(error)
         require("docker", engine is not None, reason)
         assert engine is not None
@@ -87,3 +91,42 @@ def _choose_engine(monkeypatch, host):
     for variable in ("DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "DOCKER_CONFIG"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("DOCKER_HOST", host)
+
+
+@pytest.fixture(scope="session")
+def _shared_cluster():
+    """Give the kubeconfig of the cluster that all tests share, or the reason why there is none."""
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(shared_cluster()), ""
+        except NoServiceError as error:
+            found = "", str(error)
+        yield found
+
+
+@pytest.fixture
+def kubernetes_cluster(_shared_cluster, own_home, require, monkeypatch):
+    """Give a `KubernetesCluster` with a namespace of the test's own, in which pods run; KUBECONFIG is set to it.
+
+    It has the images busybox:local and python:local, a node, and what stands in for Volcano.
+    """
+    kubeconfig, reason = _shared_cluster
+    require("kubernetes", bool(kubeconfig), reason)
+    monkeypatch.setenv("KUBECONFIG", kubeconfig)
+    with new_namespace(kubeconfig) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def own_cluster(own_home, require, monkeypatch):
+    """Give a started `OwnCluster`, which the test may kill and compact; KUBECONFIG is set to it."""
+    with ExitStack() as stack:
+        cluster, reason = None, ""
+        try:
+            cluster = stack.enter_context(private_cluster())
+        except NoServiceError as error:
+            reason = str(error)
+        require("kubernetes", cluster is not None, reason)
+        assert cluster is not None
+        monkeypatch.setenv("KUBECONFIG", cluster.kubeconfig)
+        yield cluster

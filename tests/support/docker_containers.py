@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,11 +10,7 @@ import docker
 
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.engine import Engine
-from torchx_tui.backends.logs.stream import Cursor, LogStream
-from torchx_tui.specs import SchedulerError, make_unique
-
-PATIENCE = 60.0
-"""Seconds after which something that should have come about has not."""
+from torchx_tui.specs import make_unique
 
 
 class Replicas:
@@ -67,53 +61,3 @@ def output_of(client: docker.DockerClient, image: str, *command: str) -> str:
         return container.logs().decode()
     finally:
         container.remove(force=True)
-
-
-def wait_for(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
-    """Return what ``condition`` returns as soon as that is true."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"{what} did not come about within {seconds:.0f} s"
-        time.sleep(0.02)
-    return found
-
-
-class Follower:
-    """Reads a stream in a thread, and takes it up where it broke off, as the spools do."""
-
-    def __init__(self, open_stream: Callable[[Cursor | None], LogStream]) -> None:
-        self._open = open_stream
-        self.records: list[Any] = []
-        self.size = 0
-        self.cuts: list[str] = []
-        self._closed = False
-        self.stream = open_stream(None)
-        self.thread = threading.Thread(target=self._read, daemon=True)
-        self.thread.start()
-
-    @property
-    def data(self) -> bytes:
-        return b"".join(record.data for record in tuple(self.records))
-
-    def of(self, letter: str) -> bytes:
-        return b"".join(record.data for record in tuple(self.records) if record.stream == letter)
-
-    def join(self) -> None:
-        self.thread.join(PATIENCE)
-        assert not self.thread.is_alive(), "the stream did not end"
-
-    def close(self) -> None:
-        self._closed = True
-        self.stream.close()
-
-    def _read(self) -> None:
-        while not self._closed:
-            try:
-                for record in self.stream:
-                    self.records.append(record)
-                    self.size += len(record.data)
-                return
-            except (SchedulerError, OSError) as error:
-                self.cuts.append(str(error))
-                time.sleep(0.2)
-                self.stream = self._open(self.stream.cursor)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .docker_containers import wait_for
+from .waiting import wait_for
 
 PROGRAM = shutil.which("docker-registry")
 """Debian's package of the same name has it."""

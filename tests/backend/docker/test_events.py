@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from support.docker_containers import Replicas, replicas, wait_for
+from support.docker_containers import Replicas, replicas
 from support.docker_engine import OwnEngine
+from support.waiting import wait_for
 
 from torchx_tui.backends.changes import Subscribers
 from torchx_tui.backends.docker.engine import Engine

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from support.docker_containers import Follower, Replicas, replicas, wait_for
+from support.docker_containers import Replicas, replicas
 from support.docker_engine import OwnEngine
+from support.following import Follower
+from support.waiting import wait_for
 
 from torchx_tui.backends.docker.logs import open_stream, read_lines
 from torchx_tui.specs import SchedulerError

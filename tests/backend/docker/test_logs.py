@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 
 import pytest
-from support.docker_containers import Follower, Replicas, replicas, wait_for
+from support.docker_containers import Replicas, replicas
+from support.following import Follower
+from support.waiting import wait_for
 
 from torchx_tui.backends.api import Stream
 from torchx_tui.backends.docker.logs import open_stream, read_lines

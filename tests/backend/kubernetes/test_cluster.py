@@ -1,0 +1,130 @@
+"""The test cluster is what tests take it for: pods run, Volcano's stand-in does as Volcano, a server comes back."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from support.kubernetes_cluster import KubernetesCluster, OwnCluster, RefusedError
+from support.volcano_jobs import make_job, pods_of, start_job, status_of
+from support.waiting import wait_for
+
+
+def phases_of(cluster: KubernetesCluster, name: str) -> list[str]:
+    return [one["status"] for one in status_of(cluster, name).get("conditions", [])]
+
+
+def phase_of(cluster: KubernetesCluster, name: str) -> str:
+    return status_of(cluster, name).get("state", {}).get("phase", "")
+
+
+def wait_for_phase(cluster: KubernetesCluster, name: str, phase: str) -> dict[str, Any]:
+    wait_for(lambda: phase_of(cluster, name) == phase, f"{name} is {phase}")
+    return status_of(cluster, name)
+
+
+def test_a_job_runs_and_completes(kubernetes_cluster: KubernetesCluster) -> None:
+    start_job(kubernetes_cluster, make_job("two", "echo here; sleep 1", replicas=2))
+    running = wait_for_phase(kubernetes_cluster, "two", "Running")
+    assert running["running"] >= 1
+    assert set(running["taskStatusCount"]) == {"worker-0", "worker-1"}
+    ended = wait_for_phase(kubernetes_cluster, "two", "Completed")
+    assert not {"running", "succeeded", "taskStatusCount", "controlledResources"} & set(ended)
+    assert [one["status"] for one in ended["conditions"]] == ["Pending", "Running", "Completed"]
+    pods = pods_of(kubernetes_cluster, "two")
+    assert {pod["metadata"]["name"]: pod["status"]["phase"] for pod in pods} == {
+        "two-worker-0-0": "Succeeded", "two-worker-1-0": "Succeeded",
+    }  # fmt: skip
+
+
+def test_the_webhooks_defaults_are_there(kubernetes_cluster: KubernetesCluster) -> None:
+    start_job(kubernetes_cluster, make_job("plain", "true", replicas=2, maxRetry=0))
+    wait_for(lambda: status_of(kubernetes_cluster, "plain"), "a status")
+    path = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{kubernetes_cluster.namespace}/jobs/plain"
+    spec = kubernetes_cluster.request("GET", path)["spec"]
+    assert (spec["maxRetry"], spec["minAvailable"]) == (3, 2)
+    assert [(task["maxRetry"], task["minAvailable"]) for task in spec["tasks"]] == [(3, 1), (3, 1)]
+
+
+def test_a_restarted_job_fails_once_its_retries_are_used(kubernetes_cluster: KubernetesCluster) -> None:
+    policy = {"event": "PodFailed", "action": "RestartJob"}
+    start_job(kubernetes_cluster, make_job("fails", "exit 3", policies=[policy], maxRetry=2))
+    ended = wait_for_phase(kubernetes_cluster, "fails", "Failed")
+    assert ended["retryCount"] == 2
+    assert "Restarting" in [one["status"] for one in ended["conditions"]]
+
+
+def test_a_restarted_task_leaves_the_others_alone(kubernetes_cluster: KubernetesCluster) -> None:
+    job = make_job("part", "exit 1", replicas=2)
+    job["spec"]["tasks"][0]["policies"] = [{"event": "PodFailed", "action": "RestartTask"}]
+    job["spec"]["tasks"][1]["template"]["spec"]["containers"][0]["command"] = ["sh", "-c", "sleep 60"]
+    start_job(kubernetes_cluster, job)
+    wait_for(lambda: status_of(kubernetes_cluster, "part").get("retryCount"), "a restart")
+    other = [pod for pod in pods_of(kubernetes_cluster, "part") if "worker-1" in pod["metadata"]["name"]]
+    assert other[0]["metadata"]["annotations"]["volcano.sh/job-retry-count"] == "0"
+    assert "deletionTimestamp" not in other[0]["metadata"]
+
+
+@pytest.mark.parametrize("phase", ["Aborted", "Terminated"])
+def test_a_phase_that_a_client_wrote_kills_the_pods(kubernetes_cluster: KubernetesCluster, phase: str) -> None:
+    start_job(kubernetes_cluster, make_job("long", "sleep 600"))
+    wait_for_phase(kubernetes_cluster, "long", "Running")
+    path = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{kubernetes_cluster.namespace}/jobs/long"
+    job = kubernetes_cluster.request("GET", path)
+    job["status"]["state"]["phase"] = phase
+    kubernetes_cluster.request("PUT", f"{path}/status", job)
+    wait_for(lambda: not pods_of(kubernetes_cluster, "long"), "its pods are gone")
+    status = wait_for_phase(kubernetes_cluster, "long", phase)
+    wait_for(lambda: "terminating" not in status_of(kubernetes_cluster, "long"), "nothing terminates")
+    assert "running" not in status
+
+
+def test_a_gang_without_room_says_why(kubernetes_cluster: KubernetesCluster) -> None:
+    start_job(kubernetes_cluster, make_job("big", "true", replicas=2, cpu="100"))
+    groups = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{kubernetes_cluster.namespace}/podgroups"
+
+    def reason() -> str:
+        items = kubernetes_cluster.request("GET", groups)["items"]
+        conditions = items[0].get("status", {}).get("conditions", []) if items else []
+        return conditions[0].get("message", "") if conditions else ""
+
+    wait_for(lambda: "Insufficient cpu" in reason(), "the scheduler's words")
+    assert "2 Pending, 2 minAvailable" in reason()
+    assert phase_of(kubernetes_cluster, "big") == "Pending"
+
+
+def test_a_job_without_its_queue_is_left_alone(kubernetes_cluster: KubernetesCluster) -> None:
+    start_job(kubernetes_cluster, make_job("early", "true", queue="no-such-queue"))
+    start_job(kubernetes_cluster, make_job("late", "true"))
+    wait_for_phase(kubernetes_cluster, "late", "Completed")
+    assert status_of(kubernetes_cluster, "early") == {}
+
+
+def test_an_own_server_comes_back_with_its_objects(own_cluster: OwnCluster) -> None:
+    own_cluster.request("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "kept"}})
+    own_cluster.kill_api_server()
+    with pytest.raises(Exception, match=r"refused|reset|aborted"):
+        own_cluster.request("GET", "/api/v1/namespaces")
+    own_cluster.start()
+    assert own_cluster.request("GET", "/api/v1/namespaces/default/configmaps/kept")["metadata"]["name"] == "kept"
+
+
+def test_what_was_compacted_is_gone(own_cluster: OwnCluster) -> None:
+    names = "/api/v1/namespaces/default/configmaps"
+    for number in range(3):
+        own_cluster.request("POST", names, {"metadata": {"name": f"one-{number}"}})
+    page = own_cluster.request("GET", f"{names}?limit=1")
+    own_cluster.compact()
+    with pytest.raises(RefusedError, match="410"):
+        own_cluster.request("GET", f"{names}?limit=1&continue={page['metadata']['continue']}")
+
+
+@pytest.mark.slow
+def test_an_own_server_may_have_volcano(own_cluster: OwnCluster) -> None:
+    own_cluster.start(controllers=True)
+    start_job(own_cluster, make_job("waits", "true"))
+    wait_for_phase(own_cluster, "waits", "Pending")
+    began = time.monotonic()
+    wait_for(lambda: pods_of(own_cluster, "waits"), "its pod")
+    assert time.monotonic() - began < 30

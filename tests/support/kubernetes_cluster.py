@@ -1,0 +1,288 @@
+"""Kubernetes clusters for tests: one that all share, with a node, and API servers that a test has for itself."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shlex
+import signal
+import tempfile
+import time
+import urllib.request
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import urllib3
+
+from .shared_service import NoServiceError, free_slot, run_script, shared_service
+
+# Read before any test changes the environment.
+_GIVEN = os.environ.get("KUBERNETES_TEST_KUBECONFIG", "")
+_SHARED_FOLDER = Path(os.environ.get("KUBERNETES_TEST_DIR") or Path(tempfile.gettempdir(), "torchx-tui-kubernetes"))
+_USERS_CACHE = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+_CACHE = os.environ.get("KUBERNETES_TEST_CACHE") or str(Path(_USERS_CACHE, "torchx-tui-tests", "kubernetes"))
+# Each API server of a test's own takes one, for its ports.
+_SLOTS = range(8)
+_FIRST_PORT = 28000
+# How long (s) a namespace may take to be ready for pods.
+_PATIENCE = 60.0
+
+Object = dict[str, Any]
+
+
+class RefusedError(Exception):
+    """A server says no."""
+
+    def __init__(self, status: int, answer: str) -> None:
+        super().__init__(f"{status} {answer[:500]}")
+        self.status = status
+
+
+class KubernetesCluster:
+    """A cluster, and a namespace in it.
+
+    Args:
+        kubeconfig: the path of a kubeconfig.
+        namespace: where the test works.
+    """
+
+    def __init__(self, kubeconfig: str, namespace: str = "default") -> None:
+        self.kubeconfig = kubeconfig
+        self.namespace = namespace
+        self._configuration: Any = None
+        self._pool: urllib3.PoolManager | None = None
+
+    @property
+    def context(self) -> str:
+        """The name of the kubeconfig's current context."""
+        import kubernetes.config
+
+        return kubernetes.config.list_kube_config_contexts(self.kubeconfig)[1]["name"]
+
+    @property
+    def host(self) -> str:
+        """The server's address."""
+        return self._settings().host
+
+    def with_namespace(self, namespace: str) -> KubernetesCluster:
+        return KubernetesCluster(self.kubeconfig, namespace)
+
+    def request(
+        self, method: str, path: str, body: Object | None = None, content_type: str = "application/json"
+    ) -> Object:
+        """Return the server's answer, asked without the code that is tested.
+
+        Raises:
+            RefusedError: the server says no.
+        """
+        settings = self._settings()
+        if self._pool is None:
+            self._pool = urllib3.PoolManager(
+                ca_certs=settings.ssl_ca_cert, cert_file=settings.cert_file, key_file=settings.key_file, retries=False
+            )
+        headers = {"Content-Type": content_type, "Accept": "application/json"}
+        if token := settings.get_api_key_with_prefix("authorization"):
+            headers["Authorization"] = token
+        data = None if body is None else json.dumps(body).encode()
+        response = self._pool.request(method, settings.host + path, body=data, headers=headers, timeout=30.0)
+        if response.status >= 300:
+            raise RefusedError(response.status, response.data.decode("utf-8", "replace"))
+        return json.loads(response.data)
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.clear()
+
+    def _settings(self) -> Any:
+        if self._configuration is None:
+            import kubernetes.client
+            import kubernetes.config
+
+            self._configuration = kubernetes.client.Configuration()
+            kubernetes.config.load_kube_config(self.kubeconfig, client_configuration=self._configuration)
+        return self._configuration
+
+
+@contextmanager
+def shared_cluster() -> Iterator[str]:
+    """Give the kubeconfig of the cluster that was given, else of one that every test process shares; pods run in it.
+
+    Raises:
+        NoServiceError: none runs, and none can be started.
+    """
+    if _GIVEN:
+        yield _GIVEN
+        return
+    _check_built()
+    with shared_service(_SHARED_FOLDER, _up_shared, _down_shared) as kubeconfig:
+        yield kubeconfig
+
+
+@contextmanager
+def new_namespace(kubeconfig: str) -> Iterator[KubernetesCluster]:
+    """Give a cluster with a new namespace, in which pods can be made; it is deleted afterwards."""
+    cluster = KubernetesCluster(kubeconfig, f"test-{uuid.uuid4().hex[:10]}")
+    cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": cluster.namespace}})
+    try:
+        _await_account(cluster)
+        yield cluster
+    finally:
+        _delete_namespace(cluster)
+        cluster.close()
+
+
+class OwnCluster(KubernetesCluster):
+    """An API server with its etcd that one test starts, stops and kills as it likes. No pod runs.
+
+    Args:
+        folder: where its state is kept.
+        slot: which ports are its own.
+    """
+
+    def __init__(self, folder: Path, slot: int) -> None:
+        super().__init__(str(folder / "pki" / "admin.kubeconfig"))
+        self._folder = folder
+        self._port = _FIRST_PORT + 10 * slot
+        self._test_settings = {"KUBERNETES_TEST_DIR": str(folder), "KUBERNETES_TEST_PORT": str(self._port)}
+        self._controllers = False
+
+    def start(self, *, controllers: bool = False) -> None:
+        """Start what does not run; its objects are as they were.
+
+        Args:
+            controllers: with Kubernetes' controllers and scheduler, and with what stands in for Volcano's; once they
+                were asked for, they are always started.
+        """
+        self._controllers = self._controllers or controllers
+        _up(self._test_settings, *(["--controllers"] if self._controllers else []))
+
+    def kill_api_server(self) -> None:
+        """Kill the API server by SIGKILL."""
+        pid = int((self._folder / "run" / "kube-apiserver.pid").read_text())
+        os.kill(pid, signal.SIGKILL)
+        # Until the port is free: a signal is not waited for.
+        deadline = time.monotonic() + _PATIENCE
+        while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
+            assert time.monotonic() < deadline, "the API server did not end"
+            time.sleep(0.01)
+
+    def compact(self) -> int:
+        """Drop etcd's history, as it is dropped every five minutes; return the revision that is left.
+
+        Lists that are read on fail with 410 from now on. The API server remembers what it watches: so do watches once
+        it was started again.
+        """
+        # What was read last is in the latest revision: there must be a later one.
+        key = base64.b64encode(b"later").decode()
+        revision = int(self._ask_etcd("kv/put", {"key": key, "value": key})["header"]["revision"])
+        self._ask_etcd("kv/compaction", {"revision": revision, "physical": True})
+        return revision
+
+    def stop(self) -> None:
+        """Stop it; its objects are kept."""
+        _down(self._test_settings)
+
+    def purge(self) -> None:
+        """Stop it and remove everything of it."""
+        self.close()
+        _down(self._test_settings, "--purge")
+
+    def _ask_etcd(self, path: str, body: Object) -> Object:
+        address = f"http://127.0.0.1:{self._port + 1}/v3/{path}"
+        with urllib.request.urlopen(address, json.dumps(body).encode(), timeout=30) as answer:
+            return json.load(answer)
+
+
+@contextmanager
+def private_cluster() -> Iterator[OwnCluster]:
+    """Give an API server of one's own, started; it is removed afterwards.
+
+    Raises:
+        NoServiceError: none can be started.
+    """
+    _check_built()
+    with free_slot(str(Path(tempfile.gettempdir(), "torchx-tui-kubernetes-own")), _SLOTS) as slot:
+        cluster = OwnCluster(Path(tempfile.mkdtemp(prefix="txk-")), slot)
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            cluster.purge()
+
+
+# Says that tests have started the cluster: one that ran before them goes on when they end.
+_STARTED = Path(f"{_SHARED_FOLDER}.started-by-tests")
+
+
+def _up_shared() -> str:
+    if not _STARTED.exists() and not _runs(_SHARED_FOLDER):
+        _STARTED.touch()
+    return _up({}, "--node")
+
+
+def _down_shared() -> None:
+    if _STARTED.exists():
+        _down({})
+        _STARTED.unlink()
+
+
+def _runs(folder: Path) -> bool:
+    kubelet = folder / "run" / "kubelet.pid"
+    return kubelet.exists() and Path(f"/proc/{kubelet.read_text().strip()}").exists()
+
+
+def _check_built() -> None:
+    # Minutes of building are not what a test may begin.
+    try:
+        run_script("kubernetes-build.sh", {"KUBERNETES_TEST_CACHE": _CACHE}, "--check")
+    except NoServiceError:
+        raise NoServiceError(
+            f"Kubernetes is not built in {_CACHE}: tests/services/kubernetes-build.sh does it, in minutes; "
+            "or set KUBERNETES_TEST_KUBECONFIG"
+        ) from None
+
+
+def _up(settings: Mapping[str, str], *arguments: str) -> str:
+    said = run_script("kubernetes-up.sh", {"KUBERNETES_TEST_CACHE": _CACHE, **settings}, *arguments)
+    return shlex.split(said.strip())[-1].partition("=")[2]
+
+
+def _down(settings: Mapping[str, str], *arguments: str) -> None:
+    run_script("kubernetes-down.sh", {"KUBERNETES_TEST_CACHE": _CACHE, **settings}, *arguments)
+
+
+def _await_account(cluster: KubernetesCluster) -> None:
+    """Wait for the account that pods run as, and where it has one, for its token."""
+    path = f"/api/v1/namespaces/{cluster.namespace}/serviceaccounts/default"
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            # Servers from 1.24 on make no such token.
+            if cluster.request("GET", path).get("secrets") or not _makes_tokens(cluster):
+                return
+        except RefusedError as error:
+            if error.status != 404:
+                raise
+        assert time.monotonic() < deadline, f"the namespace {cluster.namespace} got no service account"
+        time.sleep(0.02)
+
+
+def _makes_tokens(cluster: KubernetesCluster) -> bool:
+    version = cluster.request("GET", "/version")
+    return (int(version["major"]), int(version["minor"].rstrip("+"))) < (1, 24)
+
+
+def _delete_namespace(cluster: KubernetesCluster) -> None:
+    """Delete a namespace without waiting for it; its pods are given no time, for the sake of the tests that follow."""
+    path = f"/api/v1/namespaces/{cluster.namespace}"
+    jobs = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{cluster.namespace}/jobs"
+    for request in (jobs, f"{path}/pods?gracePeriodSeconds=1", path):
+        try:
+            cluster.request("DELETE", request)
+        except RefusedError as error:
+            if error.status not in (404, 409):
+                raise
