@@ -79,7 +79,7 @@ def describe(facts: JobFacts, now: float) -> DescribeAppResponse:
     state = app_state(job)
     notes: list[str] = []
     kept = read_app_def(job, notes)
-    roles = kept.roles if kept else roles_of(job)
+    roles = kept.roles if kept else roles_of(job, notes)
     replicas = _replicas(facts, state)
     tasks = tasks_of(job)
     retries = (job.get("status") or {}).get("retryCount")

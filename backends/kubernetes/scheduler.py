@@ -238,7 +238,10 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """Return what would go wrong: a queue, namespace, claim, account or class that is missing."""
-        return launch_findings(self._server, app, KubernetesOpts.from_cfg(self.run_opts().resolve(cfg)))
+        resolved = self.run_opts().resolve(cfg)
+        return launch_findings(
+            self._server, app, KubernetesOpts.from_cfg(resolved), str(resolved.get("image_repo") or "")
+        )
 
 
 def create_scheduler(session_name: str, **kwargs: Any) -> KubernetesScheduler:
