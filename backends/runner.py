@@ -128,6 +128,10 @@ class Runner:
         """Return the run options of the scheduler ``name``."""
         return self.scheduler(name).run_opts()
 
+    def known_values(self, name: str) -> dict[str, builtins.list[str]]:
+        """Return values that run options of the scheduler ``name`` can have, see `Scheduler.known_values`."""
+        return self.scheduler(name).known_values()
+
     def check(self, name: str) -> list[Finding]:
         """Return what the scheduler found on its side: the engine's version, or why it cannot be used."""
         return self.scheduler(name).check()

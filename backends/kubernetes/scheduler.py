@@ -18,6 +18,7 @@ from .api_server import ApiError, ApiServer
 from .describe import described_now
 from .ending import abort, remove
 from .jobs import find_job, pods_of
+from .known_values import known_values
 from .launch import launch, validate
 from .listing import uid_of
 from .logs import open_stream, read_lines
@@ -120,6 +121,10 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
             return
         with super().workspace_engine() as client:
             yield client
+
+    def known_values(self) -> dict[str, builtins.list[str]]:
+        """Return contexts, namespaces, queues, service accounts and priority classes, as far as they can be listed."""
+        return known_values(self._server)
 
     # Watching
 
