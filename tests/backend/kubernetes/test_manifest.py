@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from backend.kubernetes.apps import container, env, pods, resource, role
 
+from torchx_tui.backends.kubernetes import overlay
 from torchx_tui.backends.kubernetes.overlay import JOIN, set_overlay
 from torchx_tui.backends.kubernetes.pods import make_pod, pod_labels, role_to_pod
 from torchx_tui.backends.kubernetes.sanitize import sanitize_for_serialization
@@ -106,22 +107,21 @@ def test_what_an_overlay_adds_is_there_and_the_labels_stay() -> None:
 
 def test_a_file_of_an_overlay_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "overlay.yaml"
-    path.write_text("spec: {tolerations: [{key: $$x}]}")
+    path.write_text("spec: {tolerations: [{key: '$$x-$y-${replica_id}'}]}")
     read: list[str] = []
-    from torchx_tui.backends.kubernetes import manifest
-
-    original = manifest.read_overlay
-    monkeypatch.setattr(manifest, "read_overlay", lambda place: read.append(place) or original(place))
+    original = overlay.read_overlay
+    monkeypatch.setattr(overlay, "read_overlay", lambda place: read.append(place) or original(place))
     job = resource(role(num_replicas=3, metadata={"kubernetes": str(path)}))
     assert len(read) == 1
-    # Nothing in the file is a macro.
-    assert [pod["spec"]["tolerations"] for pod in pods(job)] == [[{"key": "$$x"}]] * 3
+    # The macros are replaced, and nothing else: a sidecar may have a shell's script.
+    found = [pod["spec"]["tolerations"][0]["key"] for pod in pods(job)]
+    assert found == [f"$$x-$y-{number}" for number in range(3)]
 
 
-@pytest.mark.parametrize("overlay", [{"spec": None}, {"spec": 3}, {"metadata": [1]}, "/no/such/overlay.yaml"])
-def test_an_overlay_that_does_not_fit_is_refused_with_its_role(overlay: Any) -> None:
+@pytest.mark.parametrize("what", [{"spec": None}, {"spec": 3}, {"metadata": [1]}, "/no/such/overlay.yaml"])
+def test_an_overlay_that_does_not_fit_is_refused_with_its_role(what: Any) -> None:
     with pytest.raises(AppDefError, match=r"Role worker: The overlay"):
-        resource(role(metadata={"kubernetes": overlay}))
+        resource(role(metadata={"kubernetes": what}))
 
 
 def test_an_app_is_not_changed() -> None:
