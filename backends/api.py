@@ -134,6 +134,13 @@ class Scheduler(abc.ABC, Generic[T]):
     def _run_opts(self) -> runopts:
         return runopts()
 
+    def known_values(self) -> dict[str, builtins.list[str]]:
+        """Return values that run options can have here, such as queues that exist; those that are not named are free.
+
+        It may ask the backend, and says nothing of what cannot be asked.
+        """
+        return {}
+
     # Watching
 
     @abc.abstractmethod

@@ -106,6 +106,10 @@ class Runner:
         """Return the names of all schedulers in their order; the first is TorchX's default."""
         return self._schedulers.names()
 
+    def watched_schedulers(self) -> list[str]:
+        """Return the names of the schedulers whose jobs are shown: of one that nobody has set up, no word is said."""
+        return self._schedulers.watched()
+
     def default_scheduler(self) -> str:
         """Return the name of the first scheduler that can be used now; the first of all where none can."""
         names = self.scheduler_names()
@@ -127,6 +131,10 @@ class Runner:
     def run_opts(self, name: str) -> runopts:
         """Return the run options of the scheduler ``name``."""
         return self.scheduler(name).run_opts()
+
+    def known_values(self, name: str) -> dict[str, builtins.list[str]]:
+        """Return values that run options of the scheduler ``name`` can have, see `Scheduler.known_values`."""
+        return self.scheduler(name).known_values()
 
     def check(self, name: str) -> list[Finding]:
         """Return what the scheduler found on its side: the engine's version, or why it cannot be used."""

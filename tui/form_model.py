@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from ..specs import get_type_name, runopts
 if TYPE_CHECKING:
     from ..backends.journal import LaunchRecord
 
-DEFAULT, LAST_RUN, TYPED = "default", "last run", "typed"
+DEFAULT, LAST_RUN, TYPED, ONLY_ONE = "default", "last run", "typed", "only one"
 
 
 @dataclass
@@ -31,6 +31,7 @@ class Field:
         choices: the only texts allowed, if they are few.
         error: what is wrong with the text, empty if nothing is.
         help: what it does.
+        known: texts that the backend knows, to choose from.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Field:
     choices: tuple[str, ...] = ()
     error: str = ""
     help: str = ""
+    known: tuple[str, ...] = ()
     parameter: Parameter | None = None
 
     @property
@@ -113,6 +115,17 @@ class FormModel:
                 text = _given_text(values[one.name], one)
                 one.text, one.origin = text, LAST_RUN if text != one.default else DEFAULT
                 self._check(one)
+
+    def learn(self, known: Mapping[str, Sequence[str]]) -> list[Field]:
+        """Take what run options can be; return the fields that were filled: what must be given and can be one thing."""
+        filled = []
+        for one in self.section("option"):
+            one.known = tuple(known.get(one.name, ()))
+            if one.required and not one.text and len(one.known) == 1:
+                one.text, one.origin = one.known[0], ONLY_ONE
+                self._check(one)
+                filled.append(one)
+        return filled
 
     def set(self, section: str, name: str, text: str) -> Field | None:
         """Take what was typed into a field and check it."""

@@ -59,11 +59,11 @@ class JobRow:
 
     @property
     def name(self) -> str:
-        """The app id as it may be drawn: a backend could hold anything."""
+        """The app id as it may be drawn, less its namespace: a backend could hold anything."""
         # Not on the way to the first paint.
         from ..backends.logs.sanitize import plain
 
-        return plain(self.app_id)
+        return plain(self.app_id.rpartition(":")[2] or self.app_id)
 
     @property
     def is_final(self) -> bool:

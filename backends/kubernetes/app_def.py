@@ -104,14 +104,12 @@ def _role(name: str, tasks: list[Object], lost: list[str]) -> Role:
         mounts=_mounts(name, container, spec, lost),
     )
     if overlay := _overlay(template, spec, container):
-        set_overlay(role, NAMESPACE, POD, _literal(overlay))
+        set_overlay(role, NAMESPACE, POD, overlay)
     return role
 
 
 def _literal(value: Any) -> Any:
     """Return texts as a role has them to come out as they are here, where its macros are replaced."""
-    if isinstance(value, dict):
-        return {key: _literal(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_literal(item) for item in value]
     if isinstance(value, str) and macros.Values("", "", "").substitute(value) != value:

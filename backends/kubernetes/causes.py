@@ -20,6 +20,7 @@ _BEFORE_CAUSE = re.compile(
     r"|Failed to pull image \"[^\"]*\": |failed to resolve reference \"[^\"]*\": |failed to do request: |"
     r"Error response from daemon: |(?:Head|Get) \"[^\"]*\": )+"
 )
+_NO_COMMAND = re.compile(r'exec: "(?P<command>[^"]+)": (?:executable file not found|stat .*: no such file)')
 # Warnings that say why something waits; others, such as of a cluster without DNS, do not hold anything up.
 _TELLING = ("Failed", "Unschedulable", "NetworkNotReady", "InspectFailed", "Evicted", "Preempted")
 _NOT_MADE = {
@@ -72,7 +73,7 @@ def event_words(events: Iterable[Object]) -> str:
     latest = ""
     for event in events:
         if str(event.get("reason") or "").startswith(_TELLING):
-            latest = f"{event['reason']}: {event.get('message') or ''}"
+            latest = f"{event['reason']}: {_start_words(str(event.get('message') or ''))}"
     return plain(latest)[:_LONGEST]
 
 
@@ -186,8 +187,15 @@ def _ended(ended: Mapping[str, Any], limit: str = "") -> str:
     words = ended_words(code if isinstance(code, int) else None)
     message = plain(str(ended.get("message") or "")).strip()[:_LONGEST]
     if ended.get("reason") in ("ContainerCannotRun", "StartError"):
-        return f"cannot be run: {message}"
+        return f"cannot be run: {_start_words(message)}"
     return f"{words}: {message}" if message else words
+
+
+def _start_words(message: str) -> str:
+    """Return what a node's runtime says of a start that failed, in short where it is what happens most."""
+    if found := _NO_COMMAND.search(message):
+        return f"no such command: {found['command']}: the image does not have it"
+    return message.removeprefix("Error: ")
 
 
 def _memory_limit(pod: Object, container: str) -> str:

@@ -79,7 +79,7 @@ def describe(facts: JobFacts, now: float) -> DescribeAppResponse:
     state = app_state(job)
     notes: list[str] = []
     kept = read_app_def(job, notes)
-    roles = kept.roles if kept else roles_of(job)
+    roles = kept.roles if kept else roles_of(job, notes)
     replicas = _replicas(facts, state)
     tasks = tasks_of(job)
     retries = (job.get("status") or {}).get("retryCount")
@@ -151,13 +151,16 @@ def _why(facts: JobFacts, state: AppState, replicas: list[ReplicaStatus], now: f
         told.append(together([(one.reason or "failed", f"{one.role}/{one.id}") for one in failed]))
     if state is AppState.CANCELLED:
         return "; ".join(told) or job_message(job)
-    waiting = [(one.reason, f"{one.role}/{one.id}") for one in replicas if waits(one.state) and one.reason]
-    if waiting and not is_terminal(state):
-        told.append(together(waiting))
+    waiting = [one for one in replicas if waits(one.state) and one.reason and not is_terminal(state)]
+    # What is said of the job tells why it has no pods.
+    with_pod = [one for one in waiting if one.hostname in facts.pods]
+    group = "" if with_pod or told else _group_words(facts, state)
+    if chosen := with_pod or ([] if group else waiting):
+        told.append(together([(one.reason, f"{one.role}/{one.id}") for one in chosen]))
     if told and state is AppState.RUNNING:
         running = sum(one.state is AppState.RUNNING for one in replicas)
         told.append(f"{running} of {len(replicas)} run")
-    return "; ".join(told) or job_message(job) or _group_words(facts, state)
+    return "; ".join(told) or job_message(job) or group
 
 
 def _group_words(facts: JobFacts, state: AppState) -> str:

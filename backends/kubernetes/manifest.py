@@ -7,7 +7,7 @@ from typing import Any
 from ...specs import AppDef, AppDefError, RetryPolicy, Role, macros, make_unique, normalize_str
 from .jobs import GROUP, VERSION
 from .names import hosts_variable, task_name
-from .overlay import NAMESPACE, POD, Overlay, apply_overlay, get_overlay, read_overlay
+from .overlay import NAMESPACE, POD, Overlay, apply_overlay, get_overlay
 from .pods import RESERVED_MEMMB, RESERVED_MILLICPU, Object, make_pod, pod_labels
 from .sanitize import sanitize_for_serialization
 
@@ -50,8 +50,8 @@ def app_to_resource(
         raise AppDefError(f"{app.name} has no roles: give it at least one")
     name = normalize_str(make_unique(app.name))
     tasks: list[Object] = []
-    read: dict[str, Overlay] = {}
     for role_index, role in enumerate(app.roles):
+        overlay = _overlay_of(role)
         for replica_id in range(role.num_replicas):
             is_first = role_index == 0 and replica_id == 0
             values = macros.Values(
@@ -65,7 +65,7 @@ def app_to_resource(
                 replica.env[RANK0_HOST] = "localhost"
             task = task_name(role.name, replica_id)
             pod = make_pod(task, replica, service_account, reserved_millicpu, reserved_memmb, efa_device_count)
-            pod = _overlaid(pod, replica, read)
+            pod = _overlaid(pod, role, overlay, values)
             pod["metadata"].setdefault("labels", {}).update(pod_labels(app, role_index, role, replica_id, name))
             tasks.append({"replicas": 1, "name": task, "template": pod, **_task_policies(app, role, replica_id)})
     spec: Object = {
@@ -100,18 +100,19 @@ def _action(app: AppDef, role: Role) -> str:
     return "RestartJob" if policy is RetryPolicy.APPLICATION else ""
 
 
-def _overlaid(pod: Object, role: Role, read: dict[str, Overlay]) -> Object:
-    """Return a pod with a role's overlay laid over it; files that were read are kept in ``read``."""
-    place = role.metadata.get(NAMESPACE)
+def _overlay_of(role: Role) -> Overlay:
     try:
-        if isinstance(place, str):
-            if place not in read:
-                read[place] = read_overlay(place)
-            role.metadata[NAMESPACE] = read[place]
-        overlay = get_overlay(role, NAMESPACE, POD)
-        if not overlay:
-            return pod
-        apply_overlay(pod, overlay)
+        return get_overlay(role, NAMESPACE, POD)
+    except AppDefError as error:
+        raise AppDefError(f"Role {role.name}: {error}") from error
+
+
+def _overlaid(pod: Object, role: Role, overlay: Overlay, values: macros.Values) -> Object:
+    """Return a pod with an overlay laid over it."""
+    if not overlay:
+        return pod
+    try:
+        apply_overlay(pod, _replaced(overlay, values))
         made = _without_nulls(sanitize_for_serialization({part: pod.get(part) for part in ("metadata", "spec")}))
         for part in ("metadata", "spec"):
             if not isinstance(made.get(part), dict):
@@ -119,6 +120,18 @@ def _overlaid(pod: Object, role: Role, read: dict[str, Overlay]) -> Object:
     except AppDefError as error:
         raise AppDefError(f"Role {role.name}: {error}") from error
     return made
+
+
+def _replaced(value: Any, values: macros.Values) -> Any:
+    """Return an overlay with the macros replaced; other signs that macros know stand for themselves, as for TorchX."""
+    if isinstance(value, dict):
+        return {key: _replaced(inner, values) for key, inner in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_replaced(item, values) for item in value)
+    if isinstance(value, str):
+        for name, what in values.to_dict().items():
+            value = value.replace(f"${{{name}}}", what)
+    return value
 
 
 def _without_nulls(value: Any) -> Any:

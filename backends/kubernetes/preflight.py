@@ -23,9 +23,7 @@ _QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
-def launch_findings(
-    server: ApiServer, app: AppDef, opts: KubernetesOpts, image_repo: str | None = None
-) -> list[Finding]:
+def launch_findings(server: ApiServer, app: AppDef, opts: KubernetesOpts, image_repo: str = "") -> list[Finding]:
     """Return what would go wrong with a launch; what this user may not look at is passed over.
 
     Args:

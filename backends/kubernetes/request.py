@@ -8,11 +8,12 @@ from typing import Any
 
 from ...specs import AppDef
 from ..readable_yaml import readable_yaml
-from ..secrets import MASK, is_secret
+from ..secrets import MASK
 from . import labels
 from .app_def import app_def_annotations
-from .jobs import make_app_id, tasks_of
+from .jobs import make_app_id
 from .manifest import app_to_resource
+from .masking import masked
 from .names import check_app
 from .options import KubernetesOpts
 from .sanitize import sanitize_for_serialization
@@ -38,8 +39,10 @@ class KubernetesJob:
     def __str__(self) -> str:
         shown: dict[str, Any] = sanitize_for_serialization(self.resource)
         notes = [*self._pushes(), *_without_app_def(shown)]
-        if masked := sorted(set(_mask(shown))):
-            notes.append(f"values shown as {MASK} are sent in full: {', '.join(masked)}")
+        secrets: set[str] = set()
+        shown = masked(shown, secrets)
+        if secrets:
+            notes.append(f"values shown as {MASK} are sent in full: {', '.join(sorted(secrets))}")
         return "".join(f"# {note}\n" for note in notes) + readable_yaml(shown)
 
     def _pushes(self) -> Iterator[str]:
@@ -85,14 +88,3 @@ def _without_app_def(resource: dict[str, Any]) -> Iterator[str]:
     annotations = (resource.get("metadata") or {}).get("annotations") or {}
     if text := annotations.pop(labels.APP_DEF, ""):
         yield f"left out here: the annotation {labels.APP_DEF}, the AppDef as {len(text.encode())} bytes of JSON"
-
-
-def _mask(resource: dict[str, Any]) -> Iterator[str]:
-    """Mask the values of secret variables in a job; yield the variables' names."""
-    for task in tasks_of(resource):
-        spec = (task.get("template") or {}).get("spec") or {}
-        for container in [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]:
-            for variable in container.get("env") or []:
-                if variable.get("value") and is_secret(variable.get("name") or ""):
-                    variable["value"] = MASK
-                    yield variable["name"]

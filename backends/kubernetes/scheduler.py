@@ -17,12 +17,14 @@ from . import check
 from .api_server import ApiError, ApiServer
 from .describe import described_now
 from .ending import abort, remove
-from .jobs import find_job, pods_of
+from .jobs import find_job, pods_of, split_app_id
+from .known_values import known_values
 from .launch import launch, validate
 from .listing import uid_of
 from .logs import open_stream, read_lines
 from .manifest import app_to_resource
 from .names import cleanup_str
+from .namespaces import WatchedNamespaces
 from .native import native_text
 from .options import KubernetesOpts
 from .pods import pod_labels, role_to_pod
@@ -30,7 +32,6 @@ from .preflight import launch_findings
 from .request import KubernetesJob, make_request
 from .sanitize import sanitize_for_serialization
 from .shell import shell_command
-from .watching import JobRows
 
 if TYPE_CHECKING:
     import docker
@@ -81,7 +82,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self._server = ApiServer(context, client, timeout=timeout)
         self._docker_client = docker_client
         self._namespace = "" if all_namespaces else namespace or self._server.namespace
-        self._rows = JobRows(self._server, self._namespace)
+        self._rows = WatchedNamespaces(self._server, self._namespace)
         self._rights = check.Rights(self._server, self._namespace)
         self.capabilities = _ALL
         self.context = self._server.context
@@ -94,7 +95,12 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
     # Launching
 
     def _run_opts(self) -> runopts:
-        return KubernetesOpts.as_runopts()
+        opts = KubernetesOpts.as_runopts()
+        namespace = opts.get("namespace")
+        if namespace is not None and self._namespace:
+            # Where the context, or the settings, name another one, jobs are launched where they are listed.
+            opts.add("namespace", type_=str, default=self._namespace, help=namespace.help)
+        return opts
 
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[KubernetesJob]:
         opts = KubernetesOpts.from_cfg(cfg)
@@ -110,9 +116,9 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
             SchedulerError: nothing was created; the message says why and what to do.
             LaunchCancelledError: the launch was ended meanwhile.
         """
-        job = dryrun_info.request
-        self.push_images(job.images_to_push)
-        return launch(self._server, job)
+        app_id = launch(self._server, dryrun_info.request, push_images=self.push_images)
+        self._rows.add(split_app_id(app_id)[0])
+        return app_id
 
     @contextmanager
     def workspace_engine(self) -> Iterator[docker.DockerClient]:
@@ -123,6 +129,10 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         with super().workspace_engine() as client:
             yield client
 
+    def known_values(self) -> dict[str, builtins.list[str]]:
+        """Return contexts, namespaces, queues, service accounts and priority classes, as far as they can be listed."""
+        return known_values(self._server)
+
     # Watching
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
@@ -131,7 +141,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         if found is None:
             return None
         job, described = found
-        self._rows.learn(job, "" if described.msg == NONE else described.msg)
+        self._rows.learn(app_id, job, "" if described.msg == NONE else described.msg)
         return described
 
     def describe_native(self, app_id: str) -> str:
@@ -240,7 +250,10 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """Return what would go wrong: a queue, namespace, claim, account or class that is missing."""
-        return launch_findings(self._server, app, KubernetesOpts.from_cfg(self.run_opts().resolve(cfg)))
+        resolved = self.run_opts().resolve(cfg)
+        return launch_findings(
+            self._server, app, KubernetesOpts.from_cfg(resolved), str(resolved.get("image_repo") or "")
+        )
 
 
 def create_scheduler(session_name: str, **kwargs: Any) -> KubernetesScheduler:

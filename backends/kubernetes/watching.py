@@ -58,7 +58,7 @@ class JobRows:
         return self._subscribers.subscribe(on_change)
 
     def rows(self) -> list[ListAppResponse]:
-        """Return every job, the latest first; without a request while a watch holds.
+        """Return every job; without a request while a watch holds.
 
         Raises:
             ApiError, BackendUnavailableError: the list cannot be read.
@@ -68,8 +68,7 @@ class JobRows:
         if not self._holds.wait(_SOON if was_cut else 0):
             self.read()
         with self._lock:
-            rows = list(self._jobs.values())
-        return sorted(rows, key=lambda row: row.submitted_at or 0.0, reverse=True)
+            return list(self._jobs.values())
 
     def read(self) -> None:
         """Read the list anew.

@@ -9,7 +9,8 @@ Made = tuple[Any, dict[str, Any]]
 """An AppDef and the run options that it is launched with."""
 
 
-def _role(specs: Any, name: str = "trainer", **changes: Any) -> Any:
+def make_role(specs: Any, name: str = "trainer", **changes: Any) -> Any:
+    """Return a role of either package."""
     changes.setdefault("image", "busybox:local")
     changes.setdefault("entrypoint", "sh")
     changes.setdefault("args", ["-c", "echo hello"])
@@ -17,47 +18,56 @@ def _role(specs: Any, name: str = "trainer", **changes: Any) -> Any:
     return specs.Role(name=name, **changes)
 
 
-def _app(specs: Any, *roles: Any, name: str = "job", cfg: dict[str, Any] | None = None) -> Made:
-    return specs.AppDef(name=name, roles=list(roles) or [_role(specs)]), cfg or {}
+def make_app(specs: Any, *roles: Any, name: str = "job", cfg: dict[str, Any] | None = None) -> Made:
+    """Return an AppDef of either package, with one role where none are given."""
+    return specs.AppDef(name=name, roles=list(roles) or [make_role(specs)]), cfg or {}
 
 
 def _mounted(specs: Any, *texts: str) -> Made:
-    return _app(specs, _role(specs, mounts=specs.parse_mounts([part for text in texts for part in text.split(",")])))
+    return make_app(
+        specs, make_role(specs, mounts=specs.parse_mounts([part for text in texts for part in text.split(",")]))
+    )
 
 
 def _sized(specs: Any, **resource: Any) -> Made:
-    return _app(specs, _role(specs, resource=specs.Resource(**{"cpu": 1, "gpu": 0, "memMB": 64, **resource})))
+    return make_app(specs, make_role(specs, resource=specs.Resource(**{"cpu": 1, "gpu": 0, "memMB": 64, **resource})))
 
 
 APPS: dict[str, Callable[[Any], Made]] = {
-    "plain": lambda specs: _app(specs),
-    "no resource": lambda specs: _app(specs, specs.Role(name="r", image="i", entrypoint="e")),
-    "no arguments": lambda specs: _app(specs, _role(specs, args=[])),
-    "many arguments": lambda specs: _app(specs, _role(specs, args=["a b", "", "ü", "--x=$HOME", "new\nline", "'\""])),
-    "an image by digest": lambda specs: _app(specs, _role(specs, image="sha256:" + "a" * 64)),
-    "an image of a registry": lambda specs: _app(specs, _role(specs, image="registry.example.com:5000/team/image:1.2")),
-    "replicas": lambda specs: _app(specs, _role(specs, num_replicas=4)),
-    "more than ten replicas": lambda specs: _app(specs, _role(specs, num_replicas=12)),
-    "an elastic role": lambda specs: _app(specs, _role(specs, num_replicas=2, min_replicas=1)),
-    "several roles": lambda specs: _app(
-        specs, _role(specs, "ps", num_replicas=2), _role(specs, "worker"), _role(specs, "r")
+    "plain": lambda specs: make_app(specs),
+    "no resource": lambda specs: make_app(specs, specs.Role(name="r", image="i", entrypoint="e")),
+    "no arguments": lambda specs: make_app(specs, make_role(specs, args=[])),
+    "many arguments": lambda specs: make_app(
+        specs, make_role(specs, args=["a b", "", "ü", "--x=$HOME", "new\nline", "'\""])
     ),
-    "environment": lambda specs: _app(specs, _role(specs, env={"A": "1", "B": "", "C": "x=y z"})),
-    "variables of TorchX set by the role": lambda specs: _app(
-        specs, _role(specs, env={"TORCHX_RANK0_HOST": "mine", "TORCHX_IMAGE": "mine", "TORCHX_JOB_ID": "mine"})
+    "an image by digest": lambda specs: make_app(specs, make_role(specs, image="sha256:" + "a" * 64)),
+    "an image of a registry": lambda specs: make_app(
+        specs, make_role(specs, image="registry.example.com:5000/team/image:1.2")
     ),
-    "macros in arguments": lambda specs: _app(
-        specs, _role(specs, args=["${app_id}", "${replica_id}", "${img_root}/x", "${rank0_env}"], num_replicas=2)
+    "replicas": lambda specs: make_app(specs, make_role(specs, num_replicas=4)),
+    "more than ten replicas": lambda specs: make_app(specs, make_role(specs, num_replicas=12)),
+    "an elastic role": lambda specs: make_app(specs, make_role(specs, num_replicas=2, min_replicas=1)),
+    "several roles": lambda specs: make_app(
+        specs, make_role(specs, "ps", num_replicas=2), make_role(specs, "worker"), make_role(specs, "r")
     ),
-    "macros in the environment": lambda specs: _app(
-        specs, _role(specs, env={"ID": "${app_id}-${replica_id}", "D": "$$x"})
+    "environment": lambda specs: make_app(specs, make_role(specs, env={"A": "1", "B": "", "C": "x=y z"})),
+    "variables of TorchX set by the role": lambda specs: make_app(
+        specs, make_role(specs, env={"TORCHX_RANK0_HOST": "mine", "TORCHX_IMAGE": "mine", "TORCHX_JOB_ID": "mine"})
     ),
-    "torchrun's idiom": lambda specs: _app(
+    "macros in arguments": lambda specs: make_app(
+        specs, make_role(specs, args=["${app_id}", "${replica_id}", "${img_root}/x", "${rank0_env}"], num_replicas=2)
+    ),
+    "macros in the environment": lambda specs: make_app(
+        specs, make_role(specs, env={"ID": "${app_id}-${replica_id}", "D": "$$x"})
+    ),
+    "torchrun's idiom": lambda specs: make_app(
         specs,
-        _role(specs, entrypoint="bash", args=["-c", "torchrun --rdzv_endpoint $${${rank0_env}:=localhost}:29500"]),
+        make_role(specs, entrypoint="bash", args=["-c", "torchrun --rdzv_endpoint $${${rank0_env}:=localhost}:29500"]),
     ),
-    "macros in metadata": lambda specs: _app(specs, _role(specs, metadata={"a": ["${app_id}"]})),
-    "what only looks like a macro": lambda specs: _app(specs, _role(specs, args=["${nothing}", "$", "${", "$1", "%s"])),
+    "macros in metadata": lambda specs: make_app(specs, make_role(specs, metadata={"a": ["${app_id}"]})),
+    "what only looks like a macro": lambda specs: make_app(
+        specs, make_role(specs, args=["${nothing}", "$", "${", "$1", "%s"])
+    ),
     "half a cpu": lambda specs: _sized(specs, cpu=0.5),
     "no cpu": lambda specs: _sized(specs, cpu=0),
     "many cpus": lambda specs: _sized(specs, cpu=96),
@@ -73,9 +83,9 @@ APPS: dict[str, Callable[[Any], Made]] = {
     "several devices, one unknown": lambda specs: _sized(
         specs, devices={"vpc.amazonaws.com/efa": 1, "no/such": 3, "aws.amazon.com/neurondevice": 1}
     ),
-    "a named resource": lambda specs: _app(specs, _role(specs, resource=specs.resource(h="gpu.small"))),
-    "a named resource of a cloud": lambda specs: _app(
-        specs, _role(specs, resource=specs.resource(h="aws_p4d.24xlarge"))
+    "a named resource": lambda specs: make_app(specs, make_role(specs, resource=specs.resource(h="gpu.small"))),
+    "a named resource of a cloud": lambda specs: make_app(
+        specs, make_role(specs, resource=specs.resource(h="aws_p4d.24xlarge"))
     ),
     "a bind mount": lambda specs: _mounted(specs, "type=bind,src=/data,dst=/mnt/data"),
     "a bind mount to read": lambda specs: _mounted(specs, "type=bind,src=/data,dst=/mnt/data,readonly"),
@@ -90,38 +100,40 @@ APPS: dict[str, Callable[[Any], Made]] = {
         "type=device,src=/dev/e,dst=/dev/f",
         "type=bind,src=/g,dst=/h",
     ),
-    "a mount beside named devices": lambda specs: _app(
+    "a mount beside named devices": lambda specs: make_app(
         specs,
-        _role(
+        make_role(
             specs,
             mounts=[specs.DeviceMount("/dev/fuse", "/dev/fuse"), specs.BindMount("/a", "/b")],
             resource=specs.Resource(cpu=1, gpu=0, memMB=1, devices={"vpc.amazonaws.com/efa": 1}),
         ),
     ),
-    "retries": lambda specs: _app(specs, _role(specs, max_retries=3)),
-    "retries of a replica": lambda specs: _app(
-        specs, _role(specs, max_retries=1, retry_policy=specs.RetryPolicy.REPLICA, num_replicas=2)
+    "retries": lambda specs: make_app(specs, make_role(specs, max_retries=3)),
+    "retries of a replica": lambda specs: make_app(
+        specs, make_role(specs, max_retries=1, retry_policy=specs.RetryPolicy.REPLICA, num_replicas=2)
     ),
-    "ports": lambda specs: _app(specs, _role(specs, port_map={"c10d": 29500, "tensorboard": 6006}, num_replicas=2)),
-    "a long name": lambda specs: _app(specs, _role(specs, "r" * 45), name="n" * 60),
-    "a name with capitals and dots": lambda specs: _app(specs, _role(specs, "Tr_a.in-er"), name="My_App.v1"),
+    "ports": lambda specs: make_app(
+        specs, make_role(specs, port_map={"c10d": 29500, "tensorboard": 6006}, num_replicas=2)
+    ),
+    "a long name": lambda specs: make_app(specs, make_role(specs, "r" * 45), name="n" * 60),
+    "a name with capitals and dots": lambda specs: make_app(specs, make_role(specs, "Tr_a.in-er"), name="My_App.v1"),
     "metadata of the app": lambda specs: (
-        specs.AppDef(name="job", roles=[_role(specs)], metadata={"team": "x"}),
+        specs.AppDef(name="job", roles=[make_role(specs)], metadata={"team": "x"}),
         {},
     ),
-    "privileged": lambda specs: _app(specs, cfg={"privileged": True}),
-    "env of the options": lambda specs: _app(
-        specs, _role(specs, env={"A": "role"}), cfg={"env": {"A": "cfg", "B": "cfg"}}
+    "privileged": lambda specs: make_app(specs, cfg={"privileged": True}),
+    "env of the options": lambda specs: make_app(
+        specs, make_role(specs, env={"A": "role"}), cfg={"env": {"A": "cfg", "B": "cfg"}}
     ),
-    "copied variables": lambda specs: _app(
+    "copied variables": lambda specs: make_app(
         specs,
-        _role(specs, env={"COPIED_B": "role"}),
+        make_role(specs, env={"COPIED_B": "role"}),
         cfg={"copy_env": ["COPIED_*", "NO_SUCH_*"], "env": {"COPIED_A": "cfg"}},
     ),
-    "a role with an override": lambda specs: _app(
-        specs, _role(specs, overrides={"image": lambda: "made:late"}, image="not made")
+    "a role with an override": lambda specs: make_app(
+        specs, make_role(specs, overrides={"image": lambda: "made:late"}, image="not made")
     ),
-    "an entrypoint of a path": lambda specs: _app(
-        specs, _role(specs, entrypoint="/usr/bin/env", args=["python3", "-V"])
+    "an entrypoint of a path": lambda specs: make_app(
+        specs, make_role(specs, entrypoint="/usr/bin/env", args=["python3", "-V"])
     ),
 }

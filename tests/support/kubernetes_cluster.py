@@ -102,8 +102,10 @@ class KubernetesCluster:
             import kubernetes.client
             import kubernetes.config
 
-            self._configuration = kubernetes.client.Configuration()
-            kubernetes.config.load_kube_config(self.kubeconfig, client_configuration=self._configuration)
+            made = kubernetes.client.Configuration()
+            kubernetes.config.load_kube_config(self.kubeconfig, client_configuration=made)
+            # Whole, for another thread may be asking as well.
+            self._configuration = made
         return self._configuration
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +11,16 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
-from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Button
 
 from ...backends.logs.sanitize import plain
-from ...components import ComponentDoc, ComponentSummary, build_app, describe, list_components
-from ...specs import AppState, ArgumentError, InvalidRunConfigException, runopts
+from ...components import build_app, describe, list_components
+from ...specs import AppState, ArgumentError, InvalidRunConfigException
 from ..commands import run_command
 from ..form_model import FormModel
 from ..job_rows import JobRow
+from ..launch_messages import ComponentDescribed, ComponentsListed, DryRunDone, FormReady, Submitted, ValuesKnown
 from ..messages import ActionDone
 from ..widgets.bars import Hint
 from ..widgets.component_docs import ComponentDocs
@@ -40,56 +39,6 @@ if TYPE_CHECKING:
 
 # Seconds of quiet typing after which the request is made anew.
 DRY_RUN_DELAY = 0.25
-
-
-@dataclass
-class ComponentsListed(Message):
-    """The components were found."""
-
-    components: list[ComponentSummary]
-
-
-@dataclass
-class ComponentDescribed(Message):
-    """A component's documentation was read, or why it could not be."""
-
-    name: str
-    doc: ComponentDoc | None
-    launches: list[LaunchRecord]
-    error: str = ""
-    chosen: bool = False
-
-
-@dataclass
-class FormReady(Message):
-    """What a form needs: the run options of its scheduler."""
-
-    scheduler: str
-    options: runopts
-    record: LaunchRecord | None
-    first: bool
-
-
-@dataclass
-class DryRunDone(Message):
-    """A request was made for the form as it was at ``generation``, or why it could not be."""
-
-    generation: int
-    text: str = ""
-    error: str = ""
-    section: str = ""
-    field_name: str = ""
-    findings: list[Finding] = field(default_factory=list)
-
-
-@dataclass
-class Submitted(Message):
-    """The launch ended: with a handle, or with an error."""
-
-    progress: Progress
-    handle: str = ""
-    error: str = ""
-    wanted: int = 0
 
 
 class LaunchScreen(BaseScreen):
@@ -231,6 +180,22 @@ class LaunchScreen(BaseScreen):
         else:
             await self.form.show_options(self.model)
         self._changed(delay=0.01)
+        self._load_values(message.scheduler)
+
+    @work(thread=True, group="values", exclusive=True, exit_on_error=False)
+    def _load_values(self, scheduler: str) -> None:
+        values = self.dashboard.runner.known_values(scheduler)
+        if values:
+            self.dashboard.post_to(self, ValuesKnown(scheduler, values))
+
+    def on_values_known(self, message: ValuesKnown) -> None:
+        """Offer what the run options can be, and fill in what can be one thing only."""
+        if self.model is None or self.model.scheduler != message.scheduler:
+            return
+        filled = self.model.learn(message.values)
+        self.form.show_known(self.model)
+        if filled:
+            self._changed(delay=0.01)
 
     def on_field_changed(self, message: FieldChanged) -> None:
         """Check what was typed, and make the request anew after a moment of quiet."""

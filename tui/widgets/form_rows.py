@@ -11,6 +11,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.reactive import reactive
+from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
@@ -164,6 +165,13 @@ class FieldRow(Vertical):
         with self.prevent(Input.Changed, ChoiceField.Changed):
             self.input.value = text
         self.refresh_field()
+
+    def show_known(self) -> None:
+        """Offer what the field can be while somebody types; the right arrow takes it."""
+        if isinstance(self.input, Input):
+            self.input.suggester = SuggestFromList(self.field.known) if self.field.known else None
+            if self.input.value != self.field.text:
+                self.set_text(self.field.text)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Hand on what was typed."""

@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import Button, Static
 
+from ...backends.endings import some_of
 from ...backends.logs.sanitize import plain
 from ..job_rows import backend_word
 from ..theme import palette_of, signs_of
@@ -104,6 +105,13 @@ class LaunchForm(Vertical):
         """Return a field's row."""
         return next((row for row in self.rows if (row.field.section, row.field.name) == (section, name)), None)
 
+    def show_known(self, model: FormModel) -> None:
+        """Offer what the backend knows of the run options."""
+        for row in self.rows:
+            row.show_known()
+            if row.input.has_focus:
+                self.show_help(model.get(row.field.section, row.field.name))
+
     def focus_first(self) -> None:
         """Put the focus where something is missing, else on the first field."""
         wrong = next((row for row in self.rows if row.field.error), None)
@@ -120,7 +128,10 @@ class LaunchForm(Vertical):
         self._help_rule.title = Text(field.name)
         default = f", default {plain(field.default)}" if field.default else ", required" if field.required else ""
         self._help_rule.info = Text(f"{field.type_words}{default}")
-        self._help.update(Text(plain(" ".join(field.help.split())) or "No help is written for it", colors.text2))
+        text = Text(plain(" ".join(field.help.split())) or "No help is written for it", colors.text2)
+        if field.known:
+            text.append(f"\nhere: {some_of(field.known, most=8)}", colors.text)
+        self._help.update(text)
 
     def refresh_state(self, model: FormModel, failure: str, findings: Sequence[Finding]) -> None:
         """Draw the rows, the warnings and whether the form can be submitted.

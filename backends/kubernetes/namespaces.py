@@ -1,0 +1,77 @@
+"""The namespaces whose jobs are listed: the one that was chosen, and those that jobs were launched in since."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from ..responses import ListAppResponse
+from .api_server import ApiServer
+from .jobs import Object, split_app_id
+from .watching import JobRows
+
+
+class WatchedNamespaces:
+    """The rows of several namespaces; every method may be called from any thread.
+
+    Args:
+        server: the server.
+        namespace: the first one; all of them where empty.
+    """
+
+    def __init__(self, server: ApiServer, namespace: str) -> None:
+        self._server = server
+        self._all = not namespace
+        self._rows = {namespace: JobRows(server, namespace)}
+        self._subscribers: dict[object, tuple[Callable[[], object], list[Callable[[], object]]]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, namespace: str) -> None:
+        """List the jobs of this namespace as well."""
+        with self._lock:
+            if self._all or namespace in self._rows:
+                return
+            self._rows[namespace] = added = JobRows(self._server, namespace)
+            for on_change, ends in self._subscribers.values():
+                ends.append(added.subscribe(on_change))
+
+    def rows(self) -> list[ListAppResponse]:
+        """Return every job, the latest first; see `JobRows.rows`."""
+        with self._lock:
+            watched = list(self._rows.values())
+        rows = [row for one in watched for row in one.rows()]
+        return sorted(rows, key=lambda row: row.submitted_at or 0.0, reverse=True)
+
+    def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object]:
+        """Call ``on_change`` at changes; see `JobRows.subscribe`."""
+        key = object()
+        with self._lock:
+            self._subscribers[key] = on_change, [one.subscribe(on_change) for one in self._rows.values()]
+
+        def unsubscribe() -> None:
+            with self._lock:
+                _, ends = self._subscribers.pop(key, (None, []))
+            for end in ends:
+                end()
+
+        return unsubscribe
+
+    def learn(self, app_id: str, job: Object, reason: str) -> None:
+        """Take note of a job that was looked at; see `JobRows.learn`."""
+        self._of(app_id).learn(job, reason)
+
+    def uid(self, app_id: str) -> str:
+        """Return what tells the job that was listed from another one of the same name; see `JobRows.uid`."""
+        return self._of(app_id).uid(app_id)
+
+    def close(self) -> None:
+        """End every watch."""
+        with self._lock:
+            watched = list(self._rows.values())
+        for one in watched:
+            one.close()
+
+    def _of(self, app_id: str) -> JobRows:
+        namespace, _ = split_app_id(app_id)
+        with self._lock:
+            return self._rows.get(namespace) or next(iter(self._rows.values()))

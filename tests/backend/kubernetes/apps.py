@@ -1,0 +1,43 @@
+"""What the tests of requests launch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchx_tui.backends.kubernetes.manifest import app_to_resource
+from torchx_tui.backends.kubernetes.options import KubernetesOpts
+from torchx_tui.backends.kubernetes.request import KubernetesJob, make_request
+from torchx_tui.specs import AppDef, Resource, Role
+
+
+def role(name: str = "worker", **changes: Any) -> Role:
+    changes.setdefault("image", "busybox:local")
+    changes.setdefault("entrypoint", "sh")
+    changes.setdefault("args", ["-c", "exit 0"])
+    changes.setdefault("resource", Resource(cpu=1, gpu=0, memMB=64))
+    return Role(name, **changes)
+
+
+def resource(*roles: Role, name: str = "job", **options: Any) -> dict[str, Any]:
+    """Return the job of an app with these roles."""
+    return app_to_resource(AppDef(name, list(roles)), options.pop("queue", "default"), None, **options)
+
+
+def request(*roles: Role, name: str = "job", **cfg: Any) -> KubernetesJob:
+    """Return the request of an app with these roles."""
+    return make_request(AppDef(name, list(roles)), "mine", KubernetesOpts(**{"queue": "default", **cfg}))
+
+
+def pods(job: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the pod of each task of a job."""
+    return [task["template"] for task in job["spec"]["tasks"]]
+
+
+def container(job: dict[str, Any], place: int = 0) -> dict[str, Any]:
+    """Return what runs in the pod of a task."""
+    return pods(job)[place]["spec"]["containers"][0]
+
+
+def env(job: dict[str, Any], place: int = 0) -> dict[str, str]:
+    """Return the variables of the pod of a task."""
+    return {one["name"]: one["value"] for one in container(job, place)["env"] if "value" in one}

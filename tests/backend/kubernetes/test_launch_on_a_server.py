@@ -1,0 +1,142 @@
+"""Launches on a real API server, with real pods: what was asked for runs, and what is missing is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from backend.kubernetes.apps import role
+from support.kubernetes_cluster import KubernetesCluster, RefusedError
+from support.volcano_jobs import status_of
+from support.waiting import wait_for
+
+from torchx_tui.backends.kubernetes import labels
+from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
+from torchx_tui.backends.kubernetes.app_def import read_app_def, roles_of
+from torchx_tui.backends.kubernetes.jobs import find_job
+from torchx_tui.backends.kubernetes.launch import launch, validate
+from torchx_tui.backends.kubernetes.options import KubernetesOpts
+from torchx_tui.backends.kubernetes.preflight import launch_findings
+from torchx_tui.backends.kubernetes.request import KubernetesJob, make_request
+from torchx_tui.specs import AppDef, AppDefError, BindMount, Resource, RetryPolicy, Role, VolumeMount
+
+# Small machines run these.
+SMALL = Resource(cpu=0, gpu=0, memMB=64)
+
+
+def options(cluster: KubernetesCluster, **cfg: Any) -> KubernetesOpts:
+    return KubernetesOpts(**{"queue": "default", "namespace": cluster.namespace, **cfg})
+
+
+def request(cluster: KubernetesCluster, *roles: Role, **cfg: Any) -> KubernetesJob:
+    return make_request(AppDef("job", list(roles)), "mine", options(cluster, **cfg))
+
+
+def launched(cluster: KubernetesCluster, *roles: Role) -> dict[str, Any]:
+    """Launch a job, and return it as the server has it."""
+    found = find_job(ApiServer(), launch(ApiServer(), request(cluster, *roles)))
+    assert found is not None
+    return found
+
+
+def test_replicas_find_the_first_one(kubernetes_cluster: KubernetesCluster) -> None:
+    # Its name has a sign that no variable's can have.
+    script = 'test -n "$${${rank0_env}}" && test ${replica_id} = "$$K"'
+    one = role("lead-er", num_replicas=2, args=["-c", script], env={"K": "${replica_id}"}, resource=SMALL)
+    job = launched(kubernetes_cluster, one, role("other", args=["-c", script], env={"K": "0"}, resource=SMALL))
+    name = job["metadata"]["name"]
+
+    def phase() -> str:
+        return status_of(kubernetes_cluster, name).get("state", {}).get("phase", "")
+
+    wait_for(lambda: phase() in ("Completed", "Failed"), "the end of the job")
+    assert phase() == "Completed"
+
+
+def test_the_server_keeps_what_is_needed_to_launch_it_again(kubernetes_cluster: KubernetesCluster) -> None:
+    ports, variables = {"tb": 6006}, {"A": "1", "IP": "[FIELD_PATH]status.podIP"}
+    mounts: list[Any] = [BindMount("/data", "/x"), VolumeMount("v", "/y")]
+    given = [
+        role("a", num_replicas=2, resource=SMALL, max_retries=2, retry_policy=RetryPolicy.REPLICA, port_map=ports),
+        role("b", num_replicas=2, min_replicas=1, env=variables),
+        role("c", max_retries=1, retry_policy=RetryPolicy.ROLE, mounts=mounts),
+    ]
+    job = launched(kubernetes_cluster, *given)
+    assert float(job["metadata"]["annotations"][labels.SUBMITTED_AT]) > 0
+    assert read_app_def(job, []) == AppDef("job", given)
+    notes: list[str] = []
+    rebuilt = roles_of(job, notes)
+    # No limit and none asked for are the same to Kubernetes.
+    given[0].resource = Resource(cpu=-1, gpu=0, memMB=64)
+    assert (rebuilt, notes) == (given, [])
+
+
+def test_the_text_can_be_applied(kubernetes_cluster: KubernetesCluster) -> None:
+    made = request(kubernetes_cluster, role(env={"HF_TOKEN": "x"}), role("b"))
+    path = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{kubernetes_cluster.namespace}/jobs?dryRun=All"
+    answer = kubernetes_cluster.request("POST", path, yaml.safe_load(str(made)))
+    assert answer["metadata"]["name"] == made.resource["metadata"]["name"]
+
+
+def test_a_dry_run_leaves_nothing_behind(kubernetes_cluster: KubernetesCluster) -> None:
+    made = request(kubernetes_cluster, role())
+    validate(ApiServer(), made.resource)
+    assert find_job(ApiServer(), made.app_id) is None
+
+
+def test_complaints_of_the_server(kubernetes_cluster: KubernetesCluster) -> None:
+    made = request(kubernetes_cluster, role("a"), role("b"))
+    made.resource["spec"]["tasks"][1]["replicas"] = "two"
+    with pytest.raises(AppDefError, match=r"tasks\.replicas.*must be of type integer"):
+        validate(ApiServer(), made.resource)
+    elsewhere = make_request(AppDef("job", [role()]), "mine", KubernetesOpts(queue="default", namespace="no-such"))
+    for ask in (lambda: validate(ApiServer(), elsewhere.resource), lambda: launch(ApiServer(), elsewhere)):
+        with pytest.raises(ApiError, match="there is no namespace no-such: choose another one"):
+            ask()
+
+
+class TestPreflight:
+    def found(self, cluster: KubernetesCluster, *roles: Role, **cfg: Any) -> list[str]:
+        app = AppDef("job", list(roles) or [role(resource=SMALL)])
+        return [f"{one.level}: {one.what}" for one in launch_findings(ApiServer(), app, options(cluster, **cfg))]
+
+    def test_nothing(self, kubernetes_cluster: KubernetesCluster) -> None:
+        assert self.found(kubernetes_cluster) == []
+
+    def test_what_is_missing(self, kubernetes_cluster: KubernetesCluster) -> None:
+        nowhere = Resource(cpu=0, gpu=0, memMB=64, capabilities={"example.com/no-such": "x"})
+        asking = role(mounts=[VolumeMount("no-such", "/x")], resource=nowhere)
+        assert self.found(kubernetes_cluster, asking, queue="no-such") == [
+            "warning: there is no queue no-such",
+            f"error: worker: there is no claim no-such in {kubernetes_cluster.namespace}",
+            "warning: worker: no node has the labels example.com/no-such=x",
+        ]
+        assert self.found(kubernetes_cluster, service_account="no-such", priority_class="no-such") == [
+            "error: there is no priority class no-such",
+            f"error: there is no service account no-such in {kubernetes_cluster.namespace}",
+        ]
+        assert self.found(kubernetes_cluster, namespace="no-such") == ["error: there is no namespace no-such"]
+
+    def test_what_the_server_has_against_pods(self, kubernetes_cluster: KubernetesCluster) -> None:
+        twice = role(mounts=[BindMount("/a", "/x"), BindMount("/b", "/x")])
+        (said,) = self.found(kubernetes_cluster, role("a"), twice)
+        assert said.startswith("error: worker: spec.containers[0].volumeMounts[2].mountPath: ")
+        assert "must be unique" in said
+
+    def test_a_quota(self, kubernetes_cluster: KubernetesCluster) -> None:
+        path = f"/api/v1/namespaces/{kubernetes_cluster.namespace}/resourcequotas"
+        quota = {"metadata": {"name": "small"}, "spec": {"hard": {"limits.memory": "8M"}}}
+        kubernetes_cluster.request("POST", path, quota)
+
+        def is_enforced() -> bool:
+            try:
+                found = kubernetes_cluster.request("GET", f"{path}/small")
+            except RefusedError:
+                return False
+            return bool((found.get("status") or {}).get("hard"))
+
+        wait_for(is_enforced, "the quota")
+        (said,) = self.found(kubernetes_cluster)
+        assert said.startswith("warning: worker: the quota small of the namespace does not allow it")
+        assert "limits.memory=8M is most" in said

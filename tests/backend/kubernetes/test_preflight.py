@@ -1,0 +1,179 @@
+"""What is found before a launch, and what is passed over because this user may not look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from backend.kubernetes.apps import role
+from support.scripted_server import ScriptedServer, scripted_server, status
+
+from torchx_tui.backends.kubernetes.options import KubernetesOpts
+from torchx_tui.backends.kubernetes.preflight import launch_findings
+from torchx_tui.backends.responses import Finding
+from torchx_tui.specs import AppDef, Resource, Role, VolumeMount, Workspace
+
+VOLCANO = "/apis/batch.volcano.sh/v1alpha1"
+NAMESPACE = "/api/v1/namespaces/default"
+QUEUE = "/apis/scheduling.volcano.sh/v1beta1/queues/main"
+PODS = f"{NAMESPACE}/pods"
+REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+FORBIDDEN = status(
+    403,
+    "Forbidden",
+    'things is forbidden: User "alice" cannot get resource "things" in API group "" at the cluster scope',
+)
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    """Return a server on which nothing is missing."""
+    with scripted_server() as made:
+        for path in (VOLCANO, NAMESPACE, QUEUE):
+            made.answers["GET", path] = (200, {"status": {}})
+        yield made
+
+
+def found(
+    server: ScriptedServer, *roles: Role, name: str = "job", image_repo: str = "", **options: Any
+) -> list[Finding]:
+    opts = KubernetesOpts(**{"queue": "main", **options})
+    return launch_findings(server.api(), AppDef(name, list(roles) or [role()]), opts, image_repo)
+
+
+def the_one(findings: list[Finding], level: str) -> str:
+    (one,) = findings
+    assert one.level == level
+    return f"{one.what}: {one.hint}"
+
+
+def test_nothing_is_found_where_nothing_is_missing(server: ScriptedServer) -> None:
+    assert found(server, role("a", num_replicas=8), role("b")) == []
+    # A pod of each role is tried, whatever the number of replicas; nothing is created.
+    assert [one.params for one in server.asked if one.path == PODS] == [{"dryRun": "All"}] * 2
+    names = [one.body["metadata"]["name"] for one in server.asked if one.path == PODS]
+    assert [name.split("-", 2)[2] for name in names] == ["a-0-0", "b-0-0"]
+
+
+def test_no_volcano(server: ScriptedServer) -> None:
+    del server.answers["GET", VOLCANO]
+    assert "the cluster has no Volcano" in the_one(found(server), "error")
+
+
+def test_no_namespace(server: ScriptedServer) -> None:
+    del server.answers["GET", NAMESPACE]
+    assert "no namespace default: choose another, or `kubectl create" in the_one(found(server), "error")
+
+
+def test_no_queue(server: ScriptedServer) -> None:
+    assert "no queue other: Volcano would not look at the job" in the_one(found(server, queue="other"), "warning")
+
+
+def test_a_queue_that_is_closed(server: ScriptedServer) -> None:
+    server.answers["GET", QUEUE] = (200, {"status": {"state": "Closed"}})
+    assert "the queue main is closed" in the_one(found(server), "warning")
+
+
+def test_the_right_to_launch(server: ScriptedServer) -> None:
+    server.answers["POST", REVIEW] = (201, {"status": {"allowed": False}})
+    assert "you may not create jobs.batch.volcano.sh in namespace default" in the_one(found(server), "error")
+    (asked,) = [one.body["spec"]["resourceAttributes"] for one in server.asked if one.path == REVIEW]
+    assert asked == {"namespace": "default", "verb": "create", "group": "batch.volcano.sh", "resource": "jobs"}
+
+
+def test_what_pods_are_given(server: ScriptedServer) -> None:
+    findings = found(server, service_account="me", priority_class="high")
+    assert [one.what for one in findings] == [
+        "there is no priority class high",
+        "there is no service account me in default",
+    ]
+
+
+def test_claims(server: ScriptedServer) -> None:
+    one_node = {"spec": {"accessModes": ["ReadWriteOnce"]}, "status": {"phase": "Bound"}}
+    server.answers["GET", f"{NAMESPACE}/persistentvolumeclaims/one"] = (200, one_node)
+    server.answers["GET", f"{NAMESPACE}/persistentvolumeclaims/lost"] = (200, {"status": {"phase": "Lost"}})
+    mounts: list[Any] = [VolumeMount(name, f"/{name}") for name in ("one", "lost", "none")]
+    findings = found(server, role(num_replicas=2, mounts=mounts))
+    assert [(one.level, one.what) for one in findings] == [
+        ("warning", "worker: the claim one is for one node"),
+        ("error", "worker: the claim lost has lost its volume"),
+        ("error", "worker: there is no claim none in default"),
+    ]
+
+
+def test_a_claim_for_one_node_is_enough_for_one_replica(server: ScriptedServer) -> None:
+    server.answers["GET", f"{NAMESPACE}/persistentvolumeclaims/one"] = (
+        200,
+        {"spec": {"accessModes": ["ReadWriteOnce"]}},
+    )
+    assert found(server, role(mounts=[VolumeMount("one", "/one")])) == []
+
+
+@pytest.mark.parametrize(("items", "levels"), [([], ["warning"]), ([{}], [])])
+def test_nodes_with_the_labels(server: ScriptedServer, items: list[Any], levels: list[str]) -> None:
+    server.answers["GET", "/api/v1/nodes"] = (200, {"items": items})
+    wanted = Resource(cpu=1, gpu=0, memMB=64, capabilities={"example.com/zone": "a", "example.com/b": "c"})
+    findings = found(server, role(resource=wanted))
+    assert [one.level for one in findings] == levels
+    (asked,) = [one.params for one in server.asked if one.path == "/api/v1/nodes"]
+    assert asked == {"labelSelector": "example.com/zone=a,example.com/b=c", "limit": "1"}
+
+
+@pytest.mark.parametrize(
+    ("message", "level", "words"),
+    [
+        (
+            'pods "x" is forbidden: exceeded quota: q, requested: cpu=1, used: cpu=2, limited: cpu=2',
+            "warning",
+            "the quota q",
+        ),
+        (
+            'pods "x" is forbidden: violates PodSecurity "restricted": privileged',
+            "error",
+            'violates PodSecurity "restricted"',
+        ),
+    ],
+)
+def test_what_the_server_has_against_the_pods(server: ScriptedServer, message: str, level: str, words: str) -> None:
+    server.answers["POST", PODS] = status(403, "Forbidden", f'pods "x" is forbidden: {message}')
+    said = the_one(found(server), level)
+    assert said.startswith("worker: ")
+    assert words in said
+
+
+def test_what_this_user_may_not_look_at_is_passed_over(server: ScriptedServer) -> None:
+    for path in (VOLCANO, NAMESPACE, QUEUE, "/api/v1/nodes", f"{NAMESPACE}/persistentvolumeclaims/c"):
+        server.answers["GET", path] = FORBIDDEN
+    server.answers["GET", f"{NAMESPACE}/serviceaccounts/me"] = FORBIDDEN
+    server.answers["POST", PODS] = server.answers["POST", REVIEW] = FORBIDDEN
+    wanted = Resource(cpu=1, gpu=0, memMB=64, capabilities={"example.com/zone": "a"})
+    assert found(server, role(resource=wanted, mounts=[VolumeMount("c", "/c")]), service_account="me") == []
+
+
+def test_images_that_nodes_cannot_have(server: ScriptedServer) -> None:
+    local = role(image="sha256:" + "a" * 64)
+    built = role("b", workspace=Workspace({"/home/me": ""}))
+    findings = found(server, local, built)
+    assert [one.level for one in findings] == ["error"] * 2
+    assert all("set image_repo" in one.hint for one in findings)
+    assert found(server, local, built, image_repo="example.com/x") == []
+
+
+def test_a_job_that_is_too_large(server: ScriptedServer) -> None:
+    said = the_one(found(server, role(env={"LONG": "x" * 20_000}, num_replicas=100)), "error")
+    assert "too large for the server with its 100 replicas" in said
+
+
+def test_a_name_that_begins_with_a_digit(server: ScriptedServer) -> None:
+    assert "begins with a digit" in the_one(found(server, name="9lives"), "warning")
+
+
+def test_a_server_that_is_away(server: ScriptedServer) -> None:
+    server.answers["GET", VOLCANO] = lambda asked: None
+    assert "went away" in the_one(found(server), "error")
+
+
+def test_an_overlay_that_does_not_fit(server: ScriptedServer) -> None:
+    assert "The overlay" in the_one(found(server, role(metadata={"kubernetes": {"spec": 3}})), "error")

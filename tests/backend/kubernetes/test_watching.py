@@ -1,0 +1,234 @@
+"""The list of jobs on a real API server: what it costs, and what becomes of it when the server fails."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+
+import pytest
+from support.api_proxy import Answer, ApiProxy, api_proxy
+from support.volcano_jobs import delete_job, make_job, start_job
+from support.waiting import wait_for
+
+from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
+from torchx_tui.backends.kubernetes.watching import JobRows
+from torchx_tui.specs import AppState, BackendUnavailableError
+
+JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+
+
+class Watched:
+    """Rows that a watch keeps, and how often a change was told."""
+
+    def __init__(self, kubeconfig: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+        self.server = ApiServer(timeout=5)
+        self.rows = JobRows(self.server, "default")
+        self.changes = threading.Semaphore(0)
+        self.told = 0
+
+    def begin(self) -> None:
+        self.rows.subscribe(self._tell)
+        self.rows.rows()
+        wait_for(self.rows._holds.is_set, "the watch")
+
+    def names(self) -> list[str]:
+        return sorted(row.app_id.partition(":")[2] for row in self.rows.rows())
+
+    def state(self, name: str) -> AppState | None:
+        return next((row.state for row in self.rows.rows() if row.app_id.endswith(f":{name}")), None)
+
+    def close(self) -> None:
+        self.rows.close()
+        self.server.close()
+
+    def _tell(self) -> None:
+        self.told += 1
+
+
+@pytest.fixture
+def proxy(own_cluster, tmp_path) -> Iterator[ApiProxy]:
+    with api_proxy(own_cluster, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def watched(proxy, monkeypatch) -> Iterator[Watched]:
+    made = Watched(str(proxy.kubeconfig), monkeypatch)
+    yield made
+    made.close()
+
+
+def set_phase(cluster, name: str, phase: str) -> None:
+    job = cluster.request("GET", f"{JOBS}/{name}")
+    job["status"] = {"state": {"phase": phase, "lastTransitionTime": "2026-11-21T10:00:00Z"}}
+    cluster.request("PUT", f"{JOBS}/{name}/status", job)
+
+
+def test_one_request_a_page_and_none_while_a_watch_holds(own_cluster, proxy, watched):
+    for number in range(3):
+        start_job(own_cluster, make_job(f"job-{number}"))
+    assert watched.names() == ["job-0", "job-1", "job-2"]
+    assert [(asked.method, asked.path) for asked in proxy.asked] == [("GET", JOBS)]
+    watched.begin()
+    proxy.forget()
+    for _ in range(20):
+        assert len(watched.rows.rows()) == 3
+    start_job(own_cluster, make_job("job-3"))
+    wait_for(lambda: "job-3" in watched.names(), "the new job")
+    set_phase(own_cluster, "job-3", "Running")
+    wait_for(lambda: watched.state("job-3") is AppState.RUNNING, "its state")
+    delete_job(own_cluster, "job-3")
+    wait_for(lambda: "job-3" not in watched.names(), "its end")
+    assert proxy.asked == []
+    wait_for(lambda: watched.told >= 2, "the changes")
+
+
+def test_pages_of_500(own_cluster, proxy, watched):
+    for number in range(501):
+        start_job(own_cluster, make_job(f"job-{number}"))
+    proxy.forget()
+    assert len(watched.rows.rows()) == 501
+    assert len(proxy.asked) == 2
+    assert [asked.params.get("limit") for asked in proxy.asked] == ["500", "500"]
+    assert "continue" in proxy.asked[1].params
+
+
+def test_a_list_that_grows_too_old_between_two_pages_is_read_anew(own_cluster, proxy, watched):
+    for number in range(501):
+        start_job(own_cluster, make_job(f"job-{number}"))
+    gone: list[int] = []
+
+    def fault(asked):
+        if "continue" in asked.params and not gone:
+            # etcd drops its history: the server itself refuses to go on.
+            start_job(own_cluster, make_job("later"))
+            gone.append(own_cluster.compact())
+        return
+
+    proxy.fault = fault
+    assert len(watched.rows.rows()) == 502
+    assert gone
+    assert len(proxy.requests(lambda asked: "continue" in asked.params)) == 2
+
+
+def test_a_server_that_was_killed_in_mid_watch(own_cluster, monkeypatch):
+    start_job(own_cluster, make_job("before"))
+    watched = Watched(own_cluster.kubeconfig, monkeypatch)
+    try:
+        watched.begin()
+        told = watched.told
+        own_cluster.kill_api_server()
+        wait_for(lambda: watched.told > told, "word of the outage")
+        with pytest.raises(BackendUnavailableError, match=r"the API server of test .*(is not there|went away)"):
+            wait_for(watched.rows.rows, "the error")
+        own_cluster.start()
+        start_job(own_cluster, make_job("after"))
+        wait_for(lambda: _try(watched) == ["after", "before"], "both jobs")
+        wait_for(watched.rows._holds.is_set, "the watch")
+        start_job(own_cluster, make_job("last"))
+        wait_for(lambda: "last" in watched.names(), "what came by the watch")
+    finally:
+        watched.close()
+
+
+def _try(watched: Watched) -> list[str]:
+    try:
+        return watched.names()
+    except BackendUnavailableError:
+        return []
+
+
+def test_a_watch_that_is_too_old_lists_anew(own_cluster, proxy, watched):
+    start_job(own_cluster, make_job("before"))
+    watched.begin()
+    # The watch is cut off, and while it is away the history is dropped, as it is after a night.
+    refuse = threading.Event()
+    refuse.set()
+    proxy.fault = lambda asked: Answer(503, b"away") if refuse.is_set() else None
+    proxy.cut()
+    wait_for(lambda: not watched.rows._holds.is_set(), "the cut")
+    start_job(own_cluster, make_job("meanwhile"))
+    delete_job(own_cluster, "before")
+    own_cluster.compact()
+    own_cluster.kill_api_server()
+    own_cluster.start()
+    proxy.forget()
+    refuse.clear()
+    wait_for(lambda: _try(watched) == ["meanwhile"], "the new list")
+    wait_for(watched.rows._holds.is_set, "the watch")
+
+
+def test_a_watch_that_is_cut_goes_on_without_a_list(own_cluster, proxy, watched):
+    start_job(own_cluster, make_job("before"))
+    watched.begin()
+    proxy.forget()
+    proxy.cut()
+    wait_for(lambda: proxy.requests(lambda asked: asked.is_watch), "the next watch")
+    start_job(own_cluster, make_job("after"))
+    wait_for(lambda: "after" in watched.names(), "what came by the watch")
+    assert not proxy.requests(lambda asked: not asked.is_watch)
+
+
+def test_an_error_within_a_watch_lists_anew(own_cluster, proxy, watched):
+    """A server says within the answer that a version is too old."""
+    start_job(own_cluster, make_job("before"))
+    told = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}}
+
+    proxy.fault = lambda asked: Answer(200, json.dumps(told).encode() + b"\n") if asked.is_watch else None
+    watched.rows.subscribe(watched._tell)
+    assert watched.names() == ["before"]
+    wait_for(lambda: watched.told, "word of it")
+    proxy.fault = lambda asked: None
+    start_job(own_cluster, make_job("after"))
+    assert watched.names() == ["after", "before"]
+    wait_for(watched.rows._holds.is_set, "the watch")
+
+
+def test_a_list_that_is_not_allowed_says_what_is_missing(proxy, watched):
+    said = (
+        'jobs.batch.volcano.sh is forbidden: User "alice" cannot list resource "jobs" in API group "batch.volcano.sh" '
+        'in the namespace "default"'
+    )
+    proxy.fault = lambda asked: Answer.status_object(403, "Forbidden", said)
+    with pytest.raises(ApiError) as refused:
+        watched.rows.rows()
+    assert str(refused.value) == (
+        "not allowed: alice may not list jobs.batch.volcano.sh in namespace default: "
+        "ask who runs the cluster for a role that has it"
+    )
+    assert refused.value.status == 403
+
+
+def test_a_busy_server_is_given_time(own_cluster, proxy, watched):
+    start_job(own_cluster, make_job("one"))
+    left = [2]
+
+    def fault(asked):
+        left[0] -= 1
+        return Answer.status_object(429, "TooManyRequests", "slow down", Retry_After="0") if left[0] >= 0 else None
+
+    proxy.fault = fault
+    assert watched.names() == ["one"]
+    proxy.fault = lambda asked: Answer.status_object(429, "TooManyRequests", "slow down", Retry_After="30")
+    with pytest.raises(ApiError, match="is busy and asks to wait for 30 s"):
+        watched.names()
+
+
+@pytest.mark.parametrize("answer", [b'{"items": [{"meta', b"<html>Log in</html>", b"[]"])
+def test_an_answer_that_is_no_object(proxy, watched, answer):
+    proxy.fault = lambda asked: Answer(200, answer)
+    with pytest.raises(BackendUnavailableError, match="something that is no object"):
+        watched.rows.rows()
+
+
+def test_half_an_event_of_a_watch_is_not_the_end(own_cluster, proxy, watched):
+    start_job(own_cluster, make_job("one"))
+    proxy.fault = lambda asked: Answer(200, b'{"type": "ADDED", "obj') if asked.is_watch else None
+    watched.rows.subscribe(watched._tell)
+    assert watched.names() == ["one"]
+    wait_for(lambda: watched.told, "word of it")
+    proxy.fault = lambda asked: None
+    wait_for(watched.rows._holds.is_set, "the watch")
+    assert watched.names() == ["one"]

@@ -1,0 +1,73 @@
+"""What the threads of the Launch screen tell it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+if TYPE_CHECKING:
+    from ..backends.api import Finding
+    from ..backends.journal import LaunchRecord
+    from ..backends.progress import Progress
+    from ..components import ComponentDoc, ComponentSummary
+    from ..specs import runopts
+
+
+@dataclass
+class ComponentsListed(Message):
+    """The components were found."""
+
+    components: list[ComponentSummary]
+
+
+@dataclass
+class ComponentDescribed(Message):
+    """A component's documentation was read, or why it could not be."""
+
+    name: str
+    doc: ComponentDoc | None
+    launches: list[LaunchRecord]
+    error: str = ""
+    chosen: bool = False
+
+
+@dataclass
+class FormReady(Message):
+    """What a form needs: the run options of its scheduler."""
+
+    scheduler: str
+    options: runopts
+    record: LaunchRecord | None
+    first: bool
+
+
+@dataclass
+class ValuesKnown(Message):
+    """What the run options of a scheduler can be there."""
+
+    scheduler: str
+    values: dict[str, list[str]]
+
+
+@dataclass
+class DryRunDone(Message):
+    """A request was made for the form as it was at ``generation``, or why it could not be."""
+
+    generation: int
+    text: str = ""
+    error: str = ""
+    section: str = ""
+    field_name: str = ""
+    findings: list[Finding] = field(default_factory=list)
+
+
+@dataclass
+class Submitted(Message):
+    """The launch ended: with a handle, or with an error."""
+
+    progress: Progress
+    handle: str = ""
+    error: str = ""
+    wanted: int = 0
