@@ -123,5 +123,5 @@ def test_what_is_launched_in_a_context_is_kept_and_found_there(tmp_path):
     assert [row.app_handle for row in runner.list("kubernetes@prod")] == [handle]
     assert runner.list("kubernetes") == []
     # The job itself hears the name that TorchX gives it.
-    info = runner.dryrun(app, "kubernetes@prod", {})
+    info: Any = runner.dryrun(app, "kubernetes@prod", {})
     assert info.app.roles[0].env["TORCHX_JOB_ID"].startswith("kubernetes://torchx/")
