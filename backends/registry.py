@@ -24,6 +24,10 @@ _MODULES = {
 }
 
 
+# Modules whose ``is_set_up`` tells whether anybody uses the scheduler here; the others are always there to be tried.
+_USED = {"kubernetes": ".kubernetes.contexts"}
+
+
 class SchedulerFactory(Protocol):
     """Makes a scheduler; keyword arguments are the scheduler's own."""
 
@@ -44,6 +48,11 @@ def get_scheduler_factories() -> dict[str, SchedulerFactory]:
 def get_default_scheduler_name() -> str:
     """Return the name of the first scheduler."""
     return next(iter(get_scheduler_factories()))
+
+
+def is_set_up(name: str) -> bool:
+    """Tell whether a scheduler is set up here, so that its absence is worth a word; it is asked nothing."""
+    return name not in _USED or bool(importlib.import_module(_USED[name], __package__).is_set_up())
 
 
 def create_scheduler(name: str, session_name: str, **kwargs: Any) -> Scheduler[Any]:

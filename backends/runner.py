@@ -106,6 +106,10 @@ class Runner:
         """Return the names of all schedulers in their order; the first is TorchX's default."""
         return self._schedulers.names()
 
+    def watched_schedulers(self) -> list[str]:
+        """Return the names of the schedulers whose jobs are shown: of one that nobody has set up, no word is said."""
+        return self._schedulers.watched()
+
     def default_scheduler(self) -> str:
         """Return the name of the first scheduler that can be used now; the first of all where none can."""
         names = self.scheduler_names()

@@ -43,6 +43,12 @@ class SchedulerPool:
             for context in self._contexts.get(name) or ("",)
         ]
 
+    def watched(self) -> list[str]:
+        """Return the names of the schedulers that are set up here, or that contexts were named for."""
+        from .registry import is_set_up
+
+        return [name for name in self.names() if is_set_up(name)]
+
     def get(self, name: str) -> Scheduler[Any]:
         """Return a scheduler, made at the first call.
 

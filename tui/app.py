@@ -171,7 +171,7 @@ class TorchXTuiApp(TellingApp):
         """Find the backends off the event loop: their entry points are read from disk."""
         from .messages import SchedulersFound
 
-        names = self.schedulers if self.schedulers is not None else self.runner.scheduler_names()
+        names = self.schedulers if self.schedulers is not None else self.runner.watched_schedulers()
         self.post_from_thread(SchedulersFound(names))
         self.runner.remove_stale_spools()
 

@@ -88,7 +88,7 @@ def _raise_interrupt(number: int, _frame: object) -> None:
 
 
 def _list(runner: Runner, arguments: Any) -> int:
-    names = [arguments.scheduler] if arguments.scheduler else runner.scheduler_names()
+    names = [arguments.scheduler] if arguments.scheduler else runner.watched_schedulers()
     rows = [("APP HANDLE", "APP NAME", "APP STATUS")]
     for name in names:
         try:

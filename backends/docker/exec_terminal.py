@@ -10,18 +10,14 @@ from __future__ import annotations
 import os
 import select
 import shutil
-import signal
 import sys
-import termios
-import tty
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from ...specs import TorchXTuiError
+from ..terminal_relay import READ, raw_terminal, read_keys, told_of_resizes, write_all
 from .engine import Engine
-
-_READ = 1 << 16
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,7 +44,7 @@ def _run(engine: Engine, container: str, command: Sequence[str]) -> int:
     connection = getattr(answer, "_sock", answer)
     with suppress(OSError, AttributeError):
         connection.settimeout(None)
-    with _raw(sys.stdin.fileno()), _told_of_resizes() as resized:
+    with raw_terminal(sys.stdin.fileno()), told_of_resizes() as resized:
         _relay(connection, resized, lambda: _resize(api, asked))
     relaying.close()
     return api.exec_inspect(asked)["ExitCode"] or 0
@@ -62,15 +58,15 @@ def _relay(connection: Any, resized: int, resize: Any) -> None:
     while True:
         ready, _, _ = select.select(sources, [], [])
         if resized in ready:
-            os.read(resized, _READ)
+            os.read(resized, READ)
             resize()
         if connection in ready:
-            data = connection.recv(_READ)
+            data = connection.recv(READ)
             if not data:
                 return
-            _write_all(screen, data)
+            write_all(screen, data)
         if keys in ready:
-            data = _read_keys(keys)
+            data = read_keys(keys)
             if data:
                 connection.sendall(data)
             else:
@@ -79,54 +75,10 @@ def _relay(connection: Any, resized: int, resize: Any) -> None:
                     connection.shutdown(1)
 
 
-def _read_keys(keys: int) -> bytes:
-    """Return what was typed; nothing once the terminal is gone."""
-    try:
-        return os.read(keys, _READ)
-    except OSError:
-        return b""
-
-
-def _write_all(screen: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(screen, data) :]
-
-
 def _resize(api: Any, asked: str) -> None:
     size = shutil.get_terminal_size()
     with suppress(Exception):  # a program that has just ended has no size
         api.exec_resize(asked, height=size.lines, width=size.columns)
-
-
-@contextmanager
-def _raw(terminal: int) -> Iterator[None]:
-    """Within this, a terminal gives each key as it is; what is no terminal is left alone."""
-    if not os.isatty(terminal):
-        yield
-        return
-    before = termios.tcgetattr(terminal)
-    try:
-        # What was typed ahead is kept.
-        tty.setraw(terminal, termios.TCSADRAIN)
-        yield
-    finally:
-        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
-
-
-@contextmanager
-def _told_of_resizes() -> Iterator[int]:
-    """Give a descriptor that can be read when the terminal's size has changed."""
-    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
-    os.set_blocking(writing, False)
-    wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    before = signal.signal(signal.SIGWINCH, lambda *_: None)
-    try:
-        yield reading
-    finally:
-        signal.signal(signal.SIGWINCH, before)
-        signal.set_wakeup_fd(wakeup)
-        os.close(reading)
-        os.close(writing)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...specs import AppState, JobNotFoundError
+from ..logs.log_times import nanoseconds_of
 from .containers import Summary
 from .engine import Engine
-from .log_messages import nanoseconds_of
 
 Inspected = dict[str, Any]
 

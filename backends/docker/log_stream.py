@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...specs import LogUnreadableError, SchedulerError
+from ..logs.log_place import LogPlace
+from ..logs.log_times import nanoseconds_of
 from ..logs.stream import Record, TimeCursor
 from ..long_answer import LongAnswer
 from ..responses import Stream
 from ..workspace.engine_answer import ask
 from .containers import find_replica
 from .engine import Engine
-from .log_messages import FramedLog, Message, MessageParser, TerminalLog, nanoseconds_of
-from .log_place import LogPlace
+from .log_messages import FramedLog, Message, MessageParser, TerminalLog
 
 if TYPE_CHECKING:
     import docker

@@ -10,10 +10,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...specs import JobNotFoundError
+from ..logs.log_times import nanoseconds_of
 from ..responses import ReplicaUsage
 from .containers import Summary, find_containers, replica_number, role_name
 from .engine import Engine
-from .log_messages import nanoseconds_of
 
 if TYPE_CHECKING:
     import docker

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from ...specs import BackendUnavailableError, SchedulerError
 from ..long_answer import LongAnswer
 from .api_words import refused_words, unavailable_words
-from .contexts import in_cluster, kubeconfig_files, read_contexts
+from .contexts import in_cluster, is_set_up, kubeconfig_files, read_contexts
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient, Configuration
@@ -237,7 +237,7 @@ class ApiServer:
         """Return the configuration and the connections."""
         with self._lock:
             if self._loaded is None:
-                if self._client is None and not in_cluster() and not kubeconfig_files():
+                if self._client is None and not is_set_up():
                     raise BackendUnavailableError(
                         "There is no kubeconfig: put one into ~/.kube/config, or name it in KUBECONFIG"
                     )

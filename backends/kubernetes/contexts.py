@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 # What a pod's own service account gives to the programs in it.
 _IN_CLUSTER = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 _TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
@@ -40,12 +38,19 @@ def in_cluster() -> bool:
     return all(os.environ.get(name) for name in _IN_CLUSTER) and _TOKEN.is_file()
 
 
+def is_set_up() -> bool:
+    """Tell whether there is a server that could be asked."""
+    return in_cluster() or bool(kubeconfig_files())
+
+
 def read_contexts() -> Contexts:
     """Return the contexts of the kubeconfig, none where there is no file.
 
     Raises:
         ValueError: a file is no kubeconfig.
     """
+    import yaml
+
     names: list[str] = []
     namespaces: dict[str, str] = {}
     current = ""

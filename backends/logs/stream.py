@@ -52,7 +52,31 @@ class TimeCursor(NamedTuple):
     seen: int
 
 
-Cursor: TypeAlias = LineCursor | TimeCursor
+class Part(NamedTuple):
+    """A place in one of the parts that a log is made of.
+
+    Attributes:
+        name: which part.
+        place: where in it.
+        latest: the latest time of a line before the place, in nanoseconds since the epoch.
+    """
+
+    name: str
+    place: TimeCursor
+    latest: int
+
+
+class PartsCursor(NamedTuple):
+    """A place in a log that is made of several, such as those of a pod's containers.
+
+    Attributes:
+        parts: those that were begun, in no order.
+    """
+
+    parts: tuple[Part, ...]
+
+
+Cursor: TypeAlias = LineCursor | TimeCursor | PartsCursor
 
 
 class LogStream(Protocol):

@@ -4,7 +4,7 @@ SYSCTLS="vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops"
 
 check_node() {
     [ "$(id -u)" = 0 ] || die "only root can start a node"
-    install_packages containerd=containerd runc=runc ip=iproute2 /bin/busybox=busybox-static "$PYTHON=python3" \
+    install_packages containerd=containerd runc=runc ip=iproute2 unshare=util-linux /bin/busybox=busybox-static "$PYTHON=python3" \
         /usr/lib/cni/bridge=containernetworking-plugins
 }
 
@@ -112,7 +112,8 @@ start_kubelet() {
     local name
     # As it starts, it sets these for the whole machine.
     for name in $SYSCTLS; do echo "$name $(cat "/proc/sys/$name")"; done >"$RUN/sysctls"
-    start kubelet "$CACHE/kubelet" --kubeconfig="$PKI/kubelet.kubeconfig" --config="$DIR/kubelet.yaml" \
+    start kubelet nsenter --mount="/proc/$(pid_of containerd)/ns/mnt" "$CACHE/kubelet" \
+        --kubeconfig="$PKI/kubelet.kubeconfig" --config="$DIR/kubelet.yaml" \
         --root-dir="$DIR/kubelet" --cert-dir="$DIR/kubelet/pki" --hostname-override="$NODE" --node-ip="$NET.1" \
         --container-runtime=remote --container-runtime-endpoint="unix://$CONTAINERD_SOCK"
     wait_for 60 kubelet curl -fsS "http://127.0.0.1:$KUBELET_HEALTH_PORT/healthz"
@@ -120,14 +121,24 @@ start_kubelet() {
     while read -r name value; do echo "$value" >"/proc/sys/$name"; done <"$RUN/sysctls"
 }
 
+start_containerd() {
+    # In mounts of its own, which its kubelet joins: a kubelet removes the logs of pods that it does not know from
+    # /var/log/pods, which is the same for all.
+    mkdir -p /var/log/pods /var/log/containers /var/run/netns "$DIR"/{pod-logs,container-logs,netns}
+    # Proxies at a closed port: pulling an image that is missing fails at once.
+    # shellcheck disable=SC2016 # it is the inner shell that has the arguments
+    start containerd env HTTP_PROXY=http://127.0.0.1:9 HTTPS_PROXY=http://127.0.0.1:9 NO_PROXY=localhost,127.0.0.0/8 \
+        unshare --mount sh -c 'mount --bind "$0/pod-logs" /var/log/pods &&
+            mount --bind "$0/container-logs" /var/log/containers && mount --bind "$0/netns" /var/run/netns &&
+            exec containerd --config "$0/containerd/config.toml"' "$DIR/"
+    wait_for 30 containerd ctr_cli version
+}
+
 start_node() {
     mkdir -p "$DIR/containerd" "$DIR/cni" "$DIR/kubelet"
     make_pod_bridge
     write_containerd_config
-    # Proxies at a closed port: pulling an image that is missing fails at once.
-    start containerd env HTTP_PROXY=http://127.0.0.1:9 HTTPS_PROXY=http://127.0.0.1:9 NO_PROXY=localhost,127.0.0.0/8 \
-        containerd --config "$DIR/containerd/config.toml"
-    wait_for 30 containerd ctr_cli version
+    start_containerd
     make_images
     if pid_of kubelet >/dev/null && is_node_ready; then return 0; fi
     write_kubelet_config

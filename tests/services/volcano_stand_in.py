@@ -31,7 +31,7 @@ from volcano_objects import (
     pod_group_status,
     why_pending,
 )
-from volcano_states import ENDED, ENDING, next_step, status_of
+from volcano_states import ENDED, ENDING, has_died, next_step, status_of
 
 JOBS = f"/apis/{GROUP}/jobs"
 PODS = "/api/v1/pods"
@@ -114,6 +114,9 @@ class Controller:
                 return True
             job = self._complete(job)
         pods = self._pods_of(job)
+        for pod in pods:
+            if has_died(pod):
+                self._kill(pod)
         step = next_step(job, pods)
         before = job.get("status") or {}
         version = before.get("version", 0)
@@ -153,9 +156,12 @@ class Controller:
         return made
 
     def _kill(self, pod: Object) -> None:
-        if pod["metadata"].get("deletionTimestamp"):
-            return
         grace = min(self._grace, pod["spec"].get("terminationGracePeriodSeconds", self._grace))
+        if has_died(pod):
+            # An old kubelet takes ten seconds to see that nothing is left of it.
+            grace = 0
+        elif pod["metadata"].get("deletionTimestamp"):
+            return
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
         self._try("DELETE", path, {"gracePeriodSeconds": grace, "preconditions": {"uid": pod["metadata"]["uid"]}})
 

@@ -61,7 +61,17 @@ def next_step(job: Object, pods: list[Object]) -> Step:
         return Step("Restarting", retry + 1, kill=mine, action=action)
     if action in ACTIONS:
         return Step(ACTIONS[action], retry, kill=_living(pods), action=action)
-    return Step(_phase_by_counts(job, pods, phase), retry, make=True)
+    return Step(_phase_by_counts(job, present(pods), phase), retry, make=True)
+
+
+def present(pods: list[Object]) -> list[Object]:
+    """Return the pods that nobody has deleted."""
+    return [pod for pod in pods if not _is_going(pod)]
+
+
+def has_died(pod: Object) -> bool:
+    """Tell whether a pod was deleted, and its containers have ended."""
+    return _is_going(pod) and _phase_of(pod) in ("Succeeded", "Failed")
 
 
 def status_of(job: Object, pods: list[Object], step: Step, version: int, age: float, now: str) -> Object:
@@ -92,7 +102,9 @@ def status_of(job: Object, pods: list[Object], step: Step, version: int, age: fl
         if dying := len(_living(pods)):
             status["terminating"] = dying
         return status
-    status.update(_counts(pods))
+    status.update(_counts(present(pods)))
+    if dying := len(pods) - len(present(pods)):
+        status["terminating"] = dying
     if plugins := job["spec"].get("plugins"):
         status["controlledResources"] = {f"plugin-{name}": name for name in plugins}
     return status
@@ -131,7 +143,11 @@ def _action_for(job: Object, pods: list[Object]) -> tuple[str, str]:
         events = _events_of(task, mine)
         for policy in [*(task.get("policies") or []), *(job["spec"].get("policies") or [])]:
             wanted = {policy.get("event"), *(policy.get("events") or [])}
-            if wanted & events or ("*" in wanted and "PodFailed" in events) or _has_exit_code(policy, mine):
+            if (
+                wanted & events
+                or ("*" in wanted and events & {"PodFailed", "PodEvicted"})
+                or _has_exit_code(policy, mine)
+            ):
                 return policy.get("action", ""), task["name"]
     return "", ""
 
@@ -139,8 +155,11 @@ def _action_for(job: Object, pods: list[Object]) -> tuple[str, str]:
 def _events_of(task: Object, pods: list[Object]) -> set[str]:
     events: set[str] = set()
     for pod in pods:
-        if _phase_of(pod) == "Failed":
-            events.add("PodEvicted" if pod["status"].get("reason") == "Evicted" else "PodFailed")
+        # Whoever deletes a pod evicts it, however its containers end.
+        if _is_going(pod) or pod["status"].get("reason") == "Evicted":
+            events.add("PodEvicted")
+        elif _phase_of(pod) == "Failed":
+            events.add("PodFailed")
     if pods and sum(_phase_of(pod) == "Succeeded" for pod in pods) == replicas_of(task):
         events.add("TaskCompleted")
     return events

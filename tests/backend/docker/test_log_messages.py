@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.backends.docker.log_messages import FramedLog, Message, TerminalLog, nanoseconds_of
-from torchx_tui.backends.docker.log_place import LogPlace
+from torchx_tui.backends.docker.log_messages import FramedLog, Message, TerminalLog
+from torchx_tui.backends.logs.log_place import LogPlace
+from torchx_tui.backends.logs.log_times import nanoseconds_of
 from torchx_tui.backends.long_answer import ChunkedBody
 from torchx_tui.specs import SchedulerError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..logs.stream import TimeCursor
+from .stream import TimeCursor
 
 # Times are counted in spans of 2**26 ns, 67 ms. An engine logs stdout and stderr in two threads: the line that comes
 # later may bear the earlier time, and one that was not here yet when the log broke off may be older than one that was.
@@ -32,6 +32,15 @@ class LogPlace:
         self._groups: dict[int, int] = {}
         # The first span that is counted one by one, and the first that is counted at all.
         self._single = self._known = self._start >> _SPAN
+
+    @property
+    def left(self) -> int:
+        """How many messages that were seen before have not come again yet."""
+        return self._left
+
+    def skip_missing(self) -> None:
+        """Take the next message for new: those that were seen before are not there any more."""
+        self._left = 0
 
     @property
     def cursor(self) -> TimeCursor | None:

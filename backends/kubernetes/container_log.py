@@ -1,0 +1,194 @@
+"""The log of one container of one pod: the runs that its node still has, and those that follow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timezone
+from typing import Any
+
+from ..logs.log_place import LogPlace
+from ..logs.sanitize import plain
+from ..logs.stream import Part, Record
+from .api_server import ApiError
+from .causes import pod_reason
+from .containers import Run, main_container, run_of
+from .jobs import Object, pods_path
+from .log_lines import UNKNOWN, Message, StampedLog
+from .log_reading import FIRST_LOOK, LAST_LOOK, Item, LogReading
+from .replica_pods import uid_of
+
+_NOT_YET = -1
+# Nothing to tell of: it takes a moment.
+_MOMENTS = ("its container is being made", "waits for a node")
+
+
+class ContainerLog:
+    """The records of one container until it has ended for good, or its pod is gone.
+
+    Args:
+        reading: what is wanted, and of whom.
+        pod: the pod as it was looked at last.
+        container: which of its containers.
+    """
+
+    def __init__(self, reading: LogReading, pod: Object, container: str) -> None:
+        self._reading = reading
+        self._pod = pod
+        self._container = container
+        own = main_container(pod)
+        # Of containers beside the replica's own, each line says whose it is.
+        self._prefix = b"" if container == own else f"{container} ".encode()
+        self._at_start = True
+        self._key = f"{uid_of(pod)}/{container}/"
+        self._parts = {name: part for name, part in reading.parts.items() if name.startswith(self._key)}
+        self._said: set[str] = set()
+        self._waiting_for = ""
+
+    def items(self) -> Iterator[Item]:
+        """Yield its records.
+
+        Raises:
+            SchedulerError: the server, or the node, went away.
+        """
+        reading = self._reading
+        begun = max((int(name.rpartition("/")[2]) for name in self._parts), default=_NOT_YET)
+        whole = _NOT_YET
+        waits = FIRST_LOOK
+        while not reading.is_stopped:
+            run = run_of(self._pod, self._container)
+            if run.number > begun:
+                yield from self._begin(run.number, begun)
+                begun, waits = run.number, FIRST_LOOK
+            asked = time.monotonic()
+            if run.number > whole:
+                yield from self._read(run.number, follow=reading.follow and run.is_running)
+                if not run.is_running:
+                    whole = run.number
+            if not reading.follow or (run.is_over and whole == run.number):
+                return
+            if not run.is_running:
+                yield from self._why_not(run)
+            # An answer that lasted has ended because the container has: that is looked at now.
+            if not run.is_running or time.monotonic() - asked < waits:
+                asked = time.monotonic()
+                reading.wait(waits)
+                waits = min(2 * waits, LAST_LOOK)
+            else:
+                asked, waits = time.monotonic(), FIRST_LOOK
+            if reading.is_stopped or not self._look(asked):
+                return
+
+    def _look(self, not_before: float) -> bool:
+        """Look at the pod again; return whether it is still there."""
+        pod = self._reading.look(not_before).pods.get(self._pod["metadata"]["name"])
+        if pod is None or uid_of(pod) != uid_of(self._pod):
+            return False
+        self._pod = pod
+        return True
+
+    # What is said
+
+    def _begin(self, number: int, before: int) -> Iterator[Item]:
+        """Read what is left of the run before, and say that another one begins."""
+        if number <= 0:
+            return
+        if self._reading.tail is None or before >= 0:
+            # The node keeps one run before the present one.
+            yield from self._read(number - 1, follow=False, previous=True)
+        if self._reading.says:
+            yield self._reading.words(f"was started again (restart {number}): its log goes on")
+
+    def _why_not(self, run: Run) -> Iterator[Item]:
+        """Say once why a container does not run; what has passed by the next look is not worth a word."""
+        reason = pod_reason(self._pod)
+        if not self._reading.says or run.is_over or reason in ("", *_MOMENTS):
+            return
+        if reason == self._waiting_for and reason not in self._said:
+            self._said.add(reason)
+            yield self._reading.words(f"waits: {reason}")
+        self._waiting_for = reason
+
+    def _unreadable(self, reason: str) -> Iterator[Item]:
+        if reason not in self._said:
+            self._said.add(reason)
+            yield self._reading.words(f"has a log that cannot be read: {plain(reason)}")
+
+    # What is read
+
+    def _read(self, number: int, *, follow: bool, previous: bool = False) -> Iterator[Item]:
+        """Yield the records of one run, from where the last reading ended."""
+        name = f"{self._key}{number}"
+        part = self._parts.get(name)
+        place, parser = LogPlace(part.place if part else None), StampedLog()
+        path = f"{pods_path(self._pod['metadata']['namespace'], self._pod['metadata']['name'])}/log"
+        try:
+            with self._reading.opened(path, self._params(part, follow, previous)) as answer:
+                while data := answer.read():
+                    yield from self._take(parser.feed(data), name, place, part)
+                yield from self._take(parser.rest(), name, place, part)
+        except ApiError as error:
+            if error.status not in (400, 404):
+                raise
+            # It has only just ended or not begun, which the next look shows; or the node has dropped its log.
+            if not (previous or "waiting to start" in str(error) or error.status == 404):
+                yield from self._unreadable(str(error))
+
+    def _params(self, part: Part | None, follow: bool, previous: bool) -> dict[str, Any]:
+        params: dict[str, Any] = {"container": self._container, "timestamps": "true"}
+        if follow:
+            params["follow"] = "true"
+        if previous:
+            params["previous"] = "true"
+        since = part.place.nanoseconds if part else self._reading.since
+        if since:
+            # Servers take whole seconds only; what was seen before is passed over.
+            whole = datetime.fromtimestamp(since // 10**9, timezone.utc)
+            params["sinceTime"] = whole.strftime("%Y-%m-%dT%H:%M:%SZ")
+        elif self._reading.tail is not None:
+            params["tailLines"] = self._reading.tail
+        return params
+
+    def _take(self, messages: Iterable[Message], name: str, place: LogPlace, part: Part | None) -> Iterator[Item]:
+        """Make records of messages: few, as each costs more than the lines in it."""
+        reading = self._reading
+        first = reading.since if part is None and reading.since else 0
+        latest = part.latest if part else 0
+        pieces: list[bytes] = []
+        began = 0
+        for message in messages:
+            at = message.nanoseconds
+            if at == UNKNOWN:
+                yield from self._unreadable(message.data.decode("utf-8", "replace").strip())
+                continue
+            if at < first:
+                continue
+            if pieces and not 0 <= at - began < reading.together:
+                # Before the next one is counted: the place is that after these.
+                yield self._item(pieces, began, name, place, latest)
+                pieces = []
+            if place.left and at > latest:
+                place.skip_missing()
+                if reading.says:
+                    yield reading.words("lost lines here: its node had dropped them before they were read", at)
+            if not place.is_new(at):
+                continue
+            if not pieces:
+                began = at
+            pieces.append(self._marked(message.data))
+        if pieces:
+            yield self._item(pieces, began, name, place, latest)
+
+    def _marked(self, data: bytes) -> bytes:
+        if not self._prefix:
+            return data
+        marked = self._prefix + data if self._at_start else data
+        self._at_start = data.endswith(b"\n")
+        return marked
+
+    def _item(self, pieces: list[bytes], began: int, name: str, place: LogPlace, latest: int) -> Item:
+        cursor = place.cursor
+        assert cursor is not None
+        part = Part(name, cursor, max(latest, place.latest))
+        self._parts[name] = part
+        return Item(Record(b"".join(pieces), began / 1e9, "c"), part)

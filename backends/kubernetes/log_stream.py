@@ -1,0 +1,179 @@
+"""The log of one replica as it comes: of all containers of its pod, and on in a pod that was made anew."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING
+
+from ...specs import LogUnreadableError
+from ..logs.stream import Part, PartsCursor, Record
+from . import labels
+from .container_log import ContainerLog
+from .containers import before_others, side_by_side
+from .jobs import Object
+from .log_reading import FIRST_LOOK, LAST_LOOK, Item, LogReading
+from .replica_pods import Look, find_pod_name, name_of, uid_of
+from .side_by_side import read_side_by_side
+
+if TYPE_CHECKING:
+    from .api_server import ApiServer
+
+# Lines that were printed within this time (ns) are one record.
+_TOGETHER = 1_000_000
+# A look at the job that is not older (s) is good enough to begin with: that of another replica's log.
+_FRESH = 1.0
+
+
+class KubernetesLogStream:
+    """The records of one replica until its pod has ended for good.
+
+    A pod that is not there yet, or waits, is waited for while its job goes on. A pod that is made anew goes on in the
+    same log; a record says so.
+
+    Args:
+        server: the server.
+        app_id: the app.
+        role: the role's name.
+        k: the replica's number in the role.
+        cursor: where to go on.
+        tail: without a cursor, only about so many of the lines that are there.
+        since: without a cursor, only lines from this time on, in nanoseconds since the epoch.
+        follow: wait for more; else end at the present end.
+        says: add records of ours.
+        together: lines that were printed within so many nanoseconds may be one record.
+    """
+
+    def __init__(
+        self,
+        server: ApiServer,
+        app_id: str,
+        role: str,
+        k: int,
+        cursor: PartsCursor | None = None,
+        tail: int | None = None,
+        *,
+        since: int | None = None,
+        follow: bool = True,
+        says: bool = True,
+        together: int = _TOGETHER,
+    ) -> None:
+        self._names = (app_id, role, k)
+        self._parts: dict[str, Part] = {part.name: part for part in cursor.parts} if cursor else {}
+        self._reading = LogReading(
+            server, app_id, name_of(role, k), dict(self._parts), tail if cursor is None else None, since, follow, says,
+            together,
+        )  # fmt: skip
+        self._cursor = cursor
+        self._items = self._all_items()
+        self._iterating = threading.Lock()
+        self.is_complete = False
+        """Whether the pod has ended for good, and all of its log was read."""
+
+    @property
+    def cursor(self) -> PartsCursor | None:
+        """The place after the last record."""
+        return self._cursor
+
+    def __iter__(self) -> Iterator[Record]:
+        return self
+
+    def __next__(self) -> Record:
+        """Return the next record.
+
+        Raises:
+            JobNotFoundError, ValueError: there is no such app, role or replica.
+            LogUnreadableError: the pod is gone, and its log with it.
+            SchedulerError: the server, or the pod's node, went away.
+        """
+        with self._iterating:
+            try:
+                item = next(self._items)
+            except StopIteration:
+                raise
+            except Exception:
+                if self._reading.is_stopped:
+                    raise StopIteration from None
+                raise
+        if self._reading.is_stopped:
+            raise StopIteration
+        if item.part is not None:
+            self._note(item.part)
+        return item.record
+
+    def close(self) -> None:
+        """End the iteration at once, a blocked read too; may be called again, from any thread."""
+        self._reading.stop()
+        # Whoever reads now ends by itself.
+        if self._iterating.acquire(blocking=False):
+            try:
+                self._items.close()
+            finally:
+                self._iterating.release()
+
+    def _note(self, part: Part) -> None:
+        """Remember a place, and forget those in runs and pods of before."""
+        pod, container, _ = part.name.split("/")
+        kept = {
+            name: one
+            for name, one in self._parts.items()
+            if name.split("/")[0] == pod and name.split("/")[1] != container
+        }
+        kept[part.name] = part
+        self._parts = kept
+        self._cursor = PartsCursor(tuple(kept.values()))
+
+    def _all_items(self) -> Generator[Item, None, None]:
+        reading = self._reading
+        look = reading.look(time.monotonic() - _FRESH)
+        pod_name = find_pod_name(look, *self._names)
+        last = next((name.split("/")[0] for name in self._parts), "")
+        whole = ""
+        waits = FIRST_LOOK
+        while not reading.is_stopped:
+            pod = look.pods.get(pod_name)
+            if pod is not None and uid_of(pod) != whole:
+                if last not in ("", uid_of(pod)) and reading.says:
+                    yield self._made_anew(pod)
+                last = whole = uid_of(pod)
+                yield from self._pod_items(pod)
+                waits = FIRST_LOOK
+                look = reading.look() if reading.follow else look
+                continue
+            if not self._may_come(look, pod):
+                break
+            began = time.monotonic()
+            reading.wait(waits)
+            waits = min(2 * waits, LAST_LOOK)
+            look = reading.look(began)
+        if not last and not reading.is_stopped and look.has_ended:
+            raise self._gone()
+        self.is_complete = not reading.is_stopped
+
+    def _may_come(self, look: Look, pod: Object | None) -> bool:
+        """Tell whether a pod may be made yet: the first one, or one in place of the one that ended."""
+        return self._reading.follow and not look.is_over and (pod is None or look.may_restart)
+
+    def _pod_items(self, pod: Object) -> Iterator[Item]:
+        reading = self._reading
+        for container in before_others(pod):
+            yield from ContainerLog(reading, pod, container).items()
+        logs = [ContainerLog(reading, pod, container) for container in side_by_side(pod)]
+        if reading.follow and len(logs) > 1:
+            yield from read_side_by_side(reading, [log.items for log in logs])
+            return
+        for log in logs:
+            yield from log.items()
+
+    def _made_anew(self, pod: Object) -> Item:
+        retry = labels.number(pod["metadata"].get("annotations") or {}, labels.RETRY_COUNT)
+        which = f" (retry {retry})" if retry else ""
+        return self._reading.words(f"was started again in a new pod{which}: its log goes on")
+
+    def _gone(self) -> LogUnreadableError:
+        app_id, role, k = self._names
+        return LogUnreadableError(
+            f"the pod of {role}/{k} of {app_id} is gone, and its log with it: Kubernetes keeps no logs of pods that "
+            "were deleted; a log collector of the cluster may have it"
+        )

@@ -1,0 +1,58 @@
+"""This program's own terminal, handed to a program that runs elsewhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import termios
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+READ = 1 << 16
+"""Bytes that are read at once."""
+
+
+def read_keys(keys: int) -> bytes:
+    """Return what was typed; nothing once the terminal is gone."""
+    try:
+        return os.read(keys, READ)
+    except OSError:
+        return b""
+
+
+def write_all(screen: int, data: bytes) -> None:
+    """Write all of it, however little a terminal takes at once."""
+    while data:
+        data = data[os.write(screen, data) :]
+
+
+@contextmanager
+def raw_terminal(terminal: int) -> Iterator[None]:
+    """Within this, a terminal gives each key as it is; what is no terminal is left alone."""
+    if not os.isatty(terminal):
+        yield
+        return
+    before = termios.tcgetattr(terminal)
+    try:
+        # What was typed ahead is kept.
+        tty.setraw(terminal, termios.TCSADRAIN)
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+@contextmanager
+def told_of_resizes() -> Iterator[int]:
+    """Give a descriptor that can be read when the terminal's size has changed."""
+    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
+    os.set_blocking(writing, False)
+    wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    before = signal.signal(signal.SIGWINCH, lambda *_: None)
+    try:
+        yield reading
+    finally:
+        signal.signal(signal.SIGWINCH, before)
+        signal.set_wakeup_fd(wakeup)
+        os.close(reading)
+        os.close(writing)

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from backend.contract import SchedulerContract
+from support.kubernetes_cluster import KubernetesCluster
+from support.volcano_jobs import pods_of
+from support.waiting import wait_for
+
+from torchx_tui.backends.api import DescribeAppResponse, Scheduler
+from torchx_tui.backends.kubernetes.scheduler import create_scheduler
+
+
+class TestKubernetes(SchedulerContract):
+    """On real pods."""
+
+    patience = 90.0
+    image = "busybox:local"
+    # containerd takes it off.
+    line_end = "\n"
+
+    @pytest.fixture
+    def scheduler(self, kubernetes_cluster: KubernetesCluster) -> Iterator[Scheduler[Any]]:
+        self.cluster = kubernetes_cluster
+        made = create_scheduler("torchx", namespace=kubernetes_cluster.namespace)
+        yield made
+        made.close()
+
+    @pytest.fixture
+    def cfg(self) -> Mapping[str, Any]:
+        # What the node keeps for itself is all that is asked for: the machine has few cores.
+        return {"queue": "default", "reserved_millicpu": 1000}
+
+    def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
+        name = described.app_id.rpartition(":")[2]
+        for pod in pods_of(self.cluster, name):
+            path = f"/api/v1/namespaces/{self.cluster.namespace}/pods/{pod['metadata']['name']}?gracePeriodSeconds=1"
+            self.cluster.request("DELETE", path)
+        wait_for(lambda: not pods_of(self.cluster, name), "the pods' end")
+
+
+class TestKubernetesThatWatches(TestKubernetes):
+    """A watch keeps the list, as in the dashboard."""
+
+    @pytest.fixture
+    def scheduler(self, kubernetes_cluster: KubernetesCluster) -> Iterator[Scheduler[Any]]:
+        self.cluster = kubernetes_cluster
+        made = create_scheduler("torchx", namespace=kubernetes_cluster.namespace)
+        made.subscribe(lambda: None)
+        yield made
+        made.close()

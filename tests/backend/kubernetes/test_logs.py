@@ -1,0 +1,223 @@
+"""Logs of pods that really run."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from datetime import datetime, timezone
+
+import pytest
+from support.kubernetes_cluster import KubernetesCluster
+from support.volcano_jobs import delete_job
+from support.waiting import wait_for
+
+from torchx_tui.backends.api import Stream
+from torchx_tui.backends.kubernetes.logs import open_stream, read_lines
+from torchx_tui.backends.logs.stream import PartsCursor
+from torchx_tui.specs import JobNotFoundError, LogUnreadableError
+
+from .support import Job, job_on
+
+
+@pytest.fixture
+def job(kubernetes_cluster: KubernetesCluster) -> Iterator[Job]:
+    with job_on(kubernetes_cluster) as made:
+        yield made
+
+
+def test_a_tail_waits_for_the_pod_and_follows_until_the_end(job: Job) -> None:
+    job.start("for i in 1 2 3; do echo $i; sleep 0.3; done")
+    assert job.lines(should_tail=True) == ["1\n", "2\n", "3\n"]
+    # It has ended: its log is there still.
+    assert job.lines() == ["1\n", "2\n", "3\n"]
+
+
+def test_records_have_the_times_of_their_lines(job: Job) -> None:
+    before = time.time()
+    job.start("echo first; sleep 0.5; echo second; sleep 0.5; printf 'no end'")
+    records = list(open_stream(job.server, job.app_id, "worker"))
+    assert [record.data for record in records] == [b"first\n", b"second\n", b"no end"]
+    assert {record.stream for record in records} == {"c"}
+    times = [record.time or 0.0 for record in records]
+    assert before - 2 < times[0]
+    assert all(0.3 < later - earlier < 30 for earlier, later in itertools.pairwise(times))
+
+
+def test_times_and_patterns_choose_lines(job: Job) -> None:
+    job.start("echo early; sleep 2; echo late")
+    wait_for(lambda: job.lines(), "the first line")
+    time.sleep(0.5)
+    between = datetime.now(timezone.utc)
+    assert job.lines(should_tail=True, until=between) == ["early\n"]
+    assert job.lines(should_tail=True, since=between) == ["late\n"]
+    assert job.lines(since=between.astimezone().replace(tzinfo=None)) == ["late\n"]
+    assert job.lines(until=between) == ["early\n"]
+    assert job.lines(regex="^l") == ["late\n"]
+
+
+def test_close_ends_a_blocked_read_at_once(job: Job) -> None:
+    job.start("echo once; sleep 600")
+    reading = read_lines(job.server, job.app_id, "worker", should_tail=True)
+    follower = job.follow()
+    got: list[str] = []
+    reader = threading.Thread(target=lambda: got.extend(reading), daemon=True)
+    reader.start()
+    wait_for(lambda: got and follower.records, "the first line")
+    began = time.monotonic()
+    reading.close()
+    follower.close()
+    reader.join(20)
+    follower.join()
+    assert time.monotonic() - began < 5
+    assert got == ["once\n"]
+    reading.close()
+    follower.close()
+
+
+LONG_LINES = """
+import os
+os.write(1, b"a\\xffb\\0\\xc3\\n")
+for size in (16383, 16384, 16385, 50000):
+    os.write(1, ("\\u00e9" * (size // 2) + "x" * (size % 2)).encode() + b"\\n")
+"""
+
+
+def test_bytes_and_long_lines_survive(job: Job) -> None:
+    job.python(LONG_LINES).wait()
+    lines = [b"a\xffb\0\xc3\n"]
+    for size in (16383, 16384, 16385, 50000):
+        lines.append(("\u00e9" * (size // 2) + "x" * (size % 2)).encode() + b"\n")
+    assert b"".join(r.data for r in open_stream(job.server, job.app_id, "worker")) == b"".join(lines)
+    assert job.lines() == [line.decode("utf-8", "replace") for line in lines]
+
+
+def test_only_the_last_lines(job: Job) -> None:
+    job.start("for i in 1 2 3 4 5; do echo $i; done").wait()
+    assert b"".join(r.data for r in open_stream(job.server, job.app_id, "worker", tail=2)) == b"4\n5\n"
+
+
+def test_a_log_is_taken_up_where_it_was_left(job: Job) -> None:
+    job.python("for i in range(3000): print(i, flush=True)").wait()
+    whole = list(open_stream(job.server, job.app_id, "worker"))
+    data, cursor, record = b"", None, whole[0]
+    while record is not None:
+        reading = open_stream(job.server, job.app_id, "worker", cursor=cursor)
+        for _ in range(max(1, len(whole) // 15)):
+            record = next(reading, None)
+            data += record.data if record else b""
+        cursor = reading.cursor
+        assert isinstance(cursor, PartsCursor)
+        reading.close()
+    assert list(map(int, data.split())) == list(range(3000))
+
+
+def test_a_pod_that_waits_says_why_and_then_goes_on(job: Job) -> None:
+    cluster = job.cluster
+    variables = [{"name": "WORD", "valueFrom": {"configMapKeyRef": {"name": "late", "key": "word"}}}]
+    job.start("echo $WORD", container={"env": variables})
+    follower = job.follow()
+    wait_for(lambda: b"waits: " in follower.data, "the reason")
+    assert b'"late" not found' in follower.data
+    path = f"/api/v1/namespaces/{cluster.namespace}/configmaps"
+    cluster.request("POST", path, {"metadata": {"name": "late"}, "data": {"word": "here"}})
+    follower.join()
+    assert follower.data.endswith(b"\nhere\n")
+    assert follower.data.count(b"waits: ") == 1
+    assert job.lines() == ["here\n"]
+
+
+def test_a_job_that_is_made_anew_goes_on_in_the_same_log(job: Job) -> None:
+    policy = {"event": "PodFailed", "action": "RestartJob"}
+    job.start("echo run $HOSTNAME; sleep 1; exit 3", policies=[policy], maxRetry=2)
+    follower = job.follow()
+    follower.join()
+    lines = [line for line in follower.data.decode().splitlines() if "waits" not in line]
+    assert lines == [
+        "run job-worker-0-0",
+        "-- worker/0 was started again in a new pod (retry 1): its log goes on --",
+        "run job-worker-0-0",
+    ]
+
+
+def test_a_pod_that_is_deleted_under_a_tail(job: Job) -> None:
+    job.start("echo here; sleep 600")
+    follower = job.follow()
+    wait_for(lambda: follower.data, "the first line")
+    job.delete_pod()
+    wait_for(lambda: follower.data.count(b"here\n") == 2, "the line of the new pod")
+    assert b"was started again in a new pod" in follower.data
+    follower.close()
+    follower.join()
+
+
+def test_a_container_that_is_started_again(job: Job) -> None:
+    job.start("echo run; sleep 0.5; exit 1", pod={"restartPolicy": "OnFailure"})
+    follower = job.follow()
+    wait_for(lambda: follower.data.count(b"run\n") >= 2, "the second run")
+    assert b"-- worker/0 was started again (restart 1): its log goes on --\nrun\n" in follower.data
+    # Whoever comes later gets the run before, which the node keeps, too.
+    later = job.follow(0)
+    wait_for(lambda: later.data.count(b"run\n") >= 2, "the run before")
+    for one in (follower, later):
+        one.close()
+        one.join()
+    assert not follower.cuts
+
+
+def test_all_containers_are_read_and_named(job: Job) -> None:
+    image = {"image": "busybox:local"}
+    others = {
+        "initContainers": [{"name": "prepare", "command": ["sh", "-c", "echo prepared"], **image}],
+        "containers": [
+            {"name": "worker-0", "command": ["sh", "-c", "for i in 1 2; do echo main $i; sleep 1; done"], **image},
+            {"name": "side", "command": ["sh", "-c", "for i in 1 2; do echo beside $i; sleep 1; done"], **image},
+        ],
+    }
+    job.start("", pod=others)
+    follower = job.follow()
+    follower.join()
+    lines = [line for line in follower.data.decode().splitlines() if "waits" not in line]
+    assert lines[0] == "prepare prepared"
+    assert sorted(lines[1:]) == ["main 1", "main 2", "side beside 1", "side beside 2"]
+    # Neither waits for the other's end.
+    assert set(lines[1:3]) == {"main 1", "side beside 1"}
+    assert sorted(job.lines()) == sorted(line + "\n" for line in lines)
+
+
+def test_a_pod_that_is_gone(job: Job) -> None:
+    job.start("echo once").wait()
+    job.delete_pod()
+    wait_for(lambda: not job.pods(), "the pod is gone")
+    with pytest.raises(LogUnreadableError, match=r"the pod of worker/0 of .* is gone, and its log with it"):
+        job.lines()
+    delete_job(job.cluster, job.name)
+    with pytest.raises(JobNotFoundError):
+        job.lines()
+
+
+def test_what_is_not_there_is_said_at_once(job: Job) -> None:
+    job.start("true")
+    for stream in ("nonsense", Stream.STDERR):
+        with pytest.raises(ValueError, match="combined"):
+            read_lines(job.server, job.app_id, "worker", streams=stream)
+    with pytest.raises(ValueError, match="combined"):
+        open_stream(job.server, job.app_id, "worker", streams=Stream.STDOUT)
+    with pytest.raises(ValueError, match="worker"):
+        read_lines(job.server, job.app_id, "no-such-role")
+    with pytest.raises(ValueError, match="0"):
+        read_lines(job.server, job.app_id, "worker", 5)
+    with pytest.raises(JobNotFoundError):
+        read_lines(job.server, f"{job.cluster.namespace}:no-such-job", "worker")
+
+
+def test_64_streams_at_once(job: Job) -> None:
+    job.python("import time\nfor i in range(200): print('line', i, flush=True); time.sleep(0.02)")
+    job.wait_until_running()
+    followers = [job.follow() for _ in range(64)]
+    for follower in followers:
+        follower.join()
+    expected = b"".join(b"line %d\n" % i for i in range(200))
+    assert [follower.data == expected for follower in followers] == [True] * 64
+    assert not any(follower.cuts for follower in followers)
