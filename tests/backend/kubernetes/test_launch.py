@@ -203,5 +203,5 @@ def test_a_server_that_is_not_there() -> None:
         nobody.url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     with pytest.raises(BackendUnavailableError, match=r"was not launched: .*nothing listens"):
         launch(nobody.api(), request(role()))
-    with pytest.raises(BackendUnavailableError, match=r"nothing listens.*without validate_spec it is not"):
+    with pytest.raises(BackendUnavailableError, match=r"nothing listens.*with validate_spec off it is not"):
         validate(nobody.api(), request(role()).resource)
