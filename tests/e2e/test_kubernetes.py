@@ -1,0 +1,121 @@
+"""Volcano jobs with real pods, by keys alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from actions import fill, go_to, open_form, submit, wait_top
+
+pytestmark = pytest.mark.slow
+
+JOB = {"steps": "900", "num_replicas": "4", "step_seconds": "0.1", "image": "python:local"}
+# What the node keeps for itself is all that is asked for: the machine has few cores.
+OPTIONS = {"reserved_millicpu": "1000"}
+
+
+def in_namespace(kubeconfig: str, namespace: str, path: Path) -> str:
+    """Return a kubeconfig of the same server whose context has this namespace."""
+    found = json.loads(Path(kubeconfig).read_text())
+    for one in found["contexts"]:
+        one["context"]["namespace"] = namespace
+    path.write_text(json.dumps(found))
+    return str(path)
+
+
+@pytest.fixture
+def app(terminal, kubernetes_cluster, tmp_path):
+    """Open the dashboard beside a namespace in which nothing has run yet."""
+    path = in_namespace(kubernetes_cluster.kubeconfig, kubernetes_cluster.namespace, tmp_path / "kubeconfig")
+    app = terminal(environ={"KUBECONFIG": path})
+    app.wait(r"✓ +kubernetes +Kubernetes v\d")
+    return app
+
+
+def launch(app, values, options=OPTIONS) -> None:
+    open_form(app, "demo.train")
+    fill(app, values)
+    go_to(app, "scheduler")
+    app.press("right")
+    app.wait(r"\(●\) kubernetes")
+    # There is one queue: it is filled in.
+    app.wait(r"queue \* +default +only one")
+    fill(app, options)
+    submit(app)
+
+
+def cancel_top(app) -> None:
+    app.press("x")
+    app.wait("Cancel this job")
+    app.press("y")
+    wait_top(app, "Cancelled")
+
+
+def test_launch_follow_cancel_relaunch_edit_and_delete(app):
+    launch(app, JOB)
+    app.wait(r"● Running +demo-train\S* +k8s +4/4", patience=90)
+    # All four replicas in one log.
+    app.wait(lambda text: all(re.search(rf"^.*\b{k}[│┆].*step", text, re.MULTILINE) for k in range(4)))
+    cancel_top(app)
+    app.press("r")
+    app.wait(r"Launched \S*demo-train-\w+ again")
+    app.wait(
+        lambda text: re.search(r"Running +demo-train", text) and re.search(r"Cancelled +demo-train", text), patience=90
+    )
+    app.press("g")
+    cancel_top(app)
+    # The same again with one value changed: the form has all the others.
+    app.press("e")
+    app.wait(r"^▌\S")
+    app.wait(r"num_replicas\s+4\s+last run")
+    fill(app, {"steps": "3"})
+    submit(app)
+    wait_top(app, "Succeeded")
+    app.press("*", "D")
+    app.wait("Delete 3 jobs")
+    # It goes on only with the count.
+    app.press("y", "3", "enter")
+    app.wait("No jobs yet")
+    app.press("q")
+    assert app.wait_for_end() == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "why"),
+    [
+        ({"image": "nosuch.invalid/x:1"}, OPTIONS, r"image nosuch.invalid/x:1 cannot be pulled"),
+        # A core each, of which none is left to the node.
+        (
+            {"num_replicas": "8", "image": "python:local"},
+            {"reserved_millicpu": "0"},
+            r"(cannot be scheduled|FailedScheduling): 0/1 nodes",
+        ),
+    ],
+    ids=["image", "room"],
+)
+def test_what_is_stuck_says_why_on_the_jobs_screen(app, values, options, why):
+    launch(app, {"steps": "900", **values}, options)
+    app.wait(why, patience=90)
+    assert "STATE" in app.text()
+    cancel_top(app)
+
+
+def test_a_shell_in_a_replica_and_what_the_server_says(app):
+    launch(app, JOB)
+    app.wait(r"● Running +demo-train\S* +k8s +4/4", patience=90)
+    app.press("enter")
+    app.wait("Replicas")
+    app.press("tab")
+    app.wait("━ Replicas")
+    app.press("right", "right", "!")
+    app.wait("trainer/2: exit goes back")
+    app.press("echo inside-$(hostname)\r")
+    app.wait(r"^inside-demo-train-\w+-trainer-2-0")
+    before = len(app.raw)
+    app.press("exit\r")
+    # The emulator knows of no second screen: what it shows may be of before.
+    app.wait(lambda _: b"\x1b[?1049h" in app.raw[before:])
+    app.press("i")
+    app.wait(r"^ kind: Job")
