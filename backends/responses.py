@@ -42,6 +42,8 @@ class PublishedPort:
         container_port: the port within the replica.
         host: the machine that publishes it, empty where that is this one.
         host_port: the port there, on its loopback address.
+        command: what makes the port reachable, where that is not ssh to this machine; it is then at `host_port` of
+            the machine that the command runs on.
     """
 
     role: str
@@ -50,6 +52,7 @@ class PublishedPort:
     container_port: int
     host: str
     host_port: int
+    command: str = ""
 
 
 @dataclass

@@ -27,6 +27,7 @@ from .phases import (
     terminated,
     timeline,
 )
+from .port_forward import forwarded_ports
 
 # Volcano looks at a new job within seconds.
 _PICKED_UP_WITHIN = 10.0
@@ -239,4 +240,8 @@ def described_now(server: ApiServer, app_id: str) -> tuple[Object, DescribeAppRe
     """Return a job and everything about it, None when there is no such job; see `look`."""
     now = time.time()
     facts = look(server, app_id, now)
-    return None if facts is None else (facts.job, describe(facts, now))
+    if facts is None:
+        return None
+    described = describe(facts, now)
+    described.ports = forwarded_ports(server.context, facts.job, facts.pods)
+    return facts.job, described

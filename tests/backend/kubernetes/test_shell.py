@@ -10,6 +10,7 @@ import pexpect
 import pytest
 from support.kubernetes_cluster import KubernetesCluster
 
+from torchx_tui.backends.kubernetes.describe import described_now
 from torchx_tui.backends.kubernetes.port_forward import port_forward_line
 from torchx_tui.backends.kubernetes.shell import shell_command
 from torchx_tui.specs import JobNotFoundError, SchedulerError
@@ -91,6 +92,17 @@ def test_the_program_says_what_is_wrong(kubernetes_cluster: KubernetesCluster) -
     assert code == 1
     assert "no-such-pod" in said
     assert "Traceback" not in said
+
+
+def test_ports_of_running_replicas_come_with_their_commands(job: Job) -> None:
+    ports = [{"name": "tensorboard", "containerPort": 6006}, {"name": "dns", "containerPort": 53, "protocol": "UDP"}]
+    job.start("sleep 600", container={"ports": ports})
+    job.wait_until_running()
+    found = described_now(job.server, job.app_id)
+    assert found is not None
+    (port,) = found[1].ports
+    assert (port.role, port.replica, port.name, port.container_port) == ("worker", 0, "tensorboard", 6006)
+    assert port.command.endswith(f"--namespace {job.cluster.namespace} port-forward pod/job-worker-0-0 6006:6006")
 
 
 @pytest.mark.parametrize(
