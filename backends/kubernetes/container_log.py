@@ -15,7 +15,7 @@ from .causes import pod_reason
 from .containers import Run, main_container, run_of
 from .jobs import Object, pods_path
 from .log_lines import UNKNOWN, Message, StampedLog
-from .log_reading import FIRST_LOOK, LAST_LOOK, Item, LogReading
+from .log_reading import Item, LogReading, Patience
 from .replica_pods import uid_of
 
 _NOT_YET = -1
@@ -54,12 +54,12 @@ class ContainerLog:
         reading = self._reading
         begun = max((int(name.rpartition("/")[2]) for name in self._parts), default=_NOT_YET)
         whole = _NOT_YET
-        waits = FIRST_LOOK
+        patience = Patience()
         while not reading.is_stopped:
             run = run_of(self._pod, self._container)
             if run.number > begun:
                 yield from self._begin(run.number, begun)
-                begun, waits = run.number, FIRST_LOOK
+                begun, patience = run.number, Patience()
             asked = time.monotonic()
             if run.number > whole:
                 yield from self._read(run.number, follow=reading.follow and run.is_running)
@@ -70,12 +70,12 @@ class ContainerLog:
             if not run.is_running:
                 yield from self._why_not(run)
             # An answer that lasted has ended because the container has: that is looked at now.
-            if not run.is_running or time.monotonic() - asked < waits:
-                asked = time.monotonic()
-                reading.wait(waits)
-                waits = min(2 * waits, LAST_LOOK)
+            lasted = run.is_running and time.monotonic() - asked >= patience.seconds
+            asked = time.monotonic()
+            if lasted:
+                patience = Patience()
             else:
-                asked, waits = time.monotonic(), FIRST_LOOK
+                reading.wait(patience.next())
             if reading.is_stopped or not self._look(asked):
                 return
 
@@ -159,7 +159,9 @@ class ContainerLog:
         for message in messages:
             at = message.nanoseconds
             if at == UNKNOWN:
-                yield from self._unreadable(message.data.decode("utf-8", "replace").strip())
+                # Of a pod that was deleted under a tail the log goes first.
+                if name not in self._parts and "deletionTimestamp" not in self._pod["metadata"]:
+                    yield from self._unreadable(message.data.decode("utf-8", "replace").strip())
                 continue
             if at < first:
                 continue

@@ -13,6 +13,7 @@ from .api_server import ApiError, ApiServer
 from .app_def import read_app_def, roles_of
 from .causes import event_words, exit_code, job_message, needs_events, not_picked_up, pod_reason, together, waits
 from .jobs import Object, Replica, find_job, make_app_id, pods_of, replicas_of, tasks_of
+from .launched_with import cfg_of
 from .listing import image_of, name_of, uid_of
 from .phases import (
     app_state,
@@ -26,6 +27,7 @@ from .phases import (
     terminated,
     timeline,
 )
+from .port_forward import forwarded_ports
 
 # Volcano looks at a new job within seconds.
 _PICKED_UP_WITHIN = 10.0
@@ -100,6 +102,7 @@ def describe(facts: JobFacts, now: float) -> DescribeAppResponse:
         user=(job["metadata"].get("annotations") or {}).get(labels.USER, ""),
         notes=notes,
         image=image_of(tasks[0]) if tasks else "",
+        cfg=cfg_of(job),
     )
 
 
@@ -237,4 +240,8 @@ def described_now(server: ApiServer, app_id: str) -> tuple[Object, DescribeAppRe
     """Return a job and everything about it, None when there is no such job; see `look`."""
     now = time.time()
     facts = look(server, app_id, now)
-    return None if facts is None else (facts.job, describe(facts, now))
+    if facts is None:
+        return None
+    described = describe(facts, now)
+    described.ports = forwarded_ports(server.context, facts.job, facts.pods)
+    return facts.job, described

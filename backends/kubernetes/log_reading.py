@@ -18,8 +18,25 @@ if TYPE_CHECKING:
     from ..long_answer import LongAnswer
     from .api_server import ApiServer
 
-# How long (s) to wait before something is looked at again that may come yet: at first, and at most.
-FIRST_LOOK, LAST_LOOK = 0.2, 2.0
+# How long (s) to wait before something is looked at again that may come yet: at first, at most while it has been waited
+# for a while only, and at most. A replica that fails at once and is started anew has its log for no longer than that.
+_FIRST_LOOK, _NEXT_LOOK, _LAST_LOOK = 0.1, 0.4, 1.0
+_A_WHILE = 30.0
+
+
+class Patience:
+    """How long to wait for something until it is looked at again: longer and longer."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self.seconds = _FIRST_LOOK
+
+    def next(self) -> float:
+        """Return how many seconds to wait now."""
+        seconds = self.seconds
+        most = _NEXT_LOOK if time.monotonic() - self._began < _A_WHILE else _LAST_LOOK
+        self.seconds = min(2 * seconds, most)
+        return seconds
 
 
 class Item(NamedTuple):

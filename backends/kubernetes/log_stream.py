@@ -13,7 +13,7 @@ from . import labels
 from .container_log import ContainerLog
 from .containers import before_others, side_by_side
 from .jobs import Object
-from .log_reading import FIRST_LOOK, LAST_LOOK, Item, LogReading
+from .log_reading import Item, LogReading, Patience
 from .replica_pods import Look, find_pod_name, name_of, uid_of
 from .side_by_side import read_side_by_side
 
@@ -130,7 +130,7 @@ class KubernetesLogStream:
         pod_name = find_pod_name(look, *self._names)
         last = next((name.split("/")[0] for name in self._parts), "")
         whole = ""
-        waits = FIRST_LOOK
+        patience = Patience()
         while not reading.is_stopped:
             pod = look.pods.get(pod_name)
             if pod is not None and uid_of(pod) != whole:
@@ -138,14 +138,13 @@ class KubernetesLogStream:
                     yield self._made_anew(pod)
                 last = whole = uid_of(pod)
                 yield from self._pod_items(pod)
-                waits = FIRST_LOOK
+                patience = Patience()
                 look = reading.look() if reading.follow else look
                 continue
             if not self._may_come(look, pod):
                 break
             began = time.monotonic()
-            reading.wait(waits)
-            waits = min(2 * waits, LAST_LOOK)
+            reading.wait(patience.next())
             look = reading.look(began)
         if not last and not reading.is_stopped and look.has_ended:
             raise self._gone()
@@ -153,7 +152,10 @@ class KubernetesLogStream:
 
     def _may_come(self, look: Look, pod: Object | None) -> bool:
         """Tell whether a pod may be made yet: the first one, or one in place of the one that ended."""
-        return self._reading.follow and not look.is_over and (pod is None or look.may_restart)
+        if not self._reading.follow or look.is_over:
+            return False
+        # A pod that somebody deleted is made anew while its job goes on.
+        return pod is None or "deletionTimestamp" in pod["metadata"] or look.may_restart
 
     def _pod_items(self, pod: Object) -> Iterator[Item]:
         reading = self._reading

@@ -114,6 +114,7 @@ async def test_published_ports_come_with_the_command_that_reaches_them(scheduler
             ports=[
                 PublishedPort("trainer", 0, "tensor[red]board", 6006, "", 49153),
                 PublishedPort("trainer", 1, "tensorboard", 6006, "gpu7", 49154),
+                PublishedPort("trainer", 2, "tensorboard", 6006, "", 6006, "kubectl port-forward pod/p 6006:6006"),
             ],
         )
     monkeypatch.setenv("LOGNAME", "alice")
@@ -132,7 +133,11 @@ async def test_published_ports_come_with_the_command_that_reaches_them(scheduler
         # Of an engine elsewhere, the machine that it is on.
         assert copied[-1] == ("ssh -N -L 6006:127.0.0.1:49154 gpu7", "the ssh command")
         await pilot.press("right", "y")
-        assert len(copied) == 2
+        # Of a pod, what its cluster's client is to do.
+        assert copied[-1] == ("kubectl port-forward pod/p 6006:6006", "the kubectl command")
+        assert "port     6006 for 6006 of the pod  tensorboard" in [line.plain for line in screen.replicas.facts.lines]
+        await pilot.press("right", "y")
+        assert len(copied) == 3
         assert "publishes no port" in app.status_text().plain
 
 

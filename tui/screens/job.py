@@ -268,9 +268,9 @@ class JobScreen(JobActions):
 
     def action_copy_port(self) -> None:
         """Copy the commands that make the ports of the chosen replica reachable."""
-        lines = self.replicas.ssh_lines
+        lines = self.replicas.reach_lines
         if lines:
-            self.dashboard.copy("\n".join(lines), "the ssh command" if len(lines) == 1 else "the ssh commands")
+            self.dashboard.copy("\n".join(lines), f"the {lines[0].split()[0]} command{'' if len(lines) == 1 else 's'}")
         else:
             self.dashboard.say("This replica publishes no port", failed=True)
 

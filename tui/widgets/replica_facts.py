@@ -98,12 +98,15 @@ def port_lines(ports: Sequence[PublishedPort], colors: Palette) -> list[Text]:
     for port in ports:
         line = Text(f"{'port':<9}", colors.text3, end="")
         line.append(f"{port.host_port}", colors.text)
-        line.append(f"{f' on {plain(port.host)}' if port.host else ''} for {port.container_port}", colors.text2)
+        if port.command:
+            line.append(f" for {port.container_port} of the pod", colors.text2)
+        else:
+            line.append(f"{f' on {plain(port.host)}' if port.host else ''} for {port.container_port}", colors.text2)
         line.append(f"  {plain(port.name)}", colors.text3)
-        lines += [line, Text(f"$ {plain(ssh_line(port))}", colors.text3)]
+        lines += [line, Text(f"$ {plain(reach_line(port))}", colors.text3)]
     return lines
 
 
-def ssh_line(port: PublishedPort) -> str:
+def reach_line(port: PublishedPort) -> str:
     """Return the command that makes a port reachable on a person's own machine."""
-    return shlex.join(ssh_command(port, f"{user_name()}@{os.uname().nodename}"))
+    return port.command or shlex.join(ssh_command(port, f"{user_name()}@{os.uname().nodename}"))

@@ -24,7 +24,7 @@ from ..signs import ASCII
 from ..theme import palette_of, signs_of
 from .job_cells import state_style
 from .pane import Pane
-from .replica_facts import port_lines, replica_lines, ssh_line, usage_lines
+from .replica_facts import port_lines, reach_line, replica_lines, usage_lines
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse, PublishedPort, ReplicaUsage
@@ -160,9 +160,9 @@ class ReplicasPane(Pane):
         return self.grid.replicas[self.grid.chosen] if self.grid.chosen < len(self.grid.replicas) else None
 
     @property
-    def ssh_lines(self) -> list[str]:
+    def reach_lines(self) -> list[str]:
         """The commands that make the ports of the chosen replica reachable from a person's own machine."""
-        return [ssh_line(port) for port in self._chosen_ports()]
+        return [reach_line(port) for port in self._chosen_ports()]
 
     def _chosen_ports(self) -> list[PublishedPort]:
         replica = self.chosen

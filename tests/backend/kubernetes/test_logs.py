@@ -166,24 +166,35 @@ def test_a_container_that_is_started_again(job: Job) -> None:
     assert not follower.cuts
 
 
-def test_all_containers_are_read_and_named(job: Job) -> None:
+def beside(script: str) -> dict[str, object]:
     image = {"image": "busybox:local"}
-    others = {
+    return {
         "initContainers": [{"name": "prepare", "command": ["sh", "-c", "echo prepared"], **image}],
         "containers": [
-            {"name": "worker-0", "command": ["sh", "-c", "for i in 1 2; do echo main $i; sleep 1; done"], **image},
-            {"name": "side", "command": ["sh", "-c", "for i in 1 2; do echo beside $i; sleep 1; done"], **image},
+            {"name": "worker-0", "command": ["sh", "-c", f"echo main; {script}"], **image},
+            {"name": "side", "command": ["sh", "-c", f"echo beside; {script}"], **image},
         ],
     }
-    job.start("", pod=others)
+
+
+def test_all_containers_are_read_and_named(job: Job) -> None:
+    job.start("", pod=beside("sleep 1; echo end"))
     follower = job.follow()
     follower.join()
     lines = [line for line in follower.data.decode().splitlines() if "waits" not in line]
     assert lines[0] == "prepare prepared"
-    assert sorted(lines[1:]) == ["main 1", "main 2", "side beside 1", "side beside 2"]
-    # Neither waits for the other's end.
-    assert set(lines[1:3]) == {"main 1", "side beside 1"}
+    assert sorted(lines[1:]) == ["end", "main", "side beside", "side end"]
     assert sorted(job.lines()) == sorted(line + "\n" for line in lines)
+
+
+def test_containers_are_followed_side_by_side(job: Job) -> None:
+    job.start("", pod=beside("sleep 600"))
+    follower = job.follow()
+    wait_for(lambda: b"main\n" in follower.data and b"side beside\n" in follower.data, "the lines of both")
+    began = time.monotonic()
+    follower.close()
+    follower.join()
+    assert time.monotonic() - began < 5
 
 
 def test_a_pod_that_is_gone(job: Job) -> None:

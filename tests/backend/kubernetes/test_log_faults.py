@@ -1,0 +1,148 @@
+"""Logs that are followed while the way to the server is cut, and while its node rotates them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from support.cut_proxy import CutProxy, cut_proxy
+from support.kubernetes_cluster import KubernetesCluster
+from support.waiting import wait_for
+
+from torchx_tui.backends.kubernetes.container_log import ContainerLog
+from torchx_tui.backends.kubernetes.log_reading import LogReading
+from torchx_tui.backends.kubernetes.logs import open_stream, read_lines
+from torchx_tui.backends.logs.stream import Part, PartsCursor, TimeCursor
+from torchx_tui.specs import BackendUnavailableError
+
+from .support import Job, job_on
+
+# Numbered lines, some thousands a second.
+FLOOD = """
+import itertools, time
+for number in itertools.count():
+    print("line", number, flush=True)
+    if number % 10 == 0:
+        time.sleep(0.004)
+"""
+
+
+@pytest.fixture
+def proxy(kubernetes_cluster: KubernetesCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutProxy]:
+    """A way to the server that can be cut; KUBECONFIG leads through it."""
+    address = urlsplit(kubernetes_cluster.host)
+    assert address.hostname
+    assert address.port
+    with cut_proxy(address.hostname, address.port) as made:
+        config = json.loads(Path(kubernetes_cluster.kubeconfig).read_text())
+        config["clusters"][0]["cluster"]["server"] = f"https://{address.hostname}:{made.port}"
+        path = tmp_path / "kubeconfig"
+        path.write_text(json.dumps(config))
+        monkeypatch.setenv("KUBECONFIG", str(path))
+        yield made
+
+
+@pytest.fixture
+def job(proxy: CutProxy, kubernetes_cluster: KubernetesCluster) -> Iterator[Job]:
+    with job_on(kubernetes_cluster) as made:
+        yield made
+
+
+def kept(job: Job) -> bytes:
+    return b"".join(record.data for record in open_stream(job.server, job.app_id, "worker"))
+
+
+@pytest.mark.slow
+def test_no_line_is_lost_or_doubled_when_the_way_is_cut(job: Job, proxy: CutProxy) -> None:
+    job.python(FLOOD.replace("itertools.count()", "range(20_000)"))
+    follower = job.follow()
+    for round_number in range(3):
+        begun = follower.size
+        wait_for(lambda begun=begun: follower.size > begun + 20_000, f"lines in round {round_number}")
+        cuts = len(follower.cuts)
+        proxy.cut()
+        wait_for(lambda cuts=cuts: len(follower.cuts) > cuts, "the cut")
+        proxy.mend()
+    follower.join()
+    assert follower.data == b"".join(b"line %d\n" % number for number in range(20_000))
+    assert "API server" in follower.cuts[0]
+
+
+@pytest.mark.slow
+def test_lines_go_on_when_the_server_is_back(job: Job, proxy: CutProxy) -> None:
+    """An iterator of lines takes its log up by itself."""
+    job.start("for i in 1 2 3 4 5 6 7 8 9; do echo line $i; sleep 0.5; done")
+    got: list[str] = []
+    for line in read_lines(job.server, job.app_id, "worker", should_tail=True):
+        got.append(line)
+        if len(got) in (2, 5):
+            proxy.cut()
+            proxy.mend()
+    assert got == [f"line {number}\n" for number in range(1, 10)]
+
+
+def test_a_server_that_is_away_is_said_in_words(job: Job, proxy: CutProxy) -> None:
+    job.start("echo one; sleep 600")
+    reading = open_stream(job.server, job.app_id, "worker")
+    assert next(reading).data == b"one\n"
+    proxy.cut()
+    with pytest.raises(BackendUnavailableError, match="went away"):
+        next(reading)
+    with pytest.raises(BackendUnavailableError):
+        next(open_stream(job.server, job.app_id, "worker", cursor=reading.cursor))
+
+
+def test_closing_64_streams_ends_their_connections_at_once(job: Job, proxy: CutProxy) -> None:
+    job.start("echo one; sleep 600")
+    job.wait_until_running()
+    followers = [job.follow() for _ in range(64)]
+    wait_for(lambda: all(follower.data == b"one\n" for follower in followers), "the line in all of them")
+    # One each, beside the few that are for questions.
+    assert 64 <= proxy.count <= 64 + 8
+    for follower in followers:
+        follower.close()
+    wait_for(lambda: proxy.count <= 8, "the connections end", seconds=10)
+    for follower in followers:
+        follower.join()
+
+
+def test_what_was_rotated_away_is_said(job: Job) -> None:
+    """A node that has rotated a log gives none of the lines that were seen."""
+    job.start("echo new; sleep 600")
+    job.wait_until_running()
+    wait_for(lambda: job.lines(), "the line")
+    pod = job.pods()[0]
+    seconds = int(float(open_stream(job.server, job.app_id, "worker").__next__().time or 0.0))
+    name = f"{pod['metadata']['uid']}/worker-0/0"
+    # Seven lines of the second before were seen, which the node has not any more.
+    seen = Part(name, TimeCursor((seconds - 1) * 10**9, 7), (seconds - 1) * 10**9 + 5)
+    reading = open_stream(job.server, job.app_id, "worker", cursor=PartsCursor((seen,)))
+    assert b"lost lines here" in next(reading).data
+    assert next(reading).data == b"new\n"
+    reading.close()
+
+
+@pytest.mark.slow
+def test_a_real_rotation_loses_no_line_of_a_tail_that_keeps_up(job: Job) -> None:
+    script = "for number in range(100_000): print('x' * 180, number, flush=True)"
+    job.python(script)
+    follower = job.follow()
+    follower.join()
+    lines = follower.data.splitlines()
+    assert not follower.cuts
+    numbers = [int(line.split()[-1]) for line in lines if not line.startswith(b"--")]
+    assert numbers == sorted(set(numbers))
+    missing = 100_000 - len(numbers)
+    assert not missing or b"lost lines here" in follower.data
+
+
+def test_the_nodes_own_words_are_no_lines_of_the_log(job: Job) -> None:
+    pod = {"metadata": {"name": "p", "uid": "u"}, "spec": {"containers": [{"name": "c"}]}}
+    reading = LogReading(job.server, job.app_id, "worker/0", {}, None, None, follow=False, says=True, together=0)
+    log = ContainerLog(reading, pod, "c")
+    (item,) = log._unreadable("unable to retrieve container logs for containerd://1234")
+    assert item.record.data.startswith(b"-- worker/0 has a log that cannot be read: unable")
+    assert not list(log._unreadable("unable to retrieve container logs for containerd://1234"))
