@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from ..specs import NONE, AppState, AppStatus, Role, RoleStatus, is_terminal
 
@@ -80,6 +80,7 @@ class DescribeAppResponse:
         image: the image of its first role.
         log_dir: the folder of its logs, where there is one.
         ports: the ports of its replicas that can be reached.
+        cfg: the run options that it was launched with, as far as its backend tells.
     """
 
     app_id: str = "<NOT_SET>"
@@ -102,6 +103,7 @@ class DescribeAppResponse:
     image: str = field(default="", kw_only=True)
     log_dir: str = field(default="", kw_only=True)
     ports: list[PublishedPort] = field(default_factory=list, kw_only=True)
+    cfg: dict[str, Any] = field(default_factory=dict, kw_only=True)
 
     @property
     def has_ended(self) -> bool:

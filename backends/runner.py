@@ -280,7 +280,7 @@ class Runner:
         if described is None or not described.roles:
             raise specs.UnknownAppException(handle)
         app = specs.AppDef(name=described.name or described.app_id, roles=described.roles)
-        return self.run(app, name, {}, progress=progress)
+        return self.run(app, name, described.cfg, progress=progress)
 
     # Watching
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from ...specs import (
@@ -15,19 +15,18 @@ from ...specs import (
     RetryPolicy,
     Role,
     VolumeMount,
-    macros,
 )
 from ..kept_app_def import LAUNCH_VARIABLES, kept_text, read_kept
 from ..user import user_name
 from . import labels
-from .jobs import Object, replica_of_task, tasks_of, template_labels
+from .found_macros import Place, as_given, literal
+from .found_overlay import DSHM, overlay_of
+from .jobs import Object, is_torchx, replica_of_task, tasks_of
+from .manifest import RANK0_HOST
+from .names import hosts_variable
 from .overlay import NAMESPACE, POD, set_overlay
 from .pods import FIELD_PATH, GPU, is_node_label
 from .quantities import cores, megabytes
-
-# What TorchX's pods have; the rest is an overlay's.
-_OURS = {"containers", "nodeSelector", "restartPolicy", "serviceAccountName", "volumes"}
-_DSHM = "dshm"
 
 
 def app_def_annotations(
@@ -61,10 +60,11 @@ def read_app_def(job: Object, notes: list[str]) -> AppDef | None:
 
 
 def roles_of(job: Object, notes: list[str] | None = None) -> list[Role]:
-    """Return the roles that a job's tasks tell of, for jobs whose AppDef is not kept; macros stand replaced in them.
+    """Return the roles that a job's tasks tell of, for jobs whose AppDef is not kept.
 
     What cannot be known is as a Role has it that says nothing: no entrypoint where the image's own is run, -1 where no
-    resources are asked for. What a Role cannot say, such as tolerations, is in its overlay.
+    resources are asked for. What a Role cannot say, such as tolerations, is in its overlay. In TorchX's jobs and ours,
+    macros that stand replaced in arguments and variables are found again.
 
     Args:
         job: the job.
@@ -74,27 +74,48 @@ def roles_of(job: Object, notes: list[str] | None = None) -> list[Role]:
     for task in tasks_of(job):
         found.setdefault(replica_of_task(task).role, []).append(task)
     lost: list[str] = []
-    roles = [_role(name, tasks, lost) for name, tasks in found.items()]
+    roles = [_role(name, tasks, _places(job, tasks), lost) for name, tasks in found.items()]
     if notes is not None:
         notes += list(dict.fromkeys(lost))
     return roles
 
 
-def _role(name: str, tasks: list[Object], lost: list[str]) -> Role:
+def _places(job: Object, tasks: list[Object]) -> list[Place]:
+    """Return what macros stood for in tasks of a job."""
+    if not is_torchx(job):
+        return [Place("", replica_of_task(task).number) for task in tasks]
+    first = tasks_of(job)[0]
+    variable = hosts_variable(replica_of_task(first).role, 0)
+    # TorchX writes the role's name into it as it is.
+    others = (variable, f"VC_{first.get('name', '')}_HOSTS".upper())
+    name = job["metadata"]["name"]
+    return [
+        Place(name, replica_of_task(task).number, (RANK0_HOST,) if task is first else tuple(dict.fromkeys(others)))
+        for task in tasks
+    ]
+
+
+def _role(name: str, tasks: list[Object], places: list[Place], lost: list[str]) -> Role:
     first = tasks[0]
     template = first.get("template") or {}
     spec = template.get("spec") or {}
-    container = _main_container(first, spec)
-    # TorchX writes all of it into the command; what is no TorchX's may have only arguments, for the image's own.
-    command = [*(container.get("command") or [])]
-    entrypoint, *args = _literal([*(command or [MISSING]), *(container.get("args") or [])])
+    containers = [_main_container(task) for task in tasks]
+    container = containers[0]
+    commands = [_command(one) for one in containers]
+    if len({len(command) for command in commands}) > 1:
+        commands, places = commands[:1], places[:1]
+        lost.append(f"{name}: the arguments of its replicas differ: those of the first are taken for all")
+    entrypoint, *args = [
+        _as_given(texts, places, f"{name}: its argument {number}", lost)
+        for number, texts in enumerate(zip(*commands, strict=True))
+    ]
     maximum, policy = _retries(first)
     role = Role(
         name,
         container.get("image") or "",
         entrypoint=entrypoint,
         args=args,
-        env=_environment(name, container, lost),
+        env=_environment(name, containers, places, lost),
         num_replicas=sum(task.get("replicas") or 1 for task in tasks),
         max_retries=maximum,
         retry_policy=policy,
@@ -103,42 +124,48 @@ def _role(name: str, tasks: list[Object], lost: list[str]) -> Role:
         min_replicas=_min_replicas(tasks),
         mounts=_mounts(name, container, spec, lost),
     )
-    if overlay := _overlay(template, spec, container):
+    if overlay := overlay_of(template, container, role):
         set_overlay(role, NAMESPACE, POD, overlay)
     return role
 
 
-def _literal(value: Any) -> Any:
-    """Return texts as a role has them to come out as they are here, where its macros are replaced."""
-    if isinstance(value, list):
-        return [_literal(item) for item in value]
-    if isinstance(value, str) and macros.Values("", "", "").substitute(value) != value:
-        return value.replace("$", "$$")
-    return value
-
-
-def _main_container(task: Object, spec: Object) -> Object:
-    containers = spec.get("containers") or [{}]
+def _main_container(task: Object) -> Object:
+    containers = ((task.get("template") or {}).get("spec") or {}).get("containers") or [{}]
     return next((one for one in containers if one.get("name") == task.get("name")), containers[0])
+
+
+def _command(container: Object) -> list[str]:
+    # TorchX writes all of it into the command; what is no TorchX's may have only arguments, for the image's own.
+    return [*(container.get("command") or [MISSING]), *(container.get("args") or [])]
+
+
+def _as_given(texts: Sequence[str], places: Sequence[Place], what: str, lost: list[str]) -> str:
+    found = as_given(texts, places)
+    if found is not None:
+        return found
+    lost.append(f"{what} differs between its replicas: that of the first is taken for all")
+    return literal(texts[0])
 
 
 def _ports(container: Object) -> list[Object]:
     return [port for port in container.get("ports") or [] if port.get("containerPort")]
 
 
-def _environment(role: str, container: Object, lost: list[str]) -> dict[str, str]:
+def _environment(role: str, containers: list[Object], places: list[Place], lost: list[str]) -> dict[str, str]:
+    values = [{one.get("name"): one.get("value") or "" for one in each.get("env") or []} for each in containers]
     env: dict[str, str] = {}
-    for variable in container.get("env") or []:
+    for variable in containers[0].get("env") or []:
         name, source = variable.get("name", ""), variable.get("valueFrom") or {}
         if name in LAUNCH_VARIABLES:
             continue
         if not source:
-            env[name] = _literal(variable.get("value") or "")
+            texts = [each.get(name, "") for each in values[: len(places)]]
+            env[name] = _as_given(texts, places, f"{role}: its variable {name}", lost)
         elif path := (source.get("fieldRef") or {}).get("fieldPath"):
             env[name] = f"{FIELD_PATH}{path}"
         else:
             lost.append(f"{role}: the variable {name} comes from a secret or a ConfigMap, which a role cannot say")
-    if container.get("envFrom"):
+    if containers[0].get("envFrom"):
         lost.append(f"{role}: variables come from secrets or ConfigMaps, which a role cannot say")
     return env
 
@@ -200,23 +227,6 @@ def _mounts(role: str, container: Object, spec: Object, lost: list[str]) -> list
             mounts.append(DeviceMount(path, target, permissions) if is_device else BindMount(path, target, read_only))
         elif claim := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
             mounts.append(VolumeMount(claim, target, read_only))
-        elif name != _DSHM:
+        elif name != DSHM["name"]:
             lost.append(f"{role}: what is mounted at {target} is neither of the host nor a claim, a role cannot say it")
     return mounts
-
-
-def _overlay(template: Object, spec: Object, main: Object) -> Object:
-    """Return what TorchX's pods do not have, as an overlay."""
-    beyond: Object = {key: value for key, value in spec.items() if key not in _OURS}
-    if spec.get("restartPolicy", "Never") != "Never":
-        beyond["restartPolicy"] = spec["restartPolicy"]
-    if others := [one for one in spec.get("containers") or [] if one is not main]:
-        beyond["containers"] = others
-    if nodes := {key: value for key, value in (spec.get("nodeSelector") or {}).items() if not is_node_label(key)}:
-        beyond["nodeSelector"] = nodes
-    overlay: Object = {"spec": beyond} if beyond else {}
-    given = template_labels({"template": template})
-    ours = (f"{labels.TORCHX}/", "app.kubernetes.io/")
-    if theirs := {key: value for key, value in given.items() if not key.startswith(ours)}:
-        overlay["metadata"] = {"labels": theirs}
-    return overlay

@@ -38,7 +38,8 @@ CANCEL = Right("update", "jobs", GROUP, "status")
 DELETE = Right("delete", "jobs", GROUP)
 PODS = Right("list", "pods")
 LOGS = Right("get", "pods", "", "log")
-SHELL = Right("create", "pods", "", "exec")
+# Over a websocket, which is opened with GET.
+SHELL = Right("get", "pods", "", "exec")
 
 # What each is needed for, in the order in which it is told.
 _NEEDED = {

@@ -13,6 +13,7 @@ from .api_server import ApiError, ApiServer
 from .app_def import read_app_def, roles_of
 from .causes import event_words, exit_code, job_message, needs_events, not_picked_up, pod_reason, together, waits
 from .jobs import Object, Replica, find_job, make_app_id, pods_of, replicas_of, tasks_of
+from .launched_with import cfg_of
 from .listing import image_of, name_of, uid_of
 from .phases import (
     app_state,
@@ -101,6 +102,7 @@ def describe(facts: JobFacts, now: float) -> DescribeAppResponse:
         user=(job["metadata"].get("annotations") or {}).get(labels.USER, ""),
         notes=notes,
         image=image_of(tasks[0]) if tasks else "",
+        cfg=cfg_of(job),
     )
 
 

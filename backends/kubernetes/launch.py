@@ -40,7 +40,7 @@ def validate(server: ApiServer, resource: Mapping[str, Any], namespace: str = ""
         server.request("POST", jobs_path(namespace), params={"dryRun": "All"}, body=job, timeout=_PATIENCE)
     except BackendUnavailableError as error:
         raise BackendUnavailableError(
-            f"{error}. The job could not be checked there: without validate_spec it is not"
+            f"{error}. The job was to be checked there: with validate_spec off it is not"
         ) from error
     except ApiError as error:
         words = refusal_words(error, namespace, job)

@@ -109,6 +109,9 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
             validate(self._server, request.resource)
         return AppDryRunInfo(request, str)
 
+    def _validate(self, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
+        """Accept roles without resources: their pods have no limits."""
+
     def schedule(self, dryrun_info: AppDryRunInfo[KubernetesJob]) -> str:
         """Create the job of a dry run, after its images were pushed, and return the app's id.
 

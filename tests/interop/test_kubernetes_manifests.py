@@ -17,6 +17,7 @@ from support.kubernetes_cluster import KubernetesCluster
 import torchx_tui.specs as our_specs
 from torchx_tui.backends.kubernetes import labels, manifest, overlay
 from torchx_tui.backends.kubernetes.api_server import ApiServer
+from torchx_tui.backends.kubernetes.app_def import roles_of
 from torchx_tui.backends.kubernetes.jobs import pods_path
 from torchx_tui.backends.kubernetes.launch import validate
 from torchx_tui.backends.kubernetes.options import KubernetesOpts
@@ -105,6 +106,27 @@ def assert_equal(got: Job, expected: Job) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_jobs_are_equal(make: Callable[[Any], Made], theirs: Manifest, ours: Manifest) -> None:
     assert_equal(ours(make), theirs(make))
+
+
+# What cannot be told from a job, or does not have to be.
+NOT_REBUILT = {
+    "variables of TorchX set by the role",  # a launch sets them
+    "elastic, all needed",  # as good as not elastic
+    "elastic, more needed than there are",
+}
+
+
+@pytest.mark.parametrize("name", [name for name in APPS if name not in NOT_REBUILT])
+@pytest.mark.filterwarnings("ignore")
+def test_jobs_of_torchx_are_launched_again_as_they_were(name: str, theirs: Manifest, ours: Manifest) -> None:
+    job = theirs(APPS[name])
+    notes: list[str] = []
+    app, cfg = APPS[name](our_specs)
+    app.roles = roles_of(job, notes)
+    # The number of devices that it gave stands in the job.
+    given = {key: value for key, value in cfg.items() if key != "efa_device_count"}
+    assert_equal(ours(lambda specs: (app, given)), job)
+    assert notes == []
 
 
 def test_there_are_enough_apps() -> None:

@@ -19,8 +19,9 @@ from torchx_tui.backends.kubernetes.describe import described_now
 from torchx_tui.backends.kubernetes.ending import abort, remove
 from torchx_tui.backends.kubernetes.jobs import find_job
 from torchx_tui.backends.kubernetes.listing import uid_of
+from torchx_tui.backends.kubernetes.scheduler import create_scheduler
 from torchx_tui.backends.responses import DescribeAppResponse
-from torchx_tui.specs import NONE, AppState, BackendUnavailableError, SchedulerError
+from torchx_tui.specs import NONE, AppDef, AppState, BackendUnavailableError, Resource, Role, SchedulerError
 
 
 @pytest.fixture
@@ -278,6 +279,74 @@ def test_a_user_with_few_rights(kubernetes_cluster, tmp_path, monkeypatch):
     assert rights.known_missing(CANCEL)
     assert rights.known_missing(DELETE)
     server.close()
+
+
+REFUSED = {
+    "list": (lambda scheduler, app_id: scheduler.list(), "list", "jobs.batch.volcano.sh"),
+    "describe": (lambda scheduler, app_id: scheduler.describe(app_id), "get", "jobs.batch.volcano.sh"),
+    "launch": (
+        lambda scheduler, app_id: scheduler.submit(shell_app(), {"queue": "default", "validate_spec": False}),
+        "create",
+        "jobs.batch.volcano.sh",
+    ),
+    "dry run": (
+        lambda scheduler, app_id: scheduler.submit_dryrun(shell_app(), {"queue": "default"}),
+        "create",
+        "jobs.batch.volcano.sh",
+    ),
+    "cancel": (lambda scheduler, app_id: scheduler.cancel(app_id), "get", "jobs.batch.volcano.sh"),
+    "delete": (lambda scheduler, app_id: scheduler.delete(app_id), "get", "jobs.batch.volcano.sh"),
+    "logs": (lambda scheduler, app_id: list(scheduler.log_iter(app_id, "worker")), "get", "jobs.batch.volcano.sh"),
+    "shell": (lambda scheduler, app_id: scheduler.shell_command(app_id, "worker", 0), "get", "jobs.batch.volcano.sh"),
+}
+
+
+def shell_app() -> AppDef:
+    role = Role("worker", "busybox:local", entrypoint="sh", resource=Resource(cpu=1, gpu=0, memMB=64))
+    return AppDef("job", [role])
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_user_with_no_rights(kubernetes_cluster, tmp_path, monkeypatch, what):
+    app_id = start_job(kubernetes_cluster, make_job("long", "sleep 600"))
+    rules = [{"apiGroups": [""], "resources": ["events"], "verbs": ["list"]}]
+    monkeypatch.setenv("KUBECONFIG", make_user(kubernetes_cluster, tmp_path, rules))
+    scheduler = create_scheduler("torchx")
+    act, verb, resource = REFUSED[what]
+    with pytest.raises(SchedulerError) as refused:
+        act(scheduler, app_id)
+    # At the form it is said in other words: what cannot be done, and where.
+    assert f"{verb} {resource}" in str(refused.value) or f"may not {verb} jobs" in str(refused.value)
+    assert kubernetes_cluster.namespace in str(refused.value)
+    scheduler.close()
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "act"),
+    [
+        ("get", "pods/log", lambda scheduler, app_id: list(scheduler.log_iter(app_id, "worker"))),
+        ("get", "pods/exec", lambda scheduler, app_id: scheduler.shell_command(app_id, "worker", 0)),
+    ],
+)
+def test_a_user_who_may_look_but_not_read(kubernetes_cluster, tmp_path, monkeypatch, verb, resource, act):
+    app_id = start_job(kubernetes_cluster, make_job("long", "echo hi; sleep 600"))
+    own = create_scheduler("torchx", namespace=kubernetes_cluster.namespace)
+    wait_for(lambda: own.describe(app_id).state is AppState.RUNNING, "the job runs")  # type: ignore[union-attr]
+    own.close()
+    rules = [
+        {**JOBS, "verbs": ["get", "list", "watch"]},
+        {"apiGroups": [""], "resources": ["pods", "events"], "verbs": ["get", "list", "watch"]},
+    ]
+    monkeypatch.setenv("KUBECONFIG", make_user(kubernetes_cluster, tmp_path, rules))
+    scheduler = create_scheduler("torchx")
+    assert [row.app_id for row in scheduler.list()] == [app_id]
+    assert scheduler.describe(app_id).state is AppState.RUNNING  # type: ignore[union-attr]
+    with pytest.raises(SchedulerError, match=rf"may not {verb} {resource}"):
+        act(scheduler, app_id)
+    scheduler.check()
+    assert (scheduler.capabilities.cancel, scheduler.capabilities.delete) == (False, False)
+    assert scheduler.capabilities.shell is False
+    scheduler.close()
 
 
 def test_a_token_that_is_not_known(kubernetes_cluster, tmp_path, monkeypatch):

@@ -104,6 +104,14 @@ def test_what_is_set_later_adds_to_what_was(overlays: list[dict[str, Any]], expe
     assert gathered(*overlays) == expected
 
 
+def test_what_is_set_and_does_not_fit_changes_nothing() -> None:
+    role = Role("r", "i")
+    set_overlay(role, "kubernetes", "V1Pod", {"a": {"x": 1}, "b": {"y": 1}})
+    with pytest.raises(AppDefError, match="a list at b, which is a mapping"):
+        set_overlay(role, "kubernetes", "V1Pod", {"a": {"x": 2}, "b": [1]})
+    assert get_overlay(role, "kubernetes", "V1Pod") == {"a": {"x": 1}, "b": {"y": 1}}
+
+
 class Effect(Enum):
     NO_SCHEDULE = "NoSchedule"
 
@@ -183,9 +191,11 @@ class TestFiles:
             self.read(tmp_path, text)
 
     def test_what_is_not_there(self, tmp_path: Path) -> None:
-        for place in (f"file://{tmp_path}/none.yaml", str(tmp_path), "nosuch://x", ""):
-            with pytest.raises(AppDefError, match="overlay"):
+        for place in (f"file://{tmp_path}/none.yaml", str(tmp_path), "nosuch://x"):
+            with pytest.raises(AppDefError, match=f"The overlay {place} cannot be read"):
                 read_overlay(place)
+        with pytest.raises(AppDefError, match="is an empty text"):
+            read_overlay("")
 
     def test_a_file_that_is_no_overlay_by_its_size(self, tmp_path: Path) -> None:
         with pytest.raises(AppDefError, match="more than 1 MB"):

@@ -7,6 +7,7 @@ import yaml
 from backend.kubernetes.apps import request, role
 
 from torchx_tui.backends.kubernetes import labels
+from torchx_tui.backends.kubernetes.native import native_text
 from torchx_tui.backends.kubernetes.options import KubernetesOpts
 from torchx_tui.backends.kubernetes.request import KubernetesJob, make_request
 from torchx_tui.backends.secrets import MASK
@@ -39,6 +40,16 @@ def test_the_app_def_is_left_out_of_the_text_and_said_to_be() -> None:
     text = str(made)
     assert labels.APP_DEF not in yaml.safe_load(text)["metadata"]["annotations"]
     assert f"# left out here: the annotation {labels.APP_DEF}" in text
+
+
+def test_what_annotations_hold_of_a_whole_manifest_is_not_shown() -> None:
+    job = request(role(env={"DB_PASSWORD": "hidden"})).resource
+    job["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] = '{"DB_PASSWORD": "hidden"}'
+    text = native_text(job, [{"metadata": {"name": "pod", "annotations": {"a": "b"}}}])
+    assert "hidden" not in text
+    annotations = next(yaml.safe_load_all(text))["metadata"]["annotations"]
+    assert annotations["kubectl.kubernetes.io/last-applied-configuration"] == "<25 bytes of JSON>"
+    assert annotations[labels.SESSION] == "mine"
 
 
 def test_text_without_secrets_says_nothing_of_them() -> None:

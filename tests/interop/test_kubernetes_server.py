@@ -1,0 +1,163 @@
+"""TorchX's own command line and ours on one API server: what either launched, the other lists, reads, ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from backend.contract import wait_until
+from support.kubernetes_cluster import KubernetesCluster
+
+from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.runner import Runner
+from torchx_tui.specs import AppDef, AppState, Resource, Role, parse_app_handle
+
+Launcher = Callable[..., str]
+# What the node keeps for itself is all that is asked for: the machine has few cores.
+RESERVED = 1000
+
+
+@pytest.fixture
+def python(torchx: str, kubernetes_cluster: KubernetesCluster, tmp_path: Path) -> Launcher:
+    """Return what runs Python, where TorchX is installed, and gives its stdout."""
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", *arguments],
+            cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=100, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def cli(python: Launcher) -> Launcher:
+    """Return what runs TorchX's command line and gives its stdout."""
+    return lambda *arguments: python("-m", "torchx.cli.main", *arguments)
+
+
+@pytest.fixture
+def runner(kubernetes_cluster: KubernetesCluster, tmp_path: Path) -> Iterator[Runner]:
+    params = {"kubernetes": {"namespace": kubernetes_cluster.namespace}}
+    with Runner(journal=Journal(tmp_path / "journal"), scheduler_params=params) as made:
+        yield made
+
+
+LAUNCH = """
+import sys
+from torchx.runner import get_runner
+
+namespace, reserved, *arguments = sys.argv[1:]
+cfg = {"queue": "default", "namespace": namespace, "reserved_millicpu": int(reserved)}
+with get_runner() as runner:
+    print(runner.run_component("utils.sh", arguments, "kubernetes", cfg, workspace=""))
+"""
+
+
+def launch_theirs(python: Launcher, namespace: str, script: str, replicas: int = 1) -> str:
+    """Launch a shell script by TorchX and return its handle."""
+    arguments = ["--image", "busybox:local", "--num_replicas", str(replicas), "--memMB", "64", "sh", "-c", script]
+    return python("-c", LAUNCH, namespace, str(RESERVED), *arguments).strip().splitlines()[-1]
+
+
+def launch_ours(runner: Runner, script: str, replicas: int = 1, role: str = "worker") -> str:
+    """Launch a shell script by our Runner and return its handle."""
+    resource = Resource(cpu=1, gpu=0, memMB=64)
+    made = Role(role, "busybox:local", entrypoint="sh", args=["-c", script], num_replicas=replicas, resource=resource)
+    return runner.run(AppDef("ours", [made]), "kubernetes", {"queue": "default", "reserved_millicpu": RESERVED})
+
+
+def reached(runner: Runner, handle: str, *states: AppState) -> Any:
+    """Wait until our side sees a job in one of some states."""
+
+    def described() -> Any:
+        found = runner.describe(handle)
+        return found if found is not None and found.state in states else None
+
+    return wait_until(described, 90, f"{handle}: {states}")
+
+
+def row(runner: Runner, handle: str) -> Any:
+    return next((one for one in runner.list("kubernetes") if one.app_handle == handle), None)
+
+
+class TestTheirsSeenByUs:
+    def test_listed_described_read_and_cancelled(
+        self, python: Launcher, runner: Runner, kubernetes_cluster: KubernetesCluster
+    ) -> None:
+        script = "echo hello from torchx; sleep 300"
+        handle = launch_theirs(python, kubernetes_cluster.namespace, script, replicas=2)
+        described = reached(runner, handle, AppState.RUNNING)
+        assert (described.name, described.user) == ("sh", "")
+        (role,) = described.roles
+        assert (role.name, role.image, role.num_replicas, role.entrypoint) == ("sh", "busybox:local", 2, "sh")
+        assert "hello from torchx" in role.args[1]
+        assert (role.resource.cpu, role.resource.memMB) == (1, 64)
+        assert not any(name.startswith("TORCHX_") for name in role.env)
+        found = row(runner, handle)
+        assert (found.state, found.replicas_running, found.replicas_wanted) == (AppState.RUNNING, 2, 2)
+        assert not found.foreign
+        lines: Any = runner.log_lines(handle, "sh", 1, should_tail=True)
+        assert next(iter(lines)) == "hello from torchx\n"
+        lines.close()
+        runner.cancel(handle)
+        reached(runner, handle, AppState.CANCELLED)
+        assert row(runner, handle).state == AppState.CANCELLED
+
+    def test_relaunched_as_it_was(
+        self, python: Launcher, runner: Runner, kubernetes_cluster: KubernetesCluster
+    ) -> None:
+        handle = launch_theirs(python, kubernetes_cluster.namespace, "echo once; exit 3")
+        assert reached(runner, handle, AppState.FAILED).msg == "exit 3: sh/0"
+        again = runner.relaunch(handle)
+        assert reached(runner, again, AppState.FAILED).msg == "exit 3: sh/0"
+        assert list(runner.log_lines(again, "sh")) == ["once\n"]
+
+    def test_deleted(self, python: Launcher, runner: Runner, kubernetes_cluster: KubernetesCluster) -> None:
+        handle = launch_theirs(python, kubernetes_cluster.namespace, "sleep 1")
+        reached(runner, handle, AppState.RUNNING, AppState.SUCCEEDED)
+        runner.delete(handle)
+        wait_until(lambda: runner.describe(handle) is None, 60, "the job's end")
+        assert row(runner, handle) is None
+
+
+class TestOursSeenByThem:
+    def test_listed_described_and_read(
+        self, cli: Launcher, runner: Runner, kubernetes_cluster: KubernetesCluster
+    ) -> None:
+        handle = launch_ours(runner, "echo hello from here; sleep 300", replicas=2)
+        reached(runner, handle, AppState.RUNNING)
+        name = parse_app_handle(handle).app_id.partition(":")[2]
+        listed = json.loads(cli("status", "--json", handle))
+        assert listed["state"] == "RUNNING"
+        (role,) = listed["roles"]
+        assert [one["id"] for one in role["replicas"]] == [0, 1]
+        assert "hello from here" in cli("log", f"{handle}/worker/0")
+        assert name in cli("describe", handle)
+
+    def test_listed(self, cli: Launcher, runner: Runner, kubernetes_cluster: KubernetesCluster) -> None:
+        handle = launch_ours(runner, "true")
+        reached(runner, handle, AppState.SUCCEEDED)
+        listed = cli("list", "-s", "kubernetes", "-cfg", f"queue=default,namespace={kubernetes_cluster.namespace}")
+        (line,) = [one for one in listed.splitlines() if parse_app_handle(handle).app_id in one]
+        assert "SUCCEEDED" in line
+
+    def test_cancelled(self, cli: Launcher, runner: Runner, kubernetes_cluster: KubernetesCluster) -> None:
+        handle = launch_ours(runner, "sleep 300")
+        reached(runner, handle, AppState.RUNNING)
+        cli("cancel", handle)
+        assert reached(runner, handle, AppState.CANCELLED).roles_statuses[0].replicas[0].state is AppState.CANCELLED
+
+    def test_deleted(self, cli: Launcher, runner: Runner, kubernetes_cluster: KubernetesCluster) -> None:
+        handle = launch_ours(runner, "sleep 300")
+        reached(runner, handle, AppState.RUNNING)
+        cli("delete", handle)
+        wait_until(lambda: runner.describe(handle) is None, 60, "the job's end")
