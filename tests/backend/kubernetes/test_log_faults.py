@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from support.api_proxy import api_proxy
 from support.cut_proxy import CutProxy, cut_proxy
 from support.kubernetes_cluster import KubernetesCluster, OwnCluster, new_namespace
 from support.waiting import wait_for
@@ -126,6 +128,29 @@ def test_closing_64_streams_ends_their_connections_at_once(job: Job, proxy: CutP
     wait_for(lambda: proxy.count <= 8, "the connections end", seconds=10)
     for follower in followers:
         follower.join()
+
+
+def test_a_followed_replica_costs_one_request(
+    kubernetes_cluster: KubernetesCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with api_proxy(kubernetes_cluster, tmp_path) as counting:
+        monkeypatch.setenv("KUBECONFIG", str(counting.kubeconfig))
+        with job_on(kubernetes_cluster) as job:
+            job.start("echo one; sleep 600", replicas=4)
+            job.wait_until_running()
+            followers = [job.follow(k) for k in range(4) for _ in range(4)]
+            wait_for(lambda: all(follower.data == b"one\n" for follower in followers), "the line in all of them")
+            assert len(counting.requests(lambda asked: asked.is_followed)) == 16
+            # The job and its pods, which all of them share.
+            others = counting.requests(lambda asked: not asked.is_followed)
+            assert len(others) <= 2 * 3
+            # While they are followed nothing is asked.
+            counting.forget()
+            time.sleep(2)
+            assert not counting.requests()
+            for follower in followers:
+                follower.close()
+                follower.join()
 
 
 def test_what_was_rotated_away_is_said(job: Job) -> None:
