@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from typing import Any
 
+from ...specs import BackendUnavailableError
 from ..logs.log_place import LogPlace
 from ..logs.sanitize import plain
 from ..logs.stream import Part, Record
@@ -19,6 +20,8 @@ from .log_reading import Item, LogReading, Patience
 from .replica_pods import uid_of
 
 _NOT_YET = -1
+# In what a server says whose node does not answer: the path that it asked there.
+_OF_NODE = "/containerLogs/"
 # Nothing to tell of: it takes a moment.
 _MOMENTS = ("its container is being made", "waits for a node")
 
@@ -127,12 +130,20 @@ class ContainerLog:
                 while data := answer.read():
                     yield from self._take(parser.feed(data), name, place, part)
                 yield from self._take(parser.rest(), name, place, part)
+        except BackendUnavailableError as error:
+            if _OF_NODE not in str(error):
+                raise
+            raise BackendUnavailableError(self._no_node()) from error
         except ApiError as error:
             if error.status not in (400, 404):
                 raise
             # It has only just ended or not begun, which the next look shows; or the node has dropped its log.
             if not (previous or "waiting to start" in str(error) or error.status == 404):
                 yield from self._unreadable(str(error))
+
+    def _no_node(self) -> str:
+        node = plain(str((self._pod.get("spec") or {}).get("nodeName") or ""))
+        return f"the node {node} of {self._reading.name} does not give its log: is the node, and its kubelet, running?"
 
     def _params(self, part: Part | None, follow: bool, previous: bool) -> dict[str, Any]:
         params: dict[str, Any] = {"container": self._container, "timestamps": "true"}

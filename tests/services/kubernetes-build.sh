@@ -102,9 +102,12 @@ build() {
     say "built after $SECONDS s: $(du -sh "$CACHE" | cut -f1) in $CACHE"
 }
 
+is_debian_12() { grep -q '^VERSION_CODENAME=bookworm$' /etc/os-release 2>/dev/null; }
+
 if is_built; then exit 0; fi
 [ "${1:-}" != --check ] || die "not built in $CACHE"
 [ "$(id -u)" = 0 ] || die "only root can install the tools that building Kubernetes wants"
+is_debian_12 || die "only Debian 12 has the source package: build it there, and copy $CACHE"
 mkdir -p "$CACHE"
 exec 9>"$CACHE/lock"
 flock 9

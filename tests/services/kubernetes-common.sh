@@ -9,7 +9,7 @@
 #   KUBERNETES_TEST_PYTHON  the interpreter that goes into python:local     (default /usr/bin/python3)
 # Clusters with settings of their own run side by side.
 DIR=${KUBERNETES_TEST_DIR:-${TMPDIR:-/tmp}/torchx-tui-kubernetes}
-CACHE=${KUBERNETES_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/torchx-tui-tests/kubernetes}
+CACHE=${KUBERNETES_TEST_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/torchx-tui-tests/kubernetes}
 BRIDGE=${KUBERNETES_TEST_BRIDGE:-txtuik8s0}
 NET=${KUBERNETES_TEST_NET:-10.246.0}
 PYTHON=${KUBERNETES_TEST_PYTHON:-/usr/bin/python3}

@@ -68,7 +68,7 @@ remove_cgroups() { # rmdir refuses one that is in use
     done
 }
 
-remove_network() { # namespaces that containerd made for the pods went with their mounts
+remove_network() { # those of the pods went with the mounts of their node
     command -v ip >/dev/null || return 0
     ip link delete "$BRIDGE" 2>/dev/null || true
     rm -rf "$DIR/addresses"
@@ -78,9 +78,12 @@ stop_program volcano_stand_in
 stop_program kubelet
 remove_containers
 for program in $PROGRAMS; do stop_program "$program"; done
-kill_shims
-unmount_all
-remove_cgroups
-remove_network
+# Without a node of its own, there is nothing of a node to clear.
+if [ -d "$DIR/cni" ]; then
+    kill_shims
+    unmount_all
+    remove_cgroups
+    remove_network
+fi
 if [ "${1:-}" = --purge ]; then rm -rf "$DIR"; fi
 say "stopped"

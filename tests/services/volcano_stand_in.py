@@ -108,15 +108,14 @@ class Controller:
         namespace, name = key
         job = self._find(f"/apis/{GROUP}/namespaces/{namespace}/jobs/{name}")
         if job is None or job["metadata"].get("deletionTimestamp"):
+            self._finish(self._labelled(namespace, name))
             return False
         if "status" not in job:
             if not self._find(f"/apis/{SCHEDULING}/queues/{job['spec'].get('queue') or 'default'}"):
                 return True
             job = self._complete(job)
         pods = self._pods_of(job)
-        for pod in pods:
-            if has_died(pod):
-                self._kill(pod)
+        self._finish(pods)
         step = next_step(job, pods)
         before = job.get("status") or {}
         version = before.get("version", 0)
@@ -141,10 +140,12 @@ class Controller:
         return job if spec == job["spec"] else self._server.ask("PATCH", job_path(job), {"spec": spec}, MERGE)
 
     def _pods_of(self, job: Object) -> list[Object]:
-        namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
+        pods = self._labelled(job["metadata"]["namespace"], job["metadata"]["name"])
+        return [pod for pod in pods if job["metadata"]["uid"] in _owners_of(pod)]
+
+    def _labelled(self, namespace: str, name: str) -> list[Object]:
         listed = self._server.ask("GET", f"/api/v1/namespaces/{namespace}/pods?labelSelector={JOB_LABEL}%3D{name}")
-        uid = job["metadata"]["uid"]
-        return [pod for pod in listed["items"] if uid in _owners_of(pod)]
+        return listed["items"]
 
     def _make_missing(self, job: Object, pods: list[Object], retry: int, version: int) -> list[Object]:
         there = {pod["metadata"]["name"] for pod in pods}
@@ -157,11 +158,16 @@ class Controller:
 
     def _kill(self, pod: Object) -> None:
         grace = min(self._grace, pod["spec"].get("terminationGracePeriodSeconds", self._grace))
-        if has_died(pod):
-            # An old kubelet takes ten seconds to see that nothing is left of it.
-            grace = 0
-        elif pod["metadata"].get("deletionTimestamp"):
-            return
+        if not pod["metadata"].get("deletionTimestamp"):
+            self._delete(pod, grace)
+
+    def _finish(self, pods: list[Object]) -> None:
+        """Remove the pods whose containers have ended: an old kubelet takes ten seconds to see that it can."""
+        for pod in pods:
+            if has_died(pod):
+                self._delete(pod, 0)
+
+    def _delete(self, pod: Object, grace: int) -> None:
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
         self._try("DELETE", path, {"gracePeriodSeconds": grace, "preconditions": {"uid": pod["metadata"]["uid"]}})
 

@@ -138,38 +138,48 @@ def new_namespace(kubeconfig: str) -> Iterator[KubernetesCluster]:
 
 
 class OwnCluster(KubernetesCluster):
-    """An API server with its etcd that one test starts, stops and kills as it likes. No pod runs.
+    """An API server with its etcd that one test starts, stops and kills as it likes; a node only where it asks.
 
     Args:
         folder: where its state is kept.
-        slot: which ports are its own.
+        slot: which ports and addresses are its own.
     """
 
     def __init__(self, folder: Path, slot: int) -> None:
         super().__init__(str(folder / "pki" / "admin.kubeconfig"))
         self._folder = folder
         self._port = _FIRST_PORT + 10 * slot
-        self._test_settings = {"KUBERNETES_TEST_DIR": str(folder), "KUBERNETES_TEST_PORT": str(self._port)}
-        self._controllers = False
+        self._test_settings = {
+            "KUBERNETES_TEST_DIR": str(folder),
+            "KUBERNETES_TEST_PORT": str(self._port),
+            "KUBERNETES_TEST_BRIDGE": f"txtuik8sown{slot}",
+            "KUBERNETES_TEST_NET": f"10.{230 + slot}.0",
+        }
+        self._parts: list[str] = []
 
-    def start(self, *, controllers: bool = False) -> None:
+    def start(self, *, controllers: bool = False, node: bool = False) -> None:
         """Start what does not run; its objects are as they were.
 
         Args:
-            controllers: with Kubernetes' controllers and scheduler, and with what stands in for Volcano's; once they
-                were asked for, they are always started.
+            controllers: with Kubernetes' controllers and scheduler, and with what stands in for Volcano's.
+            node: with these, and with a node, so that pods run. What was once asked for is always started.
         """
-        self._controllers = self._controllers or controllers
-        _up(self._test_settings, *(["--controllers"] if self._controllers else []))
+        if node or controllers:
+            self._parts = ["--node" if node or "--node" in self._parts else "--controllers"]
+        _up(self._test_settings, *self._parts)
 
     def kill_api_server(self) -> None:
         """Kill the API server by SIGKILL."""
-        pid = int((self._folder / "run" / "kube-apiserver.pid").read_text())
+        self.kill("kube-apiserver")
+
+    def kill(self, program: str) -> None:
+        """Kill one of its programs by SIGKILL, such as ``kubelet``."""
+        pid = int((self._folder / "run" / f"{program}.pid").read_text())
         os.kill(pid, signal.SIGKILL)
         # Until the port is free: a signal is not waited for.
         deadline = time.monotonic() + _PATIENCE
         while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
-            assert time.monotonic() < deadline, "the API server did not end"
+            assert time.monotonic() < deadline, f"{program} did not end"
             time.sleep(0.01)
 
     def compact(self) -> int:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from support.cut_proxy import CutProxy, cut_proxy
-from support.kubernetes_cluster import KubernetesCluster
+from support.kubernetes_cluster import KubernetesCluster, OwnCluster, new_namespace
 from support.waiting import wait_for
 
 from torchx_tui.backends.kubernetes.container_log import ContainerLog
@@ -82,6 +82,25 @@ def test_lines_go_on_when_the_server_is_back(job: Job, proxy: CutProxy) -> None:
             proxy.cut()
             proxy.mend()
     assert got == [f"line {number}\n" for number in range(1, 10)]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_no_line_is_lost_or_doubled_when_a_node_and_a_server_are_killed(own_cluster: OwnCluster) -> None:
+    own_cluster.start(node=True)
+    with new_namespace(own_cluster.kubeconfig) as cluster, job_on(cluster) as job:
+        job.python(FLOOD.replace("itertools.count()", "range(40_000)"))
+        follower = job.follow()
+        for program in ("kubelet", "kube-apiserver"):
+            begun = follower.size
+            wait_for(lambda begun=begun: follower.size > begun + 20_000, f"lines before {program} is killed")
+            cuts = len(follower.cuts)
+            own_cluster.kill(program)
+            wait_for(lambda cuts=cuts: len(follower.cuts) > cuts, f"the cut when {program} is killed")
+            own_cluster.start()
+        follower.join()
+    assert follower.data == b"".join(b"line %d\n" % number for number in range(40_000))
+    assert any("the node localhost of worker/0 does not give its log" in cut for cut in follower.cuts)
 
 
 def test_a_server_that_is_away_is_said_in_words(job: Job, proxy: CutProxy) -> None:
