@@ -284,7 +284,7 @@ class SchedulerContract:
     def test_time_range(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
         if not scheduler.capabilities.log_time_range:
             pytest.skip("this scheduler has no times of lines")
-        app_id = scheduler.submit(self.app("echo early; sleep 1.6; echo late"), cfg)
+        app_id = scheduler.submit(self.app("echo early; sleep 4; echo late"), cfg)
         wait_until(lambda: list(scheduler.log_iter(app_id, "worker")), self.patience, "the first line")
         time.sleep(0.8)
         between = datetime.now(timezone.utc)
