@@ -29,6 +29,8 @@ class SchedulerContract:
     """Subclasses set ``patience`` and ``image``, override the fixture ``scheduler``, and may override the others."""
 
     patience: float = 20.0
+    gap: float = 1.6
+    """Seconds, twice those after which a line that was printed has come."""
     """Seconds in which an app that ends at once must have ended."""
 
     image: str = "busybox"
@@ -284,9 +286,9 @@ class SchedulerContract:
     def test_time_range(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
         if not scheduler.capabilities.log_time_range:
             pytest.skip("this scheduler has no times of lines")
-        app_id = scheduler.submit(self.app("echo early; sleep 4; echo late"), cfg)
+        app_id = scheduler.submit(self.app(f"echo early; sleep {self.gap}; echo late"), cfg)
         wait_until(lambda: list(scheduler.log_iter(app_id, "worker")), self.patience, "the first line")
-        time.sleep(0.8)
+        time.sleep(self.gap / 2)
         between = datetime.now(timezone.utc)
         self.ended(scheduler, app_id)
         assert list(scheduler.log_iter(app_id, "worker", since=between)) == ["late\n"]

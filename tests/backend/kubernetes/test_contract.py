@@ -17,6 +17,8 @@ class TestKubernetes(SchedulerContract):
     """On real pods, the list kept by a watch, as in the dashboard."""
 
     patience = 90.0
+    # A node tells some time later that a pod runs, before which its log cannot be read.
+    gap = 8.0
     image = "busybox:local"
     # containerd takes it off.
     line_end = "\n"
