@@ -147,6 +147,10 @@ class BackendUnavailableError(SchedulerError):
     """A backend cannot be reached: not running, not installed, not permitted."""
 
 
+class NotAllowedError(SchedulerError):
+    """The backend does not let this user do it: to ask again helps nothing."""
+
+
 class LaunchCancelledError(SchedulerError):
     """A launch was ended by who asked for it, before anything ran."""
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..specs import parse_app_handle
+from ..specs import NotAllowedError, parse_app_handle
 from .limited_call import LimitedCaller, NoAnswerError
 from .messages import FailureExplained, HistoryRead, JobDescribed, UsageSampled
 from .pacing import UNWATCHED_SECONDS, tick_seconds
@@ -75,7 +75,7 @@ class JobWatcher(JobWatchingThread):
             self._note(handle, error)
             self._posted = ""
             self._post(JobDescribed(handle, None, error=str(error) or type(error).__name__))
-            return self._interval * 4
+            return self._slowest if isinstance(error, NotAllowedError) else self._interval * 4
         if self._posted != (found := repr((described, logs))):
             self._posted = found
             self._changed_at = time.monotonic()

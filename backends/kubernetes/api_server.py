@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from ...specs import BackendUnavailableError, SchedulerError
+from ...specs import BackendUnavailableError, NotAllowedError, SchedulerError
 from ..long_answer import LongAnswer
 from .api_words import refused_words, unavailable_words
 from .contexts import in_cluster, is_set_up, kubeconfig_files, read_contexts
@@ -47,6 +47,10 @@ class ApiError(SchedulerError):
         self.status = status
         self.reason = reason
         self.details = details or {}
+
+
+class ForbiddenError(ApiError, NotAllowedError):
+    """The server does not let this user do it."""
 
 
 class ApiServer:
@@ -280,7 +284,8 @@ class ApiServer:
         words = refused_words(status, said, self.context, wait)
         if status == 401 or status >= 500:
             return BackendUnavailableError(words)
-        return ApiError(words, status, str(said.get("reason") or ""), said.get("details") or {})
+        made = ForbiddenError if status == 403 else ApiError
+        return made(words, status, str(said.get("reason") or ""), said.get("details") or {})
 
     def _object(self, answer: bytes, path: str) -> dict[str, Any]:
         try:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
+from ...specs import NotAllowedError
 from .spool import ReplicaSpool
 from .stream import Cursor, LogStream, Record
 
@@ -127,7 +128,7 @@ class SpoolFeed:
                 if not self._store(record, stream.cursor):
                     return True
             is_complete = stream.is_complete
-        except (NotImplementedError, ValueError) as error:
+        except (NotImplementedError, NotAllowedError, ValueError) as error:
             self._end(f"its log cannot be read: {error}")
             return True
         except Exception as error:

@@ -14,7 +14,7 @@ from torchx_tui.backends.kubernetes.scheduler import create_scheduler
 
 
 class TestKubernetes(SchedulerContract):
-    """On real pods."""
+    """On real pods, the list kept by a watch, as in the dashboard."""
 
     patience = 90.0
     # A node tells some time later that a pod runs, before which its log cannot be read.
@@ -27,6 +27,7 @@ class TestKubernetes(SchedulerContract):
     def scheduler(self, kubernetes_cluster: KubernetesCluster) -> Iterator[Scheduler[Any]]:
         self.cluster = kubernetes_cluster
         made = create_scheduler("torchx", namespace=kubernetes_cluster.namespace)
+        made.subscribe(lambda: None)
         yield made
         made.close()
 
@@ -41,15 +42,3 @@ class TestKubernetes(SchedulerContract):
             path = f"/api/v1/namespaces/{self.cluster.namespace}/pods/{pod['metadata']['name']}?gracePeriodSeconds=1"
             self.cluster.request("DELETE", path)
         wait_for(lambda: not pods_of(self.cluster, name), "the pods' end")
-
-
-class TestKubernetesThatWatches(TestKubernetes):
-    """A watch keeps the list, as in the dashboard."""
-
-    @pytest.fixture
-    def scheduler(self, kubernetes_cluster: KubernetesCluster) -> Iterator[Scheduler[Any]]:
-        self.cluster = kubernetes_cluster
-        made = create_scheduler("torchx", namespace=kubernetes_cluster.namespace)
-        made.subscribe(lambda: None)
-        yield made
-        made.close()

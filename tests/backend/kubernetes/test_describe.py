@@ -21,7 +21,16 @@ from torchx_tui.backends.kubernetes.jobs import find_job
 from torchx_tui.backends.kubernetes.listing import uid_of
 from torchx_tui.backends.kubernetes.scheduler import create_scheduler
 from torchx_tui.backends.responses import DescribeAppResponse
-from torchx_tui.specs import NONE, AppDef, AppState, BackendUnavailableError, Resource, Role, SchedulerError
+from torchx_tui.specs import (
+    NONE,
+    AppDef,
+    AppState,
+    BackendUnavailableError,
+    NotAllowedError,
+    Resource,
+    Role,
+    SchedulerError,
+)
 
 
 @pytest.fixture
@@ -93,8 +102,9 @@ def test_an_image_that_cannot_be_pulled(server, kubernetes_cluster):
     assert response.msg.startswith("image nosuch.invalid/x:1 cannot be pulled: ")
     assert "rpc error" not in response.msg
     # Between two tries the kubelet says no more than that it waits: the cause stays.
-    response = says(server, app_id, "ImagePullBackOff")
-    assert "Back-off" not in response.msg
+    wait_described(
+        server, app_id, lambda response: "(ImagePullBackOff)" in response.msg and "Back-off" not in response.msg
+    )
     abort(server, app_id, "")
 
 
@@ -269,7 +279,7 @@ def test_a_user_with_few_rights(kubernetes_cluster, tmp_path, monkeypatch):
             act(server, app_id, "")
         assert refused.value.status == 403
         assert f"not allowed: {user} may not {verb} {resource}.batch.volcano.sh" in str(refused.value)
-    with pytest.raises(ApiError, match=r"may not list pods in namespace"):
+    with pytest.raises(NotAllowedError, match=r"may not list pods in namespace"):
         described_now(server, app_id)
     rights = Rights(server, kubernetes_cluster.namespace)
     found = [finding for finding in server_findings(server, kubernetes_cluster.namespace, rights) if finding.hint]

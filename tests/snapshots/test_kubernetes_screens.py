@@ -1,0 +1,111 @@
+"""Pictures of what Kubernetes brings: contexts as backends, why a job is stuck, ports, what options can be."""
+
+import pytest
+from support.canned import MINUTE, CannedScheduler, busy_scheduler
+from support.dashboard import make_app, settled, until
+from support.pictures import SIZES
+
+from torchx_tui.backends.api import DescribeAppResponse, PublishedPort
+from torchx_tui.specs import AppState, ReplicaStatus, Resource, Role, RoleStatus
+from torchx_tui.tui.screens.job import JobScreen
+from torchx_tui.tui.screens.jobs import JobsScreen
+
+STUCK = "team-llm:mixtral-8x7b-pt-x2r5jqbnw0tqcls"
+NO_ROOM = (
+    "cannot be scheduled: 0/41 nodes are available: 33 Insufficient nvidia.com/gpu, 8 node(s) had untolerated taint"
+)
+
+
+def cluster() -> CannedScheduler:
+    """Return a scheduler with a job that does not fit and others."""
+    made = CannedScheduler()
+    made.add(STUCK, AppState.PENDING, 1 * MINUTE, replicas=8, running=0, why=f"{NO_ROOM}: trainer/2 and 5 more")
+    for number, state in enumerate((AppState.RUNNING, AppState.SUCCEEDED, AppState.CANCELLED)):
+        made.add(f"team-llm:eval-mmlu-{number}x7k2m9q4wzd", state, (7 + 5 * number) * MINUTE, replicas=4)
+    replicas = [
+        ReplicaStatus(
+            number,
+            AppState.RUNNING if number < 2 else AppState.PENDING,
+            "trainer",
+            f"mixtral-8x7b-pt-x2r5jqbnw0tqcls-trainer-{number}-0",
+            hostaddr=f"10.244.3.{17 + number}" if number < 2 else None,
+            node="gpu-a-07" if number < 2 else "",
+            reason="" if number < 2 else NO_ROOM,
+        )
+        for number in range(8)
+    ]
+    role = Role("trainer", "registry.example/llm/train:2026.11", entrypoint="torchrun", args=["train.py"],
+                num_replicas=8, resource=Resource(cpu=16, gpu=8, memMB=262144))  # fmt: skip
+    made.described[STUCK] = DescribeAppResponse(
+        app_id=STUCK, state=AppState.PENDING, msg=f"{NO_ROOM}: trainer/2 and 5 more",
+        roles_statuses=[RoleStatus("trainer", replicas)], roles=[role], name="mixtral-8x7b-pt",
+        metadata={"namespace": "team-llm", "queue": "research"},
+        submitted_at=made.apps[STUCK].submitted_at,
+        ports=[PublishedPort("trainer", 0, "tensorboard", 6006, "", 6006,
+                             "kubectl --context prod --namespace team-llm port-forward pod/mixtral-8x7b-pt 6006:6006")],
+    )  # fmt: skip
+    return made
+
+
+@pytest.fixture
+def app(tmp_path):
+    made = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
+    made.runner._schedulers.put("kubernetes@prod", cluster())
+    staging = CannedScheduler()
+    staging.add("default:smoke-k2m9q4wzd", AppState.RUNNING, 3 * MINUTE, replicas=2)
+    made.runner._schedulers.put("kubernetes@staging", staging)
+    made.schedulers = ["local_cwd", "kubernetes@prod", "kubernetes@staging"]
+    return made
+
+
+async def at_stuck(pilot) -> None:
+    app = pilot.app
+    await until(
+        pilot,
+        lambda: isinstance(app.screen, JobsScreen) and app.jobs.count("kubernetes@prod") == 4,
+        "the rows of prod",
+    )
+    app.screen.table.move_to(f"kubernetes@prod://torchx/{STUCK}")
+    await settled(pilot)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_contexts_and_what_is_stuck(snap_compare, app, size):
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=at_stuck)
+
+
+@pytest.mark.parametrize("size", ["80x24", "120x40"])
+def test_job_that_is_stuck(snap_compare, app, size):
+    async def opened(pilot):
+        await at_stuck(pilot)
+        await pilot.press("enter")
+        await until(
+            pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.query("#replica-grid"), "the Job screen"
+        )
+        await settled(pilot)
+
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=opened)
+
+
+def test_what_options_can_be(snap_compare, app, monkeypatch):
+    known = {"queue": ["default", "research", "research-low"], "namespace": ["default", "team-llm"]}
+    from torchx_tui.backends.kubernetes.options import KubernetesOpts
+
+    monkeypatch.setattr(CannedScheduler, "known_values", lambda self: known, raising=False)
+    monkeypatch.setattr(CannedScheduler, "_run_opts", lambda self: KubernetesOpts.as_runopts(), raising=False)
+
+    async def filled(pilot):
+        await at_stuck(pilot)
+        await pilot.press("n")
+        await until(pilot, lambda: app.screen.query("#component-list, ComponentPicker"), "the picker")
+        await pilot.press(*"demo.train")
+        await settled(pilot)
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen.has_class("-filling"), "the form")
+        await settled(pilot)
+        row = app.screen.form.row("option", "queue")
+        row.input.focus()
+        await pilot.press("r")
+        await settled(pilot)
+
+    assert snap_compare(app, terminal_size=SIZES["120x40"], run_before=filled)
