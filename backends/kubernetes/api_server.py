@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from ...specs import BackendUnavailableError, NotAllowedError, SchedulerError
@@ -30,6 +30,15 @@ _PATIENCE = 10.0
 _TRIES, _LONGEST_WAIT = 3, 3.0
 # Long answers have connections of their own beyond these.
 _CONNECTIONS = 8
+
+
+class _Question(NamedTuple):
+    method: str
+    path: str
+    params: Mapping[str, Any] | None
+    data: bytes | None
+    headers: Mapping[str, str]
+    timeout: float
 
 
 class ApiError(SchedulerError):
@@ -122,7 +131,8 @@ class ApiServer:
                 message says why and what to do.
         """
         data = None if body is None else json.dumps(body).encode()
-        response = self._ask(method, path, params, data, {"Content-Type": content_type}, timeout or self._timeout)
+        headers = {"Content-Type": content_type}
+        response = self._ask(_Question(method, path, params, data, headers, timeout or self._timeout))
         try:
             answer = response.read()
         except Exception as error:  # whatever urllib3 and the socket raise in the midst of an answer
@@ -145,7 +155,7 @@ class ApiServer:
         Raises:
             ApiError, BackendUnavailableError: see `request`.
         """
-        response = self._ask("GET", path, params, None, {"Accept": accept}, timeout or self._timeout)
+        response = self._ask(_Question("GET", path, params, None, {"Accept": accept}, timeout or self._timeout))
         return LongAnswer(response)
 
     def configuration(self) -> Configuration:
@@ -178,21 +188,13 @@ class ApiServer:
 
     # Inside
 
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, Any] | None,
-        data: bytes | None,
-        headers: Mapping[str, str],
-        timeout: float,
-    ) -> Any:
+    def _ask(self, question: _Question) -> Any:
         """Return urllib3's response, unread; one that the server refused is an error."""
         logged_in_again = False
         tries = 0
         while True:
             tries += 1
-            response = self._send(method, path, params, data, headers, timeout)
+            response = self._send(question)
             if response.status < 400:
                 return response
             answer = response.read()
@@ -208,26 +210,25 @@ class ApiServer:
                 continue
             raise self._refused(response.status, answer, wait)
 
-    def _send(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, Any] | None,
-        data: bytes | None,
-        headers: Mapping[str, str],
-        timeout: float,
-    ) -> Any:
+    def _send(self, question: _Question) -> Any:
         import urllib3
 
         configuration, pool = self._load()
-        url = configuration.host.rstrip("/") + path + (f"?{urlencode(params)}" if params else "")
-        limits = urllib3.Timeout(connect=min(timeout, _PATIENCE), read=timeout)
-        everything = {"User-Agent": "torchx-tui", "Accept": JSON, **headers, **self.headers()}
-        again = method == "GET"
+        query = f"?{urlencode(question.params)}" if question.params else ""
+        url = configuration.host.rstrip("/") + question.path + query
+        limits = urllib3.Timeout(connect=min(question.timeout, _PATIENCE), read=question.timeout)
+        headers = {"User-Agent": "torchx-tui", "Accept": JSON, **question.headers, **self.headers()}
+        again = question.method == "GET"
         while True:
             try:
                 return pool.request(
-                    method, url, body=data, headers=everything, timeout=limits, preload_content=False, retries=False
+                    question.method,
+                    url,
+                    body=question.data,
+                    headers=headers,
+                    timeout=limits,
+                    preload_content=False,
+                    retries=False,
                 )
             except (urllib3.exceptions.ProtocolError, ConnectionResetError) as error:
                 # A connection that was kept may have been closed by a server that was started anew.

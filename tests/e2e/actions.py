@@ -86,3 +86,45 @@ def wait_top(terminal: Terminal, state: str) -> str:
 
     terminal.wait(shown)
     return seen[-1]
+
+
+def cancel_top(terminal: Terminal) -> None:
+    """Cancel the first job of the table, which is at the cursor."""
+    terminal.press("x")
+    terminal.wait("Cancel this job")
+    terminal.press("y")
+    wait_top(terminal, "Cancelled")
+
+
+def live_through(terminal: Terminal, backend: str, patience: float = 90.0) -> None:
+    """Follow four replicas of demo.train that were just launched, cancel, launch again, edit and delete them.
+
+    Args:
+        terminal: shows the Jobs screen.
+        backend: the backend's word in the table.
+        patience: seconds in which four replicas run.
+    """
+    terminal.wait(rf"● Running +demo-train\S* +{backend} +4/4", patience=patience)
+    # All four replicas in one log.
+    terminal.wait(lambda text: all(re.search(rf"^.*\b{k}[│┆].*step", text, re.MULTILINE) for k in range(4)))
+    cancel_top(terminal)
+    terminal.press("r")
+    terminal.wait(r"Launched \S*demo-train-\w+ again")
+    terminal.wait(
+        lambda text: re.search(r"Running +demo-train", text) and re.search(r"Cancelled +demo-train", text),
+        patience=patience,
+    )
+    terminal.press("g")
+    cancel_top(terminal)
+    # The same again with one value changed: the form has all the others.
+    terminal.press("e")
+    terminal.wait(r"^▌\S")
+    terminal.wait(r"num_replicas\s+4\s+last run")
+    fill(terminal, {"steps": "3"})
+    submit(terminal)
+    wait_top(terminal, "Succeeded")
+    terminal.press("*", "D")
+    terminal.wait("Delete 3 jobs")
+    # It goes on only with the count.
+    terminal.press("y", "3", "enter")
+    terminal.wait("No jobs yet")

@@ -6,7 +6,7 @@ import re
 
 import docker
 import pytest
-from actions import fill, launch, submit, wait_top
+from actions import launch, live_through, submit
 from support.component_files import ComponentFile
 
 pytestmark = pytest.mark.slow
@@ -46,37 +46,10 @@ def app(terminal, own_engine):
     return app
 
 
-def cancel_top(app) -> None:
-    app.press("x")
-    app.wait("Cancel this job")
-    app.press("y")
-    wait_top(app, "Cancelled")
-
-
 def test_launch_follow_cancel_relaunch_edit_and_delete(app, own_engine):
     before = engine_holds(own_engine.host)
     launch(app, "demo.train", JOB)
-    app.wait(r"● Running +demo-train\S* +docker +4/4")
-    # All four replicas in one log.
-    app.wait(lambda text: all(re.search(rf"^.*\b{k}[│┆].*step", text, re.MULTILINE) for k in range(4)))
-    cancel_top(app)
-    app.press("r")
-    app.wait(r"Launched demo-train-\w+ again")
-    app.wait(lambda text: re.search(r"Running +demo-train", text) and re.search(r"Cancelled +demo-train", text))
-    app.press("g")
-    cancel_top(app)
-    # The same again with one value changed: the form has all the others.
-    app.press("e")
-    app.wait(r"^▌\S")
-    app.wait(r"num_replicas\s+4\s+last run")
-    fill(app, {"steps": "3"})
-    submit(app)
-    wait_top(app, "Succeeded")
-    app.press("*", "D")
-    app.wait("Delete 3 jobs")
-    # It goes on only with the count.
-    app.press("y", "3", "enter")
-    app.wait("No jobs yet")
+    live_through(app, "docker")
     after = engine_holds(own_engine.host)
     assert after["containers"] == before["containers"] == set()
     assert after["volumes"] == before["volumes"]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
-from actions import fill, go_to, open_form, submit, wait_top
+from actions import cancel_top, fill, go_to, live_through, open_form, submit
 
 pytestmark = pytest.mark.slow
 
@@ -46,38 +45,9 @@ def launch(app, values, options=OPTIONS) -> None:
     submit(app)
 
 
-def cancel_top(app) -> None:
-    app.press("x")
-    app.wait("Cancel this job")
-    app.press("y")
-    wait_top(app, "Cancelled")
-
-
 def test_launch_follow_cancel_relaunch_edit_and_delete(app):
     launch(app, JOB)
-    app.wait(r"● Running +demo-train\S* +k8s +4/4", patience=90)
-    # All four replicas in one log.
-    app.wait(lambda text: all(re.search(rf"^.*\b{k}[│┆].*step", text, re.MULTILINE) for k in range(4)))
-    cancel_top(app)
-    app.press("r")
-    app.wait(r"Launched \S*demo-train-\w+ again")
-    app.wait(
-        lambda text: re.search(r"Running +demo-train", text) and re.search(r"Cancelled +demo-train", text), patience=90
-    )
-    app.press("g")
-    cancel_top(app)
-    # The same again with one value changed: the form has all the others.
-    app.press("e")
-    app.wait(r"^▌\S")
-    app.wait(r"num_replicas\s+4\s+last run")
-    fill(app, {"steps": "3"})
-    submit(app)
-    wait_top(app, "Succeeded")
-    app.press("*", "D")
-    app.wait("Delete 3 jobs")
-    # It goes on only with the count.
-    app.press("y", "3", "enter")
-    app.wait("No jobs yet")
+    live_through(app, "k8s")
     app.press("q")
     assert app.wait_for_end() == 0
 

@@ -1,9 +1,15 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+
+Launcher = Callable[..., str]
 
 
 @pytest.fixture
@@ -13,3 +19,24 @@ def torchx(require: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> str
     require("interop", present, "install torchx-nightly, `pip install -e .[interop]`")
     monkeypatch.setenv("TORCHXCONFIG", "")
     return "torchx"
+
+
+@pytest.fixture
+def python(torchx: str, tmp_path: Path) -> Launcher:
+    """Return what runs Python, where TorchX is installed, in the environment of its call, and gives its stdout."""
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", *arguments],
+            cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=100, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def cli(python: Launcher) -> Launcher:
+    """Return what runs TorchX's command line and gives its stdout."""
+    return lambda *arguments: python("-m", "torchx.cli.main", *arguments)

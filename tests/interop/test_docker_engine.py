@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,27 +18,6 @@ from torchx_tui.specs import AppDef, AppState, Resource, Role, parse_app_handle
 
 PULL_OFF = {"pull": False}
 Launcher = Callable[..., str]
-
-
-@pytest.fixture
-def python(torchx: str, docker_engine: str, tmp_path: Path) -> Launcher:
-    """Return what runs Python, where TorchX is installed, and gives its stdout."""
-
-    def run(*arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", *arguments],
-            cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=100, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    return run
-
-
-@pytest.fixture
-def cli(python: Launcher) -> Launcher:
-    """Return what runs TorchX's command line and gives its stdout."""
-    return lambda *arguments: python("-m", "torchx.cli.main", *arguments)
 
 
 @pytest.fixture
