@@ -82,7 +82,6 @@ class LongAnswer:
         self.shut()
         with suppress(Exception):
             self._response.close()
-            self._response.release_conn()
 
 
 class ChunkedBody:

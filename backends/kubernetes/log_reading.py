@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # How long (s) to wait before something is looked at again that may come yet: at first, at most while it has been waited
 # for a while only, and at most. A replica that fails at once and is started anew has its log for no longer than that.
-_FIRST_LOOK, _NEXT_LOOK, _LAST_LOOK = 0.1, 0.4, 1.0
+_FIRST_LOOK, _NEXT_LOOK, _LAST_LOOK = 0.1, 0.4, 3.0
 _A_WHILE = 30.0
 
 
