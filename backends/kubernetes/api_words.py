@@ -16,6 +16,9 @@ _FORBIDDEN = re.compile(
     r'(?: in the namespace "(?P<namespace>[^"]*)")?'
 )
 
+# Who came without a name, to a server.
+_NOBODY = "system:anonymous"
+
 
 def refused_words(status: int, said: Mapping[str, Any], context: str, wait: float = 0.0) -> str:
     """Return why a request was refused.
@@ -74,6 +77,11 @@ def unavailable_words(error: BaseException, host: str, context: str) -> str:
 def _forbidden_words(found: re.Match[str]) -> str:
     resource = ".".join(part for part in (found["resource"], found["group"]) if part)
     where = f" in namespace {found['namespace']}" if found["namespace"] else " in the whole cluster"
+    if found["user"] == _NOBODY:
+        return plain(
+            f"the API server does not know who you are, and nobody else may {found['verb']} {resource}{where}: the "
+            "kubeconfig's token or certificate is missing, or the program that it names for it does not work"
+        )
     return plain(
         f"not allowed: {found['user']} may not {found['verb']} {resource}{where}: "
         "ask who runs the cluster for a role that has it"

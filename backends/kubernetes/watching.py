@@ -48,6 +48,7 @@ class JobRows:
         self._jobs: dict[str, ListAppResponse] = {}
         self._uids: dict[str, str] = {}
         self._version = ""
+        self._lists = 0
         self._holds = threading.Event()
         self._held_until = 0.0
         self._read = threading.Event()
@@ -81,6 +82,7 @@ class JobRows:
             for uid in set(self._uids.values()) - set(uids.values()):
                 self._reasons.forget(uid)
             self._jobs, self._uids, self._version = jobs, uids, version
+            self._lists += 1
         self._read.set()
 
     def learn(self, job: Object, reason: str) -> None:
@@ -107,13 +109,16 @@ class JobRows:
         """Where the jobs are."""
         return jobs_path(self._namespace) if self._namespace else JOBS
 
-    def wait_for_list(self, stop: threading.Event) -> str:
-        """Wait until the list was read; return its version, empty where ``stop`` came first."""
+    def wait_for_list(self, stop: threading.Event) -> tuple[int, str]:
+        """Wait until the list was read; return which one it is, and the version to go on from.
+
+        Nothing of it is worth anything where ``stop`` came first.
+        """
         while not stop.is_set():
             if self._read.wait(0.2):
                 with self._lock:
-                    return self._version
-        return ""
+                    return self._lists, self._version
+        return 0, ""
 
     def watched(self, holds: bool) -> None:
         """Say whether a watch holds: only then the rows need not be read."""
@@ -123,11 +128,17 @@ class JobRows:
             self._holds.clear()
             self._held_until = time.monotonic()
 
-    def too_old(self) -> None:
-        """Let the next one who asks read the list anew."""
+    def too_old(self, number: int) -> None:
+        """Let the next one who asks read the list anew, unless that was done since.
+
+        Args:
+            number: which list could not be gone on from.
+        """
+        with self._lock:
+            if number == self._lists:
+                self._read.clear()
         self._holds.clear()
         self._held_until = 0.0
-        self._read.clear()
 
     def take(self, kind: str, job: Object) -> bool:
         """Take one event of a watch; return whether a row changed.
@@ -199,11 +210,11 @@ class JobWatch:
         """Watch until `close`."""
         retry = Retry(self._stop)
         while not self._stop.is_set():
-            version = self._rows.wait_for_list(self._stop)
+            number, version = self._rows.wait_for_list(self._stop)
             if self._stop.is_set():
                 break
             began = time.monotonic()
-            went_away = self._watch_once(version)
+            went_away = self._watch_once(number, version)
             if went_away:
                 self._rows.watched(False)
                 self._on_change()
@@ -213,7 +224,7 @@ class JobWatch:
                 retry.wait()
         self._rows.watched(False)
 
-    def _watch_once(self, version: str) -> bool:
+    def _watch_once(self, number: int, version: str) -> bool:
         """Watch until the server ends it; return whether it broke off instead."""
         try:
             self._watch(version)
@@ -221,7 +232,7 @@ class JobWatch:
             _log.debug("the watch of jobs broke off: %s", error)
             if isinstance(error, ApiError):
                 # 410, or what is not allowed any more: the list says what it is.
-                self._rows.too_old()
+                self._rows.too_old(number)
             return True
         finally:
             if self._answer is not None:

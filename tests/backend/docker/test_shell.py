@@ -42,7 +42,8 @@ def test_a_shell_on_a_terminal(app: Replicas, monkeypatch: pytest.MonkeyPatch, h
     # The new size reaches the shell some moments later.
     child.sendline("while [ \"$(stty size)\" != '41 99' ]; do sleep 0.1; done; echo it is $((6 * 7))")
     child.expect("it is 42")
-    child.sendline("echo begun $((1 + 1)); sleep 100")
+    # In a process of its own, so that no moment is left in which nobody would end.
+    child.sendline("sh -c 'echo begun $((1 + 1)); exec sleep 100'")
     child.expect("begun 2")
     child.sendcontrol("c")
     child.expect("# ")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,22 +10,15 @@ from support.api_proxy import Answer, api_proxy
 from support.volcano_jobs import delete_job, make_job, start_job, status_of
 from support.waiting import wait_for
 
-from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
-from torchx_tui.backends.kubernetes.check import CANCEL, DELETE, Rights, server_findings
+from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.describe import described_now
 from torchx_tui.backends.kubernetes.ending import abort, remove
 from torchx_tui.backends.kubernetes.jobs import find_job
 from torchx_tui.backends.kubernetes.listing import uid_of
-from torchx_tui.backends.kubernetes.scheduler import create_scheduler
 from torchx_tui.backends.responses import DescribeAppResponse
 from torchx_tui.specs import (
     NONE,
-    AppDef,
     AppState,
-    BackendUnavailableError,
-    NotAllowedError,
-    Resource,
-    Role,
     SchedulerError,
 )
 
@@ -227,163 +217,3 @@ def test_a_conflict_is_tried_again(own_cluster, tmp_path, monkeypatch):
         assert status_of(own_cluster, "busy")["state"]["phase"] == "Aborted"
         assert len(proxy.requests(lambda asked: asked.method == "PUT")) == 3
         server.close()
-
-
-# What a user who may do little may do, and the words of what is refused.
-
-
-def make_user(cluster: Any, folder: Any, rules: list[dict[str, Any]]) -> str:
-    """Return the kubeconfig of a service account that has these rights, beside those that everybody has."""
-    space = f"/api/v1/namespaces/{cluster.namespace}"
-    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{cluster.namespace}"
-    cluster.request("POST", f"{space}/serviceaccounts", {"metadata": {"name": "alice"}})
-    cluster.request("POST", f"{rbac}/roles", {"metadata": {"name": "little"}, "rules": rules})
-    subject = {"kind": "ServiceAccount", "name": "alice", "namespace": cluster.namespace}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "little"}
-    binding = {"metadata": {"name": "little"}, "subjects": [subject], "roleRef": role}
-    cluster.request("POST", f"{rbac}/rolebindings", binding)
-    ask = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
-    token = cluster.request("POST", f"{space}/serviceaccounts/alice/token", ask)["status"]["token"]
-    settings = cluster._settings()
-    authority = base64.b64encode(Path(settings.ssl_ca_cert).read_bytes()).decode()
-    path = folder / "alice.kubeconfig"
-    path.write_text(
-        json.dumps(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "current-context": "test",
-                "clusters": [
-                    {"name": "c", "cluster": {"server": settings.host, "certificate-authority-data": authority}}
-                ],
-                "users": [{"name": "alice", "user": {"token": token}}],
-                "contexts": [{"name": "test", "context": {"cluster": "c", "user": "alice",
-                                                          "namespace": cluster.namespace}}],
-            }
-        )
-    )  # fmt: skip
-    return str(path)
-
-
-JOBS = {"apiGroups": ["batch.volcano.sh"], "resources": ["jobs", "jobs/status"]}
-
-
-def test_a_user_with_few_rights(kubernetes_cluster, tmp_path, monkeypatch):
-    app_id = start_job(kubernetes_cluster, make_job("long", "sleep 600"))
-    rules = [{**JOBS, "verbs": ["get", "list", "watch"]}]
-    monkeypatch.setenv("KUBECONFIG", make_user(kubernetes_cluster, tmp_path, rules))
-    server = ApiServer()
-    user = f"system:serviceaccount:{kubernetes_cluster.namespace}:alice"
-    for act, verb, resource in ((abort, "update", "jobs/status"), (remove, "delete", "jobs")):
-        with pytest.raises(ApiError) as refused:
-            act(server, app_id, "")
-        assert refused.value.status == 403
-        assert f"not allowed: {user} may not {verb} {resource}.batch.volcano.sh" in str(refused.value)
-    with pytest.raises(NotAllowedError, match=r"may not list pods in namespace"):
-        described_now(server, app_id)
-    rights = Rights(server, kubernetes_cluster.namespace)
-    found = [finding for finding in server_findings(server, kubernetes_cluster.namespace, rights) if finding.hint]
-    words = "\n".join(finding.what for finding in found)
-    assert "you may not update jobs.batch.volcano.sh/status: nothing can be cancelled" in words
-    assert "you may not delete jobs.batch.volcano.sh: nothing can be deleted" in words
-    assert rights.known_missing(CANCEL)
-    assert rights.known_missing(DELETE)
-    server.close()
-
-
-REFUSED = {
-    "list": (lambda scheduler, app_id: scheduler.list(), "list", "jobs.batch.volcano.sh"),
-    "describe": (lambda scheduler, app_id: scheduler.describe(app_id), "get", "jobs.batch.volcano.sh"),
-    "launch": (
-        lambda scheduler, app_id: scheduler.submit(shell_app(), {"queue": "default", "validate_spec": False}),
-        "create",
-        "jobs.batch.volcano.sh",
-    ),
-    "dry run": (
-        lambda scheduler, app_id: scheduler.submit_dryrun(shell_app(), {"queue": "default"}),
-        "create",
-        "jobs.batch.volcano.sh",
-    ),
-    "cancel": (lambda scheduler, app_id: scheduler.cancel(app_id), "get", "jobs.batch.volcano.sh"),
-    "delete": (lambda scheduler, app_id: scheduler.delete(app_id), "get", "jobs.batch.volcano.sh"),
-    "logs": (lambda scheduler, app_id: list(scheduler.log_iter(app_id, "worker")), "get", "jobs.batch.volcano.sh"),
-    "shell": (lambda scheduler, app_id: scheduler.shell_command(app_id, "worker", 0), "get", "jobs.batch.volcano.sh"),
-}
-
-
-def shell_app() -> AppDef:
-    role = Role("worker", "busybox:local", entrypoint="sh", resource=Resource(cpu=1, gpu=0, memMB=64))
-    return AppDef("job", [role])
-
-
-@pytest.mark.parametrize("what", REFUSED)
-def test_a_user_with_no_rights(kubernetes_cluster, tmp_path, monkeypatch, what):
-    app_id = start_job(kubernetes_cluster, make_job("long", "sleep 600"))
-    rules = [{"apiGroups": [""], "resources": ["events"], "verbs": ["list"]}]
-    monkeypatch.setenv("KUBECONFIG", make_user(kubernetes_cluster, tmp_path, rules))
-    scheduler = create_scheduler("torchx")
-    act, verb, resource = REFUSED[what]
-    with pytest.raises(SchedulerError) as refused:
-        act(scheduler, app_id)
-    # At the form it is said in other words: what cannot be done, and where.
-    assert f"{verb} {resource}" in str(refused.value) or f"may not {verb} jobs" in str(refused.value)
-    assert kubernetes_cluster.namespace in str(refused.value)
-    scheduler.close()
-
-
-@pytest.mark.parametrize(
-    ("verb", "resource", "act"),
-    [
-        ("get", "pods/log", lambda scheduler, app_id: list(scheduler.log_iter(app_id, "worker"))),
-        ("get", "pods/exec", lambda scheduler, app_id: scheduler.shell_command(app_id, "worker", 0)),
-    ],
-)
-def test_a_user_who_may_look_but_not_read(kubernetes_cluster, tmp_path, monkeypatch, verb, resource, act):
-    app_id = start_job(kubernetes_cluster, make_job("long", "echo hi; sleep 600"))
-    own = create_scheduler("torchx", namespace=kubernetes_cluster.namespace)
-    wait_for(lambda: own.describe(app_id).state is AppState.RUNNING, "the job runs")  # type: ignore[union-attr]
-    own.close()
-    rules = [
-        {**JOBS, "verbs": ["get", "list", "watch"]},
-        {"apiGroups": [""], "resources": ["pods", "events"], "verbs": ["get", "list", "watch"]},
-    ]
-    monkeypatch.setenv("KUBECONFIG", make_user(kubernetes_cluster, tmp_path, rules))
-    scheduler = create_scheduler("torchx")
-    assert [row.app_id for row in scheduler.list()] == [app_id]
-    assert scheduler.describe(app_id).state is AppState.RUNNING  # type: ignore[union-attr]
-    with pytest.raises(SchedulerError, match=rf"may not {verb} {resource}"):
-        act(scheduler, app_id)
-    scheduler.check()
-    assert (scheduler.capabilities.cancel, scheduler.capabilities.delete) == (False, False)
-    assert scheduler.capabilities.shell is False
-    scheduler.close()
-
-
-def test_a_token_that_is_not_known(kubernetes_cluster, tmp_path, monkeypatch):
-    path = make_user(kubernetes_cluster, tmp_path, [{**JOBS, "verbs": ["list"]}])
-    text = Path(path).read_text()
-    begin = text.index('"token": "') + len('"token": "')
-    Path(path).write_text(text[:begin] + "expired" + text[begin + 20 :])
-    monkeypatch.setenv("KUBECONFIG", path)
-    with pytest.raises(BackendUnavailableError, match=r"does not know who you are: .* log in again"):
-        ApiServer().request("GET", "/api/v1/namespaces")
-
-
-def test_a_certificate_that_is_not_trusted(kubernetes_cluster, tmp_path, monkeypatch):
-    path = tmp_path / "untrusted.kubeconfig"
-    cluster = {"server": kubernetes_cluster.host}
-    path.write_text(
-        json.dumps(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "current-context": "c",
-                "clusters": [{"name": "c", "cluster": cluster}],
-                "users": [{"name": "u", "user": {}}],
-                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            }
-        )
-    )
-    monkeypatch.setenv("KUBECONFIG", str(path))
-    with pytest.raises(BackendUnavailableError, match="shows a certificate that is not trusted"):
-        ApiServer().request("GET", "/version")
