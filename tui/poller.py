@@ -207,7 +207,8 @@ class RowMaker:
                 handle = app.app_handle
                 record = records.get(handle)
                 known = made.get(handle)
-                if known is not None and known[1] is record and known[0] == app and not _may_be_new(known[2]):
+                same = known is not None and known[1] is record and (known[0] is app or known[0] == app)
+                if known is not None and same and not _may_be_new(known[2]):
                     row = known[2]
                 else:
                     row = _tolerant(row_of(app, record), now)
