@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from actions import cancel_top, fill, go_to, live_through, open_form, submit
+from support.api_proxy import api_proxy
+from support.volcano_jobs import make_job, start_job
 
 pytestmark = pytest.mark.slow
 
@@ -89,3 +92,25 @@ def test_a_shell_in_a_replica_and_what_the_server_says(app):
     app.wait(lambda _: b"\x1b[?1049h" in app.raw[before:])
     app.press("i")
     app.wait(r"^ kind: Job")
+
+
+def test_only_the_job_at_the_cursor_is_looked_at(terminal, kubernetes_cluster, tmp_path):
+    for number in range(5):
+        start_job(kubernetes_cluster, make_job(f"job-{number}", queue="nosuch"))
+    with api_proxy(kubernetes_cluster, tmp_path) as proxy:
+        app = terminal(environ={"KUBECONFIG": str(proxy.kubeconfig)})
+        app.wait(r"kubernetes 5")
+        app.wait("has not picked|does not exist")
+        app.wait(lambda _: proxy.requests(lambda asked: asked.is_watch))
+        at_cursor = re.search(r"^─ (job-\d) ─", app.text(), re.MULTILINE)
+        assert at_cursor is not None
+        # From now on the list costs nothing, however often it is asked for.
+        proxy.forget()
+        app.wait(lambda _: len(proxy.requests(lambda asked: asked.path.endswith(f"/jobs/{at_cursor[1]}"))) >= 3)
+        asked = proxy.requests()
+        others = [one for one in asked if re.search(r"job-\d", one.path + str(one.params)) and at_cursor[1] not in
+                  one.path + str(one.params)]  # fmt: skip
+        assert others == []
+        assert not [one for one in asked if one.path.endswith("/jobs") and not one.is_watch]
+        app.press("q")
+        assert app.wait_for_end() == 0

@@ -199,8 +199,8 @@ def test_three_requests_whatever_the_number_of_replicas(own_cluster, tmp_path, m
         server.close()
 
 
-def test_a_conflict_is_tried_again(own_cluster, tmp_path, monkeypatch):
-    start_job(own_cluster, make_job("busy"))
+def test_a_conflict_is_tried_again(kubernetes_cluster, tmp_path, monkeypatch):
+    start_job(kubernetes_cluster, make_job("busy", queue="nosuch"))
     left = [2]
 
     def fault(asked):
@@ -209,11 +209,11 @@ def test_a_conflict_is_tried_again(own_cluster, tmp_path, monkeypatch):
             return Answer.status_object(409, "Conflict", "the object has been modified")
         return None
 
-    with api_proxy(own_cluster, tmp_path) as proxy:
+    with api_proxy(kubernetes_cluster, tmp_path) as proxy:
         monkeypatch.setenv("KUBECONFIG", str(proxy.kubeconfig))
         server = ApiServer()
         proxy.fault = fault
-        abort(server, "default:busy", "")
-        assert status_of(own_cluster, "busy")["state"]["phase"] == "Aborted"
+        abort(server, f"{kubernetes_cluster.namespace}:busy", "")
+        assert status_of(kubernetes_cluster, "busy")["state"]["phase"] == "Aborted"
         assert len(proxy.requests(lambda asked: asked.method == "PUT")) == 3
         server.close()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from support.api_proxy import Answer, ApiProxy, api_proxy
+from support.kubernetes_cluster import KubernetesCluster
 from support.volcano_jobs import delete_job, make_job, start_job
 from support.waiting import wait_for
 
@@ -15,17 +16,27 @@ from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
 from torchx_tui.backends.kubernetes.watching import JobRows
 from torchx_tui.specs import AppState, BackendUnavailableError
 
-JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+
+def jobs_path(cluster) -> str:
+    return f"/apis/batch.volcano.sh/v1alpha1/namespaces/{cluster.namespace}/jobs"
+
+
+def start(cluster, name: str) -> None:
+    """Put a job on the server that Volcano does not look at: its queue does not exist."""
+    start_job(cluster, make_job(name, queue="nosuch"))
+
+
+# For what would disturb other tests: many jobs, a server that ends, a history that is dropped.
+own_server = pytest.mark.usefixtures("own_cluster")
 
 
 class Watched:
     """Rows that a watch keeps, and how often a change was told."""
 
-    def __init__(self, kubeconfig: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, kubeconfig: str, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
         self.server = ApiServer(timeout=5)
-        self.rows = JobRows(self.server, "default")
-        self.changes = threading.Semaphore(0)
+        self.rows = JobRows(self.server, namespace)
         self.told = 0
 
     def begin(self) -> None:
@@ -48,46 +59,54 @@ class Watched:
 
 
 @pytest.fixture
-def proxy(own_cluster, tmp_path) -> Iterator[ApiProxy]:
-    with api_proxy(own_cluster, tmp_path) as made:
+def cluster(request) -> KubernetesCluster:
+    """Give the cluster that all tests share, or one of the test's own where it is marked so."""
+    return request.getfixturevalue("own_cluster" if "own_cluster" in request.fixturenames else "kubernetes_cluster")
+
+
+@pytest.fixture
+def proxy(cluster, tmp_path) -> Iterator[ApiProxy]:
+    with api_proxy(cluster, tmp_path) as made:
         yield made
 
 
 @pytest.fixture
-def watched(proxy, monkeypatch) -> Iterator[Watched]:
-    made = Watched(str(proxy.kubeconfig), monkeypatch)
+def watched(proxy, cluster, monkeypatch) -> Iterator[Watched]:
+    made = Watched(str(proxy.kubeconfig), cluster.namespace, monkeypatch)
     yield made
     made.close()
 
 
 def set_phase(cluster, name: str, phase: str) -> None:
-    job = cluster.request("GET", f"{JOBS}/{name}")
+    path = f"{jobs_path(cluster)}/{name}"
+    job = cluster.request("GET", path)
     job["status"] = {"state": {"phase": phase, "lastTransitionTime": "2026-11-21T10:00:00Z"}}
-    cluster.request("PUT", f"{JOBS}/{name}/status", job)
+    cluster.request("PUT", f"{path}/status", job)
 
 
-def test_one_request_a_page_and_none_while_a_watch_holds(own_cluster, proxy, watched):
+def test_one_request_a_page_and_none_while_a_watch_holds(cluster, proxy, watched):
     for number in range(3):
-        start_job(own_cluster, make_job(f"job-{number}"))
+        start(cluster, f"job-{number}")
     assert watched.names() == ["job-0", "job-1", "job-2"]
-    assert [(asked.method, asked.path) for asked in proxy.asked] == [("GET", JOBS)]
+    assert [(asked.method, asked.path) for asked in proxy.asked] == [("GET", jobs_path(cluster))]
     watched.begin()
     proxy.forget()
     for _ in range(20):
         assert len(watched.rows.rows()) == 3
-    start_job(own_cluster, make_job("job-3"))
+    start(cluster, "job-3")
     wait_for(lambda: "job-3" in watched.names(), "the new job")
-    set_phase(own_cluster, "job-3", "Running")
+    set_phase(cluster, "job-3", "Running")
     wait_for(lambda: watched.state("job-3") is AppState.RUNNING, "its state")
-    delete_job(own_cluster, "job-3")
+    delete_job(cluster, "job-3")
     wait_for(lambda: "job-3" not in watched.names(), "its end")
     assert proxy.asked == []
     wait_for(lambda: watched.told >= 2, "the changes")
 
 
-def test_pages_of_500(own_cluster, proxy, watched):
+@own_server
+def test_pages_of_500(cluster, proxy, watched):
     for number in range(501):
-        start_job(own_cluster, make_job(f"job-{number}"))
+        start(cluster, f"job-{number}")
     proxy.forget()
     assert len(watched.rows.rows()) == 501
     assert len(proxy.asked) == 2
@@ -95,16 +114,17 @@ def test_pages_of_500(own_cluster, proxy, watched):
     assert "continue" in proxy.asked[1].params
 
 
-def test_a_list_that_grows_too_old_between_two_pages_is_read_anew(own_cluster, proxy, watched):
+@own_server
+def test_a_list_that_grows_too_old_between_two_pages_is_read_anew(cluster, proxy, watched):
     for number in range(501):
-        start_job(own_cluster, make_job(f"job-{number}"))
+        start(cluster, f"job-{number}")
     gone: list[int] = []
 
     def fault(asked):
         if "continue" in asked.params and not gone:
             # etcd drops its history: the server itself refuses to go on.
-            start_job(own_cluster, make_job("later"))
-            gone.append(own_cluster.compact())
+            start(cluster, "later")
+            gone.append(cluster.compact())
         return
 
     proxy.fault = fault
@@ -113,21 +133,22 @@ def test_a_list_that_grows_too_old_between_two_pages_is_read_anew(own_cluster, p
     assert len(proxy.requests(lambda asked: "continue" in asked.params)) == 2
 
 
-def test_a_server_that_was_killed_in_mid_watch(own_cluster, monkeypatch):
-    start_job(own_cluster, make_job("before"))
-    watched = Watched(own_cluster.kubeconfig, monkeypatch)
+@own_server
+def test_a_server_that_was_killed_in_mid_watch(cluster, monkeypatch):
+    start(cluster, "before")
+    watched = Watched(cluster.kubeconfig, cluster.namespace, monkeypatch)
     try:
         watched.begin()
         told = watched.told
-        own_cluster.kill_api_server()
+        cluster.kill_api_server()
         wait_for(lambda: watched.told > told, "word of the outage")
         with pytest.raises(BackendUnavailableError, match=r"the API server of test .*(is not there|went away)"):
             wait_for(watched.rows.rows, "the error")
-        own_cluster.start()
-        start_job(own_cluster, make_job("after"))
+        cluster.start()
+        start(cluster, "after")
         wait_for(lambda: _try(watched) == ["after", "before"], "both jobs")
         wait_for(watched.rows._holds.is_set, "the watch")
-        start_job(own_cluster, make_job("last"))
+        start(cluster, "last")
         wait_for(lambda: "last" in watched.names(), "what came by the watch")
     finally:
         watched.close()
@@ -140,8 +161,9 @@ def _try(watched: Watched) -> list[str]:
         return []
 
 
-def test_a_watch_that_is_too_old_lists_anew(own_cluster, proxy, watched):
-    start_job(own_cluster, make_job("before"))
+@own_server
+def test_a_watch_that_is_too_old_lists_anew(cluster, proxy, watched):
+    start(cluster, "before")
     watched.begin()
     # The watch is cut off, and while it is away the history is dropped, as it is after a night.
     refuse = threading.Event()
@@ -149,31 +171,31 @@ def test_a_watch_that_is_too_old_lists_anew(own_cluster, proxy, watched):
     proxy.fault = lambda asked: Answer(503, b"away") if refuse.is_set() else None
     proxy.cut()
     wait_for(lambda: not watched.rows._holds.is_set(), "the cut")
-    start_job(own_cluster, make_job("meanwhile"))
-    delete_job(own_cluster, "before")
-    own_cluster.compact()
-    own_cluster.kill_api_server()
-    own_cluster.start()
+    start(cluster, "meanwhile")
+    delete_job(cluster, "before")
+    cluster.compact()
+    cluster.kill_api_server()
+    cluster.start()
     proxy.forget()
     refuse.clear()
     wait_for(lambda: _try(watched) == ["meanwhile"], "the new list")
     wait_for(watched.rows._holds.is_set, "the watch")
 
 
-def test_a_watch_that_is_cut_goes_on_without_a_list(own_cluster, proxy, watched):
-    start_job(own_cluster, make_job("before"))
+def test_a_watch_that_is_cut_goes_on_without_a_list(cluster, proxy, watched):
+    start(cluster, "before")
     watched.begin()
     proxy.forget()
     proxy.cut()
     wait_for(lambda: proxy.requests(lambda asked: asked.is_watch), "the next watch")
-    start_job(own_cluster, make_job("after"))
+    start(cluster, "after")
     wait_for(lambda: "after" in watched.names(), "what came by the watch")
     assert not proxy.requests(lambda asked: not asked.is_watch)
 
 
-def test_an_error_within_a_watch_lists_anew(own_cluster, proxy, watched):
+def test_an_error_within_a_watch_lists_anew(cluster, proxy, watched):
     """A server says within the answer that a version is too old."""
-    start_job(own_cluster, make_job("before"))
+    start(cluster, "before")
     told = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}}
 
     proxy.fault = lambda asked: Answer(200, json.dumps(told).encode() + b"\n") if asked.is_watch else None
@@ -181,7 +203,7 @@ def test_an_error_within_a_watch_lists_anew(own_cluster, proxy, watched):
     assert watched.names() == ["before"]
     wait_for(lambda: watched.told, "word of it")
     proxy.fault = lambda asked: None
-    start_job(own_cluster, make_job("after"))
+    start(cluster, "after")
     assert watched.names() == ["after", "before"]
     wait_for(watched.rows._holds.is_set, "the watch")
 
@@ -201,8 +223,8 @@ def test_a_list_that_is_not_allowed_says_what_is_missing(proxy, watched):
     assert refused.value.status == 403
 
 
-def test_a_busy_server_is_given_time(own_cluster, proxy, watched):
-    start_job(own_cluster, make_job("one"))
+def test_a_busy_server_is_given_time(cluster, proxy, watched):
+    start(cluster, "one")
     left = [2]
 
     def fault(asked):
@@ -223,8 +245,8 @@ def test_an_answer_that_is_no_object(proxy, watched, answer):
         watched.rows.rows()
 
 
-def test_half_an_event_of_a_watch_is_not_the_end(own_cluster, proxy, watched):
-    start_job(own_cluster, make_job("one"))
+def test_half_an_event_of_a_watch_is_not_the_end(cluster, proxy, watched):
+    start(cluster, "one")
     proxy.fault = lambda asked: Answer(200, b'{"type": "ADDED", "obj') if asked.is_watch else None
     watched.rows.subscribe(watched._tell)
     assert watched.names() == ["one"]
