@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient, Configuration
 
 JSON = "application/json"
-MERGE_PATCH = "application/merge-patch+json"
 
 # Seconds in which a server takes a connection and begins to answer.
 _PATIENCE = 10.0
@@ -112,7 +111,6 @@ class ApiServer:
         *,
         params: Mapping[str, Any] | None = None,
         body: Mapping[str, Any] | None = None,
-        content_type: str = JSON,
         timeout: float | None = None,
     ) -> dict[str, Any]:
         """Ask the server, and return the object that it answers with.
@@ -122,7 +120,6 @@ class ApiServer:
             path: such as ``/api/v1/namespaces``.
             params: the query.
             body: an object that goes along.
-            content_type: what kind of object, see `MERGE_PATCH`.
             timeout: seconds that the next part of the answer may take; the server's own where None.
 
         Raises:
@@ -131,7 +128,7 @@ class ApiServer:
                 message says why and what to do.
         """
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": content_type}
+        headers = {"Content-Type": JSON}
         response = self._ask(_Question(method, path, params, data, headers, timeout or self._timeout))
         try:
             answer = response.read()

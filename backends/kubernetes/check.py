@@ -118,7 +118,7 @@ def server_findings(server: ApiServer, namespace: str, rights: Rights) -> list[F
     """
     try:
         version = plain(str(server.request("GET", "/version").get("gitVersion") or "?"))
-        where = f" as {server.context}" if server.context else ""
+        where = f", context {plain(server.context)}" if server.context else ""
         return [
             Finding("ok", f"Kubernetes {version} at {server.host}{where}"),
             *_volcano(server),

@@ -18,8 +18,6 @@ TORCHX = "torchx.pytorch.org"
 
 # Volcano's, on every pod.
 JOB_NAME = "volcano.sh/job-name"
-TASK = "volcano.sh/task-spec"
-TASK_INDEX = "volcano.sh/task-index"
 RETRY_COUNT = "volcano.sh/job-retry-count"
 """An annotation: how often the job had been started anew when the pod was made."""
 

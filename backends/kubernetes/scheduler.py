@@ -173,7 +173,8 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
         """Return the argument list of a program that opens a shell in a replica; see `Scheduler.shell_command`."""
-        return shell_command(self._server, app_id, role_name, k)
+        with self._noting(check.SHELL):
+            return shell_command(self._server, app_id, role_name, k)
 
     # Ending
 

@@ -68,9 +68,6 @@ class KubernetesCluster:
         """The server's address."""
         return self._settings().host
 
-    def with_namespace(self, namespace: str) -> KubernetesCluster:
-        return KubernetesCluster(self.kubeconfig, namespace)
-
     def request(
         self, method: str, path: str, body: Object | None = None, content_type: str = "application/json"
     ) -> Object:

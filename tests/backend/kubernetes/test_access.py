@@ -159,6 +159,8 @@ def test_a_user_who_may_look_but_not_read(kubernetes_cluster, tmp_path, monkeypa
     assert scheduler.describe(app_id).state is AppState.RUNNING  # type: ignore[union-attr]
     with pytest.raises(SchedulerError, match=rf"may not {verb} {resource}"):
         act(scheduler, app_id)
+    # What was refused is not offered any more; what was not tried is asked for.
+    assert scheduler.capabilities.shell is (verb != "get" or resource != "pods/exec")
     scheduler.check()
     assert (scheduler.capabilities.cancel, scheduler.capabilities.delete) == (False, False)
     assert scheduler.capabilities.shell is False
