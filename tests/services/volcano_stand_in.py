@@ -102,6 +102,7 @@ class Controller:
         self._server = server
         self._scheduler = scheduler
         self._grace = grace
+        self._queues: set[str] = set()
 
     def bring_on(self, key: Key) -> bool:
         """Do what a job needs next; return whether it waits for something that nobody tells of."""
@@ -110,10 +111,9 @@ class Controller:
         if job is None or job["metadata"].get("deletionTimestamp"):
             self._finish(self._labelled(namespace, name))
             return False
-        if "status" not in job:
-            if not self._find(f"/apis/{SCHEDULING}/queues/{job['spec'].get('queue') or 'default'}"):
-                return True
-            job = self._complete(job)
+        if not self._has_queue(job):
+            return True
+        job = self._complete(job)
         pods = self._pods_of(job)
         self._finish(pods)
         step = next_step(job, pods)
@@ -134,6 +134,12 @@ class Controller:
         if step.action:
             self._say(job, "ExecuteAction", f"Start to execute action {step.action} ")
         return False
+
+    def _has_queue(self, job: Object) -> bool:
+        queue = job["spec"].get("queue") or "default"
+        if queue not in self._queues and self._find(f"/apis/{SCHEDULING}/queues/{queue}"):
+            self._queues.add(queue)
+        return queue in self._queues
 
     def _complete(self, job: Object) -> Object:
         spec = defaults_of(job)
@@ -263,7 +269,7 @@ def main() -> None:
         try:
             if controller.bring_on(key):
                 changed.add(key, LATER)
-        except (OSError, HTTPException, RefusedError, ValueError) as error:
+        except Exception as error:  # what is wrong with one job stops no other
             _complain(error)
             changed.add(key, RETRY)
 

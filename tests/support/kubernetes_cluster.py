@@ -124,6 +124,7 @@ def shared_cluster() -> Iterator[str]:
 @contextmanager
 def new_namespace(kubeconfig: str) -> Iterator[KubernetesCluster]:
     """Give a cluster with a new namespace, in which pods can be made; it is deleted afterwards."""
+    _check_lives(Path(kubeconfig).parent.parent)
     cluster = KubernetesCluster(kubeconfig, f"test-{uuid.uuid4().hex[:10]}")
     cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": cluster.namespace}})
     try:
@@ -262,6 +263,14 @@ def _up(settings: Mapping[str, str], *arguments: str) -> str:
 
 def _down(settings: Mapping[str, str], *arguments: str) -> None:
     run_script("kubernetes-down.sh", {"KUBERNETES_TEST_CACHE": _CACHE, **settings}, *arguments)
+
+
+def _check_lives(folder: Path) -> None:
+    """Fail at once where a program of a cluster of ours has ended, rather than wait in vain for each pod."""
+    for noted in sorted((folder / "run").glob("*.pid")):
+        log = folder / "log" / f"{noted.stem}.log"
+        ended = not Path(f"/proc/{noted.read_text().strip()}").exists()
+        assert not ended, f"{noted.stem} has ended; its last words: {log.read_text(errors='replace')[-1000:]}"
 
 
 def _await_account(cluster: KubernetesCluster) -> None:

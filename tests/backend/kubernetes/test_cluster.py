@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -45,6 +46,20 @@ def test_the_webhooks_defaults_are_there(kubernetes_cluster: KubernetesCluster) 
     spec = kubernetes_cluster.request("GET", path)["spec"]
     assert (spec["maxRetry"], spec["minAvailable"]) == (3, 2)
     assert [(task["maxRetry"], task["minAvailable"]) for task in spec["tasks"]] == [(3, 1), (3, 1)]
+
+
+def test_what_is_wrong_with_one_job_stops_no_other(kubernetes_cluster: KubernetesCluster) -> None:
+    jobs = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{kubernetes_cluster.namespace}/jobs"
+    for name, queue in (("early", "nosuch"), ("early-too", "default")):
+        start_job(kubernetes_cluster, make_job(name, queue=queue, plugins={"svc": [], "nosuch": ["--x"]}))
+        # A client writes what no controller has: the counts are missing.
+        job = kubernetes_cluster.request("GET", f"{jobs}/{name}")
+        job["status"] = {"state": {"phase": "Running"}}
+        with suppress(RefusedError):
+            kubernetes_cluster.request("PUT", f"{jobs}/{name}/status", job)
+    start_job(kubernetes_cluster, make_job("sound", "true"))
+    wait_for_phase(kubernetes_cluster, "sound", "Completed")
+    assert phase_of(kubernetes_cluster, "early") == "Running"
 
 
 def test_a_restarted_job_fails_once_its_retries_are_used(kubernetes_cluster: KubernetesCluster) -> None:
