@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import specs
+from .launch_origin import LaunchOrigin
 from .paths import private_folder, state_folder, write_private
 from .user import user_name
 
@@ -44,6 +45,10 @@ class LaunchRecord:
         cfg: the run options that were given, not those filled in by default.
         component: the component's name, empty when the AppDef came from elsewhere.
         arguments: the component's arguments as text, by parameter.
+        overrides: what was changed in the AppDef's roles, as text, by role and field.
+        relaunch_of: the id of the launch that this one repeats.
+        group: what the launches of one sweep share.
+        config: what config gave to it, see `LaunchOrigin`.
         expected_app_id: the id that the dry run had chosen, to find the job if the launcher died before it learnt it.
         app_id: the id that the scheduler gave; empty until it has.
         error: why the launch failed, empty if it did not.
@@ -63,7 +68,10 @@ class LaunchRecord:
     cwd: str = ""
     user: str = ""
     host: str = ""
+    overrides: dict[str, dict[str, str]] = field(default_factory=dict)
     relaunch_of: str = ""
+    group: str = ""
+    config: dict[str, str] = field(default_factory=dict)
     expected_app_id: str = ""
     app_id: str = ""
     error: str = ""
@@ -79,6 +87,11 @@ class LaunchRecord:
         """The job's app handle, or an empty text if it never got an id."""
         app_id = self.app_id or self.expected_app_id
         return f"{self.scheduler}://{self.session}/{app_id}" if app_id else ""
+
+    def origin(self, **changes: Any) -> LaunchOrigin:
+        """Return what it was made from, with some of that changed."""
+        kept = {one.name: getattr(self, one.name) for one in fields(LaunchOrigin)}
+        return LaunchOrigin(**{**kept, **changes})
 
     def app_def(self) -> AppDef:
         """Return the AppDef that was launched.
@@ -131,10 +144,8 @@ class Journal:
         session: str,
         cfg: Mapping[str, Any],
         *,
-        component: str = "",
-        arguments: Mapping[str, Any] | None = None,
+        origin: LaunchOrigin | None = None,
         workspace: str = "",
-        relaunch_of: str = "",
         expected_app_id: str = "",
     ) -> LaunchRecord:
         """Write down what is about to be launched, before the scheduler hears of it.
@@ -150,13 +161,11 @@ class Journal:
             session=session,
             app=specs.appdef_to_dict(app, strict=False),
             cfg=dict(cfg),
-            component=component,
-            arguments=dict(arguments or {}),
+            **asdict(origin or LaunchOrigin()),
             workspace=workspace,
             cwd=str(Path.cwd()),
             user=user_name(),
             host=platform.node(),
-            relaunch_of=relaunch_of,
             expected_app_id=expected_app_id,
         )
         private_folder(self.folder)

@@ -1,8 +1,13 @@
-"""From an AppDef to the request that a scheduler is given: checked, with what every job gets, its workspaces built."""
+"""Launching: the intent into the journal, an AppDef into the request that a scheduler is given, the app id after it.
+
+On its way an app is checked, given what every job gets, and its workspaces are built.
+"""
 
 from __future__ import annotations
 
 import copy
+import time
+import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +15,137 @@ from .. import specs
 
 if TYPE_CHECKING:
     from ..specs import AppDef, AppDryRunInfo
-    from .api import Scheduler
+    from .api import Finding, Scheduler
+    from .journal import Journal
+    from .launch_origin import LaunchOrigin
+    from .progress import Progress
+    from .scheduler_pool import SchedulerPool
 
 # TorchX's own environment variables of a job.
 ENV_JOB_ID = "TORCHX_JOB_ID"
 ENV_SESSION_ID = "TORCHX_INTERNAL_SESSION_ID"
+
+
+class Launcher:
+    """Launches apps on the schedulers of a pool, and records it.
+
+    Args:
+        schedulers: where.
+        journal: where launches are recorded.
+        session_name: the session part of new handles.
+    """
+
+    def __init__(self, schedulers: SchedulerPool, journal: Journal, session_name: str) -> None:
+        self._schedulers = schedulers
+        self._journal = journal
+        self._session_name = session_name
+        self._session_id = str(uuid.uuid4())
+
+    def preflight(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[Finding]:
+        """Return what would go wrong with a launch that the scheduler itself would accept."""
+        from .responses import Finding
+
+        chosen = self._schedulers.get(scheduler)
+        ignored = [role for role in app.roles if role.max_retries > 0 and not chosen.capabilities.retries]
+        return [
+            *chosen.preflight(app, cfg),
+            *(
+                Finding(
+                    "warning",
+                    f"{role.name}: {scheduler} makes no retries",
+                    f"max_retries={role.max_retries} is ignored",
+                )
+                for role in ignored
+            ),
+        ]
+
+    def dryrun(
+        self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None = None
+    ) -> AppDryRunInfo[Any]:
+        """Return the request that `run` would send; ``app`` is not changed, and no workspace is built.
+
+        Its text says what would be built; the request itself then has the image that is built on.
+
+        Raises:
+            AppDefError: the app cannot be run anywhere.
+            InvalidRunConfigException: a run option is unknown, missing or of the wrong type.
+            SchedulerError: the scheduler does not take this app.
+        """
+        return self._request(app, scheduler, cfg, workspace, build=False)
+
+    def _request(
+        self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None, *, build: bool
+    ) -> AppDryRunInfo[Any]:
+        name = self._schedulers.at(scheduler, cfg)
+        chosen = self._schedulers.get(name)
+        registered, _ = specs.split_context(name)
+        handle = specs.make_app_handle(registered, self._session_name, specs.macros.app_id)
+        prepared = prepared_app(app, chosen, registered, handle, self._session_id, workspace)
+        return request_of(prepared, chosen, registered, cfg, build=build)
+
+    def run(
+        self,
+        app: AppDef,
+        scheduler: str,
+        cfg: Mapping[str, Any],
+        workspace: str | None = None,
+        *,
+        origin: LaunchOrigin | None = None,
+        progress: Progress | None = None,
+    ) -> str:
+        """Launch ``app`` and return its handle.
+
+        The intent is in the journal before the scheduler is asked or a workspace built, and the app id after it: a
+        crash in between loses neither the job nor what is needed to launch it again.
+
+        Args:
+            app: what to run.
+            scheduler: the scheduler's name.
+            cfg: run options; those that are left out take their defaults.
+            workspace: what to ship with the first role, for schedulers that can.
+            origin: what the app was made from, for the history.
+            progress: is told how far it is, and can end it before anything runs.
+
+        Raises:
+            LaunchCancelledError: ``progress`` was cancelled.
+            TorchXTuiError: see `dryrun`; or the launch itself failed.
+        """
+        from .progress import shown_progress
+
+        journal = self._journal
+        scheduler = self._schedulers.at(scheduler, cfg)
+        info = self.dryrun(app, scheduler, cfg, workspace)
+        try:
+            record = journal.record_intent(
+                app,
+                scheduler,
+                self._session_name,
+                cfg,
+                origin=origin,
+                workspace=workspace or "",
+                expected_app_id=_expected_app_id(info),
+            )
+        except OSError as error:
+            raise specs.SchedulerError(
+                f"nothing was launched: the journal in {journal.folder} cannot be written ({error.strerror})"
+            ) from error
+        try:
+            with shown_progress(progress):
+                if info.notes:
+                    info = self._request(app, scheduler, cfg, workspace, build=True)
+                    journal.note(record, expected_app_id=_expected_app_id(info))
+                app_id = self._schedulers.get(scheduler).schedule(info)
+        except Exception as error:
+            ended = isinstance(error, specs.LaunchCancelledError)
+            state = specs.AppState.CANCELLED if ended else specs.AppState.FAILED
+            journal.note(record, error=str(error), state=state.name, message=str(error), state_at=time.time())
+            raise
+        journal.note(record, app_id=app_id, state=specs.AppState.SUBMITTED.name, state_at=time.time())
+        return specs.make_app_handle(scheduler, self._session_name, app_id)
+
+
+def _expected_app_id(info: AppDryRunInfo[Any]) -> str:
+    return str(getattr(info.request, "app_id", ""))
 
 
 def prepared_app(

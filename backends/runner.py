@@ -6,7 +6,6 @@ import builtins
 import logging
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from .api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, ReplicaUsage, Scheduler, Stream
     from .cancelled import Cancellations
     from .journal import Journal
+    from .launch_origin import LaunchOrigin
+    from .launching import Launcher
     from .logs.replica_log import ReplicaLog
     from .logs.spools import LogSpools
     from .progress import Progress
@@ -61,7 +62,7 @@ class Runner:
         self.read_only = read_only
         self._schedulers = SchedulerPool(session_name, scheduler_params, contexts)
         self._lock = threading.RLock()
-        self._session_id = str(uuid.uuid4())
+        self._launches: Launcher | None = None
         self._spool_limits = spool_limits
         self._spools: LogSpools | None = None
 
@@ -83,6 +84,15 @@ class Runner:
 
                 self._cancelled = Cancellations(self.journal)
             return self._cancelled
+
+    @property
+    def _launcher(self) -> Launcher:
+        with self._lock:
+            if self._launches is None:
+                from .launching import Launcher
+
+                self._launches = Launcher(self._schedulers, self.journal, self.session_name)
+            return self._launches
 
     def __enter__(self) -> Self:
         return self
@@ -140,51 +150,17 @@ class Runner:
         """Return what the scheduler found on its side: the engine's version, or why it cannot be used."""
         return self.scheduler(name).check()
 
+    # Launching
+
     def preflight(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[Finding]:
         """Return what would go wrong with a launch that the scheduler itself would accept."""
-        from .responses import Finding
-
-        chosen = self.scheduler(scheduler)
-        ignored = [role for role in app.roles if role.max_retries > 0 and not chosen.capabilities.retries]
-        return [
-            *chosen.preflight(app, cfg),
-            *(
-                Finding(
-                    "warning",
-                    f"{role.name}: {scheduler} makes no retries",
-                    f"max_retries={role.max_retries} is ignored",
-                )
-                for role in ignored
-            ),
-        ]
-
-    # Launching
+        return self._launcher.preflight(app, scheduler, cfg)
 
     def dryrun(
         self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None = None
     ) -> AppDryRunInfo[Any]:
-        """Return the request that `run` would send; ``app`` is not changed, and no workspace is built.
-
-        Its text says what would be built; the request itself then has the image that is built on.
-
-        Raises:
-            AppDefError: the app cannot be run anywhere.
-            InvalidRunConfigException: a run option is unknown, missing or of the wrong type.
-            SchedulerError: the scheduler does not take this app.
-        """
-        return self._request(app, scheduler, cfg, workspace, build=False)
-
-    def _request(
-        self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None, *, build: bool
-    ) -> AppDryRunInfo[Any]:
-        from .launching import prepared_app, request_of
-
-        name = self._schedulers.at(scheduler, cfg)
-        chosen = self.scheduler(name)
-        registered, _ = specs.split_context(name)
-        handle = specs.make_app_handle(registered, self.session_name, specs.macros.app_id)
-        prepared = prepared_app(app, chosen, registered, handle, self._session_id, workspace)
-        return request_of(prepared, chosen, registered, cfg, build=build)
+        """Return the request that `run` would send, see `Launcher.dryrun`; ``app`` is not changed."""
+        return self._launcher.dryrun(app, scheduler, cfg, workspace)
 
     def run(
         self,
@@ -193,65 +169,17 @@ class Runner:
         cfg: Mapping[str, Any],
         workspace: str | None = None,
         *,
-        component: str = "",
-        arguments: Mapping[str, Any] | None = None,
-        relaunch_of: str = "",
+        origin: LaunchOrigin | None = None,
         progress: Progress | None = None,
     ) -> str:
-        """Launch ``app`` and return its handle.
-
-        The intent is in the journal before the scheduler is asked or a workspace built, and the app id after it: a
-        crash in between loses neither the job nor what is needed to launch it again.
-
-        Args:
-            app: what to run.
-            scheduler: the scheduler's name.
-            cfg: run options; those that are left out take their defaults.
-            workspace: what to ship with the first role, for schedulers that can.
-            component: the name of the component that made the app, for the history.
-            arguments: its arguments as text, by parameter.
-            relaunch_of: the journal id of the launch that this one repeats.
-            progress: is told how far it is, and can end it before anything runs.
+        """Launch ``app`` and return its handle, see `Launcher.run`.
 
         Raises:
-            LaunchCancelledError: ``progress`` was cancelled.
             ReadOnlyError: this runner may not change anything.
-            TorchXTuiError: see `dryrun`; or the launch itself failed.
+            TorchXTuiError: nothing was launched.
         """
-        from .progress import shown_progress
-
         self._refuse_if_read_only("Launching a job")
-        scheduler = self._schedulers.at(scheduler, cfg)
-        info = self.dryrun(app, scheduler, cfg, workspace)
-        try:
-            record = self.journal.record_intent(
-                app,
-                scheduler,
-                self.session_name,
-                cfg,
-                component=component,
-                arguments=arguments,
-                workspace=workspace or "",
-                relaunch_of=relaunch_of,
-                expected_app_id=_expected_app_id(info),
-            )
-        except OSError as error:
-            raise specs.SchedulerError(
-                f"nothing was launched: the journal in {self.journal.folder} cannot be written ({error.strerror})"
-            ) from error
-        try:
-            with shown_progress(progress):
-                if info.notes:
-                    info = self._request(app, scheduler, cfg, workspace, build=True)
-                    self.journal.note(record, expected_app_id=_expected_app_id(info))
-                app_id = self.scheduler(scheduler).schedule(info)
-        except Exception as error:
-            ended = isinstance(error, specs.LaunchCancelledError)
-            state = specs.AppState.CANCELLED if ended else specs.AppState.FAILED
-            self.journal.note(record, error=str(error), state=state.name, message=str(error), state_at=time.time())
-            raise
-        self.journal.note(record, app_id=app_id, state=specs.AppState.SUBMITTED.name, state_at=time.time())
-        return specs.make_app_handle(scheduler, self.session_name, app_id)
+        return self._launcher.run(app, scheduler, cfg, workspace, origin=origin, progress=progress)
 
     def relaunch(self, handle: str, progress: Progress | None = None) -> str:
         """Launch a job again as it was, and return the new handle.
@@ -265,14 +193,13 @@ class Runner:
         """
         record = self.journal.find(handle)
         if record is not None:
+            origin = record.origin(relaunch_of=record.id)
             return self.run(
                 record.app_def(),
                 record.scheduler,
                 record.cfg,
                 record.workspace or None,
-                component=record.component,
-                arguments=record.arguments,
-                relaunch_of=record.id,
+                origin=origin,
                 progress=progress,
             )
         name, _, _ = specs.parse_app_handle(handle)
@@ -485,7 +412,3 @@ class Runner:
 
 def _app_id(handle: str) -> str:
     return specs.parse_app_handle(handle).app_id
-
-
-def _expected_app_id(info: AppDryRunInfo[Any]) -> str:
-    return str(getattr(info.request, "app_id", ""))

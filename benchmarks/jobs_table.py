@@ -26,6 +26,7 @@ from textual.widgets import DataTable
 from benchmarks._budget import judged, percentile
 from benchmarks._dashboard import COMMAND, Screen
 from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.launch_origin import LaunchOrigin
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppDef, AppState, Role
 from torchx_tui.tui.app import TorchXTuiApp
@@ -114,7 +115,9 @@ async def stock_seconds(count: int) -> float:
 def write_journal(folder: Path, count: int) -> None:
     """Write so many launches of the past, as the program itself writes them."""
     app = AppDef("train", [Role("trainer", "image", entrypoint="python3", args=["train.py"], num_replicas=4)])
-    first = Journal(folder).record_intent(app, "local_cwd", "torchx", {}, component="demo.train", arguments={"lr": "1"})
+    first = Journal(folder).record_intent(
+        app, "local_cwd", "torchx", {}, origin=LaunchOrigin("demo.train", {"lr": "1"})
+    )
     text = next(folder.iterdir()).read_text()
     for number in range(count - 1):
         name = f"20250101-{number:06d}-000000-00000000"

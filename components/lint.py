@@ -27,6 +27,7 @@ class LinterMessage:
         line: The line, from 1; 0 where there is none.
         char: The column.
         severity: `error`, which keeps the component from being launched, or `warning`.
+        fix: What to write instead; empty where nothing can be said.
     """
 
     name: str
@@ -34,6 +35,7 @@ class LinterMessage:
     line: int
     char: int
     severity: str = "error"
+    fix: str = ""
 
 
 def validate(path: str, component_function: str) -> list[LinterMessage]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 async def draw() -> str:
     """Launch jobs that succeed, fail, are cancelled and run; return the Jobs screen while one does, as SVG."""
+    from torchx_tui.backends.launch_origin import LaunchOrigin
     from torchx_tui.backends.runner import Runner
     from torchx_tui.components import build_app
     from torchx_tui.tui.app import TorchXTuiApp
@@ -23,7 +24,7 @@ async def draw() -> str:
 
     def launch(runner: Runner, component: str, **arguments: str) -> str:
         return runner.run(
-            build_app(component, arguments), "local_cwd", {}, component=component, arguments=arguments
+            build_app(component, arguments), "local_cwd", {}, origin=LaunchOrigin(component, arguments)
         )  # fmt: skip
 
     with Runner(scheduler_params=settings.scheduler_params()) as runner:

@@ -106,6 +106,22 @@ class ArgumentError(TorchXTuiError, ValueError):
         self.reason = reason
 
 
+class RoleOverrideError(TorchXTuiError, ValueError):
+    """What was to be changed in a role of an AppDef cannot be.
+
+    Args:
+        role: The role's name.
+        field: The field's name, empty where the fault is the role itself.
+        reason: What is wrong and what is wanted.
+    """
+
+    def __init__(self, role: str, field: str, reason: str) -> None:
+        super().__init__(f"{role}.{field}: {reason}" if field else f"{role}: {reason}")
+        self.role = role
+        self.field = field
+        self.reason = reason
+
+
 # Where jobs run -----------------------------------------------------------------------------------------------------
 
 

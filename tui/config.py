@@ -87,10 +87,33 @@ class WatchSettings:
 
 @dataclass(frozen=True)
 class LaunchSettings:
-    """The table ``[launch]``: where components come from."""
+    """The table ``[launch]``: where components come from, and how many jobs a launch may make."""
 
     component_folders: tuple[str, ...] = ()
     """Folders whose ``*.py`` files are searched for components, beside the current one."""
+
+    most_of_a_sweep: int = 64
+    """A sweep that would launch more jobs than this is refused."""
+
+    profile: str = ""
+    """The profile that is taken where none is named; empty means none."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A table ``[profiles.NAME]``: what launches take where nobody says otherwise."""
+
+    scheduler: str = ""
+    """Where to launch; empty leaves the choice as it is."""
+
+    workspace: str = ""
+    """What to ship with the first role."""
+
+    runopts: dict[str, Any] = field(default_factory=dict)
+    """Run options of its scheduler, by name."""
+
+    components: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Arguments by component and parameter, as ``[profiles.NAME.components."dist.ddp"]``."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +164,9 @@ class Settings:
     watch: WatchSettings = WatchSettings()
     launch: LaunchSettings = LaunchSettings()
     logs: LogSettings = LogSettings()
+
+    profiles: dict[str, Profile] = field(default_factory=dict)
+    """Named sets of defaults for launches."""
 
     keys: dict[str, str] = field(default_factory=dict)
     """Other keys for what has a name, such as ``"jobs.cancel" = "ctrl+x"``; docs/keys.md lists the names."""

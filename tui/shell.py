@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..backends.api import Stream
+from ..backends.launch_origin import LaunchOrigin
 from ..backends.logs.sanitize import plain
 from ..backends.runner import Runner
 from ..components import build_app, parse_command_line
@@ -55,7 +56,7 @@ def _run(runner: Runner, arguments: Any) -> int:
         print(plain_lines(request) if sys.stdout.isatty() else request)
         return 0
     handle = runner.run(
-        app, scheduler, cfg, arguments.workspace or None, component=arguments.component, arguments=given
+        app, scheduler, cfg, arguments.workspace or None, origin=LaunchOrigin(arguments.component, given)
     )
     print(handle, flush=True)
     if arguments.detach:

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from torchx_tui.backends.journal import FORMAT, Journal
+from torchx_tui.backends.launch_origin import LaunchOrigin
 from torchx_tui.specs import AppDef, AppDefError, Role
 
 
@@ -22,7 +23,7 @@ def launch(journal, app, **kwargs):
 
 
 def test_a_launch_comes_back_whole(journal, app):
-    record = launch(journal, app, component="utils.sh", arguments={"args": ["a", "b c"]}, expected_app_id="train-x")
+    record = launch(journal, app, origin=LaunchOrigin("utils.sh", {"args": ["a", "b c"]}), expected_app_id="train-x")
     (read,) = Journal(journal.folder).records()
     assert read == record
     assert read.app_def() == app
@@ -31,8 +32,8 @@ def test_a_launch_comes_back_whole(journal, app):
 
 
 def test_newest_first_and_found_by_handle_and_component(journal, app):
-    first = launch(journal, app, component="a", expected_app_id="one")
-    second = launch(journal, app, component="a", expected_app_id="two")
+    first = launch(journal, app, origin=LaunchOrigin("a"), expected_app_id="one")
+    second = launch(journal, app, origin=LaunchOrigin("a"), expected_app_id="two")
     assert [record.id for record in journal.records()] == [second.id, first.id]
     assert journal.find("local_cwd://torchx/one") == first
     assert journal.find("local_cwd://torchx/three") is None

@@ -3,6 +3,7 @@
 import pytest
 from support.canned import CannedScheduler
 
+from torchx_tui.backends.launch_origin import LaunchOrigin
 from torchx_tui.backends.launching import ENV_JOB_ID
 from torchx_tui.backends.responses import Finding
 from torchx_tui.backends.runner import Runner
@@ -54,7 +55,7 @@ def app():
 
 
 def test_the_intent_is_written_before_the_scheduler_is_asked(runner, scheduler, journal, app):
-    handle = runner.run(app, "local_cwd", {}, component="demo.train", arguments={"steps": "3"})
+    handle = runner.run(app, "local_cwd", {}, origin=LaunchOrigin("demo.train", {"steps": "3"}))
     assert handle == "local_cwd://torchx/train-1"
     assert scheduler.seen[0][1] == [""]
     (record,) = journal.records()
@@ -111,7 +112,7 @@ def test_an_unknown_scheduler_names_the_valid_ones(runner, app):
 
 
 def test_relaunch_is_the_same_again(runner, scheduler, journal, app):
-    first = runner.run(app, "local_cwd", {"log_dir": "/x"}, component="demo.train", arguments={"steps": "3"})
+    first = runner.run(app, "local_cwd", {"log_dir": "/x"}, origin=LaunchOrigin("demo.train", {"steps": "3"}))
     second = runner.relaunch(first)
     assert second != first
     again, before = journal.records()

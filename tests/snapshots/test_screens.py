@@ -12,6 +12,7 @@ from support.dashboard import make_app, settled, until
 from support.pictures import FAILED, RUNNING, SIZES, at_job, shows_logs
 
 from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.launch_origin import LaunchOrigin
 from torchx_tui.components import build_app
 from torchx_tui.specs import AppState
 from torchx_tui.tui.config import Settings
@@ -123,7 +124,7 @@ def form_of_demo(*keys):
         journal: Journal = app.runner.journal
         arguments = {"steps": "40", "num_replicas": "4"}
         journal.record_intent(
-            build_app("demo.train", arguments), "local_cwd", "torchx", {}, component="demo.train", arguments=arguments
+            build_app("demo.train", arguments), "local_cwd", "torchx", {}, origin=LaunchOrigin("demo.train", arguments)
         )
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
         await pilot.press("n")

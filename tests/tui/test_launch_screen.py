@@ -10,6 +10,7 @@ from textual import events
 from textual.widgets import Input, Static
 
 from torchx_tui.backends.api import Finding
+from torchx_tui.backends.launch_origin import LaunchOrigin
 from torchx_tui.components import build_app
 from torchx_tui.specs import AppDryRunInfo, AppState, InvalidRunConfigException
 from torchx_tui.tui.form_model import FormModel
@@ -425,8 +426,7 @@ async def test_edit_and_relaunch_keeps_every_value_and_shows_the_difference(app,
         build_app(component_file.name("job"), arguments),
         "local_cwd",
         cfg,
-        component=component_file.name("job"),
-        arguments=arguments,
+        origin=LaunchOrigin(component_file.name("job"), arguments),
     )
     first = app.runner.journal.records()[0]
     async with app.run_test(size=(120, 40)) as pilot:
@@ -452,7 +452,7 @@ async def test_edit_and_relaunch_keeps_every_value_and_shows_the_difference(app,
 
 
 async def test_escape_from_an_edit_goes_to_the_jobs_and_launches_nothing(app, scheduler):
-    app.runner.run(build_app("utils.echo", {"msg": "hi"}), "local_cwd", {}, component="utils.echo", arguments={})
+    app.runner.run(build_app("utils.echo", {"msg": "hi"}), "local_cwd", {}, origin=LaunchOrigin("utils.echo"))
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.cursor_row, "the job")
         await pilot.press("e")
@@ -464,7 +464,7 @@ async def test_escape_from_an_edit_goes_to_the_jobs_and_launches_nothing(app, sc
 
 async def test_a_new_form_starts_from_the_last_launch_of_its_component(app):
     app.runner.run(
-        build_app("utils.echo", {"msg": "hi"}), "local_cwd", {}, component="utils.echo", arguments={"msg": "hi"}
+        build_app("utils.echo", {"msg": "hi"}), "local_cwd", {}, origin=LaunchOrigin("utils.echo", {"msg": "hi"})
     )
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await form_of(pilot, app, "utils.echo")

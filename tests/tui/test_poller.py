@@ -14,6 +14,7 @@ from support.canned import CannedScheduler
 
 import torchx_tui.tui.poller as poller_module
 from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.launch_origin import LaunchOrigin
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppDef, AppState, Role
 from torchx_tui.tui.config import WatchSettings
@@ -319,7 +320,7 @@ def test_a_description_is_posted_once_until_it_differs(scheduler, journal):
 def test_rows_do_not_wait_for_a_long_history(scheduler, journal, start, monkeypatch):
     app = AppDef("train", [Role("r", "", entrypoint="sh")])
     for name in ("one-x", "two-x"):
-        journal.record_intent(app, "local_cwd", "torchx", {}, component="demo.train", expected_app_id=name)
+        journal.record_intent(app, "local_cwd", "torchx", {}, origin=LaunchOrigin("demo.train"), expected_app_id=name)
     monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", 0.0)
     _, listener = start(scheduler, replace(SETTINGS, interval_seconds=1000, slowest_seconds=1000))
     listener.wait_for_states(BOTH)

@@ -14,6 +14,7 @@ from textual.containers import Horizontal
 from textual.timer import Timer
 from textual.widgets import Button
 
+from ...backends.launch_origin import LaunchOrigin
 from ...backends.logs.sanitize import plain
 from ...components import build_app, describe, list_components
 from ...specs import AppState, ArgumentError, InvalidRunConfigException
@@ -333,7 +334,7 @@ class LaunchScreen(BaseScreen):
             app = build_app(name, arguments)
             wanted = sum(role.num_replicas for role in app.roles)
             handle = dashboard.runner.run(
-                app, scheduler, cfg, component=name, arguments=arguments, relaunch_of=relaunch_of, progress=progress
+                app, scheduler, cfg, origin=LaunchOrigin(name, arguments, relaunch_of=relaunch_of), progress=progress
             )
         except Exception as failure:
             error = str(failure) or type(failure).__name__
