@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .image import DEFAULT_IMAGE
     from .lint import LinterMessage, validate
     from .model import REQUIRED, ComponentDoc, ComponentSummary, Computed, Parameter, ValueType
+    from .override_roles import ROLE_FIELDS, check_role_field, override_roles, read_overrides, role_texts
     from .values import check_argument, parse_value, to_text
 
 _HOMES = {
@@ -24,6 +25,7 @@ _HOMES = {
     "image": ("DEFAULT_IMAGE",),
     "lint": ("LinterMessage", "validate"),
     "model": ("REQUIRED", "ComponentDoc", "ComponentSummary", "Computed", "Parameter", "ValueType"),
+    "override_roles": ("ROLE_FIELDS", "check_role_field", "override_roles", "read_overrides", "role_texts"),
     "values": ("check_argument", "parse_value", "to_text"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -31,6 +33,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "DEFAULT_IMAGE",
     "REQUIRED",
+    "ROLE_FIELDS",
     "Component",
     "ComponentDoc",
     "ComponentSummary",
@@ -40,11 +43,15 @@ __all__ = [
     "ValueType",
     "build_app",
     "check_argument",
+    "check_role_field",
     "describe",
     "find",
     "list_components",
+    "override_roles",
     "parse_command_line",
     "parse_value",
+    "read_overrides",
+    "role_texts",
     "to_command_line",
     "to_text",
     "validate",
