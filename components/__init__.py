@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .build import build_app
     from .command_line import parse_command_line, to_command_line
-    from .finder import Component, describe, find, list_components
+    from .finder import Component, describe, find, read_component
     from .image import DEFAULT_IMAGE
     from .lint import LinterMessage, validate
+    from .listing import component_key, each_listed, list_components, listed_by_key
     from .model import REQUIRED, ComponentDoc, ComponentSummary, Computed, Parameter, ValueType
     from .values import check_argument, parse_value, to_text
 
 _HOMES = {
     "build": ("build_app",),
     "command_line": ("parse_command_line", "to_command_line"),
-    "finder": ("Component", "describe", "find", "list_components"),
+    "finder": ("Component", "describe", "find", "read_component"),
     "image": ("DEFAULT_IMAGE",),
     "lint": ("LinterMessage", "validate"),
+    "listing": ("component_key", "each_listed", "list_components", "listed_by_key"),
     "model": ("REQUIRED", "ComponentDoc", "ComponentSummary", "Computed", "Parameter", "ValueType"),
     "values": ("check_argument", "parse_value", "to_text"),
 }
@@ -40,11 +42,15 @@ __all__ = [
     "ValueType",
     "build_app",
     "check_argument",
+    "component_key",
     "describe",
+    "each_listed",
     "find",
     "list_components",
+    "listed_by_key",
     "parse_command_line",
     "parse_value",
+    "read_component",
     "to_command_line",
     "to_text",
     "validate",
