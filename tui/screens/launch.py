@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import work
@@ -14,14 +15,26 @@ from textual.containers import Horizontal
 from textual.timer import Timer
 from textual.widgets import Button
 
-from ...backends.launch_origin import LaunchOrigin
 from ...backends.logs.sanitize import plain
-from ...components import build_app, describe, list_components
-from ...specs import AppState, ArgumentError, InvalidRunConfigException
-from ..commands import run_command
+from ...components import ComponentDoc, describe, list_components
+from ...specs import AppState, make_unique
+from ..commands import plan_command
+from ..field_editing import FieldEditing
+from ..form_field import ARGUMENT, LAUNCH, OPTION
 from ..form_model import FormModel
 from ..job_rows import JobRow
-from ..launch_messages import ComponentDescribed, ComponentsListed, DryRunDone, FormReady, Submitted, ValuesKnown
+from ..launch_defaults import LaunchDefaults
+from ..launch_messages import (
+    ComponentDescribed,
+    ComponentsListed,
+    DryRunDone,
+    FormReady,
+    SchedulersChecked,
+    Submitted,
+    ValuesKnown,
+    WorkspaceListed,
+)
+from ..launch_work import launch_all, list_shipped, try_plan, why_unusable
 from ..messages import ActionDone
 from ..widgets.bars import Hint
 from ..widgets.component_docs import ComponentDocs
@@ -31,15 +44,22 @@ from ..widgets.pane import Divider
 from ..widgets.preview import Preview
 from ..words import clock, count
 from .base import BaseScreen
+from .sweep_dialog import SweepDialog
 
 if TYPE_CHECKING:
     from ...backends.api import Finding
     from ...backends.journal import LaunchRecord
     from ...backends.progress import Progress
-    from ..widgets.form_rows import ChoiceField, FieldChanged, FieldFocused
+    from ..foreign_job import ForeignJob
+    from ..launch_plan import LaunchPlan
+    from ..widgets.choice_field import ChoiceField
+    from ..widgets.form_rows import FieldChanged, FieldFocused, FieldOpened
+    from ..widgets.role_rule import RoleRule
 
 # Seconds of quiet typing after which the request is made anew.
 DRY_RUN_DELAY = 0.25
+# A sweep beyond this is refused before all of it is worked out.
+MOST_PLANS = 10_000
 
 
 class LaunchScreen(BaseScreen):
@@ -47,6 +67,7 @@ class LaunchScreen(BaseScreen):
 
     Args:
         record: a launch to fill the form from; the picker is skipped then.
+        foreign: a job that was not launched here, to be launched again from what its backend tells; so it is then too.
     """
 
     HELP_TITLE = "Launch"
@@ -58,18 +79,20 @@ class LaunchScreen(BaseScreen):
         Binding(
             "ctrl+t",
             "next_preview",
-            "Next preview: dry run, diff, command",
+            "Next preview: dry run, diff, command, workspace",
             priority=True,
             id="launch.preview",
             show=False,
         ),
+        Binding("ctrl+o", "profile", "Choose a profile", priority=True, id="launch.profile", show=False),
+        Binding("ctrl+g", "several", "Several values: a sweep", priority=True, id="launch.several", show=False),
         Binding("ctrl+y", "copy_command", "Copy the command", priority=True, id="launch.copy", show=False),
         Binding("escape", "back", "Back", priority=True, id="launch.back", show=False),
         Binding("down", "next_field(1)", "Next field", show=False),
         Binding("up", "next_field(-1)", "Previous field", show=False),
     ]
 
-    def __init__(self, record: LaunchRecord | None = None) -> None:
+    def __init__(self, record: LaunchRecord | None = None, foreign: ForeignJob | None = None) -> None:
         super().__init__()
         self.picker = ComponentPicker()
         self.docs = ComponentDocs()
@@ -77,6 +100,9 @@ class LaunchScreen(BaseScreen):
         self.preview = Preview()
         self.model: FormModel | None = None
         self._record = record
+        self._foreign = foreign
+        self._fields = FieldEditing(self)
+        self._defaults: LaunchDefaults | None = None
         self._relaunch_of = record.id if record else ""
         self._last: LaunchRecord | None = None
         self._generation = 0
@@ -104,6 +130,9 @@ class LaunchScreen(BaseScreen):
         self._list_components()
         if self._record is not None:
             self._describe(self._record.component, chosen=True)
+        elif self._foreign is not None:
+            self.model = FormModel(ComponentDoc("", "module", "", ""), self._foreign.app, self._foreign.unknown)
+            self._load_options(self._foreign.scheduler, first=True)
         else:
             self.picker.search.focus()
 
@@ -156,32 +185,64 @@ class LaunchScreen(BaseScreen):
             return
         self.model = FormModel(message.doc)
         self._last = self._record or (message.launches[0] if message.launches else None)
-        self._load_options(self._last.scheduler if self._last else "", self._last, first=True)
+        self._load_options(self._record.scheduler if self._record else "", first=True)
 
     # Filling
 
     @work(thread=True, group="options", exclusive=True, exit_on_error=False)
-    def _load_options(self, scheduler: str, record: LaunchRecord | None, *, first: bool) -> None:
-        runner = self.dashboard.runner
-        chosen = scheduler if scheduler in runner.scheduler_names() else runner.default_scheduler()
-        self.dashboard.post_to(self, FormReady(chosen, runner.run_opts(chosen), record, first))
+    def _load_options(self, scheduler: str, *, first: bool = False, refill: bool = False) -> None:
+        """Read what a form needs; the scheduler is config's, else that of the last launch, where none is named."""
+        runner, last = self.dashboard.runner, self._last.scheduler if self._last else ""
+        defaults = LaunchDefaults.load(self.dashboard.settings, self.dashboard.profile)
+        given = defaults.scheduler()
+        wanted = scheduler or (given.value if given else "") or last
+        chosen = wanted if wanted in runner.scheduler_names() else runner.default_scheduler()
+        ready = FormReady(chosen, runner.run_opts(chosen), runner.capabilities(chosen).workspace, defaults)
+        ready.first, ready.refill = first, refill
+        self.dashboard.post_to(self, ready)
+        if first:
+            self.dashboard.post_to(self, SchedulersChecked(why_unusable(runner)))
 
     async def on_form_ready(self, message: FormReady) -> None:
         """Show the form with the run options of its scheduler."""
-        if self.model is None:
+        model, defaults = self.model, message.defaults
+        if model is None:
             return
-        self.model.choose_scheduler(message.scheduler, message.options)
-        if message.record is not None and message.first:
-            self.model.fill(message.record)
+        self._defaults = defaults
+        if message.refill:
+            model.drop_given()
+        model.choose_scheduler(message.scheduler, message.options, takes_workspace=message.takes_workspace)
+        if message.first:
+            self._fill_first(model)
+        if not message.first or not (self._record or self._foreign):
+            if message.first or message.refill:
+                model.fill_given(ARGUMENT, defaults.arguments(model.doc.name, model.doc))
+            model.fill_given(OPTION, defaults.options(message.scheduler, message.options))
+            workspace = defaults.workspace()
+            model.fill_given(LAUNCH, {"workspace": workspace} if workspace else {})
+        if defaults.problems:
+            self.dashboard.say(defaults.problems[0], failed=True)
         if message.first:
             self.set_class(False, "-picking")
             self.set_class(True, "-filling")
-            await self.form.show(self.model, self.dashboard.jobs.schedulers or [message.scheduler])
+            await self.form.show(model, self.dashboard.jobs.schedulers or [message.scheduler])
             self.form.focus_first()
         else:
-            await self.form.show_options(self.model)
+            self.form.show_scheduler(message.scheduler)
+            await self.form.show_options(model)
+            self.form.show_known()
         self._changed(delay=0.01)
         self._load_values(message.scheduler)
+
+    def _fill_first(self, model: FormModel) -> None:
+        if self._last is not None:
+            model.fill(self._last)
+        if self._foreign is not None:
+            model.fill_cfg(self._foreign.cfg)
+
+    def on_schedulers_checked(self, message: SchedulersChecked) -> None:
+        """Note which schedulers cannot be used, and why."""
+        self.form.show_reasons(message.reasons)
 
     @work(thread=True, group="values", exclusive=True, exit_on_error=False)
     def _load_values(self, scheduler: str) -> None:
@@ -194,7 +255,7 @@ class LaunchScreen(BaseScreen):
         if self.model is None or self.model.scheduler != message.scheduler:
             return
         filled = self.model.learn(message.values)
-        self.form.show_known(self.model)
+        self.form.show_known()
         if filled:
             self._changed(delay=0.01)
 
@@ -203,9 +264,6 @@ class LaunchScreen(BaseScreen):
         if self.model is None:
             return
         if self.model.set(message.section, message.name, message.text) is not None:
-            row = self.form.row(message.section, message.name)
-            if row is not None:
-                row.refresh_field()
             self._changed()
 
     def on_field_focused(self, message: FieldFocused) -> None:
@@ -215,7 +273,53 @@ class LaunchScreen(BaseScreen):
     def on_choice_field_changed(self, message: ChoiceField.Changed) -> None:
         """Take another scheduler's run options."""
         if message.field is self.form.scheduler:
-            self._load_options(message.value, None, first=False)
+            self._load_options(message.value)
+
+    def on_field_opened(self, message: FieldOpened) -> None:
+        """Edit a field in a dialog, where it has one."""
+        one = self.model.get(message.section, message.name) if self.model else None
+        if one is not None:
+            self._fields.open(one)
+
+    async def on_role_rule_toggled(self, message: RoleRule.Toggled) -> None:
+        """Show the fields of a role, or hide them."""
+        if self.model is not None:
+            await self.form.toggle_role(self.model, message.role)
+
+    async def take_text(self, section: str, name: str, text: str) -> None:
+        """Take a text that a dialog made for a field."""
+        row = self.form.row(section, name)
+        if self.model is None or row is None:
+            return
+        self.model.set(section, name, text)
+        row.set_text(text)
+        self._changed()
+
+    async def action_several(self) -> None:
+        """Take the field's text for several values, each of which is launched; or for one again."""
+        row = self.form.focused_row()
+        if self.model is None or row is None:
+            return
+        if not row.field.can_be_several:
+            self.dashboard.say(f"{row.field.name} is one for all jobs of a launch", failed=True)
+            return
+        self.model.toggle_several(row.field)
+        await self.form.replace_row(row)
+        self._changed()
+        words = "several values, parted by commas: each is launched" if row.field.several else "one value"
+        self.dashboard.say(f"{row.field.name}: {words}")
+
+    def action_profile(self) -> None:
+        """Choose the profile whose defaults are taken."""
+        if self.model is not None:
+            self._fields.choose_profile(self.dashboard.settings.profiles, self._defaults)
+
+    def take_profile(self, name: str | None) -> None:
+        """Take the defaults of a profile, none's where None."""
+        self.dashboard.profile = name
+        given = LaunchDefaults.load(self.dashboard.settings, name).scheduler()
+        scheduler = given.value if given else self.model.scheduler if self.model else ""
+        self._load_options(scheduler, refill=True)
 
     def _changed(self, delay: float = DRY_RUN_DELAY) -> None:
         model = self.model
@@ -230,41 +334,49 @@ class LaunchScreen(BaseScreen):
             self.preview.set_note(f"before the error in {wrong.name}")
             return
         self.preview.set_command(self._command_text())
+        self._list_workspace()
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(delay, self._start_dry_run)
 
-    def _command_text(self) -> str:
+    def _command_text(self, most: int = 20) -> str:
+        """Return the commands that do the same from a shell, one a line, the first ones of a large sweep."""
         assert self.model is not None
-        model = self.model
-        return shlex.join(run_command(model.doc.name, model.arguments(), model.scheduler, model.cfg()))
+        lines = [shlex.join(plan_command(plan)) for plan, _ in zip(self.model.plans(), range(most), strict=False)]
+        more = self.model.launch_count() - len(lines)
+        return "\n".join([*lines, *([f"# and {more} more"] if more > 0 else [])])
 
     def _start_dry_run(self) -> None:
         if self.model is not None and not self.model.errors():
-            model = self.model
-            self._dry_run(self._generation, model.doc.name, model.arguments(), model.scheduler, model.cfg())
+            self._dry_run(self._generation, self.model.plan())
 
     @work(thread=True, group="dry-run", exclusive=True, exit_on_error=False)
-    def _dry_run(
-        self, generation: int, name: str, arguments: dict[str, Any], scheduler: str, cfg: dict[str, Any]
-    ) -> None:
-        runner = self.dashboard.runner
-        try:
-            app = build_app(name, arguments)
-            info = runner.dryrun(app, scheduler, cfg)
-            message = DryRunDone(generation, str(info), findings=runner.preflight(app, scheduler, cfg))
-        except ArgumentError as error:
-            message = DryRunDone(generation, error=error.reason, section="argument", field_name=error.parameter)
-        except InvalidRunConfigException as error:
-            message = DryRunDone(generation, error=error.invalid_reason, section="option", field_name=error.cfg_key)
-        except Exception as error:
-            message = DryRunDone(generation, error=str(error) or type(error).__name__)
-        self.dashboard.post_to(self, message)
+    def _dry_run(self, generation: int, plan: LaunchPlan) -> None:
+        self.dashboard.post_to(self, try_plan(self.dashboard.runner, generation, plan))
 
-    def on_dry_run_done(self, message: DryRunDone) -> None:
+    def _list_workspace(self) -> None:
+        assert self.model is not None
+        one = self.model.get(LAUNCH, "workspace")
+        text = one.text if one is not None else ""
+        if self.preview.set_workspace(text) and text:
+            self._read_workspace(text)
+
+    @work(thread=True, group="workspace", exclusive=True, exit_on_error=False)
+    def _read_workspace(self, text: str) -> None:
+        self.dashboard.post_to(self, WorkspaceListed(text, *list_shipped(text)))
+
+    def on_workspace_listed(self, message: WorkspaceListed) -> None:
+        """Show what would be shipped."""
+        self.preview.show_workspace(message.workspace, message.listing, message.error)
+
+    async def on_dry_run_done(self, message: DryRunDone) -> None:
         """Show the request, or the error at the field that it is about."""
         if message.generation != self._generation or self.model is None:
             return
+        if message.app is not None and self.model.base is None and self.model.take_app(message.app):
+            await self.form.show_roles(self.model)
+            if self.model.lost:
+                self.dashboard.say(f"no longer there, so not changed: {', '.join(self.model.lost)}", failed=True)
         wrong = self.model.get(message.section, message.field_name) if message.error else None
         if wrong is not None:
             wrong.error = message.error
@@ -273,7 +385,7 @@ class LaunchScreen(BaseScreen):
         if message.error:
             self.preview.set_note(f"{clock(self.clock(), self.clock())}: {message.error}")
         else:
-            self.preview.set_request(message.text)
+            self.preview.set_request(message.text, self.model.plan().label)
         self._refresh_form()
 
     def _refresh_form(self) -> None:
@@ -319,55 +431,64 @@ class LaunchScreen(BaseScreen):
         self._generation += 1
         if self._timer is not None:
             self._timer.stop()
-        progress = self.dashboard.launches.begin(model.doc.name)
-        self._submit(progress, model.doc.name, model.arguments(), model.scheduler, model.cfg())
+        plans = list(islice(model.plans(), MOST_PLANS))
+        if len(plans) == 1:
+            self._launch(plans)
+            return
+        self._submitting = False
+        most = self.dashboard.settings.launch.most_of_a_sweep
+        if len(plans) > most:
+            words = f"not launched: {model.launch_count():,} jobs; most_of_a_sweep in config.toml is {most}"
+            self.dashboard.say(words, failed=True)
+            return
+        self.app.push_screen(SweepDialog(plans), lambda yes: self._launch(plans) if yes else None)
+
+    def _launch(self, plans: list[LaunchPlan]) -> None:
+        self._submitting = True
+        name = plans[0].name
+        progress = self.dashboard.launches.begin(name if len(plans) == 1 else f"{count(len(plans), 'job')} of {name}")
+        group = make_unique(name.rpartition(".")[2].rpartition(":")[2] or "sweep", 4) if len(plans) > 1 else ""
+        self._submit(progress, plans, group)
 
     @work(thread=True, group="submit", exit_on_error=False)
-    def _submit(
-        self, progress: Progress, name: str, arguments: dict[str, Any], scheduler: str, cfg: dict[str, Any]
-    ) -> None:
+    def _submit(self, progress: Progress, plans: list[LaunchPlan], group: str) -> None:
         # A screen that was left has no app any more.
         dashboard, relaunch_of = self.dashboard, self._relaunch_of
-        handle = error = ""
-        wanted = 0
-        try:
-            app = build_app(name, arguments)
-            wanted = sum(role.num_replicas for role in app.roles)
-            handle = dashboard.runner.run(
-                app, scheduler, cfg, origin=LaunchOrigin(name, arguments, relaunch_of=relaunch_of), progress=progress
-            )
-        except Exception as failure:
-            error = str(failure) or type(failure).__name__
+        done = launch_all(dashboard.runner, plans, progress, relaunch_of=relaunch_of, group=group)
         if self.is_running:
-            dashboard.post_to(self, Submitted(progress, handle, error, wanted))
+            dashboard.post_to(self, done)
         else:
             # The form was left while it went on.
-            words = f"{name} was not launched: {error}" if error else f"Launched {name}"
-            handles = (handle,) if handle else ()
-            dashboard.post_from_thread(ActionDone(words, bool(error), handles, progress=progress))
+            words = f"{plans[0].name} was not launched: {done.error}" if done.error else _launched_words(done, plans[0])
+            dashboard.post_from_thread(ActionDone(words, bool(done.error), tuple(done.handles), progress=progress))
 
     def on_submitted(self, message: Submitted) -> None:
-        """Show the new job in the table, or keep the form and say what went wrong."""
+        """Show the new jobs in the table, or keep the form and say what went wrong."""
         self._submitting = False
         self.dashboard.launches.end(message.progress)
         if message.error:
             self._failure, self._may_try_again = message.error, True
             self._refresh_form()
             self.dashboard.say(f"not launched: {message.error}", failed=True)
-            return
         assert self.model is not None
-        row = JobRow(
-            handle=message.handle,
-            scheduler=self.model.scheduler,
-            app_id=message.handle.rpartition("/")[2],
-            state=AppState.SUBMITTED,
-            wanted=message.wanted,
-            submitted_at=self.clock(),
-            component=self.model.doc.name,
-        )
-        self.dismiss()
-        self.dashboard.show_new_job(row)
-        self.dashboard.post_message(ActionDone(f"Launched {row.name}", handles=(message.handle,)))
+        plan = self.model.plan()
+        if not message.error:
+            self.dismiss()
+        for handle, wanted in zip(message.handles, message.wanted, strict=True):
+            self.dashboard.show_new_job(
+                JobRow(
+                    handle=handle,
+                    scheduler=plan.scheduler,
+                    app_id=handle.rpartition("/")[2],
+                    state=AppState.SUBMITTED,
+                    wanted=wanted,
+                    submitted_at=self.clock(),
+                    component=plan.component,
+                    group=message.group,
+                )
+            )
+        if not message.error:
+            self.dashboard.post_message(ActionDone(_launched_words(message, plan), handles=tuple(message.handles)))
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Submit."""
@@ -407,7 +528,7 @@ class LaunchScreen(BaseScreen):
         """Close the preview, go back to the picker, then to the jobs."""
         if self.has_class("-previewing"):
             self.remove_class("-previewing")
-        elif self.has_class("-filling") and self._record is None:
+        elif self.has_class("-filling") and self._record is None and self._foreign is None:
             self.set_class(False, "-filling")
             self.set_class(True, "-picking")
             self.model = None
@@ -418,7 +539,7 @@ class LaunchScreen(BaseScreen):
 
     def path(self) -> list[str]:
         """Return the way to this screen."""
-        return ["Jobs", "Relaunch" if self._record else "New launch"]
+        return ["Jobs", "Relaunch" if self._record or self._foreign else "New launch"]
 
     def counts(self) -> Text:
         """Return how many components there are that did not load."""
@@ -443,7 +564,15 @@ class LaunchScreen(BaseScreen):
             Hint("ctrl+d", "Dry run", ready),
             Hint("ctrl+t", "Diff, command"),
             Hint("ctrl+y", "Copy command", ready),
+            Hint("ctrl+g", "Several"),
+            Hint("ctrl+o", "Profile"),
             Hint("tab", "Next field"),
             Hint("esc", "Back"),
             Hint("F1", "Keys"),
         ]
+
+
+def _launched_words(done: Submitted, plan: LaunchPlan) -> str:
+    if done.group:
+        return f"Launched {count(len(done.handles), 'job')} of {plan.name}, group {done.group}"
+    return f"Launched {done.handles[0].rpartition('/')[2]}"
