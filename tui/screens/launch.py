@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -16,33 +15,32 @@ from textual.widgets import Button
 
 from ...backends.launch_origin import LaunchOrigin
 from ...backends.logs.sanitize import plain
-from ...components import build_app, describe, list_components
+from ...components import build_app
 from ...specs import AppState, ArgumentError, InvalidRunConfigException
 from ..commands import run_command
 from ..form_model import FormModel
 from ..job_rows import JobRow
-from ..launch_messages import ComponentDescribed, ComponentsListed, DryRunDone, FormReady, Submitted, ValuesKnown
+from ..launch_messages import DryRunDone, FormReady, Submitted, ValuesKnown
 from ..messages import ActionDone
 from ..widgets.bars import Hint
-from ..widgets.component_docs import ComponentDocs
-from ..widgets.component_picker import ComponentPicker
 from ..widgets.launch_form import LaunchForm
 from ..widgets.pane import Divider
 from ..widgets.preview import Preview
 from ..words import clock, count
-from .base import BaseScreen
+from .component_picking import ComponentPicking
 
 if TYPE_CHECKING:
     from ...backends.api import Finding
     from ...backends.journal import LaunchRecord
     from ...backends.progress import Progress
+    from ...components import ComponentDoc
     from ..widgets.form_rows import ChoiceField, FieldChanged, FieldFocused
 
 # Seconds of quiet typing after which the request is made anew.
 DRY_RUN_DELAY = 0.25
 
 
-class LaunchScreen(BaseScreen):
+class LaunchScreen(ComponentPicking):
     """Two steps, or three columns where there is room.
 
     Args:
@@ -50,7 +48,7 @@ class LaunchScreen(BaseScreen):
     """
 
     HELP_TITLE = "Launch"
-    KEY_GROUPS = ("launch",)
+    KEY_GROUPS = ("launch", "picker")
     CSS_PATH = "../styles/launch.tcss"
     BINDINGS = [
         Binding("ctrl+s", "submit", "Submit", priority=True, id="launch.submit", show=False),
@@ -71,8 +69,6 @@ class LaunchScreen(BaseScreen):
 
     def __init__(self, record: LaunchRecord | None = None) -> None:
         super().__init__()
-        self.picker = ComponentPicker()
-        self.docs = ComponentDocs()
         self.form = LaunchForm()
         self.preview = Preview()
         self.model: FormModel | None = None
@@ -101,61 +97,18 @@ class LaunchScreen(BaseScreen):
         """Find the components, or fill the form of a relaunch."""
         super().on_mount()
         self.set_class(True, "-picking")
-        self._list_components()
+        self.list_components()
         if self._record is not None:
-            self._describe(self._record.component, chosen=True)
+            self.choose_record(self._record)
         else:
             self.picker.search.focus()
 
     # Picking
 
-    @work(thread=True, group="components", exit_on_error=False)
-    def _list_components(self) -> None:
-        folders = [Path(), *(Path(name).expanduser() for name in self.dashboard.settings.launch.component_folders)]
-        self.dashboard.post_to(self, ComponentsListed(list_components(folders)))
-
-    def on_components_listed(self, message: ComponentsListed) -> None:
-        """Show the components."""
-        self.picker.set_components(message.components)
-        self.refresh_bars()
-
-    def on_component_picker_highlighted(self, message: ComponentPicker.Highlighted) -> None:
-        """Show the documentation of the highlighted component."""
-        if message.component is None:
-            self.docs.show_nothing()
-        elif message.component.error:
-            self.docs.show_error(message.component.name, message.component.error)
-        else:
-            self._describe(message.component.name, chosen=False)
-
-    def on_component_picker_chosen(self, message: ComponentPicker.Chosen) -> None:
-        """Go on to the form."""
-        if message.component.error:
-            self.dashboard.say(f"{message.component.name}: {message.component.error}", failed=True)
-            return
-        self._describe(message.component.name, chosen=True)
-
-    @work(thread=True, group="describe", exclusive=True, exit_on_error=False)
-    def _describe(self, name: str, *, chosen: bool) -> None:
-        launches = [record for record in self.dashboard.runner.journal.records() if record.component == name]
-        try:
-            message = ComponentDescribed(name, describe(name), launches, chosen=chosen)
-        except Exception as error:
-            message = ComponentDescribed(name, None, launches, str(error), chosen)
-        self.dashboard.post_to(self, message)
-
-    def on_component_described(self, message: ComponentDescribed) -> None:
-        """Show the documentation, or make the form."""
-        if message.doc is None:
-            self.docs.show_error(message.name, message.error)
-            if message.chosen:
-                self.dashboard.say(message.error, failed=True)
-            return
-        if not message.chosen:
-            self.docs.show(message.doc, message.launches, self.clock())
-            return
-        self.model = FormModel(message.doc)
-        self._last = self._record or (message.launches[0] if message.launches else None)
+    def open_form(self, doc: ComponentDoc, launches: list[LaunchRecord]) -> None:
+        """Make the form of a component; see `ComponentPicking.open_form`."""
+        self.model = FormModel(doc)
+        self._last = self._record or (launches[0] if launches else None)
         self._load_options(self._last.scheduler if self._last else "", self._last, first=True)
 
     # Filling
@@ -376,10 +329,6 @@ class LaunchScreen(BaseScreen):
 
     # Keys and bars
 
-    def action_pick(self, rows: int) -> None:
-        """Move in the list of components."""
-        self.picker.move(rows)
-
     def action_next_field(self, step: int) -> None:
         """Go to the next or the previous field."""
         if step > 0:
@@ -420,12 +369,17 @@ class LaunchScreen(BaseScreen):
         """Return the way to this screen."""
         return ["Jobs", "Relaunch" if self._record else "New launch"]
 
+    def summary(self) -> Text:
+        """Return how many components there are, while one is picked."""
+        return super().summary() if self.has_class("-picking") else Text()
+
     def counts(self) -> Text:
         """Return how many components there are that did not load."""
-        broken = [one for one in self.picker._all if one.error] if self.has_class("-picking") else []
+        broken = [one for one in self.picker.components if one.error] if self.has_class("-picking") else []
         if not broken:
             return Text()
-        return Text(f"{count(len(broken), 'component')} cannot be used: {plain(broken[0].name)}", self.palette.pending)
+        where = f"{broken[0].name} line {broken[0].line}" if broken[0].line else broken[0].name
+        return Text(f"{count(len(broken), 'component')} cannot be used: {plain(where)}", self.palette.pending)
 
     def hints(self) -> list[Hint]:
         """Return the keys of the step."""
@@ -434,7 +388,9 @@ class LaunchScreen(BaseScreen):
                 Hint("type", "Search"),
                 Hint("enter", "Choose"),
                 Hint("↑ ↓" if not self.dashboard.ascii_signs else "up down", "Move"),
+                Hint("ctrl+k", "Pin"),
                 Hint("esc", "Back"),
+                Hint("ctrl+e", "Edit file"),
                 Hint("F1", "Keys"),
             ]
         ready = self._is_ready()
