@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .lint import LinterMessage, validate
     from .listing import component_key, each_listed, list_components, listed_by_key, name_here
     from .model import REQUIRED, ComponentDoc, ComponentSummary, Computed, Parameter, ValueType
+    from .override_roles import ROLE_FIELDS, check_role_field, override_roles, read_overrides, role_texts
     from .values import check_argument, parse_value, to_text
 
 _HOMES = {
@@ -26,6 +27,7 @@ _HOMES = {
     "lint": ("LinterMessage", "validate"),
     "listing": ("component_key", "each_listed", "list_components", "listed_by_key", "name_here"),
     "model": ("REQUIRED", "ComponentDoc", "ComponentSummary", "Computed", "Parameter", "ValueType"),
+    "override_roles": ("ROLE_FIELDS", "check_role_field", "override_roles", "read_overrides", "role_texts"),
     "values": ("check_argument", "parse_value", "to_text"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -33,6 +35,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "DEFAULT_IMAGE",
     "REQUIRED",
+    "ROLE_FIELDS",
     "Component",
     "ComponentDoc",
     "ComponentSummary",
@@ -42,6 +45,7 @@ __all__ = [
     "ValueType",
     "build_app",
     "check_argument",
+    "check_role_field",
     "component_key",
     "describe",
     "each_listed",
@@ -49,9 +53,12 @@ __all__ = [
     "list_components",
     "listed_by_key",
     "name_here",
+    "override_roles",
     "parse_command_line",
     "parse_value",
     "read_component",
+    "read_overrides",
+    "role_texts",
     "to_command_line",
     "to_text",
     "validate",

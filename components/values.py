@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from ..specs import ArgumentError, parse_bool
-from ..specs.cfg_text import split_cfg
+from ..specs.cfg_text import quoted, split_cfg
 from .model import Computed, Parameter
 
 _WANTED = {"int": "a whole number", "float": "a number"}
@@ -120,10 +120,8 @@ def _pairs(parameter: Parameter, text: str) -> dict[str, str]:
 
 
 def _quoted(text: str) -> str:
-    if text and not any(letter in "=,;'\"" for letter in text) and text == text.strip():
-        return text
-    quote = "'" if "'" not in text else '"'
-    return f"{quote}{text}{quote}"
+    plain = text and not any(letter in "=,;'\"" for letter in text) and text == text.strip()
+    return text if plain else quoted(text)
 
 
 def _check_form(parameter: Parameter, value: Any) -> None:

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .cfg_text import format_cfg, format_value
     from .dryrun import AppDryRunInfo
     from .errors import (
         AppDefError,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
         torchx_handle,
     )
     from .ids import make_unique, normalize_str, random_id
-    from .mounts import BindMount, DeviceMount, Mount, MountType, VolumeMount, parse_mounts
+    from .mounts import BindMount, DeviceMount, Mount, MountType, VolumeMount, mounts_text, parse_mounts
     from .option_types import CfgVal, get_type_name, parse_bool, runopt
     from .placeholders import macros
     from .resource_names import get_named_resources, named_resource_names, named_resources, resource
@@ -86,6 +87,7 @@ _HOMES = {
         "UnknownRoleError",
         "UnknownSchedulerException",
     ),
+    "cfg_text": ("format_cfg", "format_value"),
     "handles": (
         "AppHandle",
         "ParsedAppHandle",
@@ -97,7 +99,7 @@ _HOMES = {
     ),
     "ids": ("make_unique", "normalize_str", "random_id"),
     "placeholders": ("macros",),
-    "mounts": ("BindMount", "DeviceMount", "Mount", "MountType", "VolumeMount", "parse_mounts"),
+    "mounts": ("BindMount", "DeviceMount", "Mount", "MountType", "VolumeMount", "mounts_text", "parse_mounts"),
     "resource_names": ("get_named_resources", "named_resource_names", "named_resources", "resource"),
     "resources": ("NULL_RESOURCE", "Resource"),
     "roles": ("AppDef", "RetryPolicy", "Role"),
@@ -165,6 +167,8 @@ __all__ = [
     "appdef_to_dict",
     "appdef_to_json",
     "copy_projects_with",
+    "format_cfg",
+    "format_value",
     "get_named_resources",
     "get_type_name",
     "in_context",
@@ -174,6 +178,7 @@ __all__ = [
     "make_app_handle",
     "make_unique",
     "may_follow",
+    "mounts_text",
     "named_resource_names",
     "named_resources",
     "normalize_str",

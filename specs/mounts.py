@@ -116,6 +116,20 @@ def parse_mounts(opts: Iterable[str]) -> list[Mount]:
     return [_mount(group) for group in groups]
 
 
+def mounts_text(mounts: Iterable[Mount]) -> str:
+    """Return the text that `parse_mounts` reads when it is parted at its commas; empty for no mounts."""
+    return ",".join(option for mount in mounts for option in _options(mount))
+
+
+def _options(mount: Mount) -> list[str]:
+    if isinstance(mount, DeviceMount):
+        given = [f"dst={mount.dst_path}", f"perm={mount.permissions}"]
+        return [f"type={MountType.DEVICE.value}", f"src={mount.src_path}", *given]
+    kind, source = (MountType.BIND, mount.src_path) if isinstance(mount, BindMount) else (MountType.VOLUME, mount.src)
+    flags = ["readonly"] if mount.read_only else []
+    return [f"type={kind.value}", f"src={source}", f"dst={mount.dst_path}", *flags]
+
+
 def _mount(group: dict[str, str]) -> Mount:
     try:
         kind = MountType(group["type"])

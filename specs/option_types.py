@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, get_args, get_origin
 
+from .cfg_text import split_items, split_pair, split_parts
+
 CfgVal = str | int | float | bool | list[str] | dict[str, str] | None
 
 _TRUE = ("true", "1", "yes", "on")
@@ -74,16 +76,16 @@ class runopt:  # noqa: N801 - TorchX's name
     def cast_to_type(self, value: str) -> CfgVal:
         """Return the value that a text stands for.
 
-        Lists are separated by `,` or `;`, and so are the `key:value` pairs of a dict; booleans are as `parse_bool`
-        has them.
+        Lists are separated by `,` or `;`, and so are the `key:value` pairs of a dict; quotes around an item, a key or
+        a value keep its separators. Booleans are as `parse_bool` has them.
 
         Raises:
             ValueError: The text is not of the option's type.
         """
         if self.is_type_list_of_str:
-            return [item for item in value.replace(";", ",").split(",") if item]
+            return list(split_items(value))
         if self.is_type_dict_of_str:
-            return dict(_pair(item) for item in value.replace(";", ",").split(",") if item)
+            return dict(split_pair(item) for item in split_parts(value))
         if self.opt_type is bool:
             return parse_bool(value)
         if self.opt_type in (int, float):
@@ -93,10 +95,3 @@ class runopt:  # noqa: N801 - TorchX's name
                 wanted = "a whole number" if self.opt_type is int else "a number"
                 raise ValueError(f"`{value}` is not {wanted}") from None
         return value
-
-
-def _pair(item: str) -> tuple[str, str]:
-    key, colon, value = item.partition(":")
-    if not colon:
-        raise ValueError(f"`{item}` is not a pair. Want key:value, such as FOO:1,BAR:2")
-    return key, value

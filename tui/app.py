@@ -77,6 +77,7 @@ class TorchXTuiApp(TellingApp):
         schedulers: the names of the backends to watch; all of them if None.
         now: the clock, in seconds since the epoch; pictures freeze it.
         ui_state: keeps what is chosen on the screen for the next start.
+        problem: what is wrong with config.toml; the status line says it first.
     """
 
     TITLE = "torchx-tui"
@@ -102,6 +103,7 @@ class TorchXTuiApp(TellingApp):
         schedulers: list[str] | None = None,
         now: Callable[[], float] = time.time,
         ui_state: UiStateFile | None = None,
+        problem: str = "",
     ) -> None:
         # NO_COLOR is read once, while the app is made: only the terminal's own colours stay legible under it.
         no_color = "NO_COLOR" in os.environ
@@ -116,6 +118,7 @@ class TorchXTuiApp(TellingApp):
         self.jobs = JobStore()
         self.ui_state = ui_state or UiStateFile()
         self._feed: Feed | None = None
+        self._problem = problem
         self.schedulers = schedulers
         self.who = f"{user_name()}@{os.uname().nodename.partition('.')[0]}"
         for colors in palette.PALETTES.values():
@@ -161,6 +164,8 @@ class TorchXTuiApp(TellingApp):
     def on_mount(self) -> None:
         """Take over the signals, and start the threads once the first screen is painted."""
         self._install_signal_handlers()
+        if self._problem:
+            self.say(self._problem, failed=True)
         self.call_after_refresh(self._start_feed)
 
     def _start_feed(self) -> None:

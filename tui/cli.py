@@ -25,6 +25,7 @@ class Arguments:
 
     command: str | None = None
     config: str | None = None
+    profile: str | None = None
     debug = False
     read_only = False
     theme: str | None = None
@@ -46,6 +47,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"torchx-tui {__version__}")
     parser.add_argument("--config", metavar="FILE", help="settings to read instead of config.toml")
+    parser.add_argument("--profile", metavar="NAME", help="launch with the defaults of this profile of config.toml")
     parser.add_argument("--debug", action="store_true", help="write tracebacks and details to the log file")
     parser.add_argument("--read-only", action="store_true", help="refuse whatever would change a job")
     parser.add_argument("--theme", choices=get_args(ThemeName), help="colours of the dashboard")
@@ -101,18 +103,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Without arguments no parser is made: argparse is 8 ms of the first paint.
     arguments = build_parser().parse_args(given, Arguments()) if given else Arguments()
     try:
-        settings = _settings(arguments)
+        settings, problem = _settings(arguments)
         _log_to_file(arguments.debug)
+        if problem:
+            logging.getLogger(__name__).warning("%s", problem)
         if arguments.command:
-            from .shell import run_command
+            from .shell import run_command, say
 
+            if problem:
+                say(problem)
             return run_command(arguments, settings)
-        return open_dashboard(settings)
+        return open_dashboard(settings, problem)
     except TorchXTuiError as error:
         logging.getLogger(__name__).debug("the command failed", exc_info=True)
-        from .shell import plain_lines
+        from .shell import say
 
-        print(plain_lines(f"torchx-tui: {error}"), file=sys.stderr)
+        say(str(error))
         return 2
     except BrokenPipeError:
         # Whoever read our output has gone; nothing is left to say, not even at the interpreter's own flush.
@@ -120,15 +126,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _settings(arguments: Arguments) -> Settings:
-    """Return the settings of the file, overridden by the command line."""
+def _settings(arguments: Arguments) -> tuple[Settings, str]:
+    """Return the settings of the file, overridden by the command line, and what is wrong with the file.
+
+    Raises:
+        ConfigError: the command line names a file that cannot be taken, or a profile that is not there.
+    """
     import dataclasses
     from pathlib import Path
 
     from ..backends.secrets import choose_patterns
-    from .config import load_settings
+    from .config import check_profile, load_settings, settings_that_hold
 
-    settings = load_settings(Path(arguments.config) if arguments.config else None)
+    if arguments.config is not None:
+        settings, problem = load_settings(Path(arguments.config)), ""
+    else:
+        settings, problem = settings_that_hold()
     choose_patterns(settings.secret_names)
     changes: dict[str, object] = {}
     if arguments.theme:
@@ -141,7 +154,10 @@ def _settings(arguments: Arguments) -> Settings:
         changes["frames_per_second"] = arguments.fps
     if arguments.no_mouse:
         changes["mouse"] = False
-    return dataclasses.replace(settings, **changes)
+    if arguments.profile is not None:
+        check_profile(arguments.profile, settings)
+        changes["launch"] = dataclasses.replace(settings.launch, profile=arguments.profile)
+    return dataclasses.replace(settings, **changes), problem
 
 
 def _log_to_file(debug: bool) -> None:
@@ -207,11 +223,12 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def open_dashboard(settings: Settings) -> int:
+def open_dashboard(settings: Settings, problem: str = "") -> int:
     """Open the dashboard and end the program with its exit code; return that where there is no terminal.
 
     Args:
         settings: what the file and the command line chose.
+        problem: what is wrong with the file, for the status line.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         print("torchx-tui: the dashboard needs a terminal; `torchx-tui list` works without one", file=sys.stderr)
@@ -232,6 +249,6 @@ def open_dashboard(settings: Settings) -> int:
         contexts=settings.contexts(),
         spool_limits=settings.spool_limits(),
     ) as runner:
-        app = TorchXTuiApp(runner, settings)
+        app = TorchXTuiApp(runner, settings, problem=problem)
         result = app.run(mouse=settings.mouse)
     leave(result if isinstance(result, int) else app.return_code or 0)

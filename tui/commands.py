@@ -19,18 +19,16 @@ def program_for(component: str) -> str:
 
 def run_command(component: str, arguments: dict[str, Any], scheduler: str, cfg: dict[str, Any]) -> list[str]:
     """Return the argument list that launches a component with these arguments and run options, secrets masked."""
-    from ..backends.secrets import mask_text
+    from ..backends.secrets import MASK, is_secret
     from ..components import to_command_line
-    from ..specs import split_context
+    from ..specs import format_cfg, split_context
 
     # TorchX knows the current context alone.
     program = "torchx-tui" if split_context(scheduler)[1] or cfg.get("context") else program_for(component)
     command = [program, "run", "--scheduler", scheduler]
     if cfg:
-        command += [
-            "--scheduler_args",
-            ",".join(f"{key}={mask_text(key, _cfg_text(value))}" for key, value in cfg.items()),
-        ]
+        masked = {key: MASK if value and is_secret(key) else _masked(key, value) for key, value in cfg.items()}
+        command += ["--scheduler_args", format_cfg(masked)]
     shown = {name: _masked(name, value) for name, value in arguments.items()}
     return [*command, component, *to_command_line(component, shown)]
 
@@ -54,11 +52,3 @@ def _masked(name: str, value: Any) -> Any:
     from ..backends.secrets import mask_text
 
     return mask_text(name, value) if isinstance(value, str) else value
-
-
-def _cfg_text(value: object) -> str:
-    if isinstance(value, list):
-        return ";".join(str(item) for item in value)
-    if isinstance(value, dict):
-        return ";".join(f"{key}:{item}" for key, item in value.items())
-    return str(value)

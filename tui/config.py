@@ -206,35 +206,88 @@ def config_path(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def load_settings(path: Path | None = None) -> Settings:
-    """Read the settings; a missing file gives the defaults.
+    """Read the settings; where no file is named, a missing one gives the defaults.
+
+    Args:
+        path: the file; the one of `config_path` if None.
 
     Raises:
-        ConfigError: the file cannot be read, is no TOML, or holds a name or value that is not known.
+        ConfigError: the file cannot be read, is no TOML, or holds a name or value that is not known; or there is no
+            file of a path that was named, here or in the environment.
     """
+    named = path is not None or bool(os.environ.get(CONFIG_VARIABLE))
     path = path or config_path()
+    data = _read(path, named=named)
+    return _decode(data, path) if data else Settings()
+
+
+def settings_that_hold() -> tuple[Settings, str]:
+    """Return what holds of the settings, and what is wrong with the file in words, empty where nothing is.
+
+    Of a file with a mistake in it every setting without one holds, so that ``read_only`` does, and the names of
+    secrets. Of a file that is no TOML the defaults hold.
+    """
+    path = config_path()
+    try:
+        return load_settings(), ""
+    except ConfigError as error:
+        fault = str(error)
+    try:
+        data = _read(path, named=True)
+    except ConfigError:
+        return Settings(), f"{fault}; the defaults are in force"
+    sound: dict[str, Any] = {}
+    # What is set elsewhere may name a profile.
+    for name, value in sorted(data.items(), key=lambda item: item[0] != "profiles"):
+        if _holds({**sound, name: value}, path):
+            sound[name] = value
+        elif isinstance(value, Mapping):
+            table: dict[str, Any] = {}
+            for key, one in value.items():
+                if _holds({**sound, name: {**table, key: one}}, path):
+                    table[key] = one
+            if table:
+                sound[name] = table
+    return _decode(sound, path), f"{fault}; the rest of the file is in force"
+
+
+def _holds(data: Mapping[str, Any], path: Path) -> bool:
+    try:
+        _decode(data, path)
+    except ConfigError:
+        return False
+    return True
+
+
+def _read(path: Path, *, named: bool) -> dict[str, Any]:
+    """Return what a file says; one that nobody named may be missing."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return Settings()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
-    return _decode(text, path)
-
-
-def _decode(text: str, path: Path) -> Settings:
+        if named:
+            raise ConfigError(f"{path} does not exist: make it from config.example.toml, or name another") from None
+        return {}
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} cannot be read: it is not UTF-8") from error
     # Nothing of this is needed for the defaults, and it costs 15 ms of the first paint.
-    import msgspec
-
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib
 
     try:
-        data = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is no valid TOML: {error}") from error
+
+
+def _decode(data: Mapping[str, Any], path: Path) -> Settings:
+    import msgspec
+
     _refuse_unknown(data, Settings, path)
+    _check_profiles(data, path)
     try:
         settings = msgspec.convert(data, Settings)
     except msgspec.ValidationError as error:
@@ -242,6 +295,10 @@ def _decode(text: str, path: Path) -> Settings:
     if settings.frames_per_second and settings.frames_per_second not in FRAMES_PER_SECOND:
         raise ConfigError(f"{path}: frames_per_second: {settings.frames_per_second}: {FRAMES_WORDS}, or 0")
     _check_patterns(settings.logs.error_patterns, path)
+    try:
+        check_profile(settings.launch.profile, settings)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: launch.profile: {error}") from None
     if settings.keys:
         from .keymap import check_keymap
 
@@ -250,6 +307,32 @@ def _decode(text: str, path: Path) -> Settings:
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from None
     return settings
+
+
+def check_profile(name: str, settings: Settings) -> None:
+    """Refuse a name that is no profile, with the valid ones.
+
+    Raises:
+        ConfigError: there is no such profile.
+    """
+    if name and name not in settings.profiles:
+        known = ", ".join(settings.profiles) or "none: a table [profiles.NAME] of config.toml makes one"
+        raise ConfigError(f"{name} is no profile; there are {known}")
+
+
+def _check_profiles(data: Mapping[str, Any], path: Path) -> None:
+    """Refuse what is no setting of a profile, and a component's name that TOML has taken apart."""
+    profiles = data.get("profiles")
+    for name, table in (profiles if isinstance(profiles, Mapping) else {}).items():
+        if not isinstance(table, Mapping):
+            raise ConfigError(f"{path}: profiles.{name} is no table: write [profiles.{name}]")
+        _refuse_unknown(table, Profile, path, f"profiles.{name}.")
+        components = table.get("components")
+        for component, values in (components if isinstance(components, Mapping) else {}).items():
+            parted = isinstance(values, Mapping) and values and "." not in component and ":" not in component
+            if parted and all(isinstance(value, Mapping) for value in values.values()):
+                whole = f"{component}.{next(iter(values))}"
+                raise ConfigError(f'{path}: profiles.{name}.components.{whole}: put quotes around it: "{whole}"')
 
 
 def _check_patterns(patterns: tuple[str, ...], path: Path) -> None:
@@ -265,13 +348,11 @@ def _check_patterns(patterns: tuple[str, ...], path: Path) -> None:
 
 def _refuse_unknown(data: Mapping[str, Any], kind: type[Any], path: Path, where: str = "") -> None:
     """Refuse a name that is no setting, with the nearest that is."""
-    import difflib
-
     known = {field.name: getattr(kind(), field.name) for field in dataclasses.fields(kind)}
     for name, value in data.items():
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-            raise ConfigError(f"{path}: {where}{name} is no setting; {hint}")
+            from ..backends.torchxconfig import nearest
+
+            raise ConfigError(f"{path}: {where}{name} is no setting; {nearest(name, known)}")
         if dataclasses.is_dataclass(known[name]) and isinstance(value, Mapping):
             _refuse_unknown(value, type(known[name]), path, f"{name}.")

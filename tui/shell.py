@@ -205,6 +205,11 @@ def _known(runner: Runner, handle: str) -> None:
         print(f"{handle} has ended already: {described.state.name}", file=sys.stderr)
 
 
+def say(text: str) -> None:
+    """Say something to the person who runs the command, on stderr."""
+    print(plain_lines(f"torchx-tui: {text}"), file=sys.stderr)
+
+
 def plain_lines(text: str) -> str:
     """Return a text of several lines without anything that a terminal would act on."""
     return "\n".join(plain(line) for line in text.splitlines())

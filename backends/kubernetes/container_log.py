@@ -204,4 +204,6 @@ class ContainerLog:
         assert cursor is not None
         part = Part(name, cursor, max(latest, place.latest))
         self._parts[name] = part
-        return Item(Record(b"".join(pieces), began / 1e9, "c"), part)
+        data = b"".join(pieces)
+        self._reading.within_line = not data.endswith(b"\n")
+        return Item(Record(data, began / 1e9, "c"), part)

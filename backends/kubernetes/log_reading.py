@@ -65,6 +65,7 @@ class LogReading:
         follow: wait for more; else end at the present end.
         says: add words of ours, such as of a restart.
         together: lines that were printed within so many nanoseconds may be one record.
+        within_line: whether what was read last ends within a line.
     """
 
     server: ApiServer
@@ -76,6 +77,7 @@ class LogReading:
     follow: bool
     says: bool
     together: int
+    within_line: bool = False
     _stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _answers: set[LongAnswer] = field(default_factory=set)
@@ -128,4 +130,6 @@ class LogReading:
     def words(self, text: str, nanoseconds: int | None = None) -> Item:
         """Return words of ours about the replica, as a record of its log."""
         at = time.time() if nanoseconds is None else nanoseconds / 1e9
-        return Item(Record(f"-- {self.name} {text} --\n".encode(), at, "c"), None)
+        # A node that drops a log may leave half a line: words of ours begin on one of their own.
+        before, self.within_line = "\n" if self.within_line else "", False
+        return Item(Record(f"{before}-- {self.name} {text} --\n".encode(), at, "c"), None)

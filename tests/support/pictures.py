@@ -17,7 +17,8 @@ def at_job(handle, *keys, wait=None):
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
         screen = app.screen
         screen.table.move_to(handle)
-        await until(pilot, lambda: screen._described is not None, "the description")
+        app_id = handle.rpartition("/")[2]
+        await until(pilot, lambda: screen._described is not None and screen._described.app_id == app_id, "its words")
         await until(pilot, lambda: shows_logs(app), "the log")
         for key in keys:
             await pilot.press(key)

@@ -8,12 +8,13 @@ from typing import get_args
 
 import pytest
 
+from torchx_tui.specs import ConfigError
 from torchx_tui.tui import cli
 from torchx_tui.tui.config import Settings, ThemeName
 
 
 def given(*arguments: str) -> Settings:
-    return cli._settings(cli.build_parser().parse_args(arguments, cli.Arguments()))
+    return cli._settings(cli.build_parser().parse_args(arguments, cli.Arguments()))[0]
 
 
 def test_options_override_the_settings():
@@ -24,6 +25,16 @@ def test_options_override_the_settings():
 
 def test_every_theme_of_the_settings_can_be_named():
     assert {given("--theme", name).theme for name in get_args(ThemeName)} == set(get_args(ThemeName))
+
+
+def test_a_profile_is_chosen_by_name(tmp_path):
+    path = tmp_path / "config.toml"
+    path.write_text("[launch]\nprofile = 'a'\n[profiles.a]\n[profiles.b]\n")
+    assert given("--config", str(path)).launch.profile == "a"
+    assert given("--config", str(path), "--profile", "b").launch.profile == "b"
+    assert given("--config", str(path), "--profile", "").launch.profile == ""
+    with pytest.raises(ConfigError, match="c is no profile; there are a, b"):
+        given("--config", str(path), "--profile", "c")
 
 
 @pytest.mark.parametrize("text", ["29", "241", "fast", "-60"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from torchx_tui.specs import ConfigError
-from torchx_tui.tui.config import Settings, config_path, load_settings
+from torchx_tui.tui.config import Settings, config_path, load_settings, settings_that_hold
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -85,3 +85,51 @@ def test_the_example_has_every_setting_at_its_default():
 def test_frames_so_few_that_keys_seem_slow_are_refused(tmp_path, frames):
     with pytest.raises(ConfigError, match="from 30 to 240"):
         load_settings(write(tmp_path, f"frames_per_second = {frames}\n"))
+
+
+PROFILE = '[profiles.p]\nscheduler = "local_cwd"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[profiles.p]\nschduler = 1", "profiles.p.schduler is no setting; did you mean scheduler?"),
+        ("[profiles.p]\nscheduler = 1", "profiles"),
+        ("[profiles]\np = 1", "profiles.p is no table: write [profiles.p]"),
+        ("[profiles.p]\ncomponents.dist.ddp = {j = 1}", 'components.dist.ddp: put quotes around it: "dist.ddp"'),
+        (f'[launch]\nprofile = "q"\n{PROFILE}', "launch.profile: q is no profile; there are p"),
+        ('[launch]\nprofile = "q"\n', "there are none: a table [profiles.NAME] of config.toml makes one"),
+    ],
+)
+def test_a_mistake_in_a_profile_is_named(tmp_path, text, words):
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load_settings(path)
+    assert words in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_file_that_was_named_must_be_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHX_TUI_CONFIG", str(tmp_path / "gone.toml"))
+    with pytest.raises(ConfigError, match=r"gone\.toml does not exist"):
+        load_settings()
+    settings, problem = settings_that_hold()
+    assert settings == Settings()
+    assert problem.endswith("; the defaults are in force")
+
+
+def test_of_a_broken_file_the_rest_holds(tmp_path, monkeypatch):
+    text = f'[launch]\nprofile = "p"\nmost_of_a_sweep = "many"\n[local]\nmax_runing = 1\ngrace_seconds = 3.0\n{PROFILE}'
+    path = write(tmp_path, f'read_only = true\nthmee = "pink"\n{text}')
+    monkeypatch.setenv("TORCHX_TUI_CONFIG", str(path))
+    settings, problem = settings_that_hold()
+    assert problem == f"{path}: thmee is no setting; did you mean theme?; the rest of the file is in force"
+    assert settings.read_only
+    assert (settings.launch.profile, settings.launch.most_of_a_sweep) == ("p", 64)
+    assert settings.local.grace_seconds == 3.0
+
+
+def test_a_sound_file_has_no_problem(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHX_TUI_CONFIG", str(write(tmp_path, 'theme = "torchx-light"\n')))
+    settings, problem = settings_that_hold()
+    assert (settings.theme, problem) == ("torchx-light", "")

@@ -1,0 +1,212 @@
+"""Changes to the roles of an AppDef, as texts of a form or a command line: more replicas, another image, more memory.
+
+A text takes the place of what the component gave, whole: `env` is all of the environment, `args` all arguments.
+"""
+
+from __future__ import annotations
+
+import copy
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..specs import (
+    MISSING,
+    AppDef,
+    AppDefError,
+    ArgumentError,
+    MountError,
+    Resource,
+    RetryPolicy,
+    Role,
+    RoleOverrideError,
+    UnknownResourceError,
+    Workspace,
+    get_named_resources,
+    mounts_text,
+    parse_mounts,
+)
+from ..specs.errors import one_of
+from ..specs.resources import RESOURCE_NAME_TAG
+from .model import Parameter, ValueType
+from .values import parse_value, to_text
+
+_FIGURES = ("cpu", "gpu", "memMB")
+
+
+def _field(name: str, help: str, kind: str = "str", *items: str, choices: Sequence[str] = ()) -> Parameter:
+    written = f"{kind}[{', '.join(items)}]" if items else kind
+    return Parameter(name, "keyword_only", ValueType(kind, written, items, choices=tuple(choices)), help=help)
+
+
+ROLE_FIELDS: dict[str, Parameter] = {
+    one.name: one
+    for one in (
+        _field("num_replicas", "How many replicas of this role run.", "int"),
+        _field("image", "The container image, or on this machine a folder, that the replicas run in."),
+        _field("resource", "A named resource, such as gpu.small; empty for the figures below."),
+        _field("cpu", "CPU cores of each replica.", "int"),
+        _field("gpu", "GPUs of each replica.", "int"),
+        _field("memMB", "Memory of each replica, in MB.", "int"),
+        _field("env", "All environment variables of the role.", "dict", "str", "str"),
+        _field("mounts", "What replicas see of their host: type=bind,src=/data,dst=/data,readonly.", "list", "str"),
+        _field("max_retries", "How often a failure is answered by a new start.", "int"),
+        _field("retry_policy", "What is started again.", choices=[policy.value for policy in RetryPolicy]),
+        _field("workspace", "Local folders that travel with this role: a path, or {/a: a, /b: b}."),
+        _field("entrypoint", "The program to run."),
+        Parameter("args", "var_positional", ValueType("str", "str"), (), "Its arguments, quoted as in a shell."),
+    )
+}
+"""What can be changed in a role, in the order of a form."""
+
+_LEAST = {"num_replicas": 1, "cpu": 0, "gpu": 0, "memMB": 0, "max_retries": 0}
+
+
+def role_texts(role: Role) -> dict[str, str]:
+    """Return the text of every field of `ROLE_FIELDS`; what a role does not ask for is empty."""
+    resource = role.resource
+    return {
+        "num_replicas": str(role.num_replicas),
+        "image": role.image,
+        "resource": resource.get_resource_name() or "",
+        **{name: str(getattr(resource, name)) if getattr(resource, name) >= 0 else "" for name in _FIGURES},
+        "env": to_text(role.env),
+        "mounts": mounts_text(role.mounts),
+        "max_retries": str(role.max_retries),
+        "retry_policy": RetryPolicy(role.retry_policy).value,
+        "workspace": _workspace_text(role.workspace),
+        "entrypoint": "" if role.entrypoint == MISSING else role.entrypoint,
+        "args": shlex.join(str(arg) for arg in role.args),
+    }
+
+
+def read_overrides(texts: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the changes of a command line, by role and field.
+
+    Args:
+        texts: each `ROLE.FIELD=VALUE`; the last of the same field counts.
+
+    Raises:
+        RoleOverrideError: one is written in another way, or names no field.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for text in texts:
+        place, sign, value = text.partition("=")
+        role, dot, name = place.rpartition(".")
+        if not (sign and dot and role):
+            raise RoleOverrideError(text, "", "want ROLE.FIELD=VALUE, such as trainer.num_replicas=4")
+        _known(role, name)
+        found.setdefault(role, {})[name] = value
+    return found
+
+
+def override_roles(app: AppDef, overrides: Mapping[str, Mapping[str, str]]) -> AppDef:
+    """Return an app with changes in its roles; the one given is not changed.
+
+    Args:
+        app: What a component made.
+        overrides: Texts by role and field.
+
+    Raises:
+        RoleOverrideError: There is no such role or field, or a text is not valid for it.
+    """
+    if not any(overrides.values()):
+        return app
+    changed = copy.deepcopy(app)
+    for name, texts in overrides.items():
+        if name not in changed:
+            names = one_of(role.name for role in changed.roles)
+            raise RoleOverrideError(name, "", f"the app has no such role. Its roles: {names}")
+        for role in changed.roles:
+            if role.name == name:
+                _override(role, texts)
+    return changed
+
+
+def check_role_field(name: str, text: str) -> str:
+    """Return what is wrong with the text of a field, empty if nothing is."""
+    try:
+        _value("", name, text)
+    except RoleOverrideError as error:
+        return error.reason
+    return ""
+
+
+def _override(role: Role, texts: Mapping[str, str]) -> None:
+    for field in texts:
+        _known(role.name, field)
+    # A name first: figures change what it stands for.
+    for field in ROLE_FIELDS:
+        if field not in texts:
+            continue
+        value = _value(role.name, field, texts[field])
+        if field == "resource":
+            role.resource = value or role.resource
+        elif field in _FIGURES:
+            role.resource = _with_figure(role.resource, field, value)
+        else:
+            setattr(role, field, value)
+        # A value that is made when it is read would win.
+        role.overrides.pop("resource" if field in _FIGURES else field, None)
+
+
+def _with_figure(resource: Resource, name: str, value: int) -> Resource:
+    tags = {key: tag for key, tag in resource.tags.items() if key != RESOURCE_NAME_TAG}
+    return replace(Resource.copy(resource), **{name: value}, tags=tags)
+
+
+def _known(role: str, field: str) -> Parameter:
+    parameter = ROLE_FIELDS.get(field)
+    if parameter is None:
+        raise RoleOverrideError(role, field, f"there is no such field. Valid fields: {', '.join(ROLE_FIELDS)}")
+    return parameter
+
+
+def _value(role: str, field: str, text: str) -> Any:
+    parameter = _known(role, field)
+    try:
+        made = _MADE_BY.get(field)
+        if made is not None:
+            return made(text)
+        if parameter.kind == "var_positional":
+            return list(parse_value(parameter, text))
+        if field in _FIGURES and not text.strip():
+            return -1
+        value = parse_value(parameter, text.strip())
+    except ArgumentError as error:
+        raise RoleOverrideError(role, field, error.reason) from error
+    except (MountError, AppDefError, UnknownResourceError) as error:
+        raise RoleOverrideError(role, field, str(error)) from error
+    least = _LEAST.get(field)
+    if least is not None and value < least:
+        raise RoleOverrideError(role, field, f"want {least} or more, not {value}")
+    if field == "entrypoint" and not value:
+        raise RoleOverrideError(role, field, "want a program to run")
+    return RetryPolicy(value) if field == "retry_policy" else value
+
+
+def _mounts(text: str) -> Any:
+    return parse_mounts([part for part in text.split(",") if part.strip()])
+
+
+def _resource(text: str) -> Resource | None:
+    return get_named_resources(text.strip()) if text.strip() else None
+
+
+def _workspace(text: str) -> Workspace | None:
+    return Workspace.from_str(text.strip()) or None
+
+
+def _workspace_text(workspace: Workspace | None) -> str:
+    """Return what `Workspace.from_str` reads."""
+    if not workspace:
+        return ""
+    if workspace.is_unmapped_single_project():
+        return next(iter(workspace.projects))
+    import yaml
+
+    return yaml.safe_dump(workspace.projects, default_flow_style=True, width=10**6).strip()
+
+
+_MADE_BY: dict[str, Callable[[str], Any]] = {"mounts": _mounts, "resource": _resource, "workspace": _workspace}

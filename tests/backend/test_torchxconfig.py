@@ -1,0 +1,205 @@
+"""`.torchxconfig`: which files count, what they say, and what is said about a broken one."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchx_tui.backends import torchxconfig
+from torchx_tui.backends.local.options import LocalOpts
+from torchx_tui.backends.torchxconfig import (
+    apply,
+    dump,
+    find_configs,
+    get_config,
+    get_configs,
+    load,
+    load_sections,
+    option_value,
+    read_config,
+    section_options,
+)
+from torchx_tui.specs import ConfigError, UnknownSchedulerException, runopts
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / ".torchxconfig"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# Which files count
+
+
+def test_the_project_wins_over_the_home(project: Path, own_home: Path) -> None:
+    write(project, "[component:utils.echo]\nmsg = project\n")
+    write(own_home, "[component:utils.echo]\nmsg = home\nnum_replicas = 3\n")
+    assert find_configs() == [str(project / ".torchxconfig"), str(own_home / ".torchxconfig")]
+    assert load_sections("component") == {"utils.echo": {"msg": "project", "num_replicas": "3"}}
+
+
+def test_files_are_looked_up_when_asked(project: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch) -> None:
+    assert find_configs() == []
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    write(elsewhere, "")
+    monkeypatch.chdir(elsewhere)
+    assert find_configs() == [str(elsewhere / ".torchxconfig")]
+
+
+def test_a_project_in_the_home_folder_is_read_once(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(own_home, "")
+    monkeypatch.chdir(own_home)
+    assert find_configs() == [str(own_home / ".torchxconfig")]
+
+
+def test_the_environment_names_the_only_file(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(project, "[a]\nb = 1\n")
+    other = project / "other.ini"
+    other.write_text("[a]\nb = 2\n")
+    assert find_configs(environ={"TORCHXCONFIG": str(other)}) == [str(other)]
+    assert find_configs([project], {"TORCHXCONFIG": str(other)}) == [str(other)]
+    assert find_configs(environ={"TORCHXCONFIG": ""}) == []
+    monkeypatch.setenv("TORCHXCONFIG", str(project / "none.ini"))
+    with pytest.raises(ConfigError, match=r"none\.ini, which is no file"):
+        find_configs()
+
+
+# What they say
+
+
+def test_values_are_cast_as_those_of_the_command_line(project: Path) -> None:
+    write(project, "[local_cwd]\nlog_dir = None\nprependCwd = yes\n")
+    cfg: dict = {}
+    apply("local_cwd", cfg)
+    assert cfg == {"log_dir": None, "prepend_cwd": True}
+
+
+def test_what_is_given_stays_whatever_its_spelling(project: Path) -> None:
+    write(project, "[local_cwd]\nprepend_cwd = maybe\nlog_dir = /logs\n")
+    cfg: dict = {"prependCwd": True}
+    apply("local_cwd", cfg)
+    assert cfg == {"prependCwd": True, "log_dir": "/logs"}
+
+
+def test_an_unknown_key_is_passed_over_with_the_nearest_one(project: Path, caplog) -> None:
+    cfg: dict = {}
+    load("local_cwd", io.StringIO("[local_cwd]\nlogdir = /x\nprepend_cwd = #FIXME:(bool) something\n"), cfg)
+    assert cfg == {}
+    assert "[local_cwd] logdir is no run option of local_cwd; did you mean log_dir?" in caplog.text
+    assert ".torchxconfig:3: [local_cwd] prepend_cwd is to be filled in still" in caplog.text
+
+
+def test_keys_are_case_sensitive_and_a_value_keeps_its_equal_signs(project: Path) -> None:
+    write(
+        project,
+        "[component:a.py:f]\nMsg = A=B,C=D\nmsg = -a b --c=d e\n[component:]\nx = 1\n[cli:run]\ncomponent=a.b\n",
+    )
+    assert load_sections("component") == {"a.py:f": {"Msg": "A=B,C=D", "msg": "-a b --c=d e"}}
+    assert get_configs("cli", "run") == {"component": "a.b"}
+    assert get_config("cli", "run", "component") == "a.b"
+    assert get_config("cli", "run", "scheduler") is None
+    assert get_config("cli", "list", "scheduler") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("queue = 1\n", ":1: a section such as [local_cwd] must come first"),
+        ("[local_cwd]\n\nlog_dir\n", ":3: this is neither [section] nor key = value"),
+        ("[a]\nx = 1\n[a]\n", ":3: the section [a] is there twice"),
+        ("[a]\nx = 1\nx = 2\n", ":3: [a] x is given twice"),
+        ("[a]\nx = 50%\n", ":2: [a] x: a lone % is written %%"),
+        ("[a]\nx = %(gone)s\n", ":2: [a] x: a lone % is written %%"),
+    ],
+)
+def test_a_broken_file_is_named_with_its_line(project: Path, text: str, words: str) -> None:
+    path = write(project, text)
+    with pytest.raises(ConfigError) as caught:
+        read_config(path)
+    assert str(caught.value).startswith(f"{path}{words}")
+
+
+def test_a_file_that_cannot_be_read_is_named(project: Path) -> None:
+    path = project / ".torchxconfig"
+    path.write_bytes(b"[a]\nx = \xff\n")
+    with pytest.raises(ConfigError, match="it is not UTF-8"):
+        read_config(path)
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        read_config(project)
+
+
+def test_a_value_of_the_wrong_type_is_named_with_its_line(project: Path) -> None:
+    path = write(project, "[local_cwd]\n# as it was\nprepend_cwd = maybe\n")
+    with pytest.raises(ConfigError) as caught:
+        apply("local_cwd", {})
+    assert str(caught.value).startswith(f"{path}:3: [local_cwd] prepend_cwd: `maybe` is not true or false")
+
+
+def test_two_spellings_must_agree(project: Path) -> None:
+    known = LocalOpts.as_runopts()
+    path = write(project, "[local_cwd]\nlog_dir = a\nlogDir = a\nprepend_cwd = 1\nprependCwd = no\n")
+    options, problems = section_options(read_config(path)["local_cwd"], known)
+    assert {name: option_value(value, known) for name, value in options.items()} == {
+        "log_dir": "a",
+        "prepend_cwd": True,
+    }
+    assert problems == [f"{path}:5: [local_cwd] prependCwd is given as prepend_cwd too, with another value: remove one"]
+
+
+# What is written
+
+
+def test_what_is_written_is_read_again(project: Path) -> None:
+    with Path(".torchxconfig").open("w") as file:
+        dump(file, ["local_cwd", "local_docker"])
+    cfg: dict = {}
+    apply("local_cwd", cfg)
+    assert cfg == {"log_dir": None, "prepend_cwd": False, "auto_set_cuda_visible_devices": False}
+    assert cfg == dict(LocalOpts.as_runopts().resolve({}))
+
+
+def test_a_required_option_is_written_to_be_filled_in() -> None:
+    written = io.StringIO()
+    dump(written, ["kubernetes", "local_cwd"], required_only=True)
+    assert (
+        written.getvalue() == "[kubernetes]\nqueue = #FIXME:(str) Volcano queue to schedule job in.\n\n[local_cwd]\n\n"
+    )
+
+
+def test_every_scheduler_is_written() -> None:
+    written = io.StringIO()
+    dump(written)
+    assert {"[local_docker]", "[local_cwd]", "[kubernetes]"} <= set(written.getvalue().splitlines())
+
+
+def test_an_unknown_scheduler_is_refused_with_the_valid_ones() -> None:
+    with pytest.raises(UnknownSchedulerException, match="local_cwd"):
+        dump(io.StringIO(), ["local"])
+
+
+_TEXTS = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1)
+
+
+@given(text=_TEXTS, items=st.lists(_TEXTS.filter(lambda item: not set(item) & set(",;")), max_size=3))
+def test_whatever_is_a_default_is_read_back(text: str, items: list[str]) -> None:
+    known = runopts()
+    known.add("text", str, "a text", text)
+    known.add("items", list[str], "texts", items or None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torchxconfig, "_run_opts", lambda _: known)
+        written = io.StringIO()
+        dump(written, ["any"])
+        cfg: dict = {}
+        load("any", io.StringIO(written.getvalue()), cfg)
+    if text != "None" and items != ["None"] and not any(one.startswith("#FIXME") for one in [text, *items]):
+        assert cfg == {"text": text, "items": items or None}

@@ -1,0 +1,155 @@
+"""What config says of a launch: `.torchxconfig`, a profile over it, and what is said about mistakes in either."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchx_tui.backends.kubernetes.options import KubernetesOpts
+from torchx_tui.backends.local.options import LocalOpts
+from torchx_tui.components import describe
+from torchx_tui.specs import runopts
+from torchx_tui.tui.config import load_settings
+from torchx_tui.tui.launch_defaults import Given, LaunchDefaults
+
+PROFILES = """
+[profiles.prod]
+scheduler = "kubernetes"
+workspace = "file:///src"
+runopts = { queue = "prod", reserved_millicpu = 0, validateSpec = false }
+components."utils.echo" = { msg = "from a profile", num_replicas = 2 }
+components."utils.sh" = { args = ["echo", "two words"], env = { A = "1", B = "x,y" } }
+
+[profiles.here]
+runopts = { log_dir = "/logs", nope = 1, prepend_cwd = "perhaps" }
+"""
+FILE = """
+[cli:run]
+scheduler = local_cwd
+component = utils.echo
+workspace = .
+
+[cli:list]
+scheduler = local_docker
+
+[component:utils.echo]
+msg = from the file
+mgs = 1
+
+[kubernetes]
+queue = research
+namespace = ml
+service_acount = me
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".torchxconfig").write_text(FILE)
+    return tmp_path
+
+
+def loaded(tmp_path: Path, profile: str | None = "", before: str = "") -> LaunchDefaults:
+    path = tmp_path / "config.toml"
+    path.write_text(before + PROFILES)
+    return LaunchDefaults.load(load_settings(path), profile)
+
+
+def kubernetes_options() -> runopts:
+    return KubernetesOpts.as_runopts()
+
+
+def values(given: dict[str, Given]) -> dict[str, tuple[object, str]]:
+    return {name: (one.value, one.origin) for name, one in given.items()}
+
+
+def test_the_file_alone(project: Path) -> None:
+    defaults = loaded(project)
+    assert defaults.profile == ""
+    assert defaults.scheduler() == Given("local_cwd", ".torchxconfig", f"{project}/.torchxconfig, section [cli:run]")
+    assert defaults.component() == "utils.echo"
+    workspace, listed = defaults.workspace(), defaults.listed_scheduler()
+    assert (workspace and workspace.value, listed and listed.value) == (".", "local_docker")
+    assert values(defaults.options("kubernetes", kubernetes_options())) == {
+        "queue": ("research", ".torchxconfig"),
+        "namespace": ("ml", ".torchxconfig"),
+    }
+    assert defaults.options("local_cwd", LocalOpts.as_runopts()) == {}
+
+
+def test_a_profile_wins_over_the_file(project: Path) -> None:
+    defaults = loaded(project, "prod")
+    assert defaults.scheduler() == Given("kubernetes", "profile", "profile prod")
+    workspace = defaults.workspace()
+    assert workspace
+    assert workspace.value == "file:///src"
+    assert values(defaults.options("kubernetes@there", kubernetes_options())) == {
+        "queue": ("prod", "profile"),
+        "namespace": ("ml", ".torchxconfig"),
+        "reserved_millicpu": (0, "profile"),
+        "validate_spec": (False, "profile"),
+    }
+    assert values(defaults.arguments("utils.echo", describe("utils.echo"))) == {
+        "msg": ("from a profile", "profile"),
+        "num_replicas": ("2", "profile"),
+    }
+
+
+def test_options_of_a_profile_are_for_its_scheduler_alone(project: Path) -> None:
+    defaults = loaded(project, "prod")
+    assert defaults.options("local_cwd", LocalOpts.as_runopts()) == {}
+    assert not defaults.problems
+
+
+def test_lists_and_dicts_of_a_profile_become_what_a_person_would_type(project: Path) -> None:
+    given = loaded(project, "prod").arguments("utils.sh", describe("utils.sh"))
+    assert given["args"].value == "echo 'two words'"
+    assert given["env"].value == "A=1,B='x,y'"
+
+
+def test_what_is_not_known_is_a_problem_and_left_out(project: Path) -> None:
+    defaults = loaded(project, "here")
+    assert list(defaults.options("local_cwd", LocalOpts.as_runopts())) == ["log_dir"]
+    defaults.options("kubernetes", kubernetes_options())
+    defaults.options("kubernetes", kubernetes_options())
+    defaults.arguments("utils.echo", describe("utils.echo"))
+    file = project / ".torchxconfig"
+    nope, perhaps, service_account, queue, *rest = defaults.problems
+    assert nope.startswith("profiles.here.runopts.nope is no run option of local_cwd; known are log_dir")
+    assert perhaps.startswith("profiles.here.runopts.prepend_cwd: `perhaps` is not true or false")
+    assert service_account == (
+        f"{file}:17: [kubernetes] service_acount is no run option of kubernetes; did you mean service_account?"
+    )
+    assert queue.startswith("profiles.here.runopts.log_dir is no run option of kubernetes")
+    assert rest[-1] == f"{file}:12: [component:utils.echo] mgs is no argument of utils.echo; did you mean msg?"
+
+
+def test_the_settings_choose_a_profile_and_none_takes_it_back(project: Path) -> None:
+    before = '[launch]\nprofile = "prod"\n'
+    assert loaded(project, before=before).profile == "prod"
+    assert loaded(project, "here", before).profile == "here"
+    assert loaded(project, None, before).profile == ""
+
+
+def test_an_unknown_profile_is_a_problem(project: Path) -> None:
+    defaults = loaded(project, "prd")
+    assert defaults.profile == ""
+    assert defaults.problems == ("prd is no profile of config.toml; there are prod, here",)
+
+
+def test_a_broken_file_is_a_problem_and_the_other_one_counts(project: Path, own_home: Path) -> None:
+    (project / ".torchxconfig").write_text("[local_cwd\n")
+    (own_home / ".torchxconfig").write_text("[cli:run]\nscheduler = kubernetes\n")
+    defaults = loaded(project)
+    assert [problem.partition(": ")[0] for problem in defaults.problems] == [f"{project}/.torchxconfig:1"]
+    scheduler = defaults.scheduler()
+    assert scheduler
+    assert scheduler.value == "kubernetes"
+
+
+def test_a_missing_file_that_the_environment_names_is_a_problem(project: Path) -> None:
+    defaults = LaunchDefaults.load(load_settings(), environ={"TORCHXCONFIG": "/gone"})
+    assert defaults.problems == ("TORCHXCONFIG names /gone, which is no file: correct it, or unset it",)
+    assert defaults.scheduler() is None

@@ -1,0 +1,228 @@
+"""What config says of a launch before anybody types: `.torchxconfig`, and over it a profile of config.toml.
+
+The form and `torchx-tui run` read both from here, so that they take the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..backends.torchxconfig import (
+    CONFIG_FILE,
+    ConfigValue,
+    find_configs,
+    known_names,
+    merged,
+    nearest,
+    option_value,
+    read_config,
+    section_options,
+)
+from ..specs import ConfigError, get_type_name, split_context
+
+if TYPE_CHECKING:
+    from ..backends.torchxconfig import Sections
+    from ..components import ComponentDoc
+    from ..specs import CfgVal, runopt, runopts
+    from .config import Profile, Settings
+
+FILE, PROFILE = CONFIG_FILE, "profile"
+"""The two origins of a `Given`."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """One value that config gives.
+
+    Attributes:
+        value: of an argument, the scheduler and the workspace its text; of a run option the value of its type.
+        origin: `FILE` or `PROFILE`.
+        source: the file and section, or the profile, in words.
+    """
+
+    value: Any
+    origin: str
+    source: str
+
+
+class LaunchDefaults:
+    """The defaults of launches. A profile wins over `.torchxconfig`, what is typed over both.
+
+    Args:
+        sections: what the files `.torchxconfig` say.
+        profiles: the profiles by name.
+        profile: the one in force, empty for none.
+        problems: what could not be read, in words.
+    """
+
+    def __init__(
+        self, sections: Sections, profiles: Mapping[str, Profile], profile: str = "", problems: Sequence[str] = ()
+    ) -> None:
+        self._sections = sections
+        self.profile = profile if profile in profiles else ""
+        self._profile = profiles.get(profile)
+        self._problems = dict.fromkeys(problems)
+
+    @classmethod
+    def load(
+        cls, settings: Settings, profile: str | None = "", environ: Mapping[str, str] | None = None
+    ) -> LaunchDefaults:
+        """Read the files; what cannot be read is a problem, and no error.
+
+        Args:
+            settings: what config.toml says.
+            profile: the profile; the one of the settings if empty, none at all if None.
+            environ: the environment; this process's if None.
+        """
+        chosen = settings.launch.profile if profile == "" else profile or ""
+        problems: list[str] = []
+        files: list[Sections] = []
+        if chosen and chosen not in settings.profiles:
+            known = ", ".join(settings.profiles) or "none"
+            problems.append(f"{chosen} is no profile of config.toml; there are {known}")
+        try:
+            paths = find_configs(environ=environ)
+        except ConfigError as error:
+            paths = []
+            problems.append(str(error))
+        for path in paths:
+            try:
+                files.append(read_config(path))
+            except ConfigError as error:
+                problems.append(f"{error}; nothing of this file is in force")
+        return cls(merged(files), settings.profiles, chosen, problems)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What could not be read or is not known, in words; asking for options and arguments can add to it."""
+        return tuple(self._problems)
+
+    def scheduler(self) -> Given | None:
+        """Return where to launch."""
+        if self._profile and self._profile.scheduler:
+            return self._of_profile(self._profile.scheduler)
+        return self._of_section("cli:run", "scheduler")
+
+    def listed_scheduler(self) -> Given | None:
+        """Return whose jobs `list` shows."""
+        return self._of_section("cli:list", "scheduler")
+
+    def component(self) -> str:
+        """Return what to launch, empty where nothing says so."""
+        given = self._of_section("cli:run", "component")
+        return given.value if given else ""
+
+    def workspace(self) -> Given | None:
+        """Return what to ship with the first role."""
+        if self._profile and self._profile.workspace:
+            return self._of_profile(self._profile.workspace)
+        return self._of_section("cli:run", "workspace")
+
+    def arguments(self, component: str, doc: ComponentDoc | None = None) -> dict[str, Given]:
+        """Return the texts of a component's arguments, by parameter.
+
+        Args:
+            component: its name.
+            doc: what is known of it; an argument that it does not have is then a problem, and left out.
+        """
+        values = self._sections.get(f"component:{component}", {})
+        found = {key: _of_file(value, value.text) for key, value in values.items()}
+        places = {key: value.place for key, value in values.items()}
+        if self._profile:
+            for key, value in self._profile.components.get(component, {}).items():
+                found[key] = self._of_profile(_argument_text(value, key, doc))
+                places[key] = f'profiles.{self.profile}.components."{component}".{key}'
+        if doc is None:
+            return found
+        known = [parameter.name for parameter in doc.parameters]
+        for key in [key for key in found if key not in known]:
+            self._say_unknown(f"{places[key]} is no argument of {component}", key, known)
+            del found[key]
+        return found
+
+    def options(self, scheduler: str, known: runopts) -> dict[str, Given]:
+        """Return the values of run options, by declared name.
+
+        Args:
+            scheduler: the scheduler's name; its context, where it has one, does not matter to `.torchxconfig`.
+            known: its options; what is none of them, or of another type, is a problem and left out.
+        """
+        registered, _ = split_context(scheduler)
+        found: dict[str, Given] = {}
+        options, problems = section_options(self._sections.get(registered, {}), known)
+        self._add_problems(problems)
+        for name, value in options.items():
+            found[name] = _of_file(value, option_value(value, known))
+        if self._profile and self._profile.scheduler in ("", scheduler, registered):
+            found |= self._profile_options(self._profile, registered, known)
+        return found
+
+    def _profile_options(self, profile: Profile, scheduler: str, known: runopts) -> dict[str, Given]:
+        found = {}
+        for key, value in profile.runopts.items():
+            place = f"profiles.{self.profile}.runopts.{key}"
+            name = known.canonical_key(key)
+            option = known.get(key)
+            if name is None or option is None:
+                self._say_unknown(f"{place} is no run option of {scheduler}", key, known_names(known))
+                continue
+            try:
+                found[name] = self._of_profile(_option_value(value, option))
+            except ValueError as error:
+                self._add_problems([f"{place}: {error}"])
+        return found
+
+    def _of_profile(self, value: Any) -> Given:
+        return Given(value, PROFILE, f"profile {self.profile}")
+
+    def _of_section(self, section: str, key: str) -> Given | None:
+        value = self._sections.get(section, {}).get(key)
+        if value is None or value.text in ("", "None"):
+            return None
+        return _of_file(value, value.text)
+
+    def _say_unknown(self, what: str, key: str, known: Iterable[str]) -> None:
+        self._add_problems([f"{what}; {nearest(key, known)}"])
+
+    def _add_problems(self, problems: Iterable[str]) -> None:
+        self._problems |= dict.fromkeys(problems)
+
+
+def _of_file(value: ConfigValue, meaning: Any) -> Given:
+    return Given(meaning, FILE, f"{value.file}, section [{value.section}]")
+
+
+def _argument_text(value: Any, name: str, doc: ComponentDoc | None) -> str:
+    """Return a value of config.toml as a person would type it for an argument."""
+    from ..components import to_text
+
+    parameter = doc.parameter(name) if doc else None
+    if parameter is not None and parameter.kind == "var_positional" and isinstance(value, list):
+        import shlex
+
+        return shlex.join(str(word) for word in value)
+    return str(value).lower() if isinstance(value, bool) else to_text(value)
+
+
+def _option_value(value: Any, option: runopt) -> CfgVal:
+    """Return a value of config.toml as one of a run option's type.
+
+    Raises:
+        ValueError: it is of another type.
+    """
+    if isinstance(value, str):
+        return None if value == "None" else option.cast_to_type(value)
+    if option.is_type_list_of_str and isinstance(value, list):
+        return [str(item) for item in value]
+    if option.is_type_dict_of_str and isinstance(value, dict):
+        return {str(key): str(item) for key, item in value.items()}
+    kind = option.opt_type
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if kind is str and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(kind, type) and isinstance(value, kind) and isinstance(value, bool) == (kind is bool):
+        return value  # type: ignore[return-value]
+    raise ValueError(f"{value} is not of type {get_type_name(kind)}")
