@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .finder import Component, describe, find, read_component
     from .image import DEFAULT_IMAGE
     from .lint import LinterMessage, validate
-    from .listing import component_key, each_listed, list_components, listed_by_key
+    from .listing import component_key, each_listed, list_components, listed_by_key, name_here
     from .model import REQUIRED, ComponentDoc, ComponentSummary, Computed, Parameter, ValueType
     from .role_overrides import ROLE_FIELDS, check_role_field, override_roles, read_overrides, role_texts
     from .values import check_argument, parse_value, to_text
@@ -25,7 +25,7 @@ _HOMES = {
     "finder": ("Component", "describe", "find", "read_component"),
     "image": ("DEFAULT_IMAGE",),
     "lint": ("LinterMessage", "validate"),
-    "listing": ("component_key", "each_listed", "list_components", "listed_by_key"),
+    "listing": ("component_key", "each_listed", "list_components", "listed_by_key", "name_here"),
     "model": ("REQUIRED", "ComponentDoc", "ComponentSummary", "Computed", "Parameter", "ValueType"),
     "role_overrides": ("ROLE_FIELDS", "check_role_field", "override_roles", "read_overrides", "role_texts"),
     "values": ("check_argument", "parse_value", "to_text"),
@@ -52,6 +52,7 @@ __all__ = [
     "find",
     "list_components",
     "listed_by_key",
+    "name_here",
     "override_roles",
     "parse_command_line",
     "parse_value",

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from ..specs import ComponentLoadError, ComponentNotFoundException
+from ..specs import ComponentLoadError
 from .docstrings import first_sentence
 from .finder import Component, builtins, find, plugins
 from .lint import lint_definition
@@ -82,14 +82,21 @@ def component_key(name: str, folder: str | Path = "") -> str:
         return name
 
 
-def listed_by_key(key: str) -> ComponentSummary:
-    """Return the line of the list for what `component_key` gave, with an error where it is no more."""
+def name_here(key: str) -> str:
+    """Return what a person would type here for what `component_key` gave."""
     place, colon, function = key.rpartition(":")
-    name = f"{shown_path(Path(place))}:{function}" if colon and place.startswith("/") else key
+    return f"{shown_path(Path(place))}:{function}" if colon and place.startswith("/") else key
+
+
+def listed_by_key(key: str) -> ComponentSummary:
+    """Return the line of the list for what `component_key` gave.
+
+    Raises:
+        ComponentNotFoundException: It is no more.
+    """
+    name = name_here(key)
     try:
         return summary(find(name))
-    except ComponentNotFoundException as error:
-        return ComponentSummary(name, "file" if colon else "plugin", Path(place), 0, error=str(error))
     except ComponentLoadError as error:
         return ComponentSummary(name, "file", Path(error.path), error.line or 0, error=error.reason)
 

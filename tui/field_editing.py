@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .config import Profile
     from .form_field import Field
     from .launch_defaults import LaunchDefaults
-    from .screens.launch import LaunchScreen
+    from .screens.form_filling import FormFilling
 
 _NO_PROFILE = "no profile"
 
@@ -24,7 +24,7 @@ class FieldEditing:
         screen: whose form it is.
     """
 
-    def __init__(self, screen: LaunchScreen) -> None:
+    def __init__(self, screen: FormFilling) -> None:
         self._screen = screen
 
     def open(self, one: Field) -> None:

@@ -19,16 +19,34 @@ if TYPE_CHECKING:
 
 @dataclass
 class ComponentsListed(Message):
-    """The components were found."""
+    """Components were found, maybe not all of them yet.
 
-    components: list[ComponentSummary]
+    Attributes:
+        listed: by their keys, in the order of their kinds.
+        launches: the newest launch of each that was launched, the latest first.
+    """
+
+    listed: dict[str, ComponentSummary]
+    launches: dict[str, LaunchRecord]
+
+    def can_replace(self, message: Message) -> bool:
+        """A later list has all that an earlier one had."""
+        return isinstance(message, ComponentsListed)
 
 
 @dataclass
 class ComponentDescribed(Message):
-    """A component's documentation was read, or why it could not be."""
+    """A component's documentation was read, or why it could not be.
 
-    name: str
+    Attributes:
+        listed: the component.
+        doc: its documentation; None where it cannot be read.
+        launches: its launches, newest first.
+        error: why it cannot be launched, empty where it can.
+        chosen: whether its form is wanted.
+    """
+
+    listed: ComponentSummary
     doc: ComponentDoc | None
     launches: list[LaunchRecord]
     error: str = ""

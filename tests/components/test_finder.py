@@ -245,8 +245,10 @@ def test_what_a_key_named_is_listed_or_says_that_it_is_gone(
     monkeypatch.chdir(component_file.path.parent)
     shown = listed_by_key(f"{component_file.path}:train")
     assert (shown.name, shown.error, shown.summary) == ("jobs.py:train", None, "Train a model.")
-    assert "there is no file" in str(listed_by_key("/nowhere/jobs.py:f").error)
-    assert "Did you mean utils.echo" in str(listed_by_key("utils.ecko").error)
+    with pytest.raises(ComponentNotFoundException, match="there is no file"):
+        listed_by_key("/nowhere/jobs.py:f")
+    with pytest.raises(ComponentNotFoundException, match=r"Did you mean utils\.echo"):
+        listed_by_key("utils.ecko")
     component_file.path.write_text("def f(:")
     assert "syntax error" in str(listed_by_key(f"{component_file.path}:train").error)
 

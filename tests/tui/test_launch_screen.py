@@ -86,7 +86,7 @@ async def opened(pilot, app) -> LaunchScreen:
     """Open the Launch screen and wait for the components."""
     await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
     await pilot.press("n")
-    await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.picker._all, "the components")
+    await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.picker.components, "the components")
     return app.screen
 
 
@@ -158,12 +158,12 @@ async def ready(pilot, screen) -> None:
 async def test_the_best_match_is_picked_by_fuzzy_search(app):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
-        everything = len(screen.picker._shown)
+        everything = len(screen.picker.shown)
         await pilot.press(*"dtr")
-        await until(pilot, lambda: len(screen.picker._shown) < everything)
-        assert {"demo.train", "dist.torchrun"} <= {one.name for one in screen.picker._shown}
+        await until(pilot, lambda: len(screen.picker.shown) < everything)
+        assert {"demo.train", "dist.torchrun"} <= {one.name for one in screen.picker.shown}
         await pilot.press(*"ain")
-        await until(pilot, lambda: [one.name for one in screen.picker._shown] == ["demo.train"])
+        await until(pilot, lambda: [one.name for one in screen.picker.shown] == ["demo.train"])
         await until(pilot, lambda: "Pretend to train" in str(screen.docs._content.render()))
         await pilot.press("ctrl+u", *"zzzz")
         await until(pilot, lambda: "No component matches" in str(screen.docs._content.render()))
@@ -175,7 +175,7 @@ async def test_the_arrows_choose_while_the_search_has_the_focus(app):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
         await pilot.press("down", "down", "up")
-        await until(pilot, lambda: screen.picker.highlighted is screen.picker._all[1])
+        await until(pilot, lambda: screen.picker.highlighted is screen.picker.components[1])
         assert screen.picker.search.has_focus
 
 
@@ -183,7 +183,7 @@ async def test_files_of_this_folder_are_listed_and_described_without_being_run(a
     component_file.write(TRAP + HEADER.partition("\n")[2] + JOB, "")
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
-        assert "jobs.py:job" in [one.name for one in screen.picker._all]
+        assert "jobs.py:job" in [one.name for one in screen.picker.components]
         await pilot.press(*"jobs.py")
         await until(pilot, lambda: "what is read" in str(screen.docs._content.render()))
         # Markup of a docstring is text.
