@@ -8,7 +8,7 @@ from support.launching import LaunchingScheduler, form_of, model_of, preview, re
 from textual.widgets import TextArea
 
 from torchx_tui.backends.api import DescribeAppResponse
-from torchx_tui.specs import AppDef, AppState, Resource, Role
+from torchx_tui.specs import AppDef, BindMount, AppState, Resource, Role
 from torchx_tui.tui.form_field import role_section
 from torchx_tui.tui.screens.field_dialogs import ChoiceDialog, ItemsDialog
 from torchx_tui.tui.screens.jobs import JobsScreen
@@ -24,7 +24,7 @@ def job(count: int = 2, env: Optional[Dict[str, str]] = None, tags: Optional[Lis
         Role("reader", "image:1", entrypoint="read"),
     ])
 '''
-HEAD = "from typing import Dict, List, Optional\nfrom torchx_tui.specs import AppDef, Resource, Role\n"
+HEAD = "from typing import Dict, List, Optional\nfrom torchx_tui.specs import AppDef, BindMount, Resource, Role\n"
 NAME = "jobs.py:job"
 TRAINER = role_section("trainer")
 
@@ -82,7 +82,7 @@ async def test_a_role_says_what_it_has_and_takes_what_is_changed(app, scheduler)
         assert (role.resource.cpu, role.resource.memMB) == (2, 4096)
         assert (role.env["A"], role.env["B"]) == ("1", "x, y")
         assert role.args == ["--slow", "two words"]
-        assert role.mounts[0].read_only
+        assert role.mounts == [BindMount("/data", "/in", read_only=True)]
         assert made["reader"].image == "image:1"
 
 
@@ -113,7 +113,7 @@ async def test_an_argument_changes_what_a_role_has_unless_it_was_changed(app):
         await until(pilot, lambda: row_of(screen, "num_replicas", TRAINER).input.value == "7", "seven replicas")
         await type_into(pilot, screen, "num_replicas", "9", TRAINER)
         await type_into(pilot, screen, "count", "3")
-        await until(pilot, lambda: model_of(screen).get(TRAINER, "num_replicas").default == "3", "three replicas")
+        await until(pilot, lambda: row_of(screen, "num_replicas", TRAINER).field.default == "3", "three replicas")
         assert row_of(screen, "num_replicas", TRAINER).input.value == "9"
 
 
