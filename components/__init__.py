@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .lint import LinterMessage, validate
     from .listing import component_key, each_listed, list_components, listed_by_key, name_here
     from .model import REQUIRED, ComponentDoc, ComponentSummary, Computed, Parameter, ValueType
-    from .override_roles import ROLE_FIELDS, check_role_field, override_roles, read_overrides, role_texts
+    from .role_overrides import ROLE_FIELDS, check_role_field, override_roles, read_overrides, role_texts
     from .values import check_argument, parse_value, to_text
 
 _HOMES = {
@@ -27,7 +27,7 @@ _HOMES = {
     "lint": ("LinterMessage", "validate"),
     "listing": ("component_key", "each_listed", "list_components", "listed_by_key", "name_here"),
     "model": ("REQUIRED", "ComponentDoc", "ComponentSummary", "Computed", "Parameter", "ValueType"),
-    "override_roles": ("ROLE_FIELDS", "check_role_field", "override_roles", "read_overrides", "role_texts"),
+    "role_overrides": ("ROLE_FIELDS", "check_role_field", "override_roles", "read_overrides", "role_texts"),
     "values": ("check_argument", "parse_value", "to_text"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -17,7 +17,8 @@ from torchx_tui.tui.form_model import FormModel
 from torchx_tui.tui.screens.jobs import JobsScreen
 from torchx_tui.tui.screens.launch import LaunchScreen
 from torchx_tui.tui.widgets.bars import StatusLine
-from torchx_tui.tui.widgets.form_rows import ChoiceField, FieldRow
+from torchx_tui.tui.widgets.choice_field import ChoiceField
+from torchx_tui.tui.widgets.form_rows import FieldRow
 
 JOB = '''
 def job(data: str, lr: float = 0.1, flag: bool = False) -> AppDef:
@@ -328,7 +329,7 @@ async def test_a_choice_is_turned_with_the_arrows(app, component_file):
         assert isinstance(choice, ChoiceField)
         choice.focus()
         await pilot.press("right")
-        await until(pilot, lambda: model_of(screen).arguments() == {"data": "corpus", "flag": "true"})
+        await until(pilot, lambda: model_of(screen).plan().arguments == {"data": "corpus", "flag": "true"})
 
 
 async def test_the_scheduler_shows_that_it_has_the_focus(app):
