@@ -16,6 +16,7 @@ from ..api import (
     DescribeAppResponse,
     Finding,
     ListAppResponse,
+    NameFault,
     ReplicaUsage,
     Scheduler,
     Stream,
@@ -29,7 +30,7 @@ from .launch import adopt, launch, write_cancel
 from .listing import Listing
 from .log_iterator import LocalLogIterator
 from .logs import check_log, log_outlook
-from .names import check_app
+from .names import check_app, name_faults
 from .native import native_text
 from .options import LocalOpts
 from .own import OwnApps
@@ -308,6 +309,10 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
     def check(self) -> builtins.list[Finding]:
         """Return what this machine has, and whether state can be kept."""
         return machine_findings(self._root)
+
+    def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
+        """Return the names that cannot be those of folders; see `Scheduler.check_names`."""
+        return list(name_faults(app))
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """Return what would go wrong: a command that is missing, a port that is taken, GPUs that are not there."""
