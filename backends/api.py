@@ -22,6 +22,7 @@ from .responses import (
     ReplicaUsage,
     StateChange,
     Stream,
+    WorkspaceListing,
 )
 from .structured_opts import StructuredOpts
 from .workspace import WorkspaceMixin
@@ -43,6 +44,7 @@ __all__ = [
     "StateChange",
     "Stream",
     "StructuredOpts",
+    "WorkspaceListing",
     "filter_regex",
     "line_pattern",
     "split_lines",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, runopts
+    from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, Workspace, runopts
     from .api import (
         Capabilities,
         DescribeAppResponse,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ReplicaUsage,
         Scheduler,
         Stream,
+        WorkspaceListing,
     )
     from .cancelled import Cancellations
     from .journal import Journal
@@ -164,6 +165,16 @@ class Runner:
     def preflight(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[Finding]:
         """Return what would go wrong with a launch that the scheduler itself would accept."""
         return self._launcher.preflight(app, scheduler, cfg)
+
+    def list_workspace(self, workspace: Workspace) -> WorkspaceListing:
+        """Return what of a workspace would be shipped, with sizes and rules.
+
+        Raises:
+            SchedulerError: a project is missing or cannot be read.
+        """
+        from .workspace.listing import list_workspace
+
+        return list_workspace(workspace)
 
     def check_names(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> builtins.list[NameFault]:
         """Return the names that the scheduler refuses or changes, see `Scheduler.check_names`."""

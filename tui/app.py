@@ -386,7 +386,7 @@ class TorchXTuiApp(TellingApp):
         """Show the commands."""
         from .command_provider import CommandsScreen
 
-        if not isinstance(self.screen, CommandsScreen):
+        if not any(isinstance(screen, CommandsScreen) for screen in self.screen_stack):
             self.push_screen(CommandsScreen(id="--command-palette"))
 
     def action_keys(self) -> None:

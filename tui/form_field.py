@@ -144,7 +144,8 @@ class Field:
             if self.required:
                 return "required"
             # The default was taken away.
-            return f"empty: want {self.type_words}" if self.is_given and self._checked("") else ""
+            fault = self._checked("") if self.is_given else ""
+            return fault.replace("`` is not", "empty: want")
         if not self.is_given and not self.is_swept:
             return ""
         try:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...specs import SchedulerError, Workspace
+from ..responses import WorkspaceListing
 from .build_context import is_url
 from .copying import read_patterns, wanted_files
 from .ignore import IGNORE_FILES, IgnorePatterns
@@ -16,28 +16,6 @@ from .ignore import IGNORE_FILES, IgnorePatterns
 # A listing is for people: it ends here, and says so.
 MOST_FILES = 100_000
 MOST_SECONDS = 20.0
-
-
-@dataclass
-class WorkspaceListing:
-    """What a workspace holds.
-
-    Attributes:
-        files: path in the job's working folder and size in bytes of what is shipped.
-        left: how many files and folders stay at home, by ignore file and rule.
-        rules: the ignore files that were read.
-        is_whole: whether everything was looked at.
-    """
-
-    files: list[tuple[str, int]] = field(default_factory=list)
-    left: dict[str, int] = field(default_factory=dict)
-    rules: list[str] = field(default_factory=list)
-    is_whole: bool = True
-
-    @property
-    def total(self) -> int:
-        """The bytes that are shipped."""
-        return sum(size for _, size in self.files)
 
 
 def list_workspace(workspace: Workspace) -> WorkspaceListing:
