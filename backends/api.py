@@ -17,6 +17,7 @@ from .responses import (
     Finding,
     ListAppResponse,
     LogIterator,
+    NameFault,
     PublishedPort,
     ReplicaUsage,
     StateChange,
@@ -35,6 +36,7 @@ __all__ = [
     "Finding",
     "ListAppResponse",
     "LogIterator",
+    "NameFault",
     "PublishedPort",
     "ReplicaUsage",
     "Scheduler",
@@ -320,6 +322,17 @@ class Scheduler(abc.ABC, Generic[T]):
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """Return what would go wrong with a launch that `schedule` would accept."""
+        return []
+
+    def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
+        """Return the names of an app and its roles that `schedule` would refuse, and those that it would change.
+
+        It asks no backend, so that it can be called with every letter.
+
+        Args:
+            app: the app; whatever else may be wrong with it is passed over.
+            cfg: the run options.
+        """
         return []
 
     def _pre_build_validate(self, app: AppDef, scheduler: str, cfg: T) -> None:

@@ -191,9 +191,13 @@ class Journal:
         except OSError as error:
             logger.warning("the journal could not note %s of %s: %s", sorted(changes), record.id, error)
 
-    def records(self) -> list[LaunchRecord]:
-        """Return every readable record, newest first; `warnings` then names the damaged ones."""
-        self._refresh()
+    def records(self, patience: float = math.inf) -> list[LaunchRecord]:
+        """Return every readable record, newest first; `warnings` then names the damaged ones.
+
+        Args:
+            patience: see `by_handle`.
+        """
+        self._refresh(patience)
         return list(self._listed)
 
     def by_handle(self, patience: float = math.inf) -> Mapping[str, LaunchRecord]:

@@ -15,7 +15,7 @@ from .. import specs
 
 if TYPE_CHECKING:
     from ..specs import AppDef, AppDryRunInfo
-    from .api import Finding, Scheduler
+    from .api import Finding, NameFault, Scheduler
     from .journal import Journal
     from .launch_origin import LaunchOrigin
     from .progress import Progress
@@ -58,6 +58,10 @@ class Launcher:
                 for role in ignored
             ),
         ]
+
+    def check_names(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[NameFault]:
+        """Return the names that the scheduler refuses or changes, see `Scheduler.check_names`."""
+        return self._schedulers.get(scheduler).check_names(app, cfg)
 
     def dryrun(
         self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None = None

@@ -246,6 +246,35 @@ class Finding:
     hint: str = ""
 
 
+@dataclass(frozen=True)
+class NameFault:
+    """A name that a scheduler refuses, or that it changes.
+
+    Args:
+        role: the role whose name it is, empty for the app's.
+        name: the name.
+        reason: what is wrong with it, or what becomes of it.
+        allowed: what the name can be.
+        refused: whether the launch is refused; if not, this is only worth knowing.
+    """
+
+    role: str
+    name: str
+    reason: str
+    allowed: str
+    refused: bool = True
+
+    @property
+    def words(self) -> str:
+        """Reason and what is allowed, as a sentence about the name."""
+        return f"{self.reason}, so {self.allowed}" if self.refused else f"{self.reason}: {self.allowed}"
+
+    @property
+    def what(self) -> str:
+        """Whose name it is, as the beginning of a sentence."""
+        return "The role's name" if self.role else "The app's name"
+
+
 class LogIterator(Protocol):
     """Log lines that come as they are written; `close` from another thread ends a blocked read."""
 

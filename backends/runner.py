@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, runopts
-    from .api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, ReplicaUsage, Scheduler, Stream
+    from .api import (
+        Capabilities,
+        DescribeAppResponse,
+        Finding,
+        ListAppResponse,
+        NameFault,
+        ReplicaUsage,
+        Scheduler,
+        Stream,
+    )
     from .cancelled import Cancellations
     from .journal import Journal
     from .launch_origin import LaunchOrigin
@@ -160,6 +169,10 @@ class Runner:
     def preflight(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[Finding]:
         """Return what would go wrong with a launch that the scheduler itself would accept."""
         return self._launcher.preflight(app, scheduler, cfg)
+
+    def check_names(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> builtins.list[NameFault]:
+        """Return the names that the scheduler refuses or changes, see `Scheduler.check_names`."""
+        return self._launcher.check_names(app, scheduler, cfg)
 
     def dryrun(
         self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None = None

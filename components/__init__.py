@@ -11,21 +11,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .build import build_app
     from .command_line import parse_command_line, to_command_line
-    from .finder import Component, describe, find, list_components
+    from .finder import Component, describe, find, read_component
     from .image import DEFAULT_IMAGE
     from .lint import LinterMessage, validate
+    from .listing import component_key, each_listed, list_components, listed_by_key, name_here
     from .model import REQUIRED, ComponentDoc, ComponentSummary, Computed, Parameter, ValueType
-    from .override_roles import ROLE_FIELDS, check_role_field, override_roles, read_overrides, role_texts
+    from .role_overrides import ROLE_FIELDS, check_role_field, override_roles, read_overrides, role_texts
     from .values import check_argument, parse_value, to_text
 
 _HOMES = {
     "build": ("build_app",),
     "command_line": ("parse_command_line", "to_command_line"),
-    "finder": ("Component", "describe", "find", "list_components"),
+    "finder": ("Component", "describe", "find", "read_component"),
     "image": ("DEFAULT_IMAGE",),
     "lint": ("LinterMessage", "validate"),
+    "listing": ("component_key", "each_listed", "list_components", "listed_by_key", "name_here"),
     "model": ("REQUIRED", "ComponentDoc", "ComponentSummary", "Computed", "Parameter", "ValueType"),
-    "override_roles": ("ROLE_FIELDS", "check_role_field", "override_roles", "read_overrides", "role_texts"),
+    "role_overrides": ("ROLE_FIELDS", "check_role_field", "override_roles", "read_overrides", "role_texts"),
     "values": ("check_argument", "parse_value", "to_text"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -44,12 +46,17 @@ __all__ = [
     "build_app",
     "check_argument",
     "check_role_field",
+    "component_key",
     "describe",
+    "each_listed",
     "find",
     "list_components",
+    "listed_by_key",
+    "name_here",
     "override_roles",
     "parse_command_line",
     "parse_value",
+    "read_component",
     "read_overrides",
     "role_texts",
     "to_command_line",

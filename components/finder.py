@@ -9,26 +9,29 @@ from __future__ import annotations
 import ast
 import difflib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..specs import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
-from .docstrings import first_sentence, read_docstring
+from ..specs.errors import described
+from .docstrings import read_docstring
 from .lint import lint_definition
-from .model import ComponentDoc, ComponentKind, ComponentSummary, Computed, Parameter
+from .model import ComponentDoc, ComponentKind, Computed, Parameter
 from .modules import module_path, submodules
 from .source import Definition, SourceFile, parameters_of, read_source
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution, EntryPoint
 
 logger = logging.getLogger(__name__)
 
 ENTRY_POINT_GROUP = "torchx.components"
 BUILTIN_MODULES = ("utils", "dist", "demo")
 _FORMS = {"j": "topology", "h": "resource", "mounts": "mounts"}
-# A component's file is written by people: what is larger was generated.
-_LARGEST_FILE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ def find(name: str) -> Component:
     """
     component = _in_file_or_module(name) if ":" in name else _registered(name)
     if component is None:
-        known = [found.name for found in (*_builtins(), *_plugins())]
+        known = [found.name for found in (*builtins(), *plugins())]
         raise ComponentNotFoundException(_not_found(name, f"There is no component {name}", known))
     _ = component.definition
     return component
@@ -100,11 +103,23 @@ def describe(name: str) -> ComponentDoc:
         ComponentLoadError: Its file is not Python.
         ComponentValidationException: It breaks a rule of `validate`; the message has file, line and fault.
     """
-    component = find(name)
-    faults = [fault for fault in lint_definition(component.source, component.definition) if fault.severity == "error"]
+    doc = read_component(name)
+    faults = [fault for fault in doc.findings if fault.severity == "error"]
     if faults:
-        lines = [f"{component.path}:{fault.line}: {fault.description}" for fault in faults]
-        raise ComponentValidationException("\n".join(lines))
+        raise ComponentValidationException(
+            "\n".join(f"{doc.path}:{fault.line}: {fault.description}" for fault in faults)
+        )
+    return doc
+
+
+def read_component(name: str) -> ComponentDoc:
+    """Return what is known of a component, with its findings, also where they keep it from being launched.
+
+    Raises:
+        ComponentNotFoundException: There is none of the name.
+        ComponentLoadError: Its file is not Python.
+    """
+    component = find(name)
     docstring = read_docstring(ast.get_docstring(component.definition, clean=False))
     return ComponentDoc(
         name=name,
@@ -114,25 +129,13 @@ def describe(name: str) -> ComponentDoc:
         parameters=component.parameters,
         path=component.path,
         line=component.definition.lineno,
+        module=component.module,
+        findings=tuple(lint_definition(component.source, component.definition)),
     )
 
 
-def list_components(folders: Sequence[Path] = ()) -> list[ComponentSummary]:
-    """Return the builtins, those of installed packages, and those of the Python files in folders.
-
-    A file that mentions AppDef but is not Python, and a component that breaks a rule, are there with their error.
-
-    Args:
-        folders: Looked at without the folders below them.
-    """
-    found = [_summary(component) for component in (*_builtins(), *_plugins())]
-    for folder in folders:
-        for path in sorted(folder.glob("*.py")):
-            found += _in_listed_file(path)
-    return found
-
-
-def _builtins() -> tuple[Component, ...]:
+def builtins() -> tuple[Component, ...]:
+    """Return the components that come with this program."""
     return tuple(component for module in BUILTIN_MODULES for component in _builtins_of(module))
 
 
@@ -145,41 +148,67 @@ def _builtins_of(module: str) -> tuple[Component, ...]:
     )
 
 
-def _plugins() -> Iterator[Component]:
-    """Give the components of the entry points, save those that have a builtin's name."""
-    from importlib.metadata import entry_points
+def plugins(failed: Callable[[str, str], object] = lambda name, reason: None) -> Iterator[Component]:
+    """Give the components of the entry points, save those that have a builtin's name.
 
-    taken = {component.name for component in _builtins()}
-    for entry in entry_points(group=ENTRY_POINT_GROUP):
-        base = entry.value.partition(":")[0]
+    Args:
+        failed: called with an entry point that gives none, or a file of it that cannot be read, and why.
+    """
+    taken = {component.name for component in builtins()}
+    for entry in _entry_points(failed):
+        base = entry.value.partition(":")[0].strip()
         # TorchX's rule: a name that begins with an underscore adds no prefix.
         prefix = [] if entry.name.startswith("_") else [entry.name]
         try:
             modules = list(submodules(base))
-        except OSError as error:
-            logger.warning("components of the entry point %s: %s", entry.name, error)
+        except Exception as error:  # finders of editable installs raise what they like
+            failed(entry.name, f"its module {base} cannot be looked for: {described(error)}")
             continue
+        if not modules:
+            failed(entry.name, f"its module {base} is not there: install the package that gives it again, or remove it")
         for module, path in modules:
             below = [part for part in module.removeprefix(base).split(".") if part]
-            for function in _component_names(path):
+            for function in _component_names(".".join([*prefix, *below]), path, failed):
                 name = ".".join([*prefix, *below, function])
                 if name not in taken:
                     taken.add(name)
                     yield Component(name, "plugin", path, function, module)
 
 
-def _component_names(path: Path) -> list[str]:
+def _entry_points(failed: Callable[[str, str], object]) -> Iterator[EntryPoint]:
+    from importlib.metadata import distributions, entry_points
+
+    try:
+        yield from entry_points(group=ENTRY_POINT_GROUP)
+        return
+    except Exception as error:  # one damaged file takes all of them along: the others are read one by one
+        logger.warning("entry points: %s", described(error))
+    for one in distributions():
+        try:
+            yield from one.entry_points.select(group=ENTRY_POINT_GROUP)
+        except Exception as error:
+            failed(_distribution_name(one), f"its entry points cannot be read: {described(error)}: install it again")
+
+
+def _distribution_name(one: Distribution) -> str:
+    try:
+        return one.metadata["Name"] or "a package"
+    except Exception:
+        return "a package"
+
+
+def _component_names(name: str, path: Path, failed: Callable[[str, str], object]) -> list[str]:
     try:
         return [node.name for node in read_source(path).components]
     except ComponentLoadError as error:
-        logger.warning("%s", error)
+        failed(name or path.stem, str(error))
         return []
 
 
 def _registered(name: str) -> Component | None:
     module, _, function = name.rpartition(".")
     # Entry points are read only for what is no builtin.
-    for component in chain(_builtins_of(module) if module in BUILTIN_MODULES else (), _plugins()):
+    for component in chain(_builtins_of(module) if module in BUILTIN_MODULES else (), plugins()):
         if component.name == name:
             return component
     path = module_path(module) if module else None
@@ -197,41 +226,6 @@ def _in_file_or_module(name: str) -> Component | None:
     if found is None:
         raise ComponentNotFoundException(f"{name}: there is no file and no module {place}")
     return Component(name, "module", found, function, place)
-
-
-def _in_listed_file(path: Path) -> list[ComponentSummary]:
-    shown = _shown(path)
-    try:
-        if path.stat().st_size > _LARGEST_FILE or b"AppDef" not in path.read_bytes():
-            return []
-        source = read_source(path)
-    except OSError:
-        return []
-    except ComponentLoadError as error:
-        return [ComponentSummary(shown, "file", path, error.line or 0, error=error.reason)]
-    components = [Component(f"{shown}:{node.name}", "file", path, node.name) for node in source.components]
-    return [_summary(component) for component in components]
-
-
-def _shown(path: Path) -> str:
-    """Return a path as a person would type it here."""
-    try:
-        return str(path.absolute().relative_to(Path.cwd()))
-    except (ValueError, OSError):
-        return str(path)
-
-
-def _summary(component: Component) -> ComponentSummary:
-    node = component.definition
-    faults = [fault for fault in lint_definition(component.source, node) if fault.severity == "error"]
-    return ComponentSummary(
-        name=component.name,
-        kind=component.kind,
-        path=component.path,
-        line=faults[0].line if faults else node.lineno,
-        summary=first_sentence(ast.get_docstring(node)),
-        error=faults[0].description if faults else None,
-    )
 
 
 def _of_builtin(parameter: Parameter) -> Parameter:

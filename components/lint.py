@@ -11,10 +11,12 @@ from pathlib import Path
 
 from ..specs import ComponentNotFoundException
 from .annotations import AnnotationError, read_annotation
+from .lint_fixes import missing_annotation, refused_annotation
 from .source import Definition, Function, SourceFile, return_name
 
 _FILE_RULES = "TorchXValidator"
 _FUNCTION_RULES = "TorchxFunctionValidator"
+_NOT_PYTHON = "save it as Python in UTF-8"
 
 
 @dataclass
@@ -58,13 +60,16 @@ def validate(path: str, component_function: str) -> list[LinterMessage]:
     try:
         tree = ast.parse(data, filename=path)
     except SyntaxError as error:
-        return [LinterMessage(_FILE_RULES, error.msg, error.lineno or 0, error.offset or 0)]
+        fix = f"correct line {error.lineno}: Python reads no further" if error.lineno else _NOT_PYTHON
+        return [LinterMessage(_FILE_RULES, error.msg, error.lineno or 0, error.offset or 0, fix=fix)]
     except (ValueError, RecursionError, MemoryError) as error:
-        return [LinterMessage(_FILE_RULES, f"not Python: {error}", 0, 0)]
+        return [LinterMessage(_FILE_RULES, f"not Python: {error}", 0, 0, fix=_NOT_PYTHON)]
     source = SourceFile(Path(path), tree)
     node = source.definition(component_function)
     if node is None:
-        return [LinterMessage(_FILE_RULES, f"Function {component_function} not found", 0, 0)]
+        there = ", ".join(one.name for one in source.components)
+        fix = f"name one that is there: {there}" if there else f"write `def {component_function}() -> AppDef:`"
+        return [LinterMessage(_FILE_RULES, f"Function {component_function} not found", 0, 0, fix=fix)]
     return lint_definition(source, node)
 
 
@@ -74,12 +79,19 @@ def lint_definition(source: SourceFile, node: Definition) -> list[LinterMessage]
         return _lint_class(source, node)
     messages: list[LinterMessage] = []
     if isinstance(node, ast.AsyncFunctionDef):
-        messages.append(_error(node, f"Function: {node.name} is async, a component is a plain function"))
+        messages.append(
+            _error(
+                node,
+                f"Function: {node.name} is async, a component is a plain function",
+                f"write `def {node.name}(...)` without `async`",
+            )
+        )
     messages += _lint_arguments(source, node, node.name, skip=0)
     messages += _lint_return(node)
     if ast.get_docstring(node) is None:
         text = f"Function: {node.name} has no docstring, which would describe it and its arguments"
-        messages.append(LinterMessage(_FUNCTION_RULES, text, node.lineno, 0, "warning"))
+        fix = f'write """What {node.name} does.""" under its first line, and `Args:` with a line for each argument'
+        messages.append(LinterMessage(_FUNCTION_RULES, text, node.lineno, 0, "warning", fix))
     return messages
 
 
@@ -91,30 +103,36 @@ def _lint_class(source: SourceFile, node: ast.ClassDef) -> list[LinterMessage]:
     if "build" in methods:
         messages += _lint_return(methods["build"])
     elif not node.bases:
-        messages.append(LinterMessage(_FUNCTION_RULES, f"Class: {node.name} has no method build", node.lineno, 0))
+        messages.append(
+            _error(node, f"Class: {node.name} has no method build", "write `def build(self) -> AppDef:` in it")
+        )
     return messages
 
 
 def _lint_arguments(source: SourceFile, node: Function, name: str, skip: int) -> list[LinterMessage]:
     arguments = node.args
-    every = [*arguments.posonlyargs, *arguments.args][skip:]
-    every += [arguments.vararg] if arguments.vararg else []
-    every += arguments.kwonlyargs
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
+    every = list(zip(positional, [*defaults, *arguments.defaults], strict=True))[skip:]
+    every += [(arguments.vararg, None)] if arguments.vararg else []
+    every += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     messages: list[LinterMessage] = []
-    for argument in every:
+    for argument, default in every:
+        star = argument is arguments.vararg
         if argument.annotation is None:
-            messages.append(_error(node, f"Missing type annotation for argument {argument.arg!r} in function {name!r}"))
+            text = f"Missing type annotation for argument {argument.arg!r} in function {name!r}"
+            messages.append(_error(node, text, missing_annotation(argument, default, star=star)))
             continue
         try:
             read_annotation(argument.annotation, source.enums)
         except AnnotationError as error:
-            where = f"for argument {ast.unparse(argument)!r} in function {name!r}"
-            messages.append(_error(node, f"{error} {where}"))
+            text = f"{error} for argument {ast.unparse(argument)!r} in function {name!r}"
+            messages.append(_error(node, text, refused_annotation(argument, default, source.enums, star=star)))
     if arguments.kwarg:
-        text = (
-            f"Unsupported argument '**{arguments.kwarg.arg}' in function {name!r}: name each argument, or take a dict"
-        )
-        messages.append(_error(node, text))
+        kwarg = arguments.kwarg.arg
+        text = f"Unsupported argument '**{kwarg}' in function {name!r}: name each argument, or take a dict"
+        fix = f"write `{kwarg}: dict[str, str]` in place of `**{kwarg}`, or each argument by its name"
+        messages.append(_error(node, text, fix))
     return messages
 
 
@@ -122,14 +140,16 @@ def _lint_return(node: Function) -> list[LinterMessage]:
     name = return_name(node)
     if name == "AppDef":
         return []
+    fix = f"write `def {node.name}(...) -> AppDef:`"
     if name is None:
         text = (
             f"Function: {node.name} missing return annotation or has unknown annotations. "
             "Supported return annotation: AppDef"
         )
-        return [_error(node, text)]
-    return [_error(node, f"Function: {node.name} has incorrect return annotation, supported annotation: AppDef")]
+        return [_error(node, text, fix)]
+    text = f"Function: {node.name} has incorrect return annotation, supported annotation: AppDef"
+    return [_error(node, text, fix)]
 
 
-def _error(node: ast.stmt, text: str) -> LinterMessage:
-    return LinterMessage(_FUNCTION_RULES, text, node.lineno, 0)
+def _error(node: ast.stmt, text: str, fix: str) -> LinterMessage:
+    return LinterMessage(_FUNCTION_RULES, text, node.lineno, 0, fix=fix)

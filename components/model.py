@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from .lint import LinterMessage
 
 ComponentKind = Literal["builtin", "plugin", "file", "module"]
 ParameterKind = Literal["positional_or_keyword", "keyword_only", "var_positional"]
@@ -133,6 +136,8 @@ class ComponentDoc:
         parameters: Its parameters, in order.
         path: Its file.
         line: Its line, from 1.
+        module: Its module's name, empty for a file.
+        findings: What `validate` says of it; one that is an error keeps it from being launched.
     """
 
     name: str
@@ -142,6 +147,8 @@ class ComponentDoc:
     parameters: list[Parameter] = field(default_factory=list)
     path: Path = Path()
     line: int = 0
+    module: str = ""
+    findings: tuple[LinterMessage, ...] = ()
 
     def parameter(self, name: str) -> Parameter | None:
         """Return the parameter of a name, or None."""

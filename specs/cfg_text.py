@@ -34,10 +34,10 @@ def split_items(text: str) -> list[str]:
     return [unquoted(item) for item in split_parts(text)]
 
 
-def split_parts(text: str) -> list[str]:
+def split_parts(text: str, separators: str = ",;") -> list[str]:
     """Return the items of a list as they are written, quotes and all; empty ones go."""
     marked = _marked(text)
-    places = [place for place, letter in enumerate(marked) if letter in ",;"]
+    places = [place for place, letter in enumerate(marked) if letter in separators]
     edges = zip([0, *(place + 1 for place in places)], [*places, len(text)], strict=True)
     return [text[first:stop] for first, stop in edges if stop > first]
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         BackendChecked,
         BackendFailed,
         FailureExplained,
+        ForeignJobRead,
         HistoryRead,
         JobDescribed,
         JobsChanged,
@@ -114,6 +115,8 @@ class TorchXTuiApp(TellingApp):
         self.governor = AppGovernor(self)
         self.runner = runner
         self.settings = settings
+        self.profile: str | None = ""
+        """The profile of launches: empty for the settings' own, None for none at all."""
         self.now = now
         self.ascii_signs = settings.ascii
         self.animation_level = "none"
@@ -291,6 +294,12 @@ class TorchXTuiApp(TellingApp):
         from .replica_shell import run_shell
 
         run_shell(self, message)
+
+    def on_foreign_job_read(self, message: ForeignJobRead) -> None:
+        """Open the form with what is known of the job."""
+        from .screens.launch import LaunchScreen
+
+        self.push_screen(LaunchScreen(foreign=message.job))
 
     def on_action_done(self, message: ActionDone) -> None:
         """Say how an action ended, and ask its backends at once."""

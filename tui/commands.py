@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..backends.api import PublishedPort
     from ..backends.journal import LaunchRecord
+    from .launch_plan import LaunchPlan
 
 # Components that TorchX does not have: only our own command launches them.
 _OURS = ("demo.",)
@@ -17,25 +19,49 @@ def program_for(component: str) -> str:
     return "torchx-tui" if component.startswith(_OURS) else "torchx"
 
 
-def run_command(component: str, arguments: dict[str, Any], scheduler: str, cfg: dict[str, Any]) -> list[str]:
+def run_command(
+    component: str,
+    arguments: dict[str, Any],
+    scheduler: str,
+    cfg: dict[str, Any],
+    workspace: str = "",
+    overrides: Mapping[str, Mapping[str, str]] | None = None,
+) -> list[str]:
     """Return the argument list that launches a component with these arguments and run options, secrets masked."""
     from ..backends.secrets import MASK, is_secret
     from ..components import to_command_line
     from ..specs import format_cfg, split_context
 
     # TorchX knows the current context alone.
-    program = "torchx-tui" if split_context(scheduler)[1] or cfg.get("context") else program_for(component)
+    ours = split_context(scheduler)[1] or cfg.get("context") or overrides
+    program = "torchx-tui" if ours else program_for(component)
     command = [program, "run", "--scheduler", scheduler]
     if cfg:
         masked = {key: MASK if value and is_secret(key) else _masked(key, value) for key, value in cfg.items()}
         command += ["--scheduler_args", format_cfg(masked)]
+    if workspace:
+        command += ["--workspace", workspace]
+    for role, texts in (overrides or {}).items():
+        for name, text in texts.items():
+            command += ["--set", f"{role}.{name}={_masked(name, text)}"]
     shown = {name: _masked(name, value) for name, value in arguments.items()}
     return [*command, component, *to_command_line(component, shown)]
 
 
+def plan_command(plan: LaunchPlan) -> list[str]:
+    """Return the argument list of a plan of the form; of one that is no component's, only the job's name."""
+    if plan.base is not None:
+        return ["#", plan.base.name, "was made by no component that is known here"]
+    return run_command(
+        plan.component, dict(plan.arguments), plan.scheduler, dict(plan.cfg), plan.workspace, plan.overrides
+    )
+
+
 def launch_command(record: LaunchRecord) -> list[str]:
     """Return the argument list that repeats a launch."""
-    return run_command(record.component, record.arguments, record.scheduler, record.cfg)
+    return run_command(
+        record.component, record.arguments, record.scheduler, record.cfg, record.workspace, record.overrides
+    )
 
 
 def ssh_command(port: PublishedPort, login: str) -> list[str]:

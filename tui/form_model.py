@@ -1,77 +1,78 @@
-"""The launch form without its widgets: fields, where each value comes from, what is wrong with it, what it makes."""
+"""The launch form without its widgets: its fields, who filled them, and the launches that they make."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ..backends.secrets import mask_text
-from ..components import REQUIRED, ComponentDoc, Parameter, check_argument, to_text
-from ..specs import get_type_name, runopts
+from ..components import ComponentDoc, role_texts
+from ..specs import AppDef, TorchXTuiError, get_named_resources, runopts
+from .form_field import (
+    ARGUMENT,
+    CONFIG,
+    DEFAULT,
+    LAST_RUN,
+    LAUNCH,
+    ONLY_ONE,
+    OPTION,
+    PROFILE,
+    TYPED,
+    UNKNOWN,
+    Field,
+    argument_field,
+    given_text,
+    given_texts,
+    option_field,
+    role_field,
+    role_of,
+    role_section,
+)
+from .launch_plan import LaunchPlan
 
 if TYPE_CHECKING:
     from ..backends.journal import LaunchRecord
+    from .launch_defaults import Given
 
-DEFAULT, LAST_RUN, TYPED, ONLY_ONE = "default", "last run", "typed", "only one"
-
-
-@dataclass
-class Field:
-    """One field.
-
-    Attributes:
-        name: the parameter's or option's name.
-        section: ``argument`` or ``option``.
-        type_words: the type as a person reads it.
-        default: the default as text; empty stands for none.
-        text: what the field holds.
-        origin: where that comes from.
-        required: it must not be empty.
-        choices: the only texts allowed, if they are few.
-        error: what is wrong with the text, empty if nothing is.
-        help: what it does.
-        known: texts that the backend knows, to choose from.
-    """
-
-    name: str
-    section: str
-    type_words: str
-    default: str = ""
-    text: str = ""
-    origin: str = DEFAULT
-    required: bool = False
-    choices: tuple[str, ...] = ()
-    error: str = ""
-    help: str = ""
-    known: tuple[str, ...] = ()
-    parameter: Parameter | None = None
-
-    @property
-    def is_given(self) -> bool:
-        """Whether the field differs from its default, so that it must be said."""
-        return self.text != self.default
+# Who filled a field, from the weakest to the strongest; what is as strong or stronger takes its place.
+_RANKS = {DEFAULT: 0, CONFIG: 1, LAST_RUN: 2, PROFILE: 3, ONLY_ONE: 1, UNKNOWN: 0, TYPED: 4}
+_FIGURES = ("cpu", "gpu", "memMB")
+WORKSPACE_HELP = (
+    "A local folder that travels with the first role, or {/a: a, /b: b} for several; ctrl+t shows what is shipped"
+)
 
 
 @dataclass
 class FormModel:
-    """The form of one component on one scheduler.
+    """The form of one component, or of an AppDef, on one scheduler.
 
     Attributes:
         doc: the component.
+        base: the AppDef of a job that no component of ours made; the form then has its roles alone.
+        unknown: of that AppDef what its backend does not tell, by role.
         scheduler: the chosen scheduler's name.
-        fields: arguments first, then run options.
+        fields: arguments first, then the workspace and run options, then those of roles.
+        lost: what an earlier launch had changed in roles that the app does not have now.
     """
 
     doc: ComponentDoc
+    base: AppDef | None = None
+    unknown: Mapping[str, Sequence[str]] = field(default_factory=dict)
     scheduler: str = ""
     fields: list[Field] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
     _options: runopts | None = None
+    _kept: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.fields = [_argument_field(parameter) for parameter in self.doc.parameters]
+        self.fields = [argument_field(parameter) for parameter in self.doc.parameters]
         for one in self.fields:
-            self._check(one)
+            one.verify()
+        if self.base is not None:
+            self.take_app(self.base)
 
     def __iter__(self) -> Iterator[Field]:
         return iter(self.fields)
@@ -84,46 +85,75 @@ class FormModel:
         """Return a field, or None."""
         return next((one for one in self.fields if (one.section, one.name) == (section, name)), None)
 
-    def choose_scheduler(self, name: str, options: runopts) -> None:
+    @property
+    def roles(self) -> list[str]:
+        """The roles of the app as it was made last, in order; none before."""
+        return list(dict.fromkeys(role for one in self.fields if (role := role_of(one.section))))
+
+    # Filling
+
+    def choose_scheduler(self, name: str, options: runopts, *, takes_workspace: bool = False) -> None:
         """Take another scheduler's run options; texts of options that it has too are kept."""
-        kept = {one.name: one for one in self.section("option")}
+        kept = {(one.section, one.name): one for one in self.fields if one.section in (OPTION, LAUNCH)}
         self.scheduler, self._options = name, options
-        fresh = []
-        for key, option in options:
-            one = Field(
-                name=key,
-                section="option",
-                type_words=get_type_name(option.opt_type),
-                default=_option_text(option.default),
-                text=_option_text(option.default),
-                required=option.is_required,
-                choices=("true", "false") if option.opt_type is bool else (),
-                help=option.help,
-            )
-            before = kept.get(key)
-            if before is not None and before.origin != DEFAULT:
-                one.text, one.origin = before.text, before.origin
-            self._check(one)
-            fresh.append(one)
-        self.fields = [*self.section("argument"), *fresh]
+        fresh = [option_field(key, option) for key, option in options]
+        if takes_workspace:
+            fresh.insert(0, _workspace_field())
+        for one in fresh:
+            before = kept.get((one.section, one.name))
+            if before is not None and before.origin in (TYPED, LAST_RUN):
+                one.several = before.several
+                one.take(before.text, before.origin, before.source)
+            one.verify()
+        roles = [one for one in self.fields if role_of(one.section)]
+        self.fields = [*self.section(ARGUMENT), *fresh, *roles]
 
     def fill(self, record: LaunchRecord) -> None:
         """Take every value of an earlier launch that the form still has a field for."""
         for one in self.fields:
-            values = record.arguments if one.section == "argument" else record.cfg
+            if one.section == LAUNCH:
+                one.take(record.workspace, LAST_RUN)
+                continue
+            if role_of(one.section):
+                continue
+            values = record.arguments if one.section == ARGUMENT else record.cfg
             if one.name in values:
-                text = _given_text(values[one.name], one)
-                one.text, one.origin = text, LAST_RUN if text != one.default else DEFAULT
-                self._check(one)
+                one.take(given_text(values[one.name], one), LAST_RUN)
+        self._kept = {role: dict(texts) for role, texts in record.overrides.items()}
+        self._take_kept()
+        self._derive()
+
+    def fill_cfg(self, cfg: Mapping[str, Any]) -> None:
+        """Take the run options that a backend tells of a job."""
+        for one in self.section(OPTION):
+            if one.name in cfg:
+                one.take(given_text(cfg[one.name], one), LAST_RUN)
+
+    def fill_given(self, section: str, given: Mapping[str, Given]) -> None:
+        """Take what config or a profile says, where nothing stronger has filled the field."""
+        for one in self.section(section):
+            value = given.get(one.name)
+            if value is None:
+                continue
+            origin = PROFILE if value.origin.startswith(PROFILE) else CONFIG
+            if _RANKS[one.origin] <= _RANKS[origin]:
+                one.take(given_text(value.value, one), origin, value.source)
+        self._derive()
+
+    def drop_given(self) -> None:
+        """Take back what config and a profile filled in, before those of another profile are taken."""
+        for one in self.fields:
+            if one.origin in (PROFILE, CONFIG):
+                one.take(one.default, DEFAULT)
+        self._derive()
 
     def learn(self, known: Mapping[str, Sequence[str]]) -> list[Field]:
         """Take what run options can be; return the fields that were filled: what must be given and can be one thing."""
         filled = []
-        for one in self.section("option"):
+        for one in self.section(OPTION):
             one.known = tuple(known.get(one.name, ()))
             if one.required and not one.text and len(one.known) == 1:
-                one.text, one.origin = one.known[0], ONLY_ONE
-                self._check(one)
+                one.take(one.known[0], ONLY_ONE)
                 filled.append(one)
         return filled
 
@@ -131,10 +161,62 @@ class FormModel:
         """Take what was typed into a field and check it."""
         one = self.get(section, name)
         if one is not None and one.text != text:
-            one.text = text
-            one.origin = TYPED if one.is_given else DEFAULT
-            self._check(one)
+            one.take(text, TYPED)
+            self._derive()
         return one
+
+    def toggle_several(self, one: Field) -> None:
+        """Take a field's text for several values, or for one again."""
+        one.several = one.can_be_several and not one.several
+        one.verify()
+
+    def take_app(self, app: AppDef) -> bool:
+        """Take the roles of the app as its component makes it now; return whether there are other fields than before.
+
+        A text that nobody changed becomes what the role has now.
+        """
+        before = {(one.section, one.name): one for one in self.fields if role_of(one.section)}
+        fresh: list[Field] = []
+        for role in {role.name: role for role in app.roles}.values():
+            unknown = self.unknown.get(role.name, ())
+            for name, text in role_texts(role).items():
+                one = before.get((role_section(role.name), name))
+                if one is None:
+                    one = role_field(role.name, name, text, known=name not in unknown)
+                elif one.is_given:
+                    one.default = text
+                else:
+                    one.default = one.text = text
+                one.verify()
+                fresh.append(one)
+        self.fields = [one for one in self.fields if not role_of(one.section)] + fresh
+        self._take_kept()
+        # What the app has no more cannot be changed in it.
+        self.lost = [f"{role}.{name}" for role, texts in self._kept.items() for name in texts]
+        self._kept = {}
+        return [(one.section, one.name) for one in fresh] != list(before)
+
+    def _take_kept(self) -> None:
+        """Give roles what an earlier launch had changed in them, once they are known."""
+        for role in [role for role in self._kept if role in self.roles]:
+            for name, text in self._kept.pop(role).items():
+                if (one := self.get(role_section(role), name)) is not None:
+                    one.take(text, LAST_RUN)
+
+    def _derive(self) -> None:
+        """Let a named resource say what the figures beside it are, which do not count then."""
+        named = next((one for one in self.section(ARGUMENT) if one.editor == "resource"), None)
+        if named is None:
+            return
+        try:
+            found = get_named_resources(named.text) if named.text and not named.is_swept else None
+        except TorchXTuiError:
+            found = None
+        for figure in _FIGURES:
+            if (one := self.get(ARGUMENT, figure)) is not None:
+                one.from_other = (str(getattr(found, figure)), named.name) if found else ("", "")
+
+    # What it says
 
     @property
     def is_whole(self) -> bool:
@@ -145,30 +227,75 @@ class FormModel:
         """Return the fields that something is wrong with, in the order of the form."""
         return [one for one in self.fields if one.error]
 
-    def arguments(self) -> dict[str, Any]:
-        """Return the component's arguments as text, those at their defaults left out."""
-        return {one.name: one.text for one in self.section("argument") if one.is_given}
+    def swept(self) -> list[Field]:
+        """Return the fields with several values."""
+        return [one for one in self.fields if one.is_swept]
 
-    def cfg(self) -> dict[str, Any]:
-        """Return the run options, those at their defaults left out; none before `is_whole`.
+    def launch_count(self) -> int:
+        """Return how many jobs would be launched; 0 while something is wrong with a swept field."""
+        return math.prod(len(one.values) for one in self.swept()) if not self.errors() else 0
+
+    def plan(self) -> LaunchPlan:
+        """Return the launch, the first one of a sweep.
 
         Raises:
-            ValueError: a text is not of its option's type; `errors` names the field.
+            ValueError: a text is not of its field's type; `errors` names the field.
         """
+        return next(self.plans())
+
+    def plans(self) -> Iterator[LaunchPlan]:
+        """Give every launch of the form: the product of its fields with several values, the last varying first.
+
+        Raises:
+            ValueError: as for `plan`.
+        """
+        swept = self.swept()
+        for values in product(*(one.values for one in swept)):
+            texts = {id(one): text for one, text in zip(swept, values, strict=True)}
+            label = " ".join(f"{one.name}={mask_text(one.name, text)}" for one, text in zip(swept, values, strict=True))
+            yield self._planned(lambda one, texts=texts: texts.get(id(one), one.text), label)
+
+    def _planned(self, text_of: Callable[[Field], str], label: str) -> LaunchPlan:
+        workspace = self.get(LAUNCH, "workspace")
+        config = {
+            (f"{self.doc.name}.{one.name}" if one.section == ARGUMENT else one.name): one.text
+            for one in self.fields
+            if one.origin in (CONFIG, PROFILE)
+        }
+        return LaunchPlan(
+            component="" if self.base else self.doc.name,
+            arguments={one.name: text_of(one) for one in self.section(ARGUMENT) if text_of(one) != one.default},
+            overrides=self._overrides(text_of),
+            scheduler=self.scheduler,
+            cfg=self._cfg(text_of),
+            workspace=workspace.text if workspace else "",
+            base=self.base,
+            config=config,
+            label=label,
+        )
+
+    def _overrides(self, text_of: Callable[[Field], str]) -> dict[str, dict[str, str]]:
+        found = {role: dict(texts) for role, texts in self._kept.items()}
+        for one in self.fields:
+            if (role := role_of(one.section)) and text_of(one) != one.default:
+                found.setdefault(role, {})[one.name] = text_of(one)
+        return found
+
+    def _cfg(self, text_of: Callable[[Field], str]) -> dict[str, Any]:
         given: dict[str, Any] = {}
-        if self._options is None:
-            return given
-        for one in self.section("option"):
-            option = self._options.get(one.name)
-            if option is not None and one.is_given:
-                given[one.name] = option.cast_to_type(one.text) if one.text else None
+        for one in self.section(OPTION):
+            option = self._options.get(one.name) if self._options is not None else None
+            text = text_of(one)
+            if option is not None and text != one.default:
+                given[one.name] = option.cast_to_type(text) if text else None
         return given
 
     def origins(self) -> dict[str, int]:
-        """Return how many fields come from where."""
+        """Return how many fields come from where; those of roles count where they were changed."""
         counts: dict[str, int] = {}
         for one in self.fields:
-            counts[one.origin] = counts.get(one.origin, 0) + 1
+            if not role_of(one.section) or one.origin != DEFAULT:
+                counts[one.origin] = counts.get(one.origin, 0) + 1
         return counts
 
     def diff(self, record: LaunchRecord | None) -> list[tuple[str, str, str]]:
@@ -180,71 +307,28 @@ class FormModel:
             return []
         rows = []
         for one in self.fields:
-            values: Mapping[str, Any] = record.arguments if one.section == "argument" else record.cfg
-            before = _given_text(values[one.name], one) if one.name in values else one.default
+            before = self._before(one, record)
             if before != one.text:
-                rows.append((one.name, mask_text(one.name, before), mask_text(one.name, one.text)))
+                role = role_of(one.section)
+                name = f"{role} {one.name}" if role else one.name
+                rows.append((name, mask_text(one.name, before), mask_text(one.name, one.text)))
         if record.scheduler != self.scheduler:
             rows.append(("scheduler", record.scheduler, self.scheduler))
         return rows
 
-    def _check(self, one: Field) -> None:
-        one.error = _argument_error(one) if one.section == "argument" else self._option_error(one)
-
-    def _option_error(self, one: Field) -> str:
-        if not one.text:
-            return "required" if one.required else ""
-        option = self._options.get(one.name) if self._options is not None else None
-        if option is None:
-            return ""
-        try:
-            option.cast_to_type(one.text)
-        except ValueError as error:
-            return str(error)
-        return ""
+    def _before(self, one: Field, record: LaunchRecord) -> str:
+        if one.section == LAUNCH:
+            return record.workspace
+        if role := role_of(one.section):
+            return record.overrides.get(role, {}).get(one.name, one.default)
+        return given_texts(record.arguments if one.section == ARGUMENT else record.cfg, one)
 
 
-def _argument_field(parameter: Parameter) -> Field:
-    required = parameter.required
-    default = "" if parameter.default is REQUIRED else _text(parameter.default)
-    choices = parameter.choices or (("true", "false") if parameter.type_text == "bool" else ())
-    return Field(
-        name=parameter.name,
-        section="argument",
-        type_words=f"*{parameter.type_text}" if parameter.kind == "var_positional" else parameter.type_text,
-        default=default,
-        text=default,
-        required=required,
-        choices=tuple(choices),
-        help=parameter.help,
-        parameter=parameter,
-    )
+def _workspace_field() -> Field:
+    return Field("workspace", LAUNCH, "folder", help=WORKSPACE_HELP, check=_workspace_fault)
 
 
-def _argument_error(one: Field) -> str:
-    if one.required and not one.text:
-        return "required"
-    if not one.is_given or one.parameter is None:
-        return ""
-    return check_argument(one.parameter, one.text) or ""
+def _workspace_fault(text: str) -> str:
+    from ..components import check_role_field
 
-
-def _text(value: Any) -> str:
-    """Return a value as the text that a person would type for it."""
-    return str(value).lower() if isinstance(value, bool) else to_text(value)
-
-
-def _option_text(value: Any) -> str:
-    """Return a run option's value as text."""
-    if isinstance(value, dict):
-        return ",".join(f"{key}:{item}" for key, item in value.items())
-    return _text(value)
-
-
-def _given_text(value: Any, one: Field) -> str:
-    """Return a value of the journal as the text of a field."""
-    if one.parameter is not None and one.parameter.kind == "var_positional" and isinstance(value, list):
-        import shlex
-
-        return shlex.join(str(item) for item in value)
-    return _option_text(value) if one.section == "option" else _text(value)
+    return check_role_field("workspace", text)

@@ -16,6 +16,7 @@ _COLUMNS: dict[str, Callable[[JobRow], str]] = {
     "user": lambda row: row.user,
     "image": lambda row: row.image,
     "why": lambda row: row.why,
+    "group": lambda row: row.group,
 }
 
 Test = Callable[[JobRow], bool]

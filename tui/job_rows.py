@@ -37,6 +37,7 @@ class JobRow:
         why: the reason of the state in words, cause first; empty where there is nothing to say.
         history: the backend no longer knows the job, the journal does.
         foreign: TorchX did not launch it.
+        group: what the jobs of one sweep share.
     """
 
     handle: str
@@ -56,6 +57,7 @@ class JobRow:
     notes: tuple[str, ...] = ()
     history: bool = False
     foreign: bool = False
+    group: str = ""
 
     @property
     def name(self) -> str:

@@ -11,22 +11,42 @@ if TYPE_CHECKING:
     from ..backends.api import Finding
     from ..backends.journal import LaunchRecord
     from ..backends.progress import Progress
+    from ..backends.workspace.listing import WorkspaceListing
     from ..components import ComponentDoc, ComponentSummary
-    from ..specs import runopts
+    from ..specs import AppDef, runopts
+    from .launch_defaults import LaunchDefaults
 
 
 @dataclass
 class ComponentsListed(Message):
-    """The components were found."""
+    """Components were found, maybe not all of them yet.
 
-    components: list[ComponentSummary]
+    Attributes:
+        listed: by their keys, in the order of their kinds.
+        launches: the newest launch of each that was launched, the latest first.
+    """
+
+    listed: dict[str, ComponentSummary]
+    launches: dict[str, LaunchRecord]
+
+    def can_replace(self, message: Message) -> bool:
+        """A later list has all that an earlier one had."""
+        return isinstance(message, ComponentsListed)
 
 
 @dataclass
 class ComponentDescribed(Message):
-    """A component's documentation was read, or why it could not be."""
+    """A component's documentation was read, or why it could not be.
 
-    name: str
+    Attributes:
+        listed: the component.
+        doc: its documentation; None where it cannot be read.
+        launches: its launches, newest first.
+        error: why it cannot be launched, empty where it can.
+        chosen: whether its form is wanted.
+    """
+
+    listed: ComponentSummary
     doc: ComponentDoc | None
     launches: list[LaunchRecord]
     error: str = ""
@@ -35,12 +55,30 @@ class ComponentDescribed(Message):
 
 @dataclass
 class FormReady(Message):
-    """What a form needs: the run options of its scheduler."""
+    """What a form needs: the run options of its scheduler, and what config says."""
 
     scheduler: str
     options: runopts
-    record: LaunchRecord | None
-    first: bool
+    takes_workspace: bool
+    defaults: LaunchDefaults
+    first: bool = False
+    refill: bool = False
+
+
+@dataclass
+class SchedulersChecked(Message):
+    """Why schedulers cannot be used, by name."""
+
+    reasons: dict[str, str]
+
+
+@dataclass
+class WorkspaceListed(Message):
+    """What would be shipped of a workspace, or why it cannot be read."""
+
+    workspace: str
+    listing: WorkspaceListing | None
+    error: str = ""
 
 
 @dataclass
@@ -53,10 +91,11 @@ class ValuesKnown(Message):
 
 @dataclass
 class DryRunDone(Message):
-    """A request was made for the form as it was at ``generation``, or why it could not be."""
+    """A request was made for the form as it was at ``generation``, or why it could not be; the app as it was made."""
 
     generation: int
     text: str = ""
+    app: AppDef | None = None
     error: str = ""
     section: str = ""
     field_name: str = ""
@@ -65,9 +104,10 @@ class DryRunDone(Message):
 
 @dataclass
 class Submitted(Message):
-    """The launch ended: with a handle, or with an error."""
+    """The launch ended: with handles and the replicas that each asks for, or with an error; a sweep with both."""
 
     progress: Progress
-    handle: str = ""
+    handles: list[str] = field(default_factory=list)
+    wanted: list[int] = field(default_factory=list)
     error: str = ""
-    wanted: int = 0
+    group: str = ""

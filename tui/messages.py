@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ..backends.logs.failure import Failure
     from ..backends.logs.replica_log import ReplicaLog
     from ..backends.progress import Progress
+    from .foreign_job import ForeignJob
     from .job_rows import JobRow
 
 
@@ -126,6 +127,13 @@ class ActionDone(Message):
     gone: tuple[str, ...] = ()
     results: tuple[tuple[str, str], ...] = ()
     progress: Progress | None = None
+
+
+@dataclass
+class ForeignJobRead(Message):
+    """A backend told of a job that is to be launched again and was not launched here."""
+
+    job: ForeignJob
 
 
 @dataclass

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
-from textual.app import SuspendNotSupported
-
-from ..backends.logs.sanitize import plain
 from .messages import ShellFound, Told
+from .outside import run_outside
 
 if TYPE_CHECKING:
     from .app import TorchXTuiApp
@@ -47,18 +43,7 @@ class ReplicaShell:
 
 def run_shell(app: TorchXTuiApp, message: ShellFound) -> None:
     """Leave the terminal to a shell until it ends."""
-    failure = ""
-    try:
-        with app.suspend():
-            assert sys.__stdout__ is not None
-            sys.__stdout__.write(f"\r\n{plain(message.where)}: exit goes back to torchx-tui\r\n")
-            sys.__stdout__.flush()
-            try:
-                subprocess.call(message.command)
-            except OSError as error:
-                failure = f"{message.command[0]} cannot be started: {error.strerror}"
-    except SuspendNotSupported:
-        failure = "this terminal cannot be left for a shell"
+    _, failure = run_outside(app, message.command, f"{message.where}: exit goes back to torchx-tui")
     if failure:
         app.say(failure, failed=True)
     else:

@@ -51,6 +51,7 @@ def row_of(app: ListAppResponse, record: LaunchRecord | None) -> JobRow:
         image=plain(app.image),
         notes=tuple(plain(note) for note in app.notes),
         foreign=app.foreign,
+        group=plain(record.group) if record else "",
     )
 
 
@@ -83,5 +84,6 @@ def _history_row(record: LaunchRecord) -> JobRow:
         arguments=arguments_text(record),
         why=plain(record.message),
         user=plain(record.user),
+        group=plain(record.group),
         history=True,
     )

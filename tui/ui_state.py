@@ -1,4 +1,4 @@
-"""What a person chose on the screen, kept for the next start: order, columns and filter of the table."""
+"""What a person chose on the screen, kept for the next start: order, columns, filter, pins."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class UiState:
         filter: the filter as typed.
         mine: only this user's jobs are shown.
         torchx_only: only what TorchX launched is shown.
+        pinned: the components that come first in the picker, as `component_key` calls them.
     """
 
     sort_column: str = "age"
@@ -37,6 +38,7 @@ class UiState:
     filter: str = ""
     mine: bool = False
     torchx_only: bool = True
+    pinned: tuple[str, ...] = ()
 
 
 class UiStateFile:
@@ -99,7 +101,7 @@ def _decoded(data: dict[str, Any]) -> UiState:
     default, found = UiState(), {}
     for field in fields(UiState):
         value = data.get(field.name)
-        if field.name == "columns" and isinstance(value, list):
+        if isinstance(getattr(default, field.name), tuple) and isinstance(value, list):
             found[field.name] = tuple(item for item in value if isinstance(item, str))
         elif type(value) is type(getattr(default, field.name)):
             found[field.name] = value

@@ -67,6 +67,16 @@ def clock(at: float, now: float) -> str:
     return time.strftime("%H:%M:%S" if same_day else "%Y-%m-%d %H:%M:%S", moment)
 
 
+def bytes_words(size: int) -> str:
+    """Return a size as a person reads it."""
+    amount, unit = float(size), "B"
+    for larger in ("KB", "MB", "GB", "TB"):
+        if amount < 1000:
+            break
+        amount, unit = amount / 1000, larger
+    return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
+
+
 def count(number: int, noun: str) -> str:
     """Return a number with its noun, such as ``1 replica``, ``1,204 lines``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

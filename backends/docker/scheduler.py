@@ -18,6 +18,7 @@ from ..api import (
     Finding,
     ListAppResponse,
     LogIterator,
+    NameFault,
     ReplicaUsage,
     Scheduler,
     Stream,
@@ -35,7 +36,7 @@ from .inspected import inspect_all
 from .launch import Launch
 from .listing import KnownTimes, list_rows
 from .logs import open_stream, read_lines
-from .names import check_app
+from .names import check_app, name_faults
 from .native import native_text
 from .options import DockerOpts
 from .preflight import engine_findings, launch_findings
@@ -215,6 +216,10 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def check(self) -> builtins.list[Finding]:
         """Return the engine's version and size, or why it cannot be used."""
         return engine_findings(self._engine)
+
+    def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
+        """Return the names that cannot be those of containers; see `Scheduler.check_names`."""
+        return list(name_faults(app))
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """Return what would go wrong: an image or a mount's source that is missing, more cpu than there is, no GPUs."""

@@ -21,6 +21,7 @@ from ..api import (
     DescribeAppResponse,
     Finding,
     ListAppResponse,
+    NameFault,
     ReplicaUsage,
     Scheduler,
     Stream,
@@ -359,6 +360,12 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         from .preflight import machine_findings
 
         return machine_findings(self._root)
+
+    def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
+        """Return the names that cannot be those of folders; see `Scheduler.check_names`."""
+        from .names import name_faults
+
+        return list(name_faults(app))
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """Return what would go wrong: a command that is missing, a port that is taken, GPUs that are not there."""

@@ -42,7 +42,7 @@ def wanted_paths(folder: Path, ignore_files: Sequence[str] = IGNORE_FILES) -> It
         folder: the project.
         ignore_files: names of files whose patterns say what stays at home; the first one that exists counts.
     """
-    ignore = _patterns(folder, ignore_files)
+    ignore, _ = read_patterns(folder, ignore_files)
     for here, folders, files in os.walk(folder):
         below = Path(here).relative_to(folder).as_posix()
         prefix = "" if below == "." else f"{below}/"
@@ -57,13 +57,14 @@ def wanted_paths(folder: Path, ignore_files: Sequence[str] = IGNORE_FILES) -> It
                 yield prefix + name
 
 
-def _patterns(folder: Path, ignore_files: Sequence[str]) -> IgnorePatterns:
+def read_patterns(folder: Path, ignore_files: Sequence[str]) -> tuple[IgnorePatterns, str]:
+    """Return the patterns of the first of these files that a project has, and its name; none, and an empty name."""
     for name in ignore_files:
         try:
-            return IgnorePatterns((folder / name).read_text("utf-8", "replace").splitlines())
+            return IgnorePatterns((folder / name).read_text("utf-8", "replace").splitlines()), name
         except FileNotFoundError:
             continue
-    return IgnorePatterns()
+    return IgnorePatterns(), ""
 
 
 def _copy_file(source: Path, target: Path) -> None:

@@ -35,11 +35,15 @@ class IgnorePatterns:
         Args:
             path: the path below the project's folder, with ``/``.
         """
+        return bool(self.rule_for(path))
+
+    def rule_for(self, path: str) -> str:
+        """Return the pattern that keeps a path at home, empty where it travels."""
         parts = path.split("/")
         paths = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
-        ignored = False
+        rule = ""
         for negated, pattern in self._rules:
             short = pattern.removeprefix("**/")
             if any(fnmatchcase(candidate, form) for candidate in paths for form in (pattern, short)):
-                ignored = not negated
-        return ignored
+                rule = "" if negated else pattern
+        return rule

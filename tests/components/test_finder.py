@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 from support.component_files import ComponentFile
 
-from torchx_tui.components import DEFAULT_IMAGE, REQUIRED, Computed, describe, find, list_components
+from torchx_tui.components import (
+    DEFAULT_IMAGE,
+    REQUIRED,
+    Computed,
+    component_key,
+    describe,
+    each_listed,
+    find,
+    list_components,
+    listed_by_key,
+    read_component,
+)
 from torchx_tui.specs import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
 
 BUILTINS = {
@@ -166,6 +178,81 @@ def test_a_function_that_is_not_in_the_file(component_file: ComponentFile) -> No
         find(component_file.name("trian"))
 
 
+def test_a_component_with_faults_is_still_described(component_file: ComponentFile) -> None:
+    component_file.write('def f(msg, n: int) -> AppDef:\n    """Say it."""\n')
+    doc = read_component(component_file.name("f"))
+    assert (doc.summary, [parameter.name for parameter in doc.parameters]) == ("Say it.", ["msg", "n"])
+    assert [(one.line, one.fix.partition(",")[0]) for one in doc.findings] == [(3, "write `msg: str`")]
+
+
+def test_the_builtins_come_before_any_file_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    for number in range(30):
+        (folder / f"j{number:02}.py").write_text('def f() -> "AppDef": ...\n')
+    parts = each_listed([folder])
+    assert {one.name for one in next(parts)} == BUILTINS
+    # What is there when its turn comes is listed, so nothing was read ahead.
+    for path in folder.iterdir():
+        path.unlink()
+    (folder / "late.py").write_text('def f() -> "AppDef": ...\n')
+    assert [one.name for part in parts for one in part if one.kind == "file"] == [str(folder / "late.py:f")]
+
+
+def test_what_cannot_be_read_is_said_and_the_rest_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "ok.py").write_text('def f() -> "AppDef":\n    """Do."""\n')
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "loop.py").symlink_to("loop.py")
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "bytes.py").write_bytes(b"AppDef = '\xff'\n")
+    gone = tmp_path / "gone"
+    listed = {one.name: one for one in list_components([gone, tmp_path, tmp_path / "ok.py"]) if one.kind == "file"}
+    assert listed[str(tmp_path / "ok.py:f")].error is None
+    assert "No such file or directory" in str(listed[str(gone)].error)
+    assert "component_folders" in str(listed[str(gone)].error)
+    assert "Not a directory" in str(listed[str(tmp_path / "ok.py")].error)
+    assert "syntax error" in str(listed[str(tmp_path / "bytes.py")].error)
+    assert len(listed) == 4
+
+
+def test_the_same_folder_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "jobs.py").write_text('def f() -> "AppDef": ...\n')
+    monkeypatch.chdir(tmp_path)
+    names = [one.name for one in list_components([Path(), tmp_path, Path("../" + tmp_path.name)])]
+    assert names.count("jobs.py:f") == 1
+    assert len([name for name in names if name.endswith(":f")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "key"),
+    [
+        ("utils.echo", "/a", "utils.echo"),
+        ("package.module:f", "/a", "package.module:f"),
+        ("jobs.py:f", "/a", "/a/jobs.py:f"),
+        ("../b/jobs.py:f", "/a", "/b/jobs.py:f"),
+        ("/c/jobs.py:f", "/a", "/c/jobs.py:f"),
+        ("~/jobs.py:f", "/a", "{home}/jobs.py:f"),
+    ],
+)
+def test_a_component_is_known_wherever_one_stands(name: str, folder: str, key: str) -> None:
+    assert component_key(name, folder) == key.format(home=Path.home())
+
+
+def test_what_a_key_named_is_listed_or_says_that_it_is_gone(
+    component_file: ComponentFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    component_file.write(COMPONENTS)
+    monkeypatch.chdir(component_file.path.parent)
+    shown = listed_by_key(f"{component_file.path}:train")
+    assert (shown.name, shown.error, shown.summary) == ("jobs.py:train", None, "Train a model.")
+    with pytest.raises(ComponentNotFoundException, match="there is no file"):
+        listed_by_key("/nowhere/jobs.py:f")
+    with pytest.raises(ComponentNotFoundException, match=r"Did you mean utils\.echo"):
+        listed_by_key("utils.ecko")
+    component_file.path.write_text("def f(:")
+    assert "syntax error" in str(listed_by_key(f"{component_file.path}:train").error)
+
+
 def package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inner = folder / "a_job_package" / "inner"
     inner.mkdir(parents=True)
@@ -201,3 +288,26 @@ def test_entry_points_add_to_the_builtins_and_replace_none(tmp_path: Path, monke
     assert set(listed) > BUILTINS
     assert find("team.jobs.deep").function == "deep"
     assert "a_job_package" not in sys.modules
+
+
+def test_entry_points_that_give_nothing_are_said_and_the_others_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package(tmp_path, monkeypatch)
+    (tmp_path / "a_job_package" / "inner" / "broken.py").write_text("def f(:\n")
+    for name, text in (
+        ("good", "[torchx.components]\nteam = a_job_package.inner\ngone = no_such_package.jobs\nodd = not a module\n"),
+        ("damaged", "[torchx.components]\nthis line says nothing\n"),
+        ("bytes", "\udcff"),
+    ):
+        info = tmp_path / f"{name}-1.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+        (info / "entry_points.txt").write_text(text, errors="surrogateescape")
+    listed = {summary.name: summary for summary in list_components() if summary.kind == "plugin"}
+    assert listed["team.jobs.deep"].error is None
+    assert "no_such_package.jobs is not there" in str(listed["gone"].error)
+    assert "not a module" in str(listed["odd"].error)
+    assert "broken.py:1: syntax error" in str(listed["team.broken"].error)
+    assert "entry points cannot be read" in str(listed["damaged"].error)
+    assert find("team.jobs.deep").function == "deep"

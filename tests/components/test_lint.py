@@ -108,10 +108,65 @@ def test_a_syntax_error_has_its_place(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:
-    assert lint(tmp_path, "", "nope") == [LinterMessage("TorchXValidator", "Function nope not found", 0, 0)]
+    (message,) = lint(tmp_path, "", "nope")
+    assert (message.name, message.description, message.line) == ("TorchXValidator", "Function nope not found", 0)
+    (message,) = lint(tmp_path, "def f() -> AppDef: ...\ndef g() -> AppDef: ...\n", "nope")
+    assert message.fix == "name one that is there: f, g"
     with pytest.raises(ComponentNotFoundException):
         validate(str(tmp_path / "gone.py"), "f")
 
 
 def test_linting_runs_nothing(tmp_path: Path) -> None:
     lint(tmp_path, "raise SystemExit(3)\ndef f() -> AppDef: ...\n")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "written"),
+    [
+        ("msg", "msg: str"),
+        ("lr=0.1", "lr: float = 0.1"),
+        ("shift=-1", "shift: int = -1"),
+        ("debug=False", "debug: bool = False"),
+        ("name=None", "name: str | None = None"),
+        ("hosts=[]", "hosts: list[str] = []"),
+        ("env={}", "env: dict[str, str] = {}"),
+        ("image=IMAGE", "image: str = IMAGE"),
+        ("*args", "*args: str"),
+        ("*, k=3", "k: int = 3"),
+        ("a: Set[int]", "a: list[int]"),
+        ("a: List[List[int]]", "a: list[str]"),
+        ("a: Dict[str, List[int]]", "a: dict[str, str]"),
+        ("a: Dict[List[int], int]", "a: dict[str, int]"),
+        ("a: Mapping[str, int] = {}", "a: dict[str, int] = {}"),
+        ("a: Dict[str]", "a: dict[str, str]"),
+        ("a: 'int' = 1", "a: int = 1"),
+        ("a: 'set[str]'", "a: str"),
+        ("a: x.Size", "a: Size"),
+        ("a: Tuple[int]", "a: list[int]"),
+        ("a: Union[int, str]", "a: str"),
+        ("a: Literal['x', 1]", "a: Literal['x', '1']"),
+        ("**kwargs", "kwargs: dict[str, str]"),
+    ],
+)
+def test_the_fix_is_what_to_write(tmp_path: Path, parameter: str, written: str) -> None:
+    (message,) = lint(tmp_path, f'def f({parameter}) -> AppDef:\n    """Do."""\n')
+    assert message.fix.startswith(f"write `{written}`")
+    assert lint(tmp_path, f'def f({written}) -> AppDef:\n    """Do."""\n') == []
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ('async def f() -> AppDef:\n    """Do."""\n', "write `def f(...)` without `async`"),
+        ('def f():\n    """Do."""\n', "write `def f(...) -> AppDef:`"),
+        ('def f() -> int:\n    """Do."""\n', "write `def f(...) -> AppDef:`"),
+        ("def f() -> AppDef: ...\n", 'write """What f does."""'),
+        ("class f: ...\n", "write `def build(self) -> AppDef:` in it"),
+        ("\ndef f(:\n", "correct line 2"),
+        (b"x = '\\0'\n".decode("unicode_escape"), "Python"),
+        ("", "write `def f() -> AppDef:`"),
+    ],
+)
+def test_every_rule_says_what_to_do(tmp_path: Path, text: str, written: str) -> None:
+    (message,) = lint(tmp_path, text)
+    assert written in message.fix

@@ -129,7 +129,7 @@ def test_a_wrong_option_says_so_at_its_field(train):
     assert "many" in one.error
     assert train.errors() == [one]
     with pytest.raises(ValueError, match="many"):
-        train.cfg()
+        train.plan()
 
 
 def test_a_builtins_own_rules_are_checked_while_typing():
@@ -154,14 +154,14 @@ def test_only_what_differs_from_its_default_is_given(train):
     train.set("argument", "steps", "5")
     train.set("argument", "num_replicas", "2")
     train.set("option", "prepend_cwd", "true")
-    assert train.arguments() == {"steps": "5"}
-    assert train.cfg() == {"prepend_cwd": True}
+    assert train.plan().arguments == {"steps": "5"}
+    assert train.plan().cfg == {"prepend_cwd": True}
 
 
 def test_the_texts_build_the_app(own):
     for name, text in (("data", "corpus"), ("env", "A=1,B='x,y'"), ("rest", "--lr 0.1 'two words'")):
         own.set("argument", name, text)
-    app = build_app(own.doc.name, own.arguments())
+    app = build_app(own.doc.name, own.plan().arguments)
     assert app.roles[0].args == ["corpus", "--lr", "0.1", "two words"]
     assert app.roles[0].env == {"A": "1", "B": "x,y"}
 
@@ -171,7 +171,7 @@ def test_typing_the_default_again_is_the_default(train):
     assert steps.origin == TYPED
     train.set("argument", "steps", "20")
     assert steps.origin == DEFAULT
-    assert train.arguments() == {}
+    assert train.plan().arguments == {}
 
 
 # From an earlier launch
@@ -194,8 +194,8 @@ def test_filled_from_a_launch(own):
         "log_dir": "/logs",
     }
     assert own.errors() == []
-    assert own.arguments()["rest"] == "--x 'two words'"
-    assert own.cfg() == {"prepend_cwd": True, "log_dir": "/logs"}
+    assert own.plan().arguments["rest"] == "--x 'two words'"
+    assert own.plan().cfg == {"prepend_cwd": True, "log_dir": "/logs"}
     assert own.origins() == {LAST_RUN: 6, DEFAULT: 4}
 
 
@@ -234,12 +234,12 @@ def test_another_scheduler_keeps_what_was_typed(train):
     assert field(train, "log_dir", "option").text == "/logs"
     assert field(train, "log_dir", "option").origin == TYPED
     assert field(train, "retries", "option").text == ""
-    assert train.arguments() == {"steps": "5"}
-    assert train.cfg() == {"log_dir": "/logs"}
+    assert train.plan().arguments == {"steps": "5"}
+    assert train.plan().cfg == {"log_dir": "/logs"}
     train.set("option", "retries", "3")
     train.choose_scheduler("local_cwd", options())
     assert train.get("option", "retries") is None
-    assert train.cfg() == {"log_dir": "/logs"}
+    assert train.plan().cfg == {"log_dir": "/logs"}
 
 
 def test_an_option_left_at_its_default_takes_the_new_schedulers(train):
@@ -247,7 +247,7 @@ def test_an_option_left_at_its_default_takes_the_new_schedulers(train):
     other.add("prepend_cwd", bool, "Put the folder first.", default=True)
     train.choose_scheduler("other", other)
     assert field(train, "prepend_cwd", "option").text == "true"
-    assert train.cfg() == {}
+    assert train.plan().cfg == {}
 
 
 def test_a_required_option(train):
@@ -256,4 +256,4 @@ def test_a_required_option(train):
     train.choose_scheduler("cluster", needed)
     assert [one.name for one in train.errors()] == ["queue"]
     train.set("option", "queue", "short")
-    assert train.cfg() == {"queue": "short"}
+    assert train.plan().cfg == {"queue": "short"}

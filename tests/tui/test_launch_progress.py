@@ -81,7 +81,7 @@ async def submitted(pilot, app) -> LaunchScreen:
     """Submit the form of utils.echo."""
     await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
     await pilot.press("n")
-    await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.picker._all, "the components")
+    await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.picker.components, "the components")
     screen = app.screen
     await pilot.press(*"utils.echo")
     await until(pilot, lambda: screen.picker.highlighted and screen.picker.highlighted.name == "utils.echo")

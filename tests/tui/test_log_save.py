@@ -19,7 +19,7 @@ from torchx_tui.backends.logs.merge import MergedLog
 from torchx_tui.backends.logs.pattern import parse_pattern
 from torchx_tui.backends.logs.replica_log import ReplicaLog
 from torchx_tui.tui.screens.save_dialog import SaveDialog
-from torchx_tui.tui.widgets.form_rows import ChoiceField
+from torchx_tui.tui.widgets.choice_field import ChoiceField
 from torchx_tui.tui.widgets.log_export import ExportError
 from torchx_tui.tui.widgets.log_pane import LogPane
 from torchx_tui.tui.widgets.log_reading import AnyLog

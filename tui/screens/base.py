@@ -74,6 +74,10 @@ class BaseScreen(PacedScreen, LeavesOnce, Screen[Any]):
         """Return the figures at the right end of the status line."""
         return Text()
 
+    def summary(self) -> Text:
+        """Return what the status line says while there is no message, where it has a row of its own."""
+        return Text()
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Do nothing yet for a key that comes before the screen is there."""
         del action, parameters
@@ -107,7 +111,7 @@ class BaseScreen(PacedScreen, LeavesOnce, Screen[Any]):
         counts = self.counts()
         tall = self.app.size.height >= TALL
         line = self.query_one(StatusLine)
-        line.left, line.right = message, counts
+        line.left, line.right = message or self.summary(), counts
         bar = self.query_one(KeyBar)
         bar.hints = tuple(self._with_chosen_keys(self.hints()))
         bar.message = Text() if tall else message

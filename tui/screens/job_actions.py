@@ -100,16 +100,32 @@ class JobActions(BaseScreen):
 
     def action_edit(self) -> None:
         """Open the form with every value of the job's launch."""
+        from ..foreign_job import ForeignJob
         from .launch import LaunchScreen
 
         row = self.target_rows()[0]
         record = self._record(row)
-        if record is None or not record.component:
-            self.dashboard.say(
-                f"{row.name} was not launched from a component here: r launches it as it was", failed=True
-            )
-            return
-        self.app.push_screen(LaunchScreen(record))
+        if record is not None and record.component:
+            self.app.push_screen(LaunchScreen(record))
+        elif record is not None:
+            self.app.push_screen(LaunchScreen(foreign=ForeignJob(record.app_def(), record.scheduler, record.cfg)))
+        else:
+            self._edit_foreign(row)
+
+    def _edit_foreign(self, row: JobRow) -> None:
+        """Open the form with what the backend tells of a job that was not launched here."""
+        from ..foreign_job import foreign_job
+        from ..messages import ActionDone, ForeignJobRead
+
+        dashboard = self.dashboard
+
+        def work() -> None:
+            try:
+                dashboard.post_from_thread(ForeignJobRead(foreign_job(dashboard.runner, row.handle)))
+            except Exception as error:
+                dashboard.post_from_thread(ActionDone(f"{row.name}: {described(error)}", failed=True))
+
+        dashboard.run_worker(work, thread=True, group="actions", exit_on_error=False)
 
     def action_cancel(self) -> None:
         """Ask, then cancel."""

@@ -2,89 +2,60 @@
 
 from __future__ import annotations
 
-import shlex
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
-from textual.timer import Timer
 from textual.widgets import Button
 
-from ...backends.launch_origin import LaunchOrigin
 from ...backends.logs.sanitize import plain
-from ...components import build_app, describe, list_components
-from ...specs import AppState, ArgumentError, InvalidRunConfigException
-from ..commands import run_command
-from ..form_model import FormModel
+from ...specs import AppState, make_unique
 from ..job_rows import JobRow
-from ..launch_messages import ComponentDescribed, ComponentsListed, DryRunDone, FormReady, Submitted, ValuesKnown
+from ..launch_messages import (
+    Submitted,
+)
+from ..launch_work import launch_all
 from ..messages import ActionDone
 from ..widgets.bars import Hint
-from ..widgets.component_docs import ComponentDocs
-from ..widgets.component_picker import ComponentPicker
-from ..widgets.launch_form import LaunchForm
 from ..widgets.pane import Divider
-from ..widgets.preview import Preview
-from ..words import clock, count
-from .base import BaseScreen
+from ..words import count
+from .form_filling import FormFilling
+from .sweep_dialog import SweepDialog
 
 if TYPE_CHECKING:
-    from ...backends.api import Finding
     from ...backends.journal import LaunchRecord
     from ...backends.progress import Progress
-    from ..widgets.form_rows import ChoiceField, FieldChanged, FieldFocused
+    from ..foreign_job import ForeignJob
+    from ..launch_plan import LaunchPlan
 
 # Seconds of quiet typing after which the request is made anew.
 DRY_RUN_DELAY = 0.25
+# A sweep beyond this is refused before all of it is worked out.
+MOST_PLANS = 10_000
 
 
-class LaunchScreen(BaseScreen):
+class LaunchScreen(FormFilling):
     """Two steps, or three columns where there is room.
 
     Args:
         record: a launch to fill the form from; the picker is skipped then.
+        foreign: a job that was not launched here, to be launched again from what its backend tells; so it is then too.
     """
 
     HELP_TITLE = "Launch"
-    KEY_GROUPS = ("launch",)
+    KEY_GROUPS = ("launch", "picker")
     CSS_PATH = "../styles/launch.tcss"
     BINDINGS = [
         Binding("ctrl+s", "submit", "Submit", priority=True, id="launch.submit", show=False),
-        Binding("ctrl+d", "dry_run", "Dry run: show the request", priority=True, id="launch.dry_run", show=False),
-        Binding(
-            "ctrl+t",
-            "next_preview",
-            "Next preview: dry run, diff, command",
-            priority=True,
-            id="launch.preview",
-            show=False,
-        ),
-        Binding("ctrl+y", "copy_command", "Copy the command", priority=True, id="launch.copy", show=False),
         Binding("escape", "back", "Back", priority=True, id="launch.back", show=False),
-        Binding("down", "next_field(1)", "Next field", show=False),
-        Binding("up", "next_field(-1)", "Previous field", show=False),
     ]
 
-    def __init__(self, record: LaunchRecord | None = None) -> None:
-        super().__init__()
-        self.picker = ComponentPicker()
-        self.docs = ComponentDocs()
-        self.form = LaunchForm()
-        self.preview = Preview()
-        self.model: FormModel | None = None
-        self._record = record
-        self._relaunch_of = record.id if record else ""
-        self._last: LaunchRecord | None = None
-        self._generation = 0
-        self._failure = ""
-        # Of the launch itself: the same may be tried again, as a full disk or an engine that was away do not last.
-        self._may_try_again = False
-        self._findings: list[Finding] = []
-        self._timer: Timer | None = None
+    def __init__(self, record: LaunchRecord | None = None, foreign: ForeignJob | None = None) -> None:
+        super().__init__(record, foreign)
         self._submitting = False
 
     def compose_body(self) -> ComposeResult:
@@ -101,185 +72,13 @@ class LaunchScreen(BaseScreen):
         """Find the components, or fill the form of a relaunch."""
         super().on_mount()
         self.set_class(True, "-picking")
-        self._list_components()
+        self.list_components()
         if self._record is not None:
-            self._describe(self._record.component, chosen=True)
+            self.choose_record(self._record)
+        elif self._foreign is not None:
+            self.open_foreign(self._foreign)
         else:
             self.picker.search.focus()
-
-    # Picking
-
-    @work(thread=True, group="components", exit_on_error=False)
-    def _list_components(self) -> None:
-        folders = [Path(), *(Path(name).expanduser() for name in self.dashboard.settings.launch.component_folders)]
-        self.dashboard.post_to(self, ComponentsListed(list_components(folders)))
-
-    def on_components_listed(self, message: ComponentsListed) -> None:
-        """Show the components."""
-        self.picker.set_components(message.components)
-        self.refresh_bars()
-
-    def on_component_picker_highlighted(self, message: ComponentPicker.Highlighted) -> None:
-        """Show the documentation of the highlighted component."""
-        if message.component is None:
-            self.docs.show_nothing()
-        elif message.component.error:
-            self.docs.show_error(message.component.name, message.component.error)
-        else:
-            self._describe(message.component.name, chosen=False)
-
-    def on_component_picker_chosen(self, message: ComponentPicker.Chosen) -> None:
-        """Go on to the form."""
-        if message.component.error:
-            self.dashboard.say(f"{message.component.name}: {message.component.error}", failed=True)
-            return
-        self._describe(message.component.name, chosen=True)
-
-    @work(thread=True, group="describe", exclusive=True, exit_on_error=False)
-    def _describe(self, name: str, *, chosen: bool) -> None:
-        launches = [record for record in self.dashboard.runner.journal.records() if record.component == name]
-        try:
-            message = ComponentDescribed(name, describe(name), launches, chosen=chosen)
-        except Exception as error:
-            message = ComponentDescribed(name, None, launches, str(error), chosen)
-        self.dashboard.post_to(self, message)
-
-    def on_component_described(self, message: ComponentDescribed) -> None:
-        """Show the documentation, or make the form."""
-        if message.doc is None:
-            self.docs.show_error(message.name, message.error)
-            if message.chosen:
-                self.dashboard.say(message.error, failed=True)
-            return
-        if not message.chosen:
-            self.docs.show(message.doc, message.launches, self.clock())
-            return
-        self.model = FormModel(message.doc)
-        self._last = self._record or (message.launches[0] if message.launches else None)
-        self._load_options(self._last.scheduler if self._last else "", self._last, first=True)
-
-    # Filling
-
-    @work(thread=True, group="options", exclusive=True, exit_on_error=False)
-    def _load_options(self, scheduler: str, record: LaunchRecord | None, *, first: bool) -> None:
-        runner = self.dashboard.runner
-        chosen = scheduler if scheduler in runner.scheduler_names() else runner.default_scheduler()
-        self.dashboard.post_to(self, FormReady(chosen, runner.run_opts(chosen), record, first))
-
-    async def on_form_ready(self, message: FormReady) -> None:
-        """Show the form with the run options of its scheduler."""
-        if self.model is None:
-            return
-        self.model.choose_scheduler(message.scheduler, message.options)
-        if message.record is not None and message.first:
-            self.model.fill(message.record)
-        if message.first:
-            self.set_class(False, "-picking")
-            self.set_class(True, "-filling")
-            await self.form.show(self.model, self.dashboard.jobs.schedulers or [message.scheduler])
-            self.form.focus_first()
-        else:
-            await self.form.show_options(self.model)
-        self._changed(delay=0.01)
-        self._load_values(message.scheduler)
-
-    @work(thread=True, group="values", exclusive=True, exit_on_error=False)
-    def _load_values(self, scheduler: str) -> None:
-        values = self.dashboard.runner.known_values(scheduler)
-        if values:
-            self.dashboard.post_to(self, ValuesKnown(scheduler, values))
-
-    def on_values_known(self, message: ValuesKnown) -> None:
-        """Offer what the run options can be, and fill in what can be one thing only."""
-        if self.model is None or self.model.scheduler != message.scheduler:
-            return
-        filled = self.model.learn(message.values)
-        self.form.show_known(self.model)
-        if filled:
-            self._changed(delay=0.01)
-
-    def on_field_changed(self, message: FieldChanged) -> None:
-        """Check what was typed, and make the request anew after a moment of quiet."""
-        if self.model is None:
-            return
-        if self.model.set(message.section, message.name, message.text) is not None:
-            row = self.form.row(message.section, message.name)
-            if row is not None:
-                row.refresh_field()
-            self._changed()
-
-    def on_field_focused(self, message: FieldFocused) -> None:
-        """Show the field's help."""
-        self.form.show_help(self.model.get(message.section, message.name) if self.model else None)
-
-    def on_choice_field_changed(self, message: ChoiceField.Changed) -> None:
-        """Take another scheduler's run options."""
-        if message.field is self.form.scheduler:
-            self._load_options(message.value, None, first=False)
-
-    def _changed(self, delay: float = DRY_RUN_DELAY) -> None:
-        model = self.model
-        if model is None:
-            return
-        self._generation += 1
-        self._failure, self._findings, self._may_try_again = "", [], False
-        self._refresh_form()
-        self.preview.set_diff(model.diff(self._last), self._last is not None)
-        if model.errors():
-            wrong = model.errors()[0]
-            self.preview.set_note(f"before the error in {wrong.name}")
-            return
-        self.preview.set_command(self._command_text())
-        if self._timer is not None:
-            self._timer.stop()
-        self._timer = self.set_timer(delay, self._start_dry_run)
-
-    def _command_text(self) -> str:
-        assert self.model is not None
-        model = self.model
-        return shlex.join(run_command(model.doc.name, model.arguments(), model.scheduler, model.cfg()))
-
-    def _start_dry_run(self) -> None:
-        if self.model is not None and not self.model.errors():
-            model = self.model
-            self._dry_run(self._generation, model.doc.name, model.arguments(), model.scheduler, model.cfg())
-
-    @work(thread=True, group="dry-run", exclusive=True, exit_on_error=False)
-    def _dry_run(
-        self, generation: int, name: str, arguments: dict[str, Any], scheduler: str, cfg: dict[str, Any]
-    ) -> None:
-        runner = self.dashboard.runner
-        try:
-            app = build_app(name, arguments)
-            info = runner.dryrun(app, scheduler, cfg)
-            message = DryRunDone(generation, str(info), findings=runner.preflight(app, scheduler, cfg))
-        except ArgumentError as error:
-            message = DryRunDone(generation, error=error.reason, section="argument", field_name=error.parameter)
-        except InvalidRunConfigException as error:
-            message = DryRunDone(generation, error=error.invalid_reason, section="option", field_name=error.cfg_key)
-        except Exception as error:
-            message = DryRunDone(generation, error=str(error) or type(error).__name__)
-        self.dashboard.post_to(self, message)
-
-    def on_dry_run_done(self, message: DryRunDone) -> None:
-        """Show the request, or the error at the field that it is about."""
-        if message.generation != self._generation or self.model is None:
-            return
-        wrong = self.model.get(message.section, message.field_name) if message.error else None
-        if wrong is not None:
-            wrong.error = message.error
-        self._failure, self._may_try_again = message.error if wrong is None else "", False
-        self._findings = message.findings
-        if message.error:
-            self.preview.set_note(f"{clock(self.clock(), self.clock())}: {message.error}")
-        else:
-            self.preview.set_request(message.text)
-        self._refresh_form()
-
-    def _refresh_form(self) -> None:
-        if self.model is not None:
-            self.form.refresh_state(self.model, self._failure, self._findings)
-        self.refresh_bars()
 
     # Submitting
 
@@ -287,12 +86,6 @@ class LaunchScreen(BaseScreen):
         """Launch, if nothing is wrong."""
         # A key of the screen overtakes letters that the field was sent and has not taken yet: let it take them first.
         (self.focused or self).call_later(self._submit_typed)
-
-    def _is_ready(self) -> bool:
-        model = self.model
-        if model is None or not model.is_whole or model.errors():
-            return False
-        return not self._failure or self._may_try_again
 
     def _submit_typed(self) -> None:
         """Launch what stands in the fields."""
@@ -319,55 +112,64 @@ class LaunchScreen(BaseScreen):
         self._generation += 1
         if self._timer is not None:
             self._timer.stop()
-        progress = self.dashboard.launches.begin(model.doc.name)
-        self._submit(progress, model.doc.name, model.arguments(), model.scheduler, model.cfg())
+        plans = list(islice(model.plans(), MOST_PLANS))
+        if len(plans) == 1:
+            self._launch(plans)
+            return
+        self._submitting = False
+        most = self.dashboard.settings.launch.most_of_a_sweep
+        if len(plans) > most:
+            words = f"not launched: {model.launch_count():,} jobs; most_of_a_sweep in config.toml is {most}"
+            self.dashboard.say(words, failed=True)
+            return
+        self.app.push_screen(SweepDialog(plans), lambda yes: self._launch(plans) if yes else None)
+
+    def _launch(self, plans: list[LaunchPlan]) -> None:
+        self._submitting = True
+        name = plans[0].name
+        progress = self.dashboard.launches.begin(name if len(plans) == 1 else f"{count(len(plans), 'job')} of {name}")
+        group = make_unique(name.rpartition(".")[2].rpartition(":")[2] or "sweep", 4) if len(plans) > 1 else ""
+        self._submit(progress, plans, group)
 
     @work(thread=True, group="submit", exit_on_error=False)
-    def _submit(
-        self, progress: Progress, name: str, arguments: dict[str, Any], scheduler: str, cfg: dict[str, Any]
-    ) -> None:
+    def _submit(self, progress: Progress, plans: list[LaunchPlan], group: str) -> None:
         # A screen that was left has no app any more.
-        dashboard, relaunch_of = self.dashboard, self._relaunch_of
-        handle = error = ""
-        wanted = 0
-        try:
-            app = build_app(name, arguments)
-            wanted = sum(role.num_replicas for role in app.roles)
-            handle = dashboard.runner.run(
-                app, scheduler, cfg, origin=LaunchOrigin(name, arguments, relaunch_of=relaunch_of), progress=progress
-            )
-        except Exception as failure:
-            error = str(failure) or type(failure).__name__
+        dashboard, relaunch_of = self.dashboard, (self._record.id if self._record else "")
+        done = launch_all(dashboard.runner, plans, progress, relaunch_of=relaunch_of, group=group)
         if self.is_running:
-            dashboard.post_to(self, Submitted(progress, handle, error, wanted))
+            dashboard.post_to(self, done)
         else:
             # The form was left while it went on.
-            words = f"{name} was not launched: {error}" if error else f"Launched {name}"
-            handles = (handle,) if handle else ()
-            dashboard.post_from_thread(ActionDone(words, bool(error), handles, progress=progress))
+            words = f"{plans[0].name} was not launched: {done.error}" if done.error else _launched_words(done, plans[0])
+            dashboard.post_from_thread(ActionDone(words, bool(done.error), tuple(done.handles), progress=progress))
 
     def on_submitted(self, message: Submitted) -> None:
-        """Show the new job in the table, or keep the form and say what went wrong."""
+        """Show the new jobs in the table, or keep the form and say what went wrong."""
         self._submitting = False
         self.dashboard.launches.end(message.progress)
         if message.error:
             self._failure, self._may_try_again = message.error, True
             self._refresh_form()
             self.dashboard.say(f"not launched: {message.error}", failed=True)
-            return
         assert self.model is not None
-        row = JobRow(
-            handle=message.handle,
-            scheduler=self.model.scheduler,
-            app_id=message.handle.rpartition("/")[2],
-            state=AppState.SUBMITTED,
-            wanted=message.wanted,
-            submitted_at=self.clock(),
-            component=self.model.doc.name,
-        )
-        self.dismiss()
-        self.dashboard.show_new_job(row)
-        self.dashboard.post_message(ActionDone(f"Launched {row.name}", handles=(message.handle,)))
+        plan = self.model.plan()
+        if not message.error:
+            self.dismiss()
+        for handle, wanted in zip(message.handles, message.wanted, strict=True):
+            self.dashboard.show_new_job(
+                JobRow(
+                    handle=handle,
+                    scheduler=plan.scheduler,
+                    app_id=handle.rpartition("/")[2],
+                    state=AppState.SUBMITTED,
+                    wanted=wanted,
+                    submitted_at=self.clock(),
+                    component=plan.component,
+                    group=message.group,
+                )
+            )
+        if not message.error:
+            self.dashboard.post_message(ActionDone(_launched_words(message, plan), handles=tuple(message.handles)))
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Submit."""
@@ -376,38 +178,11 @@ class LaunchScreen(BaseScreen):
 
     # Keys and bars
 
-    def action_pick(self, rows: int) -> None:
-        """Move in the list of components."""
-        self.picker.move(rows)
-
-    def action_next_field(self, step: int) -> None:
-        """Go to the next or the previous field."""
-        if step > 0:
-            self.focus_next()
-        else:
-            self.focus_previous()
-
-    def action_dry_run(self) -> None:
-        """Show the request."""
-        self.preview.show("dry run")
-        if self.app.size.width < 120:
-            self.toggle_class("-previewing")
-        self._start_dry_run()
-
-    def action_next_preview(self) -> None:
-        """Show the next tab of the preview."""
-        self.preview.next_tab()
-
-    def action_copy_command(self) -> None:
-        """Copy the command that does the same from a shell."""
-        if self.model is not None and not self.model.errors():
-            self.dashboard.copy(self._command_text(), "the command")
-
     def action_back(self) -> None:
         """Close the preview, go back to the picker, then to the jobs."""
         if self.has_class("-previewing"):
             self.remove_class("-previewing")
-        elif self.has_class("-filling") and self._record is None:
+        elif self.has_class("-filling") and self._record is None and self._foreign is None:
             self.set_class(False, "-filling")
             self.set_class(True, "-picking")
             self.model = None
@@ -418,14 +193,19 @@ class LaunchScreen(BaseScreen):
 
     def path(self) -> list[str]:
         """Return the way to this screen."""
-        return ["Jobs", "Relaunch" if self._record else "New launch"]
+        return ["Jobs", "Relaunch" if self._record or self._foreign else "New launch"]
+
+    def summary(self) -> Text:
+        """Return how many components there are, while one is picked."""
+        return super().summary() if self.has_class("-picking") else Text()
 
     def counts(self) -> Text:
         """Return how many components there are that did not load."""
-        broken = [one for one in self.picker._all if one.error] if self.has_class("-picking") else []
+        broken = [one for one in self.picker.components if one.error] if self.has_class("-picking") else []
         if not broken:
             return Text()
-        return Text(f"{count(len(broken), 'component')} cannot be used: {plain(broken[0].name)}", self.palette.pending)
+        where = f"{broken[0].name} line {broken[0].line}" if broken[0].line else broken[0].name
+        return Text(f"{count(len(broken), 'component')} cannot be used: {plain(where)}", self.palette.pending)
 
     def hints(self) -> list[Hint]:
         """Return the keys of the step."""
@@ -434,7 +214,9 @@ class LaunchScreen(BaseScreen):
                 Hint("type", "Search"),
                 Hint("enter", "Choose"),
                 Hint("↑ ↓" if not self.dashboard.ascii_signs else "up down", "Move"),
+                Hint("ctrl+k", "Pin"),
                 Hint("esc", "Back"),
+                Hint("ctrl+e", "Edit file"),
                 Hint("F1", "Keys"),
             ]
         ready = self._is_ready()
@@ -443,7 +225,15 @@ class LaunchScreen(BaseScreen):
             Hint("ctrl+d", "Dry run", ready),
             Hint("ctrl+t", "Diff, command"),
             Hint("ctrl+y", "Copy command", ready),
+            Hint("ctrl+g", "Several"),
+            Hint("ctrl+o", "Profile"),
             Hint("tab", "Next field"),
             Hint("esc", "Back"),
             Hint("F1", "Keys"),
         ]
+
+
+def _launched_words(done: Submitted, plan: LaunchPlan) -> str:
+    if done.group:
+        return f"Launched {count(len(done.handles), 'job')} of {plan.name}, group {done.group}"
+    return f"Launched {done.handles[0].rpartition('/')[2]}"

@@ -14,7 +14,7 @@ from textual.widgets import Button, Input, Static
 
 from ...backends.logs.sanitize import plain
 from ..theme import palette_of
-from ..widgets.form_rows import ChoiceField
+from ..widgets.choice_field import ChoiceField
 from ..widgets.log_export import ExportError
 from ..widgets.log_save import SaveKind, save_path
 from .dialogs import Dialog

@@ -192,7 +192,7 @@ def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> _Lau
     app = build_app(component, given)
     overrides: dict[str, dict[str, str]] = {}
     if arguments.set:
-        from ...components.override_roles import override_roles, read_overrides
+        from ...components import override_roles, read_overrides
 
         overrides = read_overrides(arguments.set)
         app = override_roles(app, overrides)

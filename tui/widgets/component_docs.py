@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from ...backends.logs.sanitize import plain
-from ...components import REQUIRED, ComponentDoc, to_text
+from ...components import REQUIRED, ComponentDoc, ComponentSummary, to_text
 from ...specs import AppState
 from ..theme import palette_of, signs_of
 from ..words import age, count, cut
-from .job_cells import state_text
+from .job_cells import name_text, state_text
 from .pane import Pane
 
-# Cells under which the table of arguments has no column for types.
+# Cells under which the table of arguments has no column for types, and the title no module.
 NARROW = 60
+# A job's name in fewer cells says nothing.
+_SHORTEST_NAME = 8
 
 if TYPE_CHECKING:
     from ...backends.journal import LaunchRecord
@@ -32,33 +35,55 @@ class ComponentDocs(Pane):
     def __init__(self) -> None:
         super().__init__(id="docs")
         self._content = Static(markup=False)
+        self._body = VerticalScroll(self._content)
 
     def compose_body(self) -> ComposeResult:
         """Yield the text."""
-        body = VerticalScroll(self._content)
-        body.can_focus = False
-        yield body
+        self._body.can_focus = False
+        yield self._body
 
     def show(self, doc: ComponentDoc, launches: list[LaunchRecord], now: float) -> None:
-        """Show a component, and how its last launch went."""
+        """Show a component: what keeps it from being launched, what it does, and how its last launch went."""
         colors, signs = palette_of(self.app), signs_of(self.app)
+        width = max(20, self.size.width - 3)
         self.rule.title = Text(plain(doc.name))
-        self.rule.info = Text(doc.kind)
-        text = docs_text(doc, max(20, self.size.width - 3), colors, signs)
+        where = f"  {doc.module or f'{doc.path.name}:{doc.line}'}" if width >= NARROW else ""
+        self.rule.info = Text(doc.kind + plain(where))
+        broken = any(one.severity == "error" for one in doc.findings)
+        text = Text(end="")
+        if broken:
+            text.append("This component cannot be used\n", f"bold {colors.text}")
+        text.append_text(findings_text(doc, colors))
+        text.append_text(docs_text(doc, width, colors, signs))
         if launches:
-            text.append_text(last_launch_text(launches, now, colors, signs))
+            text.append_text(last_launch_text(launches, now, width, colors, signs))
         text.append("\n")
-        text.append("enter", f"bold {colors.accent}")
-        text.append(" fill the form, from the last launch" if launches else " fill the form", colors.text2)
-        self._content.update(text)
+        if not broken:
+            words = "fill the form, from the last launch" if launches else "fill the form"
+            text.append_text(Text.assemble(("enter", f"bold {colors.accent}"), (f" {words}\n", colors.text2)))
+        if doc.findings:
+            text.append_text(self._edit_hint())
+        self._show(text)
 
-    def show_error(self, name: str, error: str) -> None:
-        """Say why a component cannot be shown."""
+    def show_error(self, one: ComponentSummary) -> None:
+        """Say why a component cannot be shown, and where."""
         colors = palette_of(self.app)
-        self.rule.title, self.rule.info = Text(plain(name)), Text()
-        text = Text("This component cannot be used\n", f"bold {colors.text}")
-        text.append(plain(error), colors.text2)
+        self.rule.title, self.rule.info = Text(plain(one.name)), Text(one.kind)
+        text = Text("This component cannot be used\n", f"bold {colors.text}", end="")
+        if one.line:
+            text.append(plain(f"{one.path.name}:{one.line}  "), colors.text3)
+        text.append(plain(one.error or "") + "\n\n", colors.text2)
+        if one.path.name:
+            text.append_text(self._edit_hint())
+        self._show(text)
+
+    def _edit_hint(self) -> Text:
+        colors = palette_of(self.app)
+        return Text.assemble(("ctrl+e", f"bold {colors.accent}"), (" open the file in your editor\n", colors.text2))
+
+    def _show(self, text: Text) -> None:
         self._content.update(text)
+        self._body.scroll_to(y=0, animate=False)
 
     def show_nothing(self) -> None:
         """Say that nothing matches."""
@@ -66,7 +91,20 @@ class ComponentDocs(Pane):
         self.rule.title, self.rule.info = Text(), Text()
         text = Text("No component matches\n", f"bold {colors.text}")
         text.append("file.py:name and package.module:name are taken as they are", colors.text2)
-        self._content.update(text)
+        self._show(text)
+
+
+def findings_text(doc: ComponentDoc, colors: Palette) -> Text:
+    """Return what `validate` says of a component: where, what, and what to write instead."""
+    text = Text(end="")
+    for one in doc.findings:
+        style = colors.failed if one.severity == "error" else colors.pending
+        text.append(plain(f"{doc.path.name}:{one.line}"), colors.text3)
+        text.append(f"  {one.severity}  ", style)
+        text.append(plain(one.description) + "\n", colors.text)
+        if one.fix:
+            text.append(f"{plain(one.fix)}\n", colors.text2)
+    return text.append("\n") if text else text
 
 
 def docs_text(doc: ComponentDoc, width: int, colors: Palette, signs: Signs) -> Text:
@@ -103,11 +141,15 @@ def _arguments_table(doc: ComponentDoc, width: int, colors: Palette, signs: Sign
     return text
 
 
-def last_launch_text(launches: list[LaunchRecord], now: float, colors: Palette, signs: Signs) -> Text:
+def last_launch_text(launches: list[LaunchRecord], now: float, width: int, colors: Palette, signs: Signs) -> Text:
     """Return how often a component was launched, and how the last launch went."""
     last = launches[0]
-    text = Text(f"\nLaunched {count(len(launches), 'time')}, last {age(now - last.at)} ago: ", colors.text3)
+    text = Text(f"\nLaunched {count(len(launches), 'time')}, last {age(now - last.at)} ago: ", colors.text3, end="")
     if last.state in AppState.__members__:
         text.append_text(state_text(AppState[last.state], colors, signs))
-    text.append("\n")
-    return text
+    room = width - cell_len(text.plain.strip()) - 2
+    name = last.app_id or last.expected_app_id
+    if name and room >= _SHORTEST_NAME:
+        text.append("  ")
+        text.append_text(name_text(plain(name), room, colors, signs))
+    return text.append("\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,34 +11,47 @@ from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.fuzzy import FuzzySearch
 from textual.message import Message
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from ...backends.logs.sanitize import plain
 from ...components import ComponentSummary
-from ..theme import palette_of
+from ..component_order import LastLaunch, arranged
+from ..fuzzy import fuzzy_match
+from ..theme import now_of, palette_of, signs_of
+from ..words import age
+from .job_cells import state_style, state_text
 from .pane import Pane
 
 if TYPE_CHECKING:
     from ..palette import Palette
+    from ..signs import Signs
 
 # What the list calls the kinds of components.
 KIND_WORDS = {"builtin": "builtin", "file": "mine", "module": "module", "plugin": "plugin"}
+# More rows than this nobody scrolls through: typing finds the others.
+_MOST_SHOWN = 500
+# Cells from which the last launch is a word as well as a sign.
+_WIDE = 40
 
 
 class SearchInput(Input):
     """The search field; the arrows move in the list below it."""
 
+    HELP_TITLE = "Components"
     BINDINGS = [
         Binding("down", "screen.pick(1)", "Next component", show=False),
         Binding("up", "screen.pick(-1)", "Previous component", show=False),
+        Binding("pagedown", "screen.pick(10)", "Ten further", show=False),
+        Binding("pageup", "screen.pick(-10)", "Ten back", show=False),
+        Binding("ctrl+k", "screen.pin", "Pin, or unpin: it comes first", id="picker.pin", show=False),
+        Binding("ctrl+e", "screen.edit_file", "Open its file in your editor", id="picker.edit", show=False),
     ]
 
 
 class ComponentPicker(Pane):
-    """Components that match what is typed; the best match is highlighted."""
+    """Components, those pinned and launched lately first; of a search the best match."""
 
     @dataclass
     class Highlighted(Message):
@@ -60,8 +73,13 @@ class ComponentPicker(Pane):
         self.search.cursor_blink = False
         self.list = OptionList(id="component-list", compact=True)
         self.list.can_focus = False
-        self._all: list[ComponentSummary] = []
-        self._shown: list[ComponentSummary] = []
+        self._listed: Mapping[str, ComponentSummary] = {}
+        self._launches: Mapping[str, LastLaunch] = {}
+        self._pinned: tuple[str, ...] = ()
+        # A row of the list each: a component's key, or a heading.
+        self._rows: list[str | Text] = []
+        # Whether somebody has moved the highlight, so that it stays on its component.
+        self._moved = False
 
     def compose_body(self) -> ComposeResult:
         """Yield the search and the list."""
@@ -69,24 +87,54 @@ class ComponentPicker(Pane):
         yield self.list
 
     @property
+    def components(self) -> list[ComponentSummary]:
+        """All components."""
+        return list(self._listed.values())
+
+    @property
+    def shown(self) -> list[ComponentSummary]:
+        """Those in the list, in its order."""
+        return [self._listed[row] for row in self._rows if isinstance(row, str)]
+
+    @property
+    def highlighted_key(self) -> str:
+        """The component under the cursor, as `component_key` calls it; empty for none."""
+        index = self.list.highlighted
+        row = self._rows[index] if index is not None and index < len(self._rows) else ""
+        return row if isinstance(row, str) else ""
+
+    @property
     def highlighted(self) -> ComponentSummary | None:
         """The component under the cursor."""
-        index = self.list.highlighted
-        return self._shown[index] if index is not None and index < len(self._shown) else None
+        return self._listed.get(self.highlighted_key)
 
-    def set_components(self, components: Sequence[ComponentSummary]) -> None:
-        """Show these components."""
-        self._all = list(components)
-        self._search(self.search.value)
+    def show(
+        self, listed: Mapping[str, ComponentSummary], launches: Mapping[str, LastLaunch], pinned: Sequence[str]
+    ) -> None:
+        """Show these components.
+
+        Args:
+            listed: the components by their keys, in the order of their kinds.
+            launches: the last launch of each that was launched, the latest first.
+            pinned: those that come first.
+        """
+        self._listed, self._launches, self._pinned = listed, launches, tuple(pinned)
+        self._draw(keep=self._moved)
+
+    def show_pinned(self, pinned: Sequence[str]) -> None:
+        """Pin other components; the cursor stays on its own."""
+        self._pinned, self._moved = tuple(pinned), True
+        self._draw(keep=True)
 
     def on_resize(self, _event: events.Resize) -> None:
-        """Align the kinds at the right for the new width."""
-        self._draw()
+        """Align the right-hand column for the new width."""
+        self._draw(keep=True)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Search while typing."""
         event.stop()
-        self._search(event.value)
+        self._moved = False
+        self._draw(keep=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Choose the highlighted component, or the file or module that was typed."""
@@ -101,8 +149,9 @@ class ComponentPicker(Pane):
         """Choose with the mouse."""
         event.stop()
         # The list may be another by now: a letter was typed just after the click.
-        if event.option_index < len(self._shown):
-            self.post_message(self.Chosen(self._shown[event.option_index]))
+        row = self._rows[event.option_index] if event.option_index < len(self._rows) else ""
+        if isinstance(row, str) and row in self._listed:
+            self.post_message(self.Chosen(self._listed[row]))
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Say which component is highlighted."""
@@ -110,45 +159,93 @@ class ComponentPicker(Pane):
         self.post_message(self.Highlighted(self.highlighted))
 
     def move(self, rows: int) -> None:
-        """Move the highlight."""
-        if self._shown:
-            index = (self.list.highlighted or 0) + rows
-            self.list.highlighted = min(max(index, 0), len(self._shown) - 1)
+        """Move the highlight by components."""
+        places = [place for place, row in enumerate(self._rows) if isinstance(row, str)]
+        if places:
+            self._moved = True
+            at = places.index(self.list.highlighted) if self.list.highlighted in places else 0
+            self.list.highlighted = places[min(max(at + rows, 0), len(places) - 1)]
+            if self.list.highlighted == places[0]:
+                self.list.scroll_to(y=0, animate=False)
 
-    def _search(self, query: str) -> None:
-        query = query.strip()
-        matcher = FuzzySearch()
-        scored = [(matcher.match(query, one.name)[0] if query else 1.0, one) for one in self._all]
-        hits = [(score, one) for score, one in scored if score > 0]
-        if query:
-            hits.sort(key=lambda hit: (-hit[0], hit[1].name))
-        self._shown = [one for _, one in hits]
-        self._draw()
-        if not self._shown:
+    def _draw(self, *, keep: bool) -> None:
+        before = self.highlighted_key if keep else ""
+        query = self.search.value.strip()
+        self._rows = self._found(query) if query else self._arranged()
+        self.list.clear_options()
+        options = [self._option(row, query) for row in self._rows[:_MOST_SHOWN]]
+        more = len(self._rows) - _MOST_SHOWN
+        if more > 0:
+            options.append(
+                Option(Text(f"and {more:,} more: type to search", palette_of(self.app).text3), disabled=True)
+            )
+        self.list.add_options(options)
+        keys = [row if isinstance(row, str) else "" for row in self._rows[:_MOST_SHOWN]]
+        if before in keys and before:
+            self.list.highlighted = keys.index(before)
+        else:
+            self.list.highlighted = next((place for place, key in enumerate(keys) if key), None)
+            self.list.scroll_to(y=0, animate=False)
+        found, total = len([row for row in self._rows if isinstance(row, str)]), len(self._listed)
+        self.rule.info = Text(f"{found:,} of {total:,}" if query else f"{total:,}")
+        if not found and self._listed:
             self.post_message(self.Highlighted(None))
 
-    def _draw(self) -> None:
-        width = max(20, self.size.width - 3)
-        colors = palette_of(self.app)
-        query = self.search.value.strip()
-        before = self.list.highlighted
-        self.list.clear_options()
-        self.list.add_options([Option(option_text(one, query, width, colors)) for one in self._shown])
-        if self._shown:
-            self.list.highlighted = min(before or 0, len(self._shown) - 1) if not query else 0
-        total = len(self._all)
-        self.rule.info = Text(f"{len(self._shown)} of {total}" if query else f"{total}")
+    def _found(self, query: str) -> list[str | Text]:
+        scored = [(fuzzy_match(query, one.name)[0], key) for key, one in self._listed.items()]
+        hits = [(score, key) for score, key in scored if score > 0]
+        hits.sort(key=lambda hit: (-hit[0], len(self._listed[hit[1]].name), self._listed[hit[1]].name))
+        return [key for _, key in hits]
+
+    def _arranged(self) -> list[str | Text]:
+        rows: list[str | Text] = []
+        for section in arranged(self._listed, self._pinned, tuple(self._launches)):
+            if section.title:
+                rows.append(Text(section.title, palette_of(self.app).text3))
+            rows += section.keys
+        return rows
+
+    def _option(self, row: str | Text, query: str) -> Option:
+        if isinstance(row, Text):
+            return Option(row, disabled=True)
+        colors, signs, width = palette_of(self.app), signs_of(self.app), max(20, self.size.width - 3)
+        one, launch = self._listed[row], self._launches.get(row)
+        if query or launch is None:
+            right = Text(KIND_WORDS.get(one.kind, one.kind), colors.text3)
+        else:
+            right = launch_text(launch, now_of(self.app), width >= _WIDE, colors, signs)
+        return Option(option_text(one, query, right, width, colors, signs))
 
 
-def option_text(one: ComponentSummary, query: str, width: int, colors: Palette) -> Text:
-    """Return a component's row: its name with the matched letters lit, and where it comes from."""
+def option_text(one: ComponentSummary, query: str, right: Text, width: int, colors: Palette, signs: Signs) -> Text:
+    """Return a component's row: its name with the matched letters lit, and what stands at the right."""
     text = Text(plain(one.name), colors.text if not one.error else colors.text3, no_wrap=True, end="")
-    if query:
-        _, offsets = FuzzySearch().match(query, one.name)
-        for offset in offsets:
-            text.stylize(f"bold {colors.accent}", offset, offset + 1)
-    kind = KIND_WORDS.get(one.kind, one.kind)
-    text.truncate(max(4, width - len(kind) - 1), overflow="ellipsis")
-    text.append(" " * max(1, width - text.cell_len - len(kind)))
-    text.append(kind, colors.text3)
-    return text
+    for offset in fuzzy_match(query, text.plain)[1] if query else ():
+        text.stylize(f"bold {colors.accent}", offset, offset + 1)
+    room = max(4, width - right.cell_len - 2)
+    if text.cell_len > room:
+        text = _cut(text, room, signs.cut, at_start="/" in one.name)
+    text.append(" " * max(1, width - text.cell_len - right.cell_len))
+    return text.append_text(right)
+
+
+def _cut(text: Text, width: int, sign: str, *, at_start: bool) -> Text:
+    """Return a text in so many cells; of a path the end tells more than the beginning."""
+    if not at_start:
+        text.truncate(width - 1)
+        return Text(no_wrap=True, end="").append_text(text).append(sign)
+    text = text[text.cell_len - width + 1 :]
+    while text.cell_len > width - 1:  # of letters that are two cells wide
+        text = text[1:]
+    return Text(sign, text.style, no_wrap=True, end="").append_text(text)
+
+
+def launch_text(launch: LastLaunch, now: float, wide: bool, colors: Palette, signs: Signs) -> Text:
+    """Return how a launch ended and how long ago it was, its age in four cells."""
+    text = Text(end="")
+    if launch.state is not None:
+        if wide:
+            text.append_text(state_text(launch.state, colors, signs))
+        else:
+            text.append(signs.state(launch.state), state_style(launch.state, colors))
+    return text.append(f"{age(now - launch.at):>5}", colors.text3)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
-from textual.reactive import reactive
-from textual.suggester import SuggestFromList
-from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from ..form_model import DEFAULT, Field
+from ...backends.logs.sanitize import plain
+from ..form_field import DEFAULT, MOST_SIDE_BY_SIDE, Field
 from ..theme import palette_of, signs_of
 from ..words import cut
+from .choice_field import ChoiceField
+from .field_input import FieldInput
 
 LABEL_WIDTH = 20
 
@@ -40,106 +38,12 @@ class FieldFocused(Message):
     name: str
 
 
-def choices_in(widths: Sequence[int], taken: int, room: int) -> range:
-    """Return which of several choices side by side are shown: all, else those up to the one taken, and what still fits.
+@dataclass
+class FieldOpened(Message):
+    """A person wants to edit a field in a dialog."""
 
-    Args:
-        widths: of the choices, in cells.
-        taken: the choice that has to be seen.
-        room: the cells that there are; two on each side are kept for a sign that more follow.
-    """
-    if sum(widths) <= room:
-        return range(len(widths))
-    room -= 4
-    first = stop = taken
-    used = 0
-    while first >= 0 and (used + widths[first] <= room or first == taken):
-        used += widths[first]
-        first -= 1
-    stop += 1
-    while stop < len(widths) and used + widths[stop] <= room:
-        used += widths[stop]
-        stop += 1
-    return range(first + 1, stop)
-
-
-class ChoiceField(Widget, can_focus=True):
-    """A few choices side by side; space and the arrows go on to the next."""
-
-    HELP_TITLE = "Choices"
-    DEFAULT_CSS = "ChoiceField { height: 1; width: 1fr; padding: 0 1; }"
-    BINDINGS = [
-        Binding("right,space", "turn(1)", "Next choice", show=False),
-        Binding("left", "turn(-1)", "Previous choice", show=False),
-    ]
-
-    choices: reactive[tuple[str, ...]] = reactive(())
-    value: reactive[str] = reactive("")
-
-    @dataclass
-    class Changed(Message):
-        """Another choice was taken."""
-
-        field: ChoiceField
-        value: str
-
-        @property
-        def control(self) -> ChoiceField:
-            """The field."""
-            return self.field
-
-    def __init__(
-        self, choices: tuple[str, ...], value: str, *, words: dict[str, str] | None = None, id: str | None = None
-    ) -> None:
-        super().__init__(id=id)
-        self.set_reactive(ChoiceField.choices, choices)
-        self.set_reactive(ChoiceField.value, value)
-        self._words = words or {}
-
-    def render(self) -> Text:
-        """Draw the choices, as many as there is room for beside the one taken, which is filled and bold."""
-        colors, signs = palette_of(self.app), signs_of(self.app)
-        text = Text(no_wrap=True, end="")
-        shown = self._shown()
-        if shown.start:
-            text.append(f"{signs.cut} ", colors.text3)
-        for index in shown:
-            on = self.choices[index] == self.value
-            text.append(signs.radio_on if on else signs.radio_off, colors.accent if on else colors.text3)
-            text.append(f" {self._word(index)}  ", f"bold {colors.text}" if on else colors.text2)
-        if shown.stop < len(self.choices):
-            text.append(signs.cut, colors.text3)
-        return text
-
-    def _word(self, index: int) -> str:
-        choice = self.choices[index]
-        return cut(self._words.get(choice, choice), max(4, self.content_size.width - 10), signs_of(self.app).cut)
-
-    def _shown(self) -> range:
-        """Return which choices there is room for."""
-        widths = [len(self._word(index)) + 6 for index in range(len(self.choices))]
-        taken = self.choices.index(self.value) if self.value in self.choices else 0
-        return choices_in(widths, taken, self.content_size.width)
-
-    def action_turn(self, step: int) -> None:
-        """Take the next or the previous choice."""
-        index = self.choices.index(self.value) if self.value in self.choices else -1 if step > 0 else 0
-        self._take(self.choices[(index + step) % len(self.choices)])
-
-    def on_click(self, event: events.Click) -> None:
-        """Take the choice that was clicked."""
-        shown = self._shown()
-        x = event.x - (3 if shown.start else 1)
-        for index in shown:
-            x -= len(self._word(index)) + 6
-            if x < 0:
-                self._take(self.choices[index])
-                return
-
-    def _take(self, choice: str) -> None:
-        if choice != self.value:
-            self.value = choice
-            self.post_message(self.Changed(self, choice))
+    section: str
+    name: str
 
 
 class FieldRow(Vertical):
@@ -157,14 +61,11 @@ class FieldRow(Vertical):
         self._label = Static(markup=False, classes="field-label")
         self._origin = Static(markup=False, classes="field-origin")
         self._error = Static(markup=False, classes="field-error")
-        self.input: Input | ChoiceField
-        if field.choices and len(field.choices) <= 4:
+        self.input: FieldInput | ChoiceField
+        if field.choices and len(field.choices) <= MOST_SIDE_BY_SIDE and not field.is_swept:
             self.input = ChoiceField(field.choices, field.text)
         else:
-            self.input = Input(
-                field.text, compact=True, placeholder="" if field.required else "none", select_on_focus=False
-            )
-            self.input.cursor_blink = False
+            self.input = FieldInput(field.name, field.text, "" if field.required else "none")
 
     def compose(self) -> ComposeResult:
         """Yield the row and the error under it."""
@@ -176,29 +77,38 @@ class FieldRow(Vertical):
 
     def on_mount(self) -> None:
         """Draw the field."""
+        self.show_known()
         self.refresh_field()
 
     def refresh_field(self) -> None:
         """Draw label, origin and error as the field has them now."""
         colors, signs = palette_of(self.app), signs_of(self.app)
-        focused = self.input.has_focus
+        one, focused = self.field, self.input.has_focus
+        derived, decides = one.from_other
         label = Text(no_wrap=True, end="")
         label.append(signs.focus_bar if focused else " ", colors.accent)
-        quiet = self.field.origin == DEFAULT and not self.field.required
+        quiet = bool(derived) or (one.origin == DEFAULT and not one.required)
         label.append(
-            cut(self.field.name, LABEL_WIDTH - 3, signs.cut),
+            cut(one.name, LABEL_WIDTH - 3, signs.cut),
             f"bold {colors.text}" if focused else colors.text3 if quiet else colors.text,
         )
-        if self.field.required:
+        if one.required:
             label.append(" *", colors.accent)
         self._label.update(label)
-        self._origin.update(Text(self.field.origin, colors.text3 if self.field.origin == DEFAULT else colors.text2))
-        shown = bool(self.field.error) and not (self.field.error == "required" and not focused)
+        origin = f"from {decides}" if derived else f"each of {len(one.values)}" if self._is_read_sweep else one.origin
+        self._origin.update(Text(origin, colors.text3 if quiet else colors.text2))
+        if isinstance(self.input, FieldInput):
+            self.input.show_instead(derived)
+        shown = bool(one.error) and not (one.error == "required" and not focused)
         self._error.display = shown
         if shown:
-            self._error.update(Text(f"{signs.bad} {self.field.error}", colors.removed))
-        self.set_class(bool(self.field.error), "-error")
+            self._error.update(Text(f"{signs.bad} {plain(one.error)}", colors.removed))
+        self.set_class(bool(one.error), "-error")
         self.set_class(quiet, "-quiet")
+
+    @property
+    def _is_read_sweep(self) -> bool:
+        return self.field.is_swept and not self.field.error
 
     def set_text(self, text: str) -> None:
         """Show a text that was not typed here."""
@@ -208,15 +118,23 @@ class FieldRow(Vertical):
 
     def show_known(self) -> None:
         """Offer what the field can be while somebody types; the right arrow takes it."""
-        if isinstance(self.input, Input):
-            self.input.suggester = SuggestFromList(self.field.known) if self.field.known else None
-            if self.input.value != self.field.text:
-                self.set_text(self.field.text)
+        if isinstance(self.input, FieldInput):
+            if self.field.known or len(self.field.choices) > MOST_SIDE_BY_SIDE:
+                self.input.complete_from(self.field.known or self.field.choices)
+            elif self.field.is_file:
+                self.input.complete_paths()
+        if self.input.value != self.field.text:
+            self.set_text(self.field.text)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Hand on what was typed."""
         event.stop()
         self.post_message(FieldChanged(self.field.section, self.field.name, event.value))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Ask for the field's dialog."""
+        event.stop()
+        self.post_message(FieldOpened(self.field.section, self.field.name))
 
     def on_choice_field_changed(self, event: ChoiceField.Changed) -> None:
         """Hand on what was chosen."""

@@ -204,6 +204,8 @@ COLUMNS: tuple[Column, ...] = (
            words="when its first replica started"),
     Column("image", "IMAGE", 20, _plain_cell(lambda row: row.image), lambda row: row.image, from_width=None,
            words="the first role's image"),
+    Column("group", "GROUP", 16, _plain_cell(lambda row: row.group), lambda row: row.group, from_width=None,
+           words="the sweep that it belongs to"),
     Column("handle", "HANDLE", 40, _plain_cell(_handle), lambda row: row.handle, from_width=None,
            words="scheduler://session/app"),
 )  # fmt: skip

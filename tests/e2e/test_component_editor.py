@@ -1,0 +1,69 @@
+"""A component's file is opened in the editor, corrected there, and can be launched: by keys, in a real terminal."""
+
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+FAULTY = '''
+from torchx_tui.specs import AppDef, Role
+
+def job(msg) -> AppDef:
+    """Say it.
+
+    Args:
+        msg: words
+    """
+    return AppDef("job", [Role("r", "", entrypoint="echo", args=[msg])])
+'''
+
+# An editor as any other: it reads the keyboard, prints, and writes the file.
+EDITOR = """
+import sys
+from pathlib import Path
+
+*options, name = sys.argv[1:]
+print("EDITING", *options, Path(name).name, flush=True)
+typed = input()
+path = Path(name)
+path.write_text(path.read_text().replace("msg)", typed + ")", 1))
+"""
+
+
+def test_a_fault_is_corrected_in_the_editor_and_the_component_launched(terminal, tmp_path):
+    (tmp_path / "jobs.py").write_text(FAULTY)
+    # Known by its name: it is told the line as vi is.
+    editor = tmp_path / "bin" / "vi"
+    editor.parent.mkdir()
+    editor.write_text(f"#!{sys.executable}\n{EDITOR}")
+    editor.chmod(0o755)
+    app = terminal(environ={"EDITOR": str(editor), "VISUAL": ""})
+    app.wait("No jobs yet")
+    app.press("n")
+    app.wait("jobs.py:job")
+    app.press("jobs")
+    app.wait("write `msg: str`")
+    app.press("ctrl+e")
+    app.wait(r"EDITING \+4 jobs\.py")
+    app.press("msg: str", "enter")
+    app.wait(lambda text: "Component" in text and "cannot be used" not in text and "enter fill the form" in text)
+    # The search is as it was, and the cursor on the same component.
+    app.wait(r"1 of 12")
+    app.press("enter")
+    app.wait("msg is missing")
+    app.press("hello")
+    app.wait("ready")
+    app.press("ctrl+s")
+    app.wait("Succeeded")
+
+
+def test_an_editor_that_is_not_there_or_fails_is_said(terminal, tmp_path):
+    app = terminal(environ={"EDITOR": "no-such-editor", "VISUAL": ""})
+    app.wait("No jobs yet")
+    app.press("n")
+    app.wait("utils.echo")
+    app.press("ctrl+e")
+    app.wait("no-such-editor cannot be started: No such file")
+    app.press("escape", "q")
+    assert app.wait_for_end() == 0

@@ -1,0 +1,69 @@
+"""Pictures of the picker: what is pinned and was launched lately, and a component with findings."""
+
+import pytest
+from support.canned import DAY, HOUR, MINUTE
+from support.dashboard import settled, until
+from support.past_launches import launched
+from support.pictures import SIZES
+
+from torchx_tui.tui.screens.jobs import JobsScreen
+
+FAULTY = '''
+def trainer(script: str, nodes=2, tags: set[str] = ()) -> AppDef:
+    """Train on some nodes.
+
+    Args:
+        script: what to run
+        nodes: how many machines
+        tags: words for the search
+    """
+
+def evaluate(data: str) -> AppDef: ...
+'''
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+async def picker_of(pilot) -> None:
+    app = pilot.app
+    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
+    await pilot.press("n")
+    await until(pilot, lambda: any(one.kind == "file" for one in app.screen.picker.components), "the components")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_pinned_and_launched_lately(snap_compare, app, here, size):
+    (here / "jobs.py").write_text(FAULTY)
+    journal = app.runner.journal
+    launched(journal, "jobs.py:evaluate", 3 * DAY, "SUCCEEDED", app_id="evaluate-h3v9q1zj6pcx0d")
+    launched(journal, "utils.echo", 5 * HOUR, "CANCELLED", app_id="echo-c1j6t9k3x5vz8m")
+    launched(journal, "dist.ddp", HOUR, "FAILED", app_id="llama3-8b-sft-b7n1xk4t9wz0rg")
+    launched(journal, "utils.sh", 41 * MINUTE, "RUNNING", app_id="sh-zq2wmx7v5hkdfd")
+    app.ui_state.change(pinned=("dist.spmd", "dist.ddp"))
+
+    async def run_before(pilot):
+        await picker_of(pilot)
+        await pilot.press("down")
+        await until(pilot, lambda: "Launched 1 time" in str(app.screen.docs._content.render()), "the last launch")
+        await settled(pilot)
+
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=run_before)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_component_with_findings(snap_compare, app, here, size):
+    (here / "jobs.py").write_text(FAULTY)
+
+    async def run_before(pilot):
+        await picker_of(pilot)
+        await pilot.press(*"trainer")
+        await until(pilot, lambda: "cannot be used" in str(app.screen.docs._content.render()), "the findings")
+        await settled(pilot)
+
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=run_before)

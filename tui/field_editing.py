@@ -1,0 +1,61 @@
+"""Editing a field of the launch form in a dialog of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from .launch_work import resource_rows
+from .screens.field_dialogs import Choice, ChoiceDialog, ItemsDialog
+
+if TYPE_CHECKING:
+    from .config import Profile
+    from .form_field import Field
+    from .launch_defaults import LaunchDefaults
+    from .screens.form_filling import FormFilling
+
+_NO_PROFILE = "no profile"
+
+
+class FieldEditing:
+    """Opens the dialogs of fields, and hands on what comes of them.
+
+    Args:
+        screen: whose form it is.
+    """
+
+    def __init__(self, screen: FormFilling) -> None:
+        self._screen = screen
+
+    def open(self, one: Field) -> None:
+        """Edit a field in the dialog that fits it; one that is a line and no more has none."""
+        if one.is_swept or not one.editor:
+            return
+        if one.editor == "resource":
+            rows = resource_rows()
+            choices = [Choice("", ("", "", ""), "none")] if not one.required else []
+            choices += [Choice(name, (cpu, gpu, memory)) for name, cpu, gpu, memory in rows]
+            dialog: ChoiceDialog | ItemsDialog = ChoiceDialog(one.name, choices, ("cpu", "gpu", "GB"), one.text)
+        elif one.editor == "choice":
+            dialog = ChoiceDialog(one.name, [Choice(text) for text in one.known or one.choices], taken=one.text)
+        else:
+            dialog = ItemsDialog(one)
+        self._screen.app.push_screen(dialog, lambda text: self._take(one, text))
+
+    def _take(self, one: Field, text: str | None) -> None:
+        if text is not None:
+            self._screen.call_later(self._screen.take_text, one.section, one.name, text)
+
+    def choose_profile(self, profiles: Mapping[str, Profile], defaults: LaunchDefaults | None) -> None:
+        """Choose among the profiles of config.toml."""
+        if not profiles:
+            self._screen.dashboard.say("config.toml has no profiles: add a table [profiles.NAME]", failed=True)
+            return
+        taken = defaults.profile if defaults else ""
+        choices = [Choice(_NO_PROFILE, ("",)), *(Choice(name, (one.scheduler,)) for name, one in profiles.items())]
+        dialog = ChoiceDialog("Profile", choices, ("scheduler",), taken or _NO_PROFILE)
+        self._screen.app.push_screen(dialog, self._take_profile)
+
+    def _take_profile(self, name: str | None) -> None:
+        if name is not None:
+            self._screen.take_profile(None if name == _NO_PROFILE else name)

@@ -1,0 +1,73 @@
+"""What a form says, to be built and launched in a thread while the form may go on changing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..backends.launch_origin import LaunchOrigin
+    from ..specs import AppDef
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """One launch.
+
+    Attributes:
+        component: the component's name, empty where `base` is launched.
+        arguments: its arguments as text, by parameter; those at their defaults are left out.
+        overrides: what is changed in roles, as text, by role and field.
+        scheduler: where.
+        cfg: run options; those at their defaults are left out.
+        workspace: what to ship with the first role.
+        base: the AppDef of a job that no component of ours made.
+        config: what config gave, see `LaunchOrigin`.
+        label: what tells it from the others of a sweep, such as ``lr=0.1 batch=32``; empty for a launch of its own.
+    """
+
+    component: str
+    arguments: Mapping[str, Any]
+    overrides: Mapping[str, Mapping[str, str]]
+    scheduler: str
+    cfg: Mapping[str, Any]
+    workspace: str = ""
+    base: AppDef | None = None
+    config: Mapping[str, str] = field(default_factory=dict)
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        """What is launched, in a word."""
+        return self.component or (self.base.name if self.base else "")
+
+    def made_app(self) -> AppDef:
+        """Return the AppDef as its component makes it, without changes.
+
+        Raises:
+            TorchXTuiError: an argument is wrong, or the component fails.
+        """
+        from ..components import build_app
+
+        return self.base or build_app(self.component, self.arguments)
+
+    def changed(self, app: AppDef) -> AppDef:
+        """Return an AppDef with the changes in its roles.
+
+        Raises:
+            RoleOverrideError: one cannot be made.
+        """
+        from ..components import override_roles
+
+        return override_roles(app, self.overrides)
+
+    def app(self) -> AppDef:
+        """Return the AppDef that is launched. Raises as `made_app` and `changed` do."""
+        return self.changed(self.made_app())
+
+    def origin(self, relaunch_of: str = "", group: str = "") -> LaunchOrigin:
+        """Return what the journal keeps of it."""
+        from ..backends.launch_origin import LaunchOrigin
+
+        return LaunchOrigin(self.component, self.arguments, self.overrides, relaunch_of, group, self.config)

@@ -1,0 +1,135 @@
+"""What the Launch screen does in threads: try a launch without launching it, and launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..specs import (
+    ArgumentError,
+    InvalidRunConfigException,
+    LaunchCancelledError,
+    RoleOverrideError,
+    TorchXTuiError,
+    Workspace,
+    named_resource_names,
+    named_resources,
+)
+from .form_field import ARGUMENT, OPTION, role_section
+from .launch_messages import DryRunDone, Submitted
+
+if TYPE_CHECKING:
+    from ..backends.progress import Progress
+    from ..backends.runner import Runner
+    from ..backends.workspace.listing import WorkspaceListing
+    from ..specs import AppDef
+    from .launch_plan import LaunchPlan
+
+
+def try_plan(runner: Runner, generation: int, plan: LaunchPlan) -> DryRunDone:
+    """Return the request that a plan makes, or the error and the field that it is about.
+
+    Args:
+        runner: makes the request.
+        generation: of the form that the plan was made from.
+        plan: the launch.
+    """
+    done = DryRunDone(generation)
+    try:
+        done.app = plan.made_app()
+        app = plan.changed(done.app)
+        done.text = str(runner.dryrun(app, plan.scheduler, plan.cfg, plan.workspace or None))
+        done.findings = runner.preflight(app, plan.scheduler, plan.cfg)
+    except ArgumentError as error:
+        done.error, done.section, done.field_name = error.reason, ARGUMENT, error.parameter
+    except RoleOverrideError as error:
+        done.error, done.section, done.field_name = error.reason, role_section(error.role), error.field
+    except InvalidRunConfigException as error:
+        done.error, done.section, done.field_name = error.invalid_reason, OPTION, error.cfg_key
+    except Exception as error:
+        done.error = str(error) or type(error).__name__
+    return done
+
+
+def launch_all(
+    runner: Runner, plans: Sequence[LaunchPlan], progress: Progress, *, relaunch_of: str = "", group: str = ""
+) -> Submitted:
+    """Launch one plan, or every one of a sweep, and say what came of it.
+
+    Nothing of a sweep is launched where one of its requests cannot be made. What fails later ends it: what was
+    launched before goes on.
+
+    Args:
+        runner: launches.
+        plans: the launches.
+        progress: is told how far it is, and can end it.
+        relaunch_of: the journal id of the launch that is repeated.
+        group: what the launches of a sweep share.
+    """
+    done = Submitted(progress, group=group)
+    try:
+        apps = [plan.app() for plan in plans]
+        if len(plans) > 1:
+            for number, (plan, app) in enumerate(zip(plans, apps, strict=True), 1):
+                progress.report(f"Checking {number} of {len(plans)}: {plan.label}")
+                _checked(runner, plan, app)
+        for number, (plan, app) in enumerate(zip(plans, apps, strict=True), 1):
+            if len(plans) > 1:
+                progress.report(f"Launching {number} of {len(plans)}: {plan.label}")
+            handle = runner.run(
+                app,
+                plan.scheduler,
+                plan.cfg,
+                plan.workspace or None,
+                origin=plan.origin(relaunch_of, group),
+                progress=progress,
+            )
+            done.handles.append(handle)
+            done.wanted.append(sum(role.num_replicas for role in app.roles))
+    except Exception as error:
+        words = str(error) or type(error).__name__
+        launched = len(done.handles)
+        done.error = f"{launched} of {len(plans)} were launched: {words}" if launched else words
+    return done
+
+
+def _checked(runner: Runner, plan: LaunchPlan, app: AppDef) -> None:
+    try:
+        runner.dryrun(app, plan.scheduler, plan.cfg, plan.workspace or None)
+    except LaunchCancelledError:
+        raise
+    except TorchXTuiError as error:
+        # The plain error: those below it have arguments of their own.
+        raise TorchXTuiError(f"{plan.label}: {error}") from error
+
+
+def why_unusable(runner: Runner) -> dict[str, str]:
+    """Return why schedulers cannot be used now, by name; those that can are left out."""
+    reasons = {}
+    for name in runner.watched_schedulers():
+        faults = [finding for finding in runner.check(name) if finding.level == "error"]
+        if faults:
+            reasons[name] = f"{faults[0].what}{f' ({faults[0].hint})' if faults[0].hint else ''}"
+    return reasons
+
+
+def list_shipped(workspace: str) -> tuple[WorkspaceListing | None, str]:
+    """Return what would be shipped of a workspace, as a form has it; or None, and why it cannot be read."""
+    from ..backends.workspace.listing import list_workspace
+
+    try:
+        return list_workspace(Workspace.from_str(workspace)), ""
+    except TorchXTuiError as error:
+        return None, str(error)
+
+
+def resource_rows() -> list[tuple[str, str, str, str]]:
+    """Return name, cpu, gpu and memory (GB) of every named resource; of one that cannot be made nothing is said."""
+    rows = []
+    for name in named_resource_names():
+        try:
+            made = named_resources[name]
+        except TorchXTuiError:
+            continue
+        rows.append((name, str(made.cpu), str(made.gpu), f"{made.memMB / 1024:,.4g}"))
+    return rows

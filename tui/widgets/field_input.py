@@ -1,0 +1,91 @@
+"""The input of a form's field: secrets masked, paths and known values completed while somebody types."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.text import Text
+from textual.suggester import Suggester, SuggestFromList
+from textual.widgets import Input
+
+from ...backends.secrets import is_secret, mask_text
+
+# Entries of a folder that are looked at to complete a path.
+_MOST_ENTRIES = 5_000
+
+
+class FieldInput(Input):
+    """One line. A text whose name looks secret is never shown; pairs such as ``HF_TOKEN=x`` only with the focus.
+
+    Args:
+        name: the field's name.
+        text: what it holds.
+        placeholder: what an empty one shows.
+    """
+
+    def __init__(self, name: str, text: str, placeholder: str = "") -> None:
+        # Before Input's own, which draws already.
+        self._field_name = name
+        self._instead = ""
+        super().__init__(text, compact=True, placeholder=placeholder, select_on_focus=False, password=is_secret(name))
+        self.cursor_blink = False
+
+    @property
+    def _value(self) -> Text:
+        # What Input draws. Under a cursor stands what was typed: masks and other words have another length.
+        if not self.has_focus and not self.password:
+            shown = self._instead or mask_text(self._field_name, self.value)
+            if shown != self.value:
+                return Text(shown, no_wrap=True, overflow="ignore", end="")
+        return super()._value
+
+    def show_instead(self, text: str) -> None:
+        """Show another text while the focus is elsewhere; an empty one shows what the field holds."""
+        if text != self._instead:
+            self._instead = text
+            self.refresh()
+
+    def complete_from(self, known: Sequence[str]) -> None:
+        """Offer these while somebody types; the right arrow takes what is offered."""
+        self.suggester = SuggestFromList(known) if known else None
+
+    def complete_paths(self) -> None:
+        """Offer the files and folders of this machine."""
+        self.suggester = _PathSuggester()
+
+
+class _PathSuggester(Suggester):
+    def __init__(self) -> None:
+        # Folders change.
+        super().__init__(use_cache=False, case_sensitive=True)
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """Return the path that begins as the text does, a folder with a slash."""
+        if not value.strip() or value.endswith(" "):
+            return None
+        return await asyncio.to_thread(first_path, value)
+
+
+def first_path(text: str) -> str | None:
+    """Return the first path, by name, that begins with a text; hidden ones only where their dot was typed."""
+    folder, slash, start = text.rpartition("/")
+    try:
+        where = Path(folder + slash).expanduser() if slash else Path()
+        with os.scandir(where) as entries:
+            found = [entry for entry, _ in zip(entries, range(_MOST_ENTRIES), strict=False)]
+    except (OSError, RuntimeError, ValueError):
+        return None
+    for entry in sorted(found, key=lambda one: one.name):
+        if entry.name.startswith(start) and (start or not entry.name.startswith(".")):
+            return f"{folder}{slash}{entry.name}{'/' if _is_folder(entry) else ''}"
+    return None
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
