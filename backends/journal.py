@@ -10,7 +10,6 @@ import json
 import logging
 import math
 import os
-import platform
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -165,7 +164,7 @@ class Journal:
             workspace=workspace,
             cwd=str(Path.cwd()),
             user=user_name(),
-            host=platform.node(),
+            host=os.uname().nodename,
             expected_app_id=expected_app_id,
         )
         private_folder(self.folder)

@@ -49,17 +49,20 @@ def build_parser(commands: Collection[str] | None = None) -> argparse.ArgumentPa
     import argparse
 
     from .shell import COMMANDS, add_arguments
+    from .shell.help_format import help_formatter
 
     parser = argparse.ArgumentParser(
         prog="torchx-tui",
         description="A full-screen dashboard for TorchX jobs. Without a command it opens the dashboard.",
         allow_abbrev=False,
+        formatter_class=help_formatter,
     )
     parser.add_argument("--version", action="version", version=f"torchx-tui {__version__}")
     add_dashboard_options(parser)
-    parsers = parser.add_subparsers(dest="command", metavar="COMMAND")
+    parsers = parser.add_subparsers(dest="command", metavar="COMMAND", prog=parser.prog)
     for name, (_, words) in COMMANDS.items():
-        one = parsers.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
+        description = f"{words[0].upper()}{words[1:]}."
+        one = parsers.add_parser(name, help=words, description=description, formatter_class=help_formatter)
         if commands is None or name in commands:
             add_arguments(name, one)
     return parser

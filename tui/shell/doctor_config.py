@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from ..launch_defaults import LaunchDefaults
 if TYPE_CHECKING:
     from ...backends.runner import Runner
     from ...specs import runopts
-    from ..config import Settings
+    from ..config import Profile, Settings
 
 # Sections of .torchxconfig that are no scheduler's, by what comes before the colon; the tracker's are TorchX's alone.
 _PREFIXES = ("component", "cli", "torchx", "tracker")
@@ -41,8 +41,15 @@ _EXAMPLE = "config.example.toml of the project has every setting"
 
 
 def launch_config_findings(settings: Settings, runner: Runner) -> Iterator[Finding]:
-    """Yield what is to be said of `.torchxconfig` and of every profile."""
-    options = _run_options(runner)
+    """Yield what is to be said of `.torchxconfig` and of every profile, each fault once."""
+    seen: set[Finding] = set()
+    for finding in _launch_findings(settings, _run_options(runner)):
+        if finding not in seen:
+            seen.add(finding)
+            yield finding
+
+
+def _launch_findings(settings: Settings, options: dict[str, runopts]) -> Iterator[Finding]:
     try:
         paths = find_configs()
     except ConfigError as error:
@@ -52,11 +59,21 @@ def launch_config_findings(settings: Settings, runner: Runner) -> Iterator[Findi
         yield Finding("ok", "no .torchxconfig here or in the home folder", "`torchx-tui configure` writes one")
     for path in paths:
         yield from _file_findings(path, options)
-    yield from _findings_of(LaunchDefaults.load(settings, None), "", options)
+    yield from _findings_of(LaunchDefaults.load(settings, None), options, list(options))
     for name, profile in settings.profiles.items():
         chosen = " (the chosen one)" if name == settings.launch.profile else ""
         yield Finding("ok", f"profile {name}{chosen}{f': {profile.scheduler}' if profile.scheduler else ''}")
-        yield from _findings_of(LaunchDefaults.load(settings, name), profile.scheduler, options)
+        schedulers = [split_context(profile.scheduler)[0]] if profile.scheduler else _fitting(profile, options)
+        if not schedulers:
+            yield Finding(
+                "warning", f"profiles.{name}.runopts: {', '.join(profile.runopts)}: no scheduler has them all"
+            )
+        yield from _findings_of(LaunchDefaults.load(settings, name), options, schedulers)
+
+
+def _fitting(profile: Profile, options: dict[str, runopts]) -> list[str]:
+    """Return the schedulers that a profile can be meant for which names none: they have all of its options."""
+    return [name for name, known in options.items() if all(known.canonical_key(key) for key in profile.runopts)]
 
 
 def _run_options(runner: Runner) -> dict[str, runopts]:
@@ -82,21 +99,20 @@ def _file_findings(path: str, options: dict[str, runopts]) -> Iterator[Finding]:
             yield Finding("warning", f"{path}: [{section}] is no scheduler; {nearest(section, options)}")
 
 
-def _findings_of(defaults: LaunchDefaults, scheduler: str, options: dict[str, runopts]) -> Iterator[Finding]:
+def _findings_of(defaults: LaunchDefaults, options: dict[str, runopts], schedulers: Iterable[str]) -> Iterator[Finding]:
     """Yield what is not known of defaults, having asked them for everything.
 
     Args:
         defaults: the defaults.
-        scheduler: the scheduler of their profile; empty where they have none.
         options: the run options of every scheduler.
+        schedulers: the schedulers that they are for.
     """
     from ...components import describe
 
     given = defaults.scheduler()
     if given and split_context(given.value)[0] not in options:
         yield Finding("error", f"{given.source}: {given.value} is no scheduler; {nearest(given.value, options)}")
-    names = [split_context(scheduler)[0]] if scheduler else list(options)
-    for name in names:
+    for name in schedulers:
         if name in options:
             defaults.options(name, options[name])
     for component in defaults.components():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...backends.launch_origin import LaunchOrigin
-from ...specs import AppState, ConfigError, UnknownSchedulerException, parse_app_handle
+from ...specs import AppState, ConfigError, SchedulerError, UnknownSchedulerException, parse_app_handle
 from ..launch_defaults import Given, LaunchDefaults
 from ..make_runner import make_runner
 from .output import put, put_json, say
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 Texts = dict[str, str | list[str]]
 
+# Words after the component after which there may be no launch, or one elsewhere.
+_UNCLEAR = frozenset(("-s", "--scheduler", "--dryrun", "--open", "--help"))
 # TorchX's own environment variable of a job that belongs to another.
 _ENV_PARENT_RUN_ID = "TORCHX_PARENT_RUN_ID"
 
@@ -45,6 +48,7 @@ class _Launch:
 def _run(arguments: Any, settings: Settings) -> int:
     defaults = LaunchDefaults.load(settings)
     with make_runner(settings) as runner:
+        _expect_launch(arguments, defaults, runner)
         launch = _launch_of(arguments, defaults, runner)
         if launch is None:
             return 0
@@ -57,6 +61,18 @@ def _run(arguments: Any, settings: Settings) -> int:
 
         with interruptible():
             return _launch(launch, runner, arguments)
+
+
+def _expect_launch(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> None:
+    """Let the scheduler begin what every launch needs, where it is clear already which one it is."""
+    if arguments.dryrun or arguments.open or arguments.stdin or not _UNCLEAR.isdisjoint(arguments.rest):
+        return
+    given = defaults.scheduler()
+    name = arguments.scheduler or (given.value if given else "")
+    if name:
+        # What is wrong with it is told when it is asked for its options.
+        with suppress(UnknownSchedulerException, SchedulerError):
+            runner.expect_launch(name)
 
 
 def _dryrun(arguments: Any, settings: Settings) -> int:
