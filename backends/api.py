@@ -226,10 +226,13 @@ class Scheduler(abc.ABC, Generic[T]):
     def detach(self, app_id: str) -> None:
         """Let an app go on when this process ends."""
 
-    def prune(self) -> builtins.list[str]:
+    def prune(self, *, dryrun: bool = False) -> builtins.list[str]:
         """Remove what is kept of finished apps beyond the limits of the settings; return their ids.
 
         Only for schedulers that keep something on this machine.
+
+        Args:
+            dryrun: remove nothing, and return the ids of what would be removed.
         """
         return []
 

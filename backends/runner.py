@@ -250,11 +250,16 @@ class Runner:
     def list(self, scheduler: str, cfg: Mapping[str, Any] | None = None) -> list[ListAppResponse]:
         """Return every app that the scheduler knows, handles filled in.
 
+        Args:
+            scheduler: the scheduler's name.
+            cfg: run options that say where it looks, such as a context or a namespace.
+
         Raises:
             SchedulerError: the scheduler answered with something else.
         """
         from .responses import ListAppResponse
 
+        scheduler = self._schedulers.at(scheduler, cfg or {})
         apps = self.scheduler(scheduler).list(cfg)
         if not isinstance(apps, (list, tuple)) or not all(isinstance(app, ListAppResponse) for app in apps):
             raise specs.SchedulerError(f"{scheduler} did not answer with a list of jobs, but with {apps!r:.80}")
@@ -411,10 +416,25 @@ class Runner:
         if record is not None:
             self.journal.forget(record)
 
-    def prune(self, scheduler: str) -> None:
-        """Remove what a backend keeps of finished jobs beyond the age and size that its settings allow."""
-        if not self.read_only:
-            self.scheduler(scheduler).prune()
+    def prune(self, scheduler: str, *, dryrun: bool = False) -> builtins.list[str]:
+        """Remove what a backend keeps of finished jobs beyond the age and size that its settings allow.
+
+        Args:
+            scheduler: the scheduler's name.
+            dryrun: remove nothing.
+
+        Returns:
+            The handles of what was removed, or would be.
+
+        Raises:
+            ReadOnlyError: this runner may not change anything.
+        """
+        if not dryrun:
+            self._refuse_if_read_only("Removing finished jobs")
+        chosen = self.scheduler(scheduler)
+        # A scheduler of another package may not know a dry run.
+        app_ids = chosen.prune(dryrun=True) if dryrun else chosen.prune()
+        return [specs.make_app_handle(scheduler, self.session_name, app_id) for app_id in app_ids]
 
     # Jobs that end with this process
 

@@ -20,10 +20,11 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from ..backends.user import user_name
+from ..specs import AppState, parse_app_handle
 from . import palette
 from .garbage import spare_living
 from .governor import AppGovernor
-from .job_rows import backend_word
+from .job_rows import JobRow, backend_word
 from .job_store import JobStore
 from .output_filter import ControlFilter
 from .telling import TellingApp
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from ..backends.runner import Runner
     from .config import Settings
     from .feed import Feed
-    from .job_rows import JobRow
     from .launch_watch import LaunchWatch
     from .messages import (
         ActionDone,
@@ -80,6 +80,7 @@ class TorchXTuiApp(TellingApp):
         now: the clock, in seconds since the epoch; pictures freeze it.
         ui_state: keeps what is chosen on the screen for the next start.
         problem: what is wrong with config.toml; the status line says it first.
+        opens: the handle of a job that was just launched, whose screen is opened first.
     """
 
     TITLE = "torchx-tui"
@@ -106,6 +107,7 @@ class TorchXTuiApp(TellingApp):
         now: Callable[[], float] = time.time,
         ui_state: UiStateFile | None = None,
         problem: str = "",
+        opens: str = "",
     ) -> None:
         # NO_COLOR is read once, while the app is made: only the terminal's own colours stay legible under it.
         no_color = "NO_COLOR" in os.environ
@@ -123,6 +125,7 @@ class TorchXTuiApp(TellingApp):
         self.ui_state = ui_state or UiStateFile()
         self._feed: Feed | None = None
         self._problem = problem
+        self._opens = opens
         self.schedulers = schedulers
         self.who = f"{user_name()}@{os.uname().nodename.partition('.')[0]}"
         for colors in palette.PALETTES.values():
@@ -190,6 +193,17 @@ class TorchXTuiApp(TellingApp):
         self.jobs.set_schedulers(message.names)
         self.feed.start(message.names)
         self.update_screens()
+        if self._opens:
+            self._open_launched(self._opens)
+
+    def _open_launched(self, handle: str) -> None:
+        """Show a job that was launched before the first screen."""
+        from .screens.job import JobScreen
+
+        scheduler, _, app_id = parse_app_handle(handle)
+        row = JobRow(handle, scheduler, app_id, AppState.SUBMITTED, submitted_at=self.now())
+        self.show_new_job(row)
+        self.push_screen(JobScreen(row))
 
     def on_unmount(self) -> None:
         """Keep what was chosen last, give the terminal its title back."""

@@ -141,7 +141,10 @@ class Field:
 
     def _fault(self) -> str:
         if not self.text:
-            return "required" if self.required else self._checked("") if self.is_given else ""
+            if self.required:
+                return "required"
+            # The default was taken away.
+            return f"empty: want {self.type_words}" if self.is_given and self._checked("") else ""
         if not self.is_given and not self.is_swept:
             return ""
         try:

@@ -162,7 +162,14 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         return native_text(job, pods_of(self._server, metadata["namespace"], metadata["name"], uid_of(job)))
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
-        """Return every job of the namespace, or of all, the latest first; those of others are marked as foreign."""
+        """Return every job of the namespace, or of all, the latest first; those of others are marked as foreign.
+
+        Args:
+            cfg: its ``namespace`` is listed in place of the scheduler's own.
+        """
+        namespace = (cfg or {}).get("namespace")
+        if namespace and namespace != self._namespace:
+            return WatchedNamespaces(self._server, str(namespace)).rows()
         return self._rows.rows()
 
     def exists(self, app_id: str) -> bool:

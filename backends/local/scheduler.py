@@ -233,13 +233,13 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             raise SchedulerError(f"{app_id} cannot be deleted: {error.strerror}: {error.filename}") from error
         self._end(run)
 
-    def prune(self) -> builtins.list[str]:
-        """Remove finished apps that are old or take too much disk, and return their ids.
+    def prune(self, *, dryrun: bool = False) -> builtins.list[str]:
+        """Remove finished apps that are old or take too much disk, and return their ids; see `Scheduler.prune`.
 
         Raises:
             OSError: something cannot be removed.
         """
-        return prune(self._runs, self._keep_days, self._keep_bytes, self._root)
+        return prune(self._runs, self._keep_days, self._keep_bytes, self._root, dryrun=dryrun)
 
     # Apps that end with this process
 
