@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ...specs import SchedulerError
@@ -60,8 +59,12 @@ def image_ids(engine: Engine, images: Iterable[str]) -> dict[str, str]:
         client = engine.new_client(_PATIENCE)
         try:
             for image in images:
-                with suppress(docker.errors.NotFound):
+                try:
                     found[image] = client.api.inspect_image(image)["Id"]
+                except docker.errors.APIError as error:
+                    # It is not here, or its name is none.
+                    if not error.is_client_error():
+                        raise
         finally:
             client.close()
     return found

@@ -8,7 +8,7 @@ from support.launching import LaunchingScheduler, form_of, model_of, preview, re
 from textual.widgets import TextArea
 
 from torchx_tui.backends.api import DescribeAppResponse
-from torchx_tui.specs import AppDef, BindMount, AppState, Resource, Role
+from torchx_tui.specs import AppDef, AppState, BindMount, Resource, Role
 from torchx_tui.tui.form_field import role_section
 from torchx_tui.tui.screens.field_dialogs import ChoiceDialog, ItemsDialog
 from torchx_tui.tui.screens.jobs import JobsScreen
