@@ -213,6 +213,7 @@ class Capabilities:
         native: `Scheduler.describe_native` says something.
         shell: a shell can be opened in a replica.
         usage: `Scheduler.usage` measures what replicas use.
+        working_folder: apps run in the folder that they are launched from.
         remembers_cancel: an app that was cancelled says CANCELLED; where not, the Runner remembers it.
     """
 
@@ -228,6 +229,7 @@ class Capabilities:
     native: bool = False
     shell: bool = False
     usage: bool = False
+    working_folder: bool = False
     remembers_cancel: bool = True
 
 

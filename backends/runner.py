@@ -32,8 +32,10 @@ if TYPE_CHECKING:
         WorkspaceListing,
     )
     from .cancelled import Cancellations
-    from .journal import Journal
+    from .journal import Journal, LaunchRecord
+    from .launch_changes import Changed
     from .launch_origin import LaunchOrigin
+    from .launch_world import WorldNow
     from .launching import Launcher
     from .logs.replica_log import ReplicaLog
     from .logs.spools import LogSpools
@@ -116,6 +118,9 @@ class Runner:
         """Close every scheduler that was made, end every log that is read; jobs that run go on."""
         with self._lock:
             spools, self._spools = self._spools, None
+            launches = self._launches
+        if launches is not None:
+            launches.close()
         if spools is not None:
             spools.close()
         self._schedulers.close()
@@ -237,6 +242,24 @@ class Runner:
             raise specs.UnknownAppException(handle)
         app = specs.AppDef(name=described.name or described.app_id, roles=described.roles)
         return self.run(app, name, described.cfg, progress=progress)
+
+    def changed_since(
+        self, record: LaunchRecord, config: Mapping[str, str] | None = None, now: WorldNow | None = None
+    ) -> builtins.list[Changed]:
+        """Return what is another than at a launch: the git commit, images, config.
+
+        Args:
+            record: the launch's.
+            config: what config gives now, see `LaunchOrigin.config`; None where that is not to be compared.
+            now: remembers what is around now, for several launches.
+
+        Raises:
+            UnknownSchedulerException: there is none of the record's name.
+        """
+        from .launch_changes import changed_since
+        from .launch_world import WorldNow
+
+        return changed_since(record, self.scheduler(record.scheduler), now or WorldNow(), config)
 
     # Watching
 

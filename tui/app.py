@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         JobDescribed,
         JobsChanged,
         LaunchProgressed,
+        RelaunchAsked,
         SchedulersFound,
         ShellFound,
         UsageSampled,
@@ -300,6 +301,16 @@ class TorchXTuiApp(TellingApp):
         from .screens.launch import LaunchScreen
 
         self.push_screen(LaunchScreen(foreign=message.job))
+
+    def on_relaunch_asked(self, message: RelaunchAsked) -> None:
+        """Ask whether jobs are launched again although the world has changed."""
+        from .screens.relaunch_dialog import RelaunchDialog
+
+        relaunch = message.relaunch
+        answers = {"launch": relaunch.launch, "edit": relaunch.edit}
+        self.push_screen(
+            RelaunchDialog(relaunch.rows, message.changes), lambda answer: answers.get(answer or "", lambda: None)()
+        )
 
     def on_action_done(self, message: ActionDone) -> None:
         """Say how an action ended, and ask its backends at once."""
