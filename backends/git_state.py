@@ -45,7 +45,7 @@ def git_state(folder: Path, patience: float) -> GitState | None:
 
 def differing_files(folder: Path, commit: str, patience: float) -> int | None:
     """Return how many files that git knows differ now from a commit; None where that cannot be told."""
-    names = _lines(folder, patience, "diff", "--name-only", "--no-ext-diff", commit, "--")
+    names = _lines(folder, patience, "diff", "--numstat", "--no-ext-diff", commit, "--")
     return None if names is None else len(names)
 
 
@@ -76,8 +76,8 @@ def _git(
     folder: Path, patience: float, *arguments: str
 ) -> Iterator[tuple[subprocess.Popen[bytes] | None, IO[bytes] | None]]:
     """Run git, which is ended once it has taken too long."""
-    # Without the locks that only make the next call faster: somebody may be committing just now.
-    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
+    # The index is not locked to make the next call faster: somebody may be committing just now.
+    command = ["git", "--no-optional-locks", "-c", "diff.autoRefreshIndex=false", "-C", str(folder), *arguments]
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     except OSError:

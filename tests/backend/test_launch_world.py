@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from dataclasses import replace
@@ -103,9 +104,14 @@ def test_a_git_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_the_index_is_not_written(tree: WorkTree) -> None:
     index = tree.folder / ".git" / "index"
     tree.write("train.py", "lr = 0.1\n")  # of a later time, so that git would like to refresh its index
+    os.utime(tree.folder / "train.py", (1, 1))
     before = index.stat().st_mtime_ns
-    git_state(tree.folder, 30)
+    state = git_state(tree.folder, 30)
     assert index.stat().st_mtime_ns == before
+    # A file that was only touched is as it was.
+    assert state is not None
+    assert state.changes == ""
+    assert differing_files(tree.folder, state.commit, 30) == 0
 
 
 # Noting
@@ -119,6 +125,17 @@ def test_commit_and_images_are_noted_beside_the_launch(runner: Runner, scheduler
     assert world == LaunchWorld(tree.git("rev-parse", "HEAD"), "", {"one:1": "sha256:new"})
     assert (record.app_id, record.state) == ("job-0", "SUBMITTED")
     assert scheduler.asked == [["one:1", "two:1"]]
+
+
+def test_images_are_not_looked_at_before_they_were_pulled(runner: Runner, scheduler: Imaged, tree: WorkTree) -> None:
+    asked = threading.Event()
+    too_early: list[bool] = []
+    scheduler.on_asked = asked.set
+    # Half a second is enough for who does not wait for the launch.
+    scheduler.on_schedule = lambda: too_early.append(asked.wait(0.5))
+    launch(runner)
+    assert asked.is_set()
+    assert too_early == [False]
 
 
 def test_a_launch_waits_neither_for_git_nor_for_the_backend(

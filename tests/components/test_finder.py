@@ -204,6 +204,8 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_listed(tmp_path: Path) -> N
     os.mkfifo(tmp_path / "pipe.py")
     (tmp_path / "loop.py").symlink_to("loop.py")
     (tmp_path / "folder.py").mkdir()
+    (tmp_path / "not_ours.py").write_text("def f(:\n")
+    (tmp_path / "generated.py").write_text("# AppDef\ndef f(:\n" + "#" * (1 << 20))
     (tmp_path / "bytes.py").write_bytes(b"AppDef = '\xff'\n")
     gone = tmp_path / "gone"
     listed = {one.name: one for one in list_components([gone, tmp_path, tmp_path / "ok.py"]) if one.kind == "file"}

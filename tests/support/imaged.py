@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from support.canned import CannedScheduler
 
@@ -21,11 +22,14 @@ class Imaged(CannedScheduler):
         self.asked: list[list[str]] = []
         self.failure: Exception | None = None
         self.waits: threading.Event | None = None
+        self.on_asked: Callable[[], object] = lambda: None
+        self.on_schedule: Callable[[], object] = lambda: None
 
     def _submit_dryrun(self, app, cfg):
         return AppDryRunInfo(app, repr)
 
     def schedule(self, dryrun_info):
+        self.on_schedule()
         # A launch pulls what is newer elsewhere.
         self.digests = {image: digest.replace("old", "new") for image, digest in self.digests.items()}
         app_id = f"job-{len(self.apps)}"
@@ -34,6 +38,7 @@ class Imaged(CannedScheduler):
 
     def image_digests(self, images):
         self.asked.append(list(images))
+        self.on_asked()
         if self.waits is not None:
             self.waits.wait(60)
         if self.failure is not None:
