@@ -148,7 +148,7 @@ def _override(role: Role, texts: Mapping[str, str]) -> None:
             role.resource = _with_figure(role.resource, field, value)
         else:
             setattr(role, field, value)
-        # A value that is made when it is read would win. Copies of a role share these: the role as it was keeps its own.
+        # A value that is made when it is read would win. Copies of a role share these: the first keeps its own.
         attribute = "resource" if field in _FIGURES else field
         role.overrides = {name: maker for name, maker in role.overrides.items() if name != attribute}
 

@@ -15,6 +15,7 @@ from ..specs import (
     named_resource_names,
     named_resources,
 )
+from ..specs.errors import described
 from .form_field import ARGUMENT, OPTION, role_section
 from .launch_messages import DryRunDone, Submitted
 
@@ -119,8 +120,9 @@ def list_shipped(workspace: str) -> tuple[WorkspaceListing | None, str]:
 
     try:
         return list_workspace(Workspace.from_str(workspace)), ""
-    except TorchXTuiError as error:
-        return None, str(error)
+    except Exception as error:
+        # What opens URLs raises errors of its own.
+        return None, str(error) if isinstance(error, TorchXTuiError) else described(error)
 
 
 def resource_rows() -> list[tuple[str, str, str, str]]:
