@@ -1,0 +1,113 @@
+"""The Launch screen on a scheduler that launches nothing: opened, filled, read."""
+
+from __future__ import annotations
+
+import shlex
+
+from support.canned import CannedScheduler
+from support.dashboard import until
+from textual.widgets import Static
+
+from torchx_tui.backends.api import Finding
+from torchx_tui.specs import AppDryRunInfo, AppState
+from torchx_tui.tui.form_model import FormModel
+from torchx_tui.tui.screens.jobs import JobsScreen
+from torchx_tui.tui.screens.launch import LaunchScreen
+from torchx_tui.tui.widgets.bars import StatusLine
+from torchx_tui.tui.widgets.form_rows import FieldRow
+
+
+class LaunchingScheduler(CannedScheduler):
+    """Takes every app and notes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.launched = []
+        self.refusal: Exception | None = None
+        self.warnings: list[Finding] = []
+
+    def _submit_dryrun(self, app, cfg):
+        if self.refusal:
+            raise self.refusal
+        role = app.roles[0]
+        return AppDryRunInfo(app, lambda _: f"command: {shlex.join([role.entrypoint, *role.args])}\ncfg: {cfg}")
+
+    def schedule(self, dryrun_info):
+        app = dryrun_info.request
+        self.launched.append(app)
+        app_id = f"{app.name}-{len(self.launched)}"
+        self.add(app_id, AppState.RUNNING, 1)
+        return app_id
+
+    def preflight(self, app, cfg):
+        return self.warnings
+
+
+async def opened(pilot, app) -> LaunchScreen:
+    """Open the Launch screen and wait for the components."""
+    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
+    await pilot.press("n")
+    await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.picker.components, "the components")
+    return app.screen
+
+
+async def form_of(pilot, app, name: str) -> LaunchScreen:
+    """Open the form of a component."""
+    screen = await opened(pilot, app)
+    await pilot.press(*name)
+    await until(pilot, lambda: screen.picker.highlighted and screen.picker.highlighted.name == name, name)
+    await pilot.press("enter")
+    await until(pilot, lambda: screen.model is not None and screen.form.rows and field_with_focus(screen), "the form")
+    return screen
+
+
+def field_with_focus(screen) -> str:
+    return next((row.field.name for row in screen.form.rows if row.input.has_focus), "")
+
+
+def row_of(screen: LaunchScreen, name: str, section: str = "argument") -> FieldRow:
+    """Return a field's row."""
+    row = screen.form.row(section, name)
+    assert row is not None
+    return row
+
+
+def text_in(screen: LaunchScreen, name: str) -> str:
+    """Return what an argument's field shows."""
+    return row_of(screen, name).input.value
+
+
+def model_of(screen: LaunchScreen) -> FormModel:
+    assert screen.model is not None
+    return screen.model
+
+
+async def type_into(pilot, screen, name: str, text: str, section: str = "argument") -> None:
+    """Replace a field's text by keys."""
+    row = row_of(screen, name, section)
+    row.input.focus()
+    await until(pilot, lambda: row.input.has_focus)
+    await pilot.press("end", "ctrl+u", *text)
+    assert row.input.value == text
+
+
+def drawn(screen, selector: str) -> str:
+    """Return the text of a Static."""
+    return str(screen.query_one(selector, Static).render())
+
+
+def words(screen) -> str:
+    """Return what stands beside Submit."""
+    return drawn(screen, "#submit-words")
+
+
+def preview(screen) -> str:
+    return str(screen.preview._content.render())
+
+
+def status(screen) -> str:
+    return screen.query_one(StatusLine).left.plain
+
+
+async def ready(pilot, screen) -> None:
+    await until(pilot, lambda: "ready" in words(screen) and "command:" in preview(screen), "a dry run")
