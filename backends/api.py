@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import builtins
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -22,6 +22,7 @@ from .responses import (
     ReplicaUsage,
     StateChange,
     Stream,
+    WorkspaceListing,
 )
 from .structured_opts import StructuredOpts
 from .workspace import WorkspaceMixin
@@ -43,6 +44,7 @@ __all__ = [
     "StateChange",
     "Stream",
     "StructuredOpts",
+    "WorkspaceListing",
     "filter_regex",
     "line_pattern",
     "split_lines",
@@ -334,6 +336,17 @@ class Scheduler(abc.ABC, Generic[T]):
             cfg: the run options.
         """
         return []
+
+    def image_digests(self, images: Sequence[str]) -> dict[str, str]:
+        """Return what tells one state of an image from another, of those images that are here; within a second or two.
+
+        Args:
+            images: their names.
+
+        Raises:
+            SchedulerError: the backend cannot be asked.
+        """
+        return {}
 
     def _pre_build_validate(self, app: AppDef, scheduler: str, cfg: T) -> None:
         """Refuse, before its workspace is built, an app that this scheduler cannot run."""

@@ -213,6 +213,7 @@ class Capabilities:
         native: `Scheduler.describe_native` says something.
         shell: a shell can be opened in a replica.
         usage: `Scheduler.usage` measures what replicas use.
+        working_folder: apps run in the folder that they are launched from.
         remembers_cancel: an app that was cancelled says CANCELLED; where not, the Runner remembers it.
     """
 
@@ -228,6 +229,7 @@ class Capabilities:
     native: bool = False
     shell: bool = False
     usage: bool = False
+    working_folder: bool = False
     remembers_cancel: bool = True
 
 
@@ -285,3 +287,25 @@ class LogIterator(Protocol):
     def close(self) -> None:
         """End the iteration at once."""
         ...
+
+
+@dataclass
+class WorkspaceListing:
+    """What a workspace holds.
+
+    Attributes:
+        files: path in the job's working folder and size in bytes of what is shipped.
+        left: how many files and folders stay at home, by ignore file and rule.
+        rules: the ignore files that were read.
+        is_whole: whether everything was looked at.
+    """
+
+    files: list[tuple[str, int]] = field(default_factory=list)
+    left: dict[str, int] = field(default_factory=dict)
+    rules: list[str] = field(default_factory=list)
+    is_whole: bool = True
+
+    @property
+    def total(self) -> int:
+        """The bytes that are shipped."""
+        return sum(size for _, size in self.files)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, runopts
+    from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, Workspace, runopts
     from .api import (
         Capabilities,
         DescribeAppResponse,
@@ -29,10 +29,13 @@ if TYPE_CHECKING:
         ReplicaUsage,
         Scheduler,
         Stream,
+        WorkspaceListing,
     )
     from .cancelled import Cancellations
-    from .journal import Journal
+    from .journal import Journal, LaunchRecord
+    from .launch_changes import Changed
     from .launch_origin import LaunchOrigin
+    from .launch_world import WorldNow
     from .launching import Launcher
     from .logs.replica_log import ReplicaLog
     from .logs.spools import LogSpools
@@ -115,6 +118,9 @@ class Runner:
         """Close every scheduler that was made, end every log that is read; jobs that run go on."""
         with self._lock:
             spools, self._spools = self._spools, None
+            launches = self._launches
+        if launches is not None:
+            launches.close()
         if spools is not None:
             spools.close()
         self._schedulers.close()
@@ -169,6 +175,16 @@ class Runner:
     def preflight(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[Finding]:
         """Return what would go wrong with a launch that the scheduler itself would accept."""
         return self._launcher.preflight(app, scheduler, cfg)
+
+    def list_workspace(self, workspace: Workspace) -> WorkspaceListing:
+        """Return what of a workspace would be shipped, with sizes and rules.
+
+        Raises:
+            SchedulerError: a project is missing or cannot be read.
+        """
+        from .workspace.listing import list_workspace
+
+        return list_workspace(workspace)
 
     def check_names(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> builtins.list[NameFault]:
         """Return the names that the scheduler refuses or changes, see `Scheduler.check_names`."""
@@ -226,6 +242,24 @@ class Runner:
             raise specs.UnknownAppException(handle)
         app = specs.AppDef(name=described.name or described.app_id, roles=described.roles)
         return self.run(app, name, described.cfg, progress=progress)
+
+    def changed_since(
+        self, record: LaunchRecord, config: Mapping[str, str] | None = None, now: WorldNow | None = None
+    ) -> builtins.list[Changed]:
+        """Return what is another than at a launch: the git commit, images, config.
+
+        Args:
+            record: the launch's.
+            config: what config gives now, see `LaunchOrigin.config`; None where that is not to be compared.
+            now: remembers what is around now, for several launches.
+
+        Raises:
+            UnknownSchedulerException: there is none of the record's name.
+        """
+        from .launch_changes import changed_since
+        from .launch_world import WorldNow
+
+        return changed_since(record, self.scheduler(record.scheduler), now or WorldNow(), config)
 
     # Watching
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         JobDescribed,
         JobsChanged,
         LaunchProgressed,
+        RelaunchAsked,
         SchedulersFound,
         ShellFound,
         UsageSampled,
@@ -301,6 +302,16 @@ class TorchXTuiApp(TellingApp):
 
         self.push_screen(LaunchScreen(foreign=message.job))
 
+    def on_relaunch_asked(self, message: RelaunchAsked) -> None:
+        """Ask whether jobs are launched again although the world has changed."""
+        from .screens.relaunch_dialog import RelaunchDialog
+
+        relaunch = message.relaunch
+        answers = {"launch": relaunch.launch, "edit": relaunch.edit}
+        self.push_screen(
+            RelaunchDialog(relaunch.rows, message.changes), lambda answer: answers.get(answer or "", lambda: None)()
+        )
+
     def on_action_done(self, message: ActionDone) -> None:
         """Say how an action ended, and ask its backends at once."""
         if message.progress is not None:
@@ -386,7 +397,7 @@ class TorchXTuiApp(TellingApp):
         """Show the commands."""
         from .command_provider import CommandsScreen
 
-        if not isinstance(self.screen, CommandsScreen):
+        if not any(isinstance(screen, CommandsScreen) for screen in self.screen_stack):
             self.push_screen(CommandsScreen(id="--command-palette"))
 
     def action_keys(self) -> None:

@@ -90,8 +90,9 @@ class Field:
     @property
     def is_swept(self) -> bool:
         """Whether the text is meant as several values."""
-        listed = "," in self.text or ".." in self.text
-        return bool(self.text) and (self.several or (self.kind in _NUMBERS and listed))
+        # A default may be source text with commas, such as `max(2, 3)`, which only its component can read.
+        listed = self.kind in _NUMBERS and self.is_given and ("," in self.text or ".." in self.text)
+        return bool(self.text) and (self.several or listed)
 
     @property
     def values(self) -> list[str]:
@@ -112,6 +113,12 @@ class Field:
         """Whether the text names a file or folder, by the field's name."""
         words = self.name.lower().split("_")
         return self.kind == "str" and self.section != OPTION and any(word in _FILE_NAMES for word in words)
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The texts to choose from: the choices, and the default that is none of them, such as nothing at all."""
+        has_other = not self.required and self.choices and self.default not in self.choices
+        return (self.default, *self.choices) if has_other else self.choices
 
     @property
     def editor(self) -> Editor:
@@ -144,7 +151,8 @@ class Field:
             if self.required:
                 return "required"
             # The default was taken away.
-            return f"empty: want {self.type_words}" if self.is_given and self._checked("") else ""
+            fault = self._checked("") if self.is_given else ""
+            return fault.replace("`` is not", "empty: want")
         if not self.is_given and not self.is_swept:
             return ""
         try:
@@ -163,8 +171,11 @@ class Field:
 
 def argument_field(parameter: Parameter) -> Field:
     """Return the field of a component's parameter."""
+    choices = tuple(parameter.choices or (("true", "false") if parameter.type.kind == "bool" else ()))
     default = "" if parameter.default is REQUIRED else plain_text(parameter.default)
-    bools = ("true", "false") if parameter.type.kind == "bool" else ()
+    # The member of an Enum is written with its class: `Color.RED`.
+    if default not in choices and default.rpartition(".")[2] in choices:
+        default = default.rpartition(".")[2]
     return Field(
         name=parameter.name,
         section=ARGUMENT,
@@ -173,7 +184,7 @@ def argument_field(parameter: Parameter) -> Field:
         default=default,
         text=default,
         required=parameter.required,
-        choices=tuple(parameter.choices or bools),
+        choices=choices,
         help=parameter.help,
         parameter=parameter,
         check=lambda text: check_argument(parameter, text) or "",

@@ -90,6 +90,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         log_time_range=True,
         native=True,
         usage=True,
+        working_folder=True,
     )
 
     def __init__(

@@ -63,7 +63,7 @@ class FieldRow(Vertical):
         self._error = Static(markup=False, classes="field-error")
         self.input: FieldInput | ChoiceField
         if field.choices and len(field.choices) <= MOST_SIDE_BY_SIDE and not field.is_swept:
-            self.input = ChoiceField(field.choices, field.text)
+            self.input = ChoiceField(field.offered, field.text, words={"": "none"})
         else:
             self.input = FieldInput(field.name, field.text, "" if field.required else "none")
 

@@ -16,7 +16,7 @@ from ..yaml_text import yaml_text
 from .pane import Pane
 
 if TYPE_CHECKING:
-    from ...backends.workspace.listing import WorkspaceListing
+    from ...backends.api import WorkspaceListing
     from ..palette import Palette
 
 TABS = ("dry run", "diff", "command", "workspace")
