@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import builtins
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -17,10 +17,12 @@ from .responses import (
     Finding,
     ListAppResponse,
     LogIterator,
+    NameFault,
     PublishedPort,
     ReplicaUsage,
     StateChange,
     Stream,
+    WorkspaceListing,
 )
 from .structured_opts import StructuredOpts
 from .workspace import WorkspaceMixin
@@ -35,12 +37,14 @@ __all__ = [
     "Finding",
     "ListAppResponse",
     "LogIterator",
+    "NameFault",
     "PublishedPort",
     "ReplicaUsage",
     "Scheduler",
     "StateChange",
     "Stream",
     "StructuredOpts",
+    "WorkspaceListing",
     "filter_regex",
     "line_pattern",
     "split_lines",
@@ -224,10 +228,16 @@ class Scheduler(abc.ABC, Generic[T]):
     def detach(self, app_id: str) -> None:
         """Let an app go on when this process ends."""
 
-    def prune(self) -> builtins.list[str]:
+    def expect_launch(self) -> None:
+        """Begin what a launch needs in any case: one is about to be asked for, though it may not come to it."""
+
+    def prune(self, *, dryrun: bool = False) -> builtins.list[str]:
         """Remove what is kept of finished apps beyond the limits of the settings; return their ids.
 
         Only for schedulers that keep something on this machine.
+
+        Args:
+            dryrun: remove nothing, and return the ids of what would be removed.
         """
         return []
 
@@ -315,6 +325,28 @@ class Scheduler(abc.ABC, Generic[T]):
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """Return what would go wrong with a launch that `schedule` would accept."""
         return []
+
+    def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
+        """Return the names of an app and its roles that `schedule` would refuse, and those that it would change.
+
+        It asks no backend, so that it can be called with every letter.
+
+        Args:
+            app: the app; whatever else may be wrong with it is passed over.
+            cfg: the run options.
+        """
+        return []
+
+    def image_digests(self, images: Sequence[str]) -> dict[str, str]:
+        """Return what tells one state of an image from another, of those images that are here; within a second or two.
+
+        Args:
+            images: their names.
+
+        Raises:
+            SchedulerError: the backend cannot be asked.
+        """
+        return {}
 
     def _pre_build_validate(self, app: AppDef, scheduler: str, cfg: T) -> None:
         """Refuse, before its workspace is built, an app that this scheduler cannot run."""

@@ -10,7 +10,7 @@ import json
 import logging
 import math
 import os
-import platform
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -49,6 +49,7 @@ class LaunchRecord:
         relaunch_of: the id of the launch that this one repeats.
         group: what the launches of one sweep share.
         config: what config gave to it, see `LaunchOrigin`.
+        world: what was around it, see `LaunchWorld`; empty until that was found out.
         expected_app_id: the id that the dry run had chosen, to find the job if the launcher died before it learnt it.
         app_id: the id that the scheduler gave; empty until it has.
         error: why the launch failed, empty if it did not.
@@ -72,6 +73,7 @@ class LaunchRecord:
     relaunch_of: str = ""
     group: str = ""
     config: dict[str, str] = field(default_factory=dict)
+    world: dict[str, Any] = field(default_factory=dict)
     expected_app_id: str = ""
     app_id: str = ""
     error: str = ""
@@ -132,6 +134,7 @@ class Journal:
         self.warnings: dict[str, str] = {}
         self.is_whole = True
         """Whether the last call had the time to read everything."""
+        self._lock = threading.Lock()
         self._cache: dict[str, tuple[tuple[int, int], LaunchRecord]] = {}
         self._listed: list[LaunchRecord] = []
         self._by_handle: dict[str, LaunchRecord] = {}
@@ -165,7 +168,7 @@ class Journal:
             workspace=workspace,
             cwd=str(Path.cwd()),
             user=user_name(),
-            host=platform.node(),
+            host=os.uname().nodename,
             expected_app_id=expected_app_id,
         )
         private_folder(self.folder)
@@ -178,12 +181,14 @@ class Journal:
         Raises:
             OSError: the record could not be written.
         """
-        current = self._read(self._path(record.id)) or record
-        changed = replace(current, **changes)
-        if current.read_only or changed == current:
-            return current
-        self._write(changed)
-        return changed
+        # Of two threads that change one record, the second changes what the first has written.
+        with self._lock:
+            current = self._read(self._path(record.id)) or record
+            changed = replace(current, **changes)
+            if current.read_only or changed == current:
+                return current
+            self._write(changed)
+            return changed
 
     def note(self, record: LaunchRecord, **changes: Any) -> None:
         """Update a record after the fact; a full disk then costs the note, not the job."""
@@ -218,6 +223,10 @@ class Journal:
     def last_launch(self, component: str) -> LaunchRecord | None:
         """Return the newest launch of a component, or None."""
         return next((record for record in self.records() if record.component == component), None)
+
+    def is_kept(self, record: LaunchRecord) -> bool:
+        """Tell whether a record is still there."""
+        return self._path(record.id).exists()
 
     def forget(self, record: LaunchRecord) -> None:
         """Remove a record; one that is gone already is no error."""

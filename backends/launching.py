@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import specs
+from .launch_world import WorldNotes
 
 if TYPE_CHECKING:
     from ..specs import AppDef, AppDryRunInfo
-    from .api import Finding, Scheduler
+    from .api import Finding, NameFault, Scheduler
     from .journal import Journal
     from .launch_origin import LaunchOrigin
     from .progress import Progress
@@ -40,6 +41,11 @@ class Launcher:
         self._journal = journal
         self._session_name = session_name
         self._session_id = str(uuid.uuid4())
+        self._worlds = WorldNotes(journal)
+
+    def close(self) -> None:
+        """Wait a moment for what is noted beside the last launches."""
+        self._worlds.close()
 
     def preflight(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[Finding]:
         """Return what would go wrong with a launch that the scheduler itself would accept."""
@@ -58,6 +64,10 @@ class Launcher:
                 for role in ignored
             ),
         ]
+
+    def check_names(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[NameFault]:
+        """Return the names that the scheduler refuses or changes, see `Scheduler.check_names`."""
+        return self._schedulers.get(scheduler).check_names(app, cfg)
 
     def dryrun(
         self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None = None
@@ -129,17 +139,21 @@ class Launcher:
             raise specs.SchedulerError(
                 f"nothing was launched: the journal in {journal.folder} cannot be written ({error.strerror})"
             ) from error
+        chosen = self._schedulers.get(scheduler)
+        over = self._worlds.begin(record, chosen, [role.image for role in app.roles])
         try:
             with shown_progress(progress):
                 if info.notes:
                     info = self._request(app, scheduler, cfg, workspace, build=True)
                     journal.note(record, expected_app_id=_expected_app_id(info))
-                app_id = self._schedulers.get(scheduler).schedule(info)
+                app_id = chosen.schedule(info)
         except Exception as error:
             ended = isinstance(error, specs.LaunchCancelledError)
             state = specs.AppState.CANCELLED if ended else specs.AppState.FAILED
             journal.note(record, error=str(error), state=state.name, message=str(error), state_at=time.time())
             raise
+        finally:
+            over.set()
         journal.note(record, app_id=app_id, state=specs.AppState.SUBMITTED.name, state_at=time.time())
         return specs.make_app_handle(scheduler, self._session_name, app_id)
 

@@ -6,7 +6,6 @@ Folders follow the XDG base directory specification on every system, so that a h
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 _NAME = "torchx-tui"
@@ -54,6 +53,8 @@ def write_private(path: Path, data: bytes) -> None:
     Raises:
         OSError: the folder is missing or read-only, or the disk is full; ``path`` is as it was.
     """
+    import tempfile
+
     descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -213,6 +213,7 @@ class Capabilities:
         native: `Scheduler.describe_native` says something.
         shell: a shell can be opened in a replica.
         usage: `Scheduler.usage` measures what replicas use.
+        working_folder: apps run in the folder that they are launched from.
         remembers_cancel: an app that was cancelled says CANCELLED; where not, the Runner remembers it.
     """
 
@@ -228,6 +229,7 @@ class Capabilities:
     native: bool = False
     shell: bool = False
     usage: bool = False
+    working_folder: bool = False
     remembers_cancel: bool = True
 
 
@@ -246,6 +248,35 @@ class Finding:
     hint: str = ""
 
 
+@dataclass(frozen=True)
+class NameFault:
+    """A name that a scheduler refuses, or that it changes.
+
+    Args:
+        role: the role whose name it is, empty for the app's.
+        name: the name.
+        reason: what is wrong with it, or what becomes of it.
+        allowed: what the name can be.
+        refused: whether the launch is refused; if not, this is only worth knowing.
+    """
+
+    role: str
+    name: str
+    reason: str
+    allowed: str
+    refused: bool = True
+
+    @property
+    def words(self) -> str:
+        """Reason and what is allowed, as a sentence about the name."""
+        return f"{self.reason}, so {self.allowed}" if self.refused else f"{self.reason}: {self.allowed}"
+
+    @property
+    def what(self) -> str:
+        """Whose name it is, as the beginning of a sentence."""
+        return "The role's name" if self.role else "The app's name"
+
+
 class LogIterator(Protocol):
     """Log lines that come as they are written; `close` from another thread ends a blocked read."""
 
@@ -256,3 +287,25 @@ class LogIterator(Protocol):
     def close(self) -> None:
         """End the iteration at once."""
         ...
+
+
+@dataclass
+class WorkspaceListing:
+    """What a workspace holds.
+
+    Attributes:
+        files: path in the job's working folder and size in bytes of what is shipped.
+        left: how many files and folders stay at home, by ignore file and rule.
+        rules: the ignore files that were read.
+        is_whole: whether everything was looked at.
+    """
+
+    files: list[tuple[str, int]] = field(default_factory=list)
+    left: dict[str, int] = field(default_factory=dict)
+    rules: list[str] = field(default_factory=list)
+    is_whole: bool = True
+
+    @property
+    def total(self) -> int:
+        """The bytes that are shipped."""
+        return sum(size for _, size in self.files)

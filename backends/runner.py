@@ -19,11 +19,23 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, runopts
-    from .api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, ReplicaUsage, Scheduler, Stream
+    from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, Workspace, runopts
+    from .api import (
+        Capabilities,
+        DescribeAppResponse,
+        Finding,
+        ListAppResponse,
+        NameFault,
+        ReplicaUsage,
+        Scheduler,
+        Stream,
+        WorkspaceListing,
+    )
     from .cancelled import Cancellations
-    from .journal import Journal
+    from .journal import Journal, LaunchRecord
+    from .launch_changes import Changed
     from .launch_origin import LaunchOrigin
+    from .launch_world import WorldNow
     from .launching import Launcher
     from .logs.replica_log import ReplicaLog
     from .logs.spools import LogSpools
@@ -106,6 +118,9 @@ class Runner:
         """Close every scheduler that was made, end every log that is read; jobs that run go on."""
         with self._lock:
             spools, self._spools = self._spools, None
+            launches = self._launches
+        if launches is not None:
+            launches.close()
         if spools is not None:
             spools.close()
         self._schedulers.close()
@@ -152,9 +167,28 @@ class Runner:
 
     # Launching
 
+    def expect_launch(self, scheduler: str) -> None:
+        """Tell a scheduler that a launch is about to be asked for, see `Scheduler.expect_launch`."""
+        if not self.read_only:
+            self.scheduler(scheduler).expect_launch()
+
     def preflight(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[Finding]:
         """Return what would go wrong with a launch that the scheduler itself would accept."""
         return self._launcher.preflight(app, scheduler, cfg)
+
+    def list_workspace(self, workspace: Workspace) -> WorkspaceListing:
+        """Return what of a workspace would be shipped, with sizes and rules.
+
+        Raises:
+            SchedulerError: a project is missing or cannot be read.
+        """
+        from .workspace.listing import list_workspace
+
+        return list_workspace(workspace)
+
+    def check_names(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> builtins.list[NameFault]:
+        """Return the names that the scheduler refuses or changes, see `Scheduler.check_names`."""
+        return self._launcher.check_names(app, scheduler, cfg)
 
     def dryrun(
         self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None = None
@@ -209,16 +243,39 @@ class Runner:
         app = specs.AppDef(name=described.name or described.app_id, roles=described.roles)
         return self.run(app, name, described.cfg, progress=progress)
 
+    def changed_since(
+        self, record: LaunchRecord, config: Mapping[str, str] | None = None, now: WorldNow | None = None
+    ) -> builtins.list[Changed]:
+        """Return what is another than at a launch: the git commit, images, config.
+
+        Args:
+            record: the launch's.
+            config: what config gives now, see `LaunchOrigin.config`; None where that is not to be compared.
+            now: remembers what is around now, for several launches.
+
+        Raises:
+            UnknownSchedulerException: there is none of the record's name.
+        """
+        from .launch_changes import changed_since
+        from .launch_world import WorldNow
+
+        return changed_since(record, self.scheduler(record.scheduler), now or WorldNow(), config)
+
     # Watching
 
     def list(self, scheduler: str, cfg: Mapping[str, Any] | None = None) -> list[ListAppResponse]:
         """Return every app that the scheduler knows, handles filled in.
+
+        Args:
+            scheduler: the scheduler's name.
+            cfg: run options that say where it looks, such as a context or a namespace.
 
         Raises:
             SchedulerError: the scheduler answered with something else.
         """
         from .responses import ListAppResponse
 
+        scheduler = self._schedulers.at(scheduler, cfg or {})
         apps = self.scheduler(scheduler).list(cfg)
         if not isinstance(apps, (list, tuple)) or not all(isinstance(app, ListAppResponse) for app in apps):
             raise specs.SchedulerError(f"{scheduler} did not answer with a list of jobs, but with {apps!r:.80}")
@@ -375,10 +432,25 @@ class Runner:
         if record is not None:
             self.journal.forget(record)
 
-    def prune(self, scheduler: str) -> None:
-        """Remove what a backend keeps of finished jobs beyond the age and size that its settings allow."""
-        if not self.read_only:
-            self.scheduler(scheduler).prune()
+    def prune(self, scheduler: str, *, dryrun: bool = False) -> builtins.list[str]:
+        """Remove what a backend keeps of finished jobs beyond the age and size that its settings allow.
+
+        Args:
+            scheduler: the scheduler's name.
+            dryrun: remove nothing.
+
+        Returns:
+            The handles of what was removed, or would be.
+
+        Raises:
+            ReadOnlyError: this runner may not change anything.
+        """
+        if not dryrun:
+            self._refuse_if_read_only("Removing finished jobs")
+        chosen = self.scheduler(scheduler)
+        # A scheduler of another package may not know a dry run.
+        app_ids = chosen.prune(dryrun=True) if dryrun else chosen.prune()
+        return [specs.make_app_handle(scheduler, self.session_name, app_id) for app_id in app_ids]
 
     # Jobs that end with this process
 

@@ -347,11 +347,9 @@ def _placeholder(option: runopt) -> str:
 
 
 def _default_text(default: CfgVal) -> str:
-    if isinstance(default, dict):
-        default = [f"{key}:{value}" for key, value in default.items()]
-    if isinstance(default, list):
-        return ";".join(default) or _NONE
-    return str(default)
+    from ..specs.cfg_text import format_value
+
+    return format_value(default) or _NONE if isinstance(default, (list, dict)) else str(default)
 
 
 def _run_opts(scheduler: str) -> runopts:

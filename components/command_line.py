@@ -29,7 +29,7 @@ def parse_command_line(name: str, argv: Sequence[str]) -> dict[str, str | list[s
             rest = parameter.name
             parser.add_argument(rest, nargs=argparse.REMAINDER)
         else:
-            parser.add_argument(*_flags(parameter), dest=parameter.name, action=_Once)
+            parser.add_argument(*flags_of(parameter), dest=parameter.name, action=_Once)
     found: dict[str, Any] = vars(parser.parse_args(list(argv)))
     words: list[str] = found.pop(rest, [])
     if words[:1] == ["--"]:
@@ -64,7 +64,7 @@ def to_command_line(
             rest = [str(word) for word in parse_value(parameter, text)]
             continue
         word = text if isinstance(text, str) else ",".join(text)
-        flag = _flags(parameter)[0]
+        flag = flags_of(parameter)[0]
         if word.startswith("-"):
             argv.append(f"--{parameter.name}={word}")
         else:
@@ -72,7 +72,8 @@ def to_command_line(
     return [*argv, *(["--"] if rest[:1] and rest[0].startswith("-") else []), *rest]
 
 
-def _flags(parameter: Parameter) -> list[str]:
+def flags_of(parameter: Parameter) -> list[str]:
+    """Return what a parameter is written as on a command line, the short form first."""
     short = list(parameter.type.flags)
     if not short and len(parameter.name) == 1:
         short = [f"-{parameter.name}"]

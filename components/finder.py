@@ -134,14 +134,16 @@ def read_component(name: str) -> ComponentDoc:
     )
 
 
-@cache
 def builtins() -> tuple[Component, ...]:
     """Return the components that come with this program."""
-    here = Path(__file__).parent
+    return tuple(component for module in BUILTIN_MODULES for component in _builtins_of(module))
+
+
+@cache
+def _builtins_of(module: str) -> tuple[Component, ...]:
+    path = Path(__file__).parent / f"{module}.py"
     return tuple(
         Component(f"{module}.{node.name}", "builtin", path, node.name, f"{__package__}.{module}")
-        for module in BUILTIN_MODULES
-        for path in [here / f"{module}.py"]
         for node in read_source(path).components
     )
 
@@ -204,11 +206,11 @@ def _component_names(name: str, path: Path, failed: Callable[[str, str], object]
 
 
 def _registered(name: str) -> Component | None:
+    module, _, function = name.rpartition(".")
     # Entry points are read only for what is no builtin.
-    for component in chain(builtins(), plugins()):
+    for component in chain(_builtins_of(module) if module in BUILTIN_MODULES else (), plugins()):
         if component.name == name:
             return component
-    module, _, function = name.rpartition(".")
     path = module_path(module) if module else None
     return Component(name, "module", path, function, module) if path else None
 

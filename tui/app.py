@@ -20,10 +20,11 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from ..backends.user import user_name
+from ..specs import AppState, parse_app_handle
 from . import palette
 from .garbage import spare_living
 from .governor import AppGovernor
-from .job_rows import backend_word
+from .job_rows import JobRow, backend_word
 from .job_store import JobStore
 from .output_filter import ControlFilter
 from .telling import TellingApp
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from ..backends.runner import Runner
     from .config import Settings
     from .feed import Feed
-    from .job_rows import JobRow
     from .launch_watch import LaunchWatch
     from .messages import (
         ActionDone,
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         JobDescribed,
         JobsChanged,
         LaunchProgressed,
+        RelaunchAsked,
         SchedulersFound,
         ShellFound,
         UsageSampled,
@@ -79,6 +80,7 @@ class TorchXTuiApp(TellingApp):
         now: the clock, in seconds since the epoch; pictures freeze it.
         ui_state: keeps what is chosen on the screen for the next start.
         problem: what is wrong with config.toml; the status line says it first.
+        opens: the handle of a job that was just launched, whose screen is opened first.
     """
 
     TITLE = "torchx-tui"
@@ -105,6 +107,7 @@ class TorchXTuiApp(TellingApp):
         now: Callable[[], float] = time.time,
         ui_state: UiStateFile | None = None,
         problem: str = "",
+        opens: str = "",
     ) -> None:
         # NO_COLOR is read once, while the app is made: only the terminal's own colours stay legible under it.
         no_color = "NO_COLOR" in os.environ
@@ -122,6 +125,7 @@ class TorchXTuiApp(TellingApp):
         self.ui_state = ui_state or UiStateFile()
         self._feed: Feed | None = None
         self._problem = problem
+        self._opens = opens
         self.schedulers = schedulers
         self.who = f"{user_name()}@{os.uname().nodename.partition('.')[0]}"
         for colors in palette.PALETTES.values():
@@ -189,6 +193,17 @@ class TorchXTuiApp(TellingApp):
         self.jobs.set_schedulers(message.names)
         self.feed.start(message.names)
         self.update_screens()
+        if self._opens:
+            self._open_launched(self._opens)
+
+    def _open_launched(self, handle: str) -> None:
+        """Show a job that was launched before the first screen."""
+        from .screens.job import JobScreen
+
+        scheduler, _, app_id = parse_app_handle(handle)
+        row = JobRow(handle, scheduler, app_id, AppState.SUBMITTED, submitted_at=self.now())
+        self.show_new_job(row)
+        self.push_screen(JobScreen(row))
 
     def on_unmount(self) -> None:
         """Keep what was chosen last, give the terminal its title back."""
@@ -287,6 +302,16 @@ class TorchXTuiApp(TellingApp):
 
         self.push_screen(LaunchScreen(foreign=message.job))
 
+    def on_relaunch_asked(self, message: RelaunchAsked) -> None:
+        """Ask whether jobs are launched again although the world has changed."""
+        from .screens.relaunch_dialog import RelaunchDialog
+
+        relaunch = message.relaunch
+        answers = {"launch": relaunch.launch, "edit": relaunch.edit}
+        self.push_screen(
+            RelaunchDialog(relaunch.rows, message.changes), lambda answer: answers.get(answer or "", lambda: None)()
+        )
+
     def on_action_done(self, message: ActionDone) -> None:
         """Say how an action ended, and ask its backends at once."""
         if message.progress is not None:
@@ -372,7 +397,7 @@ class TorchXTuiApp(TellingApp):
         """Show the commands."""
         from .command_provider import CommandsScreen
 
-        if not isinstance(self.screen, CommandsScreen):
+        if not any(isinstance(screen, CommandsScreen) for screen in self.screen_stack):
             self.push_screen(CommandsScreen(id="--command-palette"))
 
     def action_keys(self) -> None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import __version__
 
 if TYPE_CHECKING:
     import argparse
 
+    from ..backends.runner import Runner
     from .config import Settings
 
 # Bytes; a larger log file is put aside when the program starts.
@@ -34,61 +36,70 @@ class Arguments:
     no_mouse = False
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the command's parser; what a subcommand needs beyond it is imported when it runs."""
-    import argparse
-    from typing import get_args
+# The options before a command that have a value.
+_WITH_VALUE = ("--config", "--profile", "--theme", "--fps")
 
-    from .config import ThemeName
+
+def build_parser(commands: Collection[str] | None = None) -> argparse.ArgumentParser:
+    """Return the command's parser.
+
+    Args:
+        commands: the subcommands whose arguments are needed, so that no other is loaded; all of them if None.
+    """
+    import argparse
+
+    from .shell import COMMANDS, add_arguments
+    from .shell.help_format import help_formatter
 
     parser = argparse.ArgumentParser(
         prog="torchx-tui",
         description="A full-screen dashboard for TorchX jobs. Without a command it opens the dashboard.",
+        allow_abbrev=False,
+        formatter_class=help_formatter,
     )
     parser.add_argument("--version", action="version", version=f"torchx-tui {__version__}")
+    add_dashboard_options(parser)
+    parsers = parser.add_subparsers(dest="command", metavar="COMMAND", prog=parser.prog)
+    for name, (_, words) in COMMANDS.items():
+        description = f"{words[0].upper()}{words[1:]}."
+        one = parsers.add_parser(name, help=words, description=description, formatter_class=help_formatter)
+        if commands is None or name in commands:
+            add_arguments(name, one)
+    return parser
+
+
+def add_dashboard_options(parser: argparse.ArgumentParser) -> None:
+    """Give a parser the options of the dashboard."""
+    from .choices import THEMES
+
     parser.add_argument("--config", metavar="FILE", help="settings to read instead of config.toml")
     parser.add_argument("--profile", metavar="NAME", help="launch with the defaults of this profile of config.toml")
     parser.add_argument("--debug", action="store_true", help="write tracebacks and details to the log file")
     parser.add_argument("--read-only", action="store_true", help="refuse whatever would change a job")
-    parser.add_argument("--theme", choices=get_args(ThemeName), help="colours of the dashboard")
+    parser.add_argument("--theme", choices=THEMES, help="colours of the dashboard")
     parser.add_argument("--ascii", action="store_true", default=None, help="draw with ASCII alone")
     parser.add_argument("--fps", type=_frames, metavar="N", help="draw at most N times a second, from 30 to 240")
     parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
-    run = commands.add_parser("run", help="launch a component", description="Launch a component and print its handle.")
-    run.add_argument("-s", "--scheduler", help="where to launch it; the first scheduler if not given")
-    run.add_argument("-cfg", "--scheduler_args", default="", metavar="K=V,...", help="run options of the scheduler")
-    run.add_argument("--workspace", default="", help="what to ship with the first role")
-    run.add_argument("--dryrun", action="store_true", help="print the request, launch nothing")
-    run.add_argument("--detach", action="store_true", help="return at once; the job goes on")
-    run.add_argument("component", help="such as utils.echo, file.py:function, package.module:function")
-    run.add_argument("arguments", nargs=argparse.REMAINDER, help="the component's own arguments")
 
-    listing = commands.add_parser("list", help="list jobs")
-    listing.add_argument("-s", "--scheduler", help="only the jobs of this scheduler")
+def _command_of(argv: Sequence[str]) -> str:
+    """Return the subcommand of a command line, empty where that has none or a mistake before it."""
+    from .shell import COMMANDS
 
-    status = commands.add_parser("status", help="show a job's state and replicas")
-    status.add_argument("handle")
-    status.add_argument("--roles", default="", help="only these roles, parted by commas")
-    status.add_argument("--json", action="store_true", help="print JSON")
-
-    log = commands.add_parser("log", help="print a job's logs")
-    log.add_argument("--regex", help="only lines that match")
-    log.add_argument("-t", "--tail", action="store_true", help="follow until the job ends")
-    log.add_argument("--streams", choices=("stdout", "stderr", "combined"), help="which stream; combined if not given")
-    log.add_argument("handle", metavar="HANDLE[/ROLE[/REPLICA,...]]")
-
-    for name, words in (("cancel", "stop a job"), ("delete", "stop a job and remove what is kept of it")):
-        commands.add_parser(name, help=words).add_argument("handle")
-    return parser
+    words = iter(argv)
+    for word in words:
+        if word in _WITH_VALUE:
+            next(words, None)
+        elif not word.startswith("-"):
+            return word if word in COMMANDS else ""
+    return ""
 
 
 def _frames(text: str) -> int:
     """Return a number of frames a second; argparse says what is wrong with another text."""
     import argparse
 
-    from .config import FRAMES_PER_SECOND, FRAMES_WORDS
+    from .choices import FRAMES_PER_SECOND, FRAMES_WORDS
 
     if not text.isdecimal() or int(text) not in FRAMES_PER_SECOND:
         raise argparse.ArgumentTypeError(f"{text}: {FRAMES_WORDS}")
@@ -96,37 +107,68 @@ def _frames(text: str) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0, 1 when a job failed, 2 when the command could not be carried out."""
-    from ..specs import TorchXTuiError
+    """Run the command and return its exit code: 0, 1 when a job failed, 2 when the command could not be carried out.
 
-    given = sys.argv[1:] if argv is None else list(argv)
+    Args:
+        argv: its arguments; those of this process if None, which then ends with the exit code.
+    """
+    code = _main(sys.argv[1:] if argv is None else list(argv))
+    if argv is None:
+        leave(code)
+    return code
+
+
+def _main(given: Sequence[str]) -> int:
+    if "_ARGCOMPLETE" in os.environ:
+        from .shell.completion import complete
+
+        complete(build_parser(), os.environ)
     # Without arguments no parser is made: argparse is 8 ms of the first paint.
-    arguments = build_parser().parse_args(given, Arguments()) if given else Arguments()
-    try:
-        settings, problem = _settings(arguments)
-        _log_to_file(arguments.debug)
-        if problem:
-            logging.getLogger(__name__).warning("%s", problem)
-        if arguments.command:
-            from .shell import run_command, say
+    return run_arguments(build_parser([_command_of(given)]).parse_args(given, Arguments()) if given else Arguments())
 
-            if problem:
-                say(problem)
-            return run_command(arguments, settings)
-        return open_dashboard(settings, problem)
+
+def run_arguments(arguments: Any) -> int:
+    """Carry out what a parser made of a command line, and return the exit code.
+
+    Args:
+        arguments: has the attributes of `Arguments`, and those of its command.
+    """
+    from ..specs.errors import TorchXTuiError, UnknownAppException
+
+    try:
+        return _carry_out(arguments)
     except TorchXTuiError as error:
         logging.getLogger(__name__).debug("the command failed", exc_info=True)
-        from .shell import say
+        from .shell.output import say
 
         say(str(error))
-        return 2
+        return 1 if isinstance(error, UnknownAppException) else 2
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     except BrokenPipeError:
         # Whoever read our output has gone; nothing is left to say, not even at the interpreter's own flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
 
-def _settings(arguments: Arguments) -> tuple[Settings, str]:
+def _carry_out(arguments: Any) -> int:
+    settings, problem = _settings(arguments)
+    _log_to_file(arguments.debug)
+    if problem:
+        logging.getLogger(__name__).warning("%s", problem)
+    # `torchx tui` has none.
+    if not getattr(arguments, "command", None):
+        return open_dashboard(settings, problem)
+    from .shell import run_command
+
+    if problem:
+        from .shell.output import say
+
+        say(problem)
+    return run_command(arguments, settings)
+
+
+def _settings(arguments: Any) -> tuple[Settings, str]:
     """Return the settings of the file, overridden by the command line, and what is wrong with the file.
 
     Raises:
@@ -201,7 +243,7 @@ def _usual_frames(environ: Mapping[str, str]) -> int:
 
     Over SSH less often: every frame is bytes on somebody's link. So seldom that keys seem slow it never is.
     """
-    from .config import FRAMES_PER_SECOND
+    from .choices import FRAMES_PER_SECOND
 
     least = FRAMES_PER_SECOND.start
     chosen = environ.get("TEXTUAL_FPS", "")
@@ -223,12 +265,16 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def open_dashboard(settings: Settings, problem: str = "") -> int:
+def open_dashboard(settings: Settings, problem: str = "", *, launch: Callable[[Runner], str] | None = None) -> int:
     """Open the dashboard and end the program with its exit code; return that where there is no terminal.
 
     Args:
         settings: what the file and the command line chose.
         problem: what is wrong with the file, for the status line.
+        launch: launches a job and returns its handle; the dashboard opens on that job.
+
+    Raises:
+        TorchXTuiError: the job could not be launched.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         print("torchx-tui: the dashboard needs a terminal; `torchx-tui list` works without one", file=sys.stderr)
@@ -240,15 +286,12 @@ def open_dashboard(settings: Settings, problem: str = "") -> int:
         os.environ["TEXTUAL_FPS"] = str(frames)
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
-    from ..backends.runner import Runner
-    from .app import TorchXTuiApp
+    from .make_runner import make_runner
 
-    with Runner(
-        read_only=settings.read_only,
-        scheduler_params=settings.scheduler_params(),
-        contexts=settings.contexts(),
-        spool_limits=settings.spool_limits(),
-    ) as runner:
-        app = TorchXTuiApp(runner, settings, problem=problem)
+    with make_runner(settings) as runner:
+        opens = launch(runner) if launch else ""
+        from .app import TorchXTuiApp
+
+        app = TorchXTuiApp(runner, settings, problem=problem, opens=opens)
         result = app.run(mouse=settings.mouse)
     leave(result if isinstance(result, int) else app.return_code or 0)

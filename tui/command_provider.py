@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from textual import work
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
@@ -26,6 +27,11 @@ Command = tuple[str, str, Callable[[], object]]
 
 class CommandsScreen(PacedScreen, LeavesOnce, CommandPalette):
     """The command palette."""
+
+    # A search that goes on while the palette is taken away finds its list gone: that ends the search, not the program.
+    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP, exit_on_error=False)
+    async def _gather_commands(self, search_value: str) -> None:
+        await CommandPalette._gather_commands.__wrapped__(self, search_value)  # type: ignore[attr-defined]
 
 
 class DashboardCommands(Provider):

@@ -8,25 +8,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ..backends.paths import config_folder
 from ..specs import ConfigError
+from .choices import FRAMES_PER_SECOND, FRAMES_WORDS, ThemeName
 
 CONFIG_VARIABLE = "TORCHX_TUI_CONFIG"
-
-ThemeName = Literal[
-    "auto",
-    "torchx-dark",
-    "torchx-light",
-    "torchx-high-contrast",
-    "torchx-color-blind",
-    "torchx-ansi-dark",
-    "torchx-ansi-light",
-]
-
-FRAMES_PER_SECOND = range(30, 241)
-FRAMES_WORDS = "give a number from 30 to 240"
 
 
 @dataclass(frozen=True)

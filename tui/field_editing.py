@@ -33,7 +33,7 @@ class FieldEditing:
             return
         if one.editor == "resource":
             rows = resource_rows()
-            choices = [Choice("")] if not one.required else []
+            choices = [Choice("", ("", "", ""), "none")] if not one.required else []
             choices += [Choice(name, (cpu, gpu, memory)) for name, cpu, gpu, memory in rows]
             dialog: ChoiceDialog | ItemsDialog = ChoiceDialog(one.name, choices, ("cpu", "gpu", "GB"), one.text)
         elif one.editor == "choice":

@@ -151,7 +151,11 @@ class Field:
 
     def _fault(self) -> str:
         if not self.text:
-            return "required" if self.required else self._checked("") if self.is_given else ""
+            if self.required:
+                return "required"
+            # The default was taken away.
+            fault = self._checked("") if self.is_given else ""
+            return fault.replace("`` is not", "empty: want")
         if not self.is_given and not self.is_swept:
             return ""
         try:

@@ -120,6 +120,14 @@ class LaunchDefaults:
             return self._of_profile(self._profile.workspace)
         return self._of_section("cli:run", "workspace")
 
+    def components(self) -> list[str]:
+        """Return the components that there are defaults for."""
+        named = [section.partition(":") for section in self._sections]
+        of_profile = self._profile.components if self._profile else {}
+        return list(
+            dict.fromkeys([*(name for prefix, _, name in named if prefix == "component" and name), *of_profile])
+        )
+
     def arguments(self, component: str, doc: ComponentDoc | None = None) -> dict[str, Given]:
         """Return the texts of a component's arguments, by parameter.
 
@@ -142,6 +150,12 @@ class LaunchDefaults:
             del found[key]
         return found
 
+    def has_options(self, scheduler: str) -> bool:
+        """Tell whether anything is said of a scheduler's run options, without knowing these."""
+        registered, _ = split_context(scheduler)
+        of_profile = self._profile and self._profile.runopts and self._counts_for(self._profile, scheduler)
+        return bool(self._sections.get(registered) or of_profile)
+
     def options(self, scheduler: str, known: runopts) -> dict[str, Given]:
         """Return the values of run options, by declared name.
 
@@ -155,9 +169,13 @@ class LaunchDefaults:
         self._add_problems(problems)
         for name, value in options.items():
             found[name] = _of_file(value, option_value(value, known))
-        if self._profile and self._profile.scheduler in ("", scheduler, registered):
+        if self._profile and self._counts_for(self._profile, scheduler):
             found |= self._profile_options(self._profile, registered, known)
         return found
+
+    @staticmethod
+    def _counts_for(profile: Profile, scheduler: str) -> bool:
+        return profile.scheduler in ("", scheduler, split_context(scheduler)[0])
 
     def _profile_options(self, profile: Profile, scheduler: str, known: runopts) -> dict[str, Given]:
         found = {}

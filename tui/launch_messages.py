@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from ..backends.api import Finding
+    from ..backends.api import Finding, WorkspaceListing
     from ..backends.journal import LaunchRecord
     from ..backends.progress import Progress
-    from ..backends.workspace.listing import WorkspaceListing
     from ..components import ComponentDoc, ComponentSummary
     from ..specs import AppDef, runopts
     from .launch_defaults import LaunchDefaults

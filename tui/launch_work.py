@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..backends.api import Finding
 from ..specs import (
     ArgumentError,
     InvalidRunConfigException,
@@ -20,9 +21,9 @@ from .form_field import ARGUMENT, OPTION, role_section
 from .launch_messages import DryRunDone, Submitted
 
 if TYPE_CHECKING:
+    from ..backends.api import NameFault, WorkspaceListing
     from ..backends.progress import Progress
     from ..backends.runner import Runner
-    from ..backends.workspace.listing import WorkspaceListing
     from ..specs import AppDef
     from .launch_plan import LaunchPlan
 
@@ -39,8 +40,16 @@ def try_plan(runner: Runner, generation: int, plan: LaunchPlan) -> DryRunDone:
     try:
         done.app = plan.made_app()
         app = plan.changed(done.app)
+        names = runner.check_names(app, plan.scheduler, plan.cfg)
+        if refused := [fault for fault in names if fault.refused]:
+            # Builtins, and most components, name their one role as the app.
+            done.error, done.section, done.field_name = _name_words(refused[0]), ARGUMENT, "name"
+            return done
         done.text = str(runner.dryrun(app, plan.scheduler, plan.cfg, plan.workspace or None))
-        done.findings = runner.preflight(app, plan.scheduler, plan.cfg)
+        done.findings = [
+            *runner.preflight(app, plan.scheduler, plan.cfg),
+            *(Finding("warning", _name_words(fault), "") for fault in names),
+        ]
     except ArgumentError as error:
         done.error, done.section, done.field_name = error.reason, ARGUMENT, error.parameter
     except RoleOverrideError as error:
@@ -50,6 +59,11 @@ def try_plan(runner: Runner, generation: int, plan: LaunchPlan) -> DryRunDone:
     except Exception as error:
         done.error = str(error) or type(error).__name__
     return done
+
+
+def _name_words(fault: NameFault) -> str:
+    where = f"the role name {fault.name}" if fault.role else f"the app name {fault.name}"
+    return f"{where}: {fault.reason}" + (f": {fault.allowed}" if fault.allowed else "")
 
 
 def launch_all(
@@ -114,12 +128,10 @@ def why_unusable(runner: Runner) -> dict[str, str]:
     return reasons
 
 
-def list_shipped(workspace: str) -> tuple[WorkspaceListing | None, str]:
+def list_shipped(runner: Runner, workspace: str) -> tuple[WorkspaceListing | None, str]:
     """Return what would be shipped of a workspace, as a form has it; or None, and why it cannot be read."""
-    from ..backends.workspace.listing import list_workspace
-
     try:
-        return list_workspace(Workspace.from_str(workspace)), ""
+        return runner.list_workspace(Workspace.from_str(workspace)), ""
     except Exception as error:
         # What opens URLs raises errors of its own.
         return None, str(error) if isinstance(error, TorchXTuiError) else described(error)

@@ -9,11 +9,13 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from ..backends.api import DescribeAppResponse, Finding, ReplicaUsage
+    from ..backends.launch_changes import Changed
     from ..backends.logs.failure import Failure
     from ..backends.logs.replica_log import ReplicaLog
     from ..backends.progress import Progress
     from .foreign_job import ForeignJob
     from .job_rows import JobRow
+    from .relaunch import Relaunch
 
 
 @dataclass
@@ -134,6 +136,19 @@ class ForeignJobRead(Message):
     """A backend told of a job that is to be launched again and was not launched here."""
 
     job: ForeignJob
+
+
+@dataclass
+class RelaunchAsked(Message):
+    """Jobs are to be launched again, and the world is another than it was.
+
+    Attributes:
+        relaunch: what launches them.
+        changes: what has changed since the launch of each, by handle; those of which nothing has are left out.
+    """
+
+    relaunch: Relaunch
+    changes: dict[str, list[Changed]]
 
 
 @dataclass

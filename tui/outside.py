@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from .app import TorchXTuiApp
 
 
-def run_outside(app: TorchXTuiApp, command: Sequence[str], words: str = "") -> tuple[int, str]:
+def run_outside(app: TorchXTuiApp, command: Sequence[str], what: str, words: str = "") -> tuple[int, str]:
     """Leave the terminal to a program until it ends.
 
     Args:
         app: the app that leaves it.
         command: the argument list.
+        what: the program, in words.
         words: printed before the program starts.
 
     Returns:
@@ -39,4 +40,4 @@ def run_outside(app: TorchXTuiApp, command: Sequence[str], words: str = "") -> t
             except ValueError as error:
                 return 127, f"{command[0]} cannot be started: {error}"
     except SuspendNotSupported:
-        return 127, f"this terminal cannot be left for {command[0]}"
+        return 127, f"this terminal cannot be left for {what}"

@@ -94,7 +94,8 @@ class BackendPoller(WatchingThread):
         try:
             findings = self._caller.call(lambda: self._runner.check(self._scheduler), limit)
             self._send(BackendChecked(self._scheduler, findings))
-            self._caller.call(lambda: self._runner.prune(self._scheduler), limit)
+            if not self._runner.read_only:
+                self._caller.call(lambda: self._runner.prune(self._scheduler), limit)
             self._unsubscribe = self._caller.call(lambda: self._runner.subscribe(self._scheduler, self.refresh), limit)
         except Exception:
             # The first question tells what is wrong.

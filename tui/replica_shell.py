@@ -43,7 +43,7 @@ class ReplicaShell:
 
 def run_shell(app: TorchXTuiApp, message: ShellFound) -> None:
     """Leave the terminal to a shell until it ends."""
-    _, failure = run_outside(app, message.command, f"{message.where}: exit goes back to torchx-tui")
+    _, failure = run_outside(app, message.command, "a shell", f"{message.where}: exit goes back to torchx-tui")
     if failure:
         app.say(failure, failed=True)
     else:

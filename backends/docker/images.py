@@ -18,6 +18,8 @@ _log = logging.getLogger(__name__)
 
 # An image that was built here and has no name cannot be pulled.
 _LOCAL = "sha256:"
+# Seconds: nobody waits for what is only noted.
+_PATIENCE = 0.5
 
 
 def ensure_images(engine: Engine, images: Iterable[str], pull: bool = True) -> None:
@@ -42,6 +44,30 @@ def ensure_images(engine: Engine, images: Iterable[str], pull: bool = True) -> N
                 _ensure(client, image, pull)
             finally:
                 client.close()
+
+
+def image_ids(engine: Engine, images: Iterable[str]) -> dict[str, str]:
+    """Return the ids of those images that the engine has, by their names.
+
+    Raises:
+        BackendUnavailableError: the engine cannot be reached, or does not answer soon.
+    """
+    import docker.errors
+
+    found: dict[str, str] = {}
+    with engine.in_words():
+        client = engine.new_client(_PATIENCE)
+        try:
+            for image in images:
+                try:
+                    found[image] = client.api.inspect_image(image)["Id"]
+                except docker.errors.APIError as error:
+                    # It is not here, or its name is none.
+                    if not error.is_client_error():
+                        raise
+        finally:
+            client.close()
+    return found
 
 
 def _ensure(client: docker.DockerClient, image: str, wanted: bool) -> None:

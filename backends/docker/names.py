@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ...specs import MISSING, AppDef, AppDefError
+from ..responses import NameFault
 
 _ALLOWED = re.compile(r"[a-zA-Z0-9_.-]+")
 _MOST = 30
@@ -30,19 +32,12 @@ def check_app(app: AppDef) -> None:
         AppDefError: a name has characters that a container's cannot have, two roles would have the same containers,
             or there is nothing to run.
     """
-    _check_name("The app's name", app.name)
     if not app.roles:
         raise AppDefError(f"{app.name} has no roles: give it at least one")
-    seen: dict[str, str] = {}
+    for fault in name_faults(app):
+        if fault.refused:
+            raise AppDefError(f"{fault.what} is {fault.name!r}: {fault.words}")
     for role in app.roles:
-        _check_name("The role's name", role.name)
-        short = role.name[:_MOST]
-        if short in seen:
-            raise AppDefError(
-                f"The roles {seen[short]} and {role.name} of {app.name} would have containers of one name, which has "
-                f"the first {_MOST} characters of the role's: rename one of them"
-            )
-        seen[short] = role.name
         if not role.entrypoint or role.entrypoint == MISSING:
             raise AppDefError(f"Role {role.name} has no entrypoint: nothing to run")
         if role.num_replicas < 1:
@@ -50,11 +45,22 @@ def check_app(app: AppDef) -> None:
         _check_ports(role.name, role.port_map)
 
 
-def _check_name(what: str, name: str) -> None:
-    if not _ALLOWED.fullmatch(name):
-        raise AppDefError(
-            f"{what} is {name!r}: containers are named after it, so it can have letters and digits of ASCII, and _ . -"
-        )
+def name_faults(app: AppDef) -> Iterator[NameFault]:
+    """Yield the names of an app and its roles that containers cannot have, and those that they have in part."""
+    seen: dict[str, str] = {}
+    for role, name in [("", app.name), *((role.name, role.name) for role in app.roles)]:
+        short = name[:_MOST]
+        if not _ALLOWED.fullmatch(name):
+            allowed = "it can have letters and digits of ASCII, and _ . -"
+            yield NameFault(role, name, "containers are named after it", allowed)
+        elif role and short in seen:
+            pair = f"the roles {seen[short]} and {name} would have containers of one name"
+            yield NameFault(role, name, f"{pair}, which has the first {_MOST} characters", "rename one of them")
+        elif role and short != name:
+            reason = f"containers have its first {_MOST} characters only"
+            yield NameFault(role, name, reason, f"they are named {short}", refused=False)
+        if role:
+            seen.setdefault(short, name)
 
 
 def _check_ports(role: str, port_map: dict[str, int]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...specs import AppDef, BackendUnavailableError, BindMount, Role
 from ..responses import Finding
+from ..scripts import workspace_findings
 from .engine import Engine
 from .options import DockerOpts
 from .request import unknown_devices
@@ -55,7 +56,7 @@ def launch_findings(engine: Engine, app: AppDef, opts: DockerOpts) -> list[Findi
         with engine.in_words():
             api = engine.client().api
             info = api.info()
-            here = {tag for image in api.images() for tag in (*(image.get("RepoTags") or []), image["Id"])}
+            here = {name for image in api.images() for name in image_names(image)}
     except BackendUnavailableError as error:
         what, _, hint = str(error).partition(": ")
         return [Finding("error", what, hint)]
@@ -63,14 +64,24 @@ def launch_findings(engine: Engine, app: AppDef, opts: DockerOpts) -> list[Findi
     for role in app.roles:
         found += _limits(role, info)
         found += _devices(role, info)
+        found += workspace_findings(role)
         if not engine.is_remote:
             found += _mounts(role)
     return found
 
 
+def image_names(image: dict[str, Any]) -> Iterable[str]:
+    """Return what an image can be asked for by; with a digest also the names that have a tag before it."""
+    tags, digests = image.get("RepoTags") or [], image.get("RepoDigests") or []
+    yield from (*tags, *digests, image["Id"])
+    for tag in tags:
+        name, _, _ = tag.rpartition(":")
+        yield from (f"{tag}@{digest.rpartition('@')[2]}" for digest in digests if digest.startswith(f"{name}@"))
+
+
 def _images(app: AppDef, opts: DockerOpts, here: set[str]) -> Iterable[Finding]:
     for image in dict.fromkeys(role.image for role in app.roles):
-        if image in here or f"{image}:latest" in here or "@" in image:
+        if image in here or f"{image}:latest" in here:
             continue
         if not opts.pull:
             yield Finding("error", f"the image {image} is not here, and pulling is off", "set pull, or pull it first")

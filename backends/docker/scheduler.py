@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from ..api import (
     Finding,
     ListAppResponse,
     LogIterator,
+    NameFault,
     ReplicaUsage,
     Scheduler,
     Stream,
@@ -30,12 +31,12 @@ from .describe import describe_app
 from .ending import Ending
 from .engine import Engine
 from .events import engine_events
-from .images import ensure_images
+from .images import ensure_images, image_ids
 from .inspected import inspect_all
 from .launch import Launch
 from .listing import KnownTimes, list_rows
 from .logs import open_stream, read_lines
-from .names import check_app
+from .names import check_app, name_faults
 from .native import native_text
 from .options import DockerOpts
 from .preflight import engine_findings, launch_findings
@@ -215,6 +216,14 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def check(self) -> builtins.list[Finding]:
         """Return the engine's version and size, or why it cannot be used."""
         return engine_findings(self._engine)
+
+    def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
+        """Return the names that cannot be those of containers; see `Scheduler.check_names`."""
+        return list(name_faults(app))
+
+    def image_digests(self, images: Sequence[str]) -> dict[str, str]:
+        """Return the ids of those images that the engine has; an id changes with the image's content."""
+        return image_ids(self._engine, images)
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """Return what would go wrong: an image or a mount's source that is missing, more cpu than there is, no GPUs."""

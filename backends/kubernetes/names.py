@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ...specs import MISSING, AppDef, AppDefError, Role, normalize_str
+from ..responses import NameFault
 
 cleanup_str = normalize_str
 """Return a name as the server takes it; TorchX's earlier name of `normalize_str`."""
@@ -46,36 +48,55 @@ def check_app(app: AppDef, namespace: str) -> None:
         raise AppDefError(
             f"The namespace is {namespace!r}: it can have small letters, digits and - between them, 63 at most"
         )
-    _check_some_name("The app's name", app.name)
     if not app.roles:
         raise AppDefError(f"{app.name} has no roles: give it at least one")
-    seen: dict[str, str] = {}
+    for fault in name_faults(app):
+        if fault.refused:
+            raise AppDefError(f"{fault.what} is {fault.name!r}: {fault.words}")
     for role in app.roles:
-        _check_some_name("The role's name", role.name)
-        short = normalize_str(role.name)
-        if short in seen:
-            raise AppDefError(
-                f"The roles {seen[short]} and {role.name} of {app.name} would have pods of one name, which has only "
-                f"the small letters, digits and - of the role's ({short}): rename one of them"
-            )
-        seen[short] = role.name
-        _check_length(app, role)
         _check_role(role)
 
 
-def _check_some_name(what: str, name: str) -> None:
-    if not normalize_str(name).strip("-"):
-        raise AppDefError(f"{what} is {name!r}: pods are named after it, so it needs letters or digits of ASCII")
+def name_faults(app: AppDef) -> Iterator[NameFault]:
+    """Yield the names of an app and its roles that pods cannot have, and those that they have in another form."""
+    yield from _form_faults("", app.name)
+    seen: dict[str, str] = {}
+    for role in app.roles:
+        short = normalize_str(role.name)
+        if short and short in seen:
+            pair = f"the roles {seen[short]} and {role.name} would have pods of one name"
+            yield NameFault(role.name, role.name, f"{pair}, which has only {short} of it", "rename one of them")
+        else:
+            yield from _form_faults(role.name, role.name)
+            yield from _length_faults(app, role)
+        seen.setdefault(short, role.name)
 
 
-def _check_length(app: AppDef, role: Role) -> None:
+def _form_faults(role: str, name: str) -> Iterator[NameFault]:
+    short = normalize_str(name)
+    if not short.strip("-"):
+        yield NameFault(role, name, "pods are named after it", "it needs letters or digits of ASCII")
+    elif short != name:
+        reason = "pods have only its small letters, digits and -"
+        yield NameFault(role, name, reason, f"they are named {short}", refused=False)
+
+
+def _length_faults(app: AppDef, role: Role) -> Iterator[NameFault]:
     job = f"{normalize_str(app.name)}-"
-    pod = f"{job}{'x' * _RANDOM_PART}-{task_name(role.name, max(0, role.num_replicas - 1))}-0"
-    if len(pod) > _LONGEST:
-        raise AppDefError(
-            f"The names of {app.name} and its role {role.name} are {len(pod) - _LONGEST} characters too long together: "
-            f"a pod's name, {job}ID-{task_name(role.name, 0)}-0, can have {_LONGEST}: shorten one of them"
-        )
+    task = task_name(role.name, max(0, role.num_replicas - 1))
+    too_long = len(f"{job}{'x' * _RANDOM_PART}-{task}-0") - _LONGEST
+    if too_long <= 0:
+        return
+    # The longer one is more likely the one that can be shortened.
+    of_app = len(job) - 1 >= len(normalize_str(role.name))
+    name, other = (app.name, f"its role {role.name}") if of_app else (role.name, f"the app {app.name}")
+    reason = (
+        f"{too_long} character{'s' if too_long > 1 else ''} too long together with that of {other}: a pod's name, "
+        f"{job}ID-{task_name(role.name, 0)}-0, can have {_LONGEST}"
+    )
+    most = len(normalize_str(name)) - too_long
+    allowed = f"it can have {most} at most" if most > 0 else "shorten both of them"
+    yield NameFault("" if of_app else role.name, name, reason, allowed)
 
 
 def _check_role(role: Role) -> None:

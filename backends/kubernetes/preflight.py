@@ -8,7 +8,9 @@ from typing import Any
 
 from ...specs import AppDef, AppDefError, BackendUnavailableError, Role, VolumeMount, normalize_str
 from ..responses import Finding
+from ..scripts import workspace_findings
 from .api_server import ApiError, ApiServer
+from .gpu_nodes import GpuNodes
 from .jobs import GROUP, VERSION, Object, pods_path, tasks_of
 from .manifest import app_to_resource
 from .options import KubernetesOpts
@@ -23,7 +25,9 @@ _QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
-def launch_findings(server: ApiServer, app: AppDef, opts: KubernetesOpts, image_repo: str = "") -> list[Finding]:
+def launch_findings(
+    server: ApiServer, app: AppDef, opts: KubernetesOpts, image_repo: str = "", gpus: GpuNodes | None = None
+) -> list[Finding]:
     """Return what would go wrong with a launch; what this user may not look at is passed over.
 
     Args:
@@ -31,14 +35,17 @@ def launch_findings(server: ApiServer, app: AppDef, opts: KubernetesOpts, image_
         app: the app.
         opts: the run options.
         image_repo: the repository that images which are built from workspaces are pushed to.
+        gpus: what is remembered of the nodes' GPUs.
     """
     found = [*_images(app, image_repo), *_names(app)]
+    found += [finding for role in app.roles for finding in workspace_findings(role)]
     try:
         found += _place(server, opts)
         if any(one.level == "error" for one in found):
             return found
         found += _claims(server, app, opts.namespace)
         found += _nodes(server, app)
+        found += _gpus(gpus or GpuNodes(server), app)
         found += _pods(server, app, opts)
     except BackendUnavailableError as error:
         what, _, hint = str(error).partition(": ")
@@ -147,6 +154,16 @@ def _nodes(server: ApiServer, app: AppDef) -> Iterator[Finding]:
                     f"{role.name}: no node has the labels {wanted}",
                     "it waits until there is one: correct its capabilities, unless nodes are made when they are needed",
                 )
+
+
+def _gpus(nodes: GpuNodes, app: AppDef) -> Iterator[Finding]:
+    hint = "it waits until there is one: ask for fewer, unless nodes are made when they are needed"
+    for role in app.roles:
+        wanted = role.resource.gpu
+        most = nodes.most() if wanted > 0 else None
+        if most is not None and wanted > most:
+            words = f"no node has more than {most}" if most else "no node has any"
+            yield Finding("warning", f"{role.name}: {wanted} gpu asked for, {words}", hint)
 
 
 def _pods(server: ApiServer, app: AppDef, opts: KubernetesOpts) -> Iterator[Finding]:

@@ -10,20 +10,21 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ...specs import NONE, AppDef, AppDryRunInfo, CfgVal, JobNotFoundError, runopts
-from ..api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, LogIterator, Scheduler, Stream
+from ..api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, LogIterator, NameFault, Scheduler, Stream
 from ..logs.stream import Cursor, LogStream
 from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import check
 from .api_server import ApiError, ApiServer
 from .describe import described_now
 from .ending import abort, remove
+from .gpu_nodes import GpuNodes
 from .jobs import find_job, pods_of, split_app_id
 from .known_values import known_values
 from .launch import launch, validate
 from .listing import uid_of
 from .logs import open_stream, read_lines
 from .manifest import app_to_resource
-from .names import cleanup_str
+from .names import cleanup_str, name_faults
 from .namespaces import WatchedNamespaces
 from .native import native_text
 from .options import KubernetesOpts
@@ -83,6 +84,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self._docker_client = docker_client
         self._namespace = "" if all_namespaces else namespace or self._server.namespace
         self._rows = WatchedNamespaces(self._server, self._namespace)
+        self._gpus = GpuNodes(self._server)
         self._rights = check.Rights(self._server, self._namespace)
         self.capabilities = _ALL
         self.context = self._server.context
@@ -160,7 +162,14 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         return native_text(job, pods_of(self._server, metadata["namespace"], metadata["name"], uid_of(job)))
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
-        """Return every job of the namespace, or of all, the latest first; those of others are marked as foreign."""
+        """Return every job of the namespace, or of all, the latest first; those of others are marked as foreign.
+
+        Args:
+            cfg: its ``namespace`` is listed in place of the scheduler's own.
+        """
+        namespace = (cfg or {}).get("namespace")
+        if namespace and namespace != self._namespace:
+            return WatchedNamespaces(self._server, str(namespace)).rows()
         return self._rows.rows()
 
     def exists(self, app_id: str) -> bool:
@@ -252,11 +261,15 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self._learn_rights()
         return found
 
+    def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
+        """Return the names that cannot be those of pods; see `Scheduler.check_names`."""
+        return list(name_faults(app))
+
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """Return what would go wrong: a queue, namespace, claim, account or class that is missing."""
         resolved = self.run_opts().resolve(cfg)
         return launch_findings(
-            self._server, app, KubernetesOpts.from_cfg(resolved), str(resolved.get("image_repo") or "")
+            self._server, app, KubernetesOpts.from_cfg(resolved), str(resolved.get("image_repo") or ""), self._gpus
         )
 
 

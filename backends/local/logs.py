@@ -12,7 +12,9 @@ from .log_iterator import Outlook
 from .record import Run
 from .runs import Runs
 
-_LOOK_SECONDS = 0.1  # the state file is read again after this long
+# The state file is read again after this long: sooner while the reader is new, as the job may be, and short.
+_LOOK_SECONDS, _SOON_SECONDS = 0.1, 0.02
+_NEW_SECONDS = 2.0
 
 
 def check_log(run: Run, role_name: str, k: int, streams: Stream | str | None) -> Stream:
@@ -49,14 +51,16 @@ def log_outlook(runs: Runs, app_id: str) -> Callable[[], Outlook]:
 
     It raises `JobNotFoundError` once the app is gone.
     """
+    began = time.monotonic()
     looked_at = 0.0
     last: Run | None = None
 
     def look() -> Outlook:
         nonlocal looked_at, last
-        if last is None or time.monotonic() - looked_at > _LOOK_SECONDS:
+        now = time.monotonic()
+        if last is None or now - looked_at > (_SOON_SECONDS if now - began < _NEW_SECONDS else _LOOK_SECONDS):
             last = runs.find(app_id)
-            looked_at = time.monotonic()
+            looked_at = now
         if last is None:
             raise JobNotFoundError(app_id, "local_cwd")
         return last

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...specs import AppDef
+from ..logout import logout_findings
 from ..responses import Finding
+from ..scripts import python_command, script_findings
 from .environment import launcher_environment
 from .gpus import count_gpus, wanted_gpus
-from .logout import logout_findings
 from .request import PopenRequest
 
 _PORT = re.compile(r"--(?:master[-_]port|port)[= ](?P<port>\d{2,5})\b")
@@ -56,11 +57,14 @@ def _commands(request: PopenRequest) -> Iterable[Finding]:
         path = os.pathsep.join(part for part in (param.env.get("PATH", ""), inherited) if part)
         if not Path(cwd).is_dir():
             yield Finding("error", f"{role}: the working folder {cwd} does not exist", "create it, or start elsewhere")
-        elif "/" in command:
-            if not os.access(Path(cwd, command), os.X_OK):
-                yield Finding("error", f"{role}: {command} is not an executable file", "check the path and chmod +x")
-        elif shutil.which(command, path=path) is None:
-            yield Finding("error", f"{role}: no such command: {command}", "install it, or activate its environment")
+            continue
+        # What a shell starts is looked for as well, where that is Python.
+        for program in dict.fromkeys([command, *python_command(param.args)[:1]]):
+            if "/" in program and not (Path(cwd, program).is_file() and os.access(Path(cwd, program), os.X_OK)):
+                yield Finding("error", f"{role}: {program} is not an executable file", "check the path and chmod +x")
+            elif "/" not in program and shutil.which(program, path=path) is None:
+                yield Finding("error", f"{role}: no such command: {program}", "install it, or activate its environment")
+        yield from script_findings(role, param.args, cwd)
 
 
 def _ports(app: AppDef, request: PopenRequest) -> Iterable[Finding]:

@@ -13,7 +13,7 @@ from .record import Run
 from .runs import Runs
 
 
-def prune(runs: Runs, keep_days: float, keep_bytes: float, own_folder: Path) -> list[str]:
+def prune(runs: Runs, keep_days: float, keep_bytes: float, own_folder: Path, *, dryrun: bool = False) -> list[str]:
     """Remove finished apps that are too old, then the oldest until the rest takes no more than allowed.
 
     Of an app whose logs are in a folder that its user chose, only our record goes.
@@ -23,29 +23,37 @@ def prune(runs: Runs, keep_days: float, keep_bytes: float, own_folder: Path) -> 
         keep_days: how long an app is kept after its end, in days.
         keep_bytes: how many bytes of disk all finished apps in our own folder may take together.
         own_folder: the folder that is ours.
+        dryrun: remove nothing.
 
     Returns:
-        The ids of what was removed.
+        The ids of what was removed, or would be.
     """
+    removed = _beyond(runs, keep_days, keep_bytes, own_folder)
+    if not dryrun:
+        for run in removed:
+            if _is_ours(run, own_folder):
+                runs.remove(run)
+            else:
+                runs.forget(run.app_id)
+        _forget_missing(runs)
+        _remove_turns(runs.turns)
+    return [run.app_id for run in removed]
+
+
+def _beyond(runs: Runs, keep_days: float, keep_bytes: float, own_folder: Path) -> list[Run]:
+    """Return the finished apps beyond the limits, the oldest first."""
     finished = sorted(
         (run for run in runs.all() if run.over and run.here and not run.read_only and run.document), key=_finished_at
     )
     oldest = time.time() - keep_days * 86400
     sizes = {run.app_id: folder_size(run.folder) if _is_ours(run, own_folder) else 0 for run in finished}
     total = sum(sizes.values())
-    removed = []
+    beyond = []
     for run in finished:
-        if _finished_at(run) >= oldest and (total <= keep_bytes or not sizes[run.app_id]):
-            continue
-        total -= sizes[run.app_id]
-        if _is_ours(run, own_folder):
-            runs.remove(run)
-        else:
-            runs.forget(run.app_id)
-        removed.append(run.app_id)
-    _forget_missing(runs)
-    _remove_turns(runs.turns)
-    return removed
+        if _finished_at(run) < oldest or (total > keep_bytes and sizes[run.app_id]):
+            total -= sizes[run.app_id]
+            beyond.append(run)
+    return beyond
 
 
 def folder_size(folder: Path) -> int:

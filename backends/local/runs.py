@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import shutil
 import threading
 from collections import OrderedDict
 from pathlib import Path
@@ -157,6 +156,8 @@ def remove_folder(folder: Path) -> None:
     # Without its state file the app does not exist any more, even if the rest takes long.
     (folder / "state.json").unlink(missing_ok=True)
     if folder.exists():
+        import shutil
+
         shutil.rmtree(folder)
 
 

@@ -1,14 +1,19 @@
-"""The scheduler local_cwd: runs each replica as a process on this machine."""
+"""The scheduler local_cwd: runs each replica as a process on this machine.
+
+What only some calls need is imported by them: a command of the shell makes one call.
+"""
 
 from __future__ import annotations
 
 import builtins
 import logging
 import signal
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...specs import AppDef, AppDryRunInfo, CfgVal, SchedulerError, make_unique, runopts
 from ..api import (
@@ -16,30 +21,27 @@ from ..api import (
     DescribeAppResponse,
     Finding,
     ListAppResponse,
+    NameFault,
     ReplicaUsage,
     Scheduler,
     Stream,
-    line_pattern,
 )
 from ..paths import state_folder
 from ..user import user_name
 from .describe import describe_run
 from .image_provider import CWDImageProvider, ImageProvider, LocalDirectoryImageProvider, ReplicaParam
-from .launch import adopt, launch, write_cancel
 from .listing import Listing
-from .log_iterator import LocalLogIterator
-from .logs import check_log, log_outlook
-from .names import check_app
-from .native import native_text
-from .options import LocalOpts
 from .own import OwnApps
-from .preflight import launch_findings, machine_findings
-from .prune import prune
 from .record import Run
-from .request import PopenRequest, make_request
 from .runs import DELETE, Runs
 from .supervisor import is_running, read_process, send_signal
-from .usage import UsageSampler
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from .log_iterator import LocalLogIterator
+    from .request import PopenRequest
+    from .usage import UsageSampler
 
 __all__ = [
     "CWDImageProvider",
@@ -52,6 +54,14 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "PopenRequest":
+        from .request import PopenRequest
+
+        return PopenRequest
+    raise AttributeError(f"module {__name__} has no attribute {name}")
 
 
 class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
@@ -80,6 +90,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         log_time_range=True,
         native=True,
         usage=True,
+        working_folder=True,
     )
 
     def __init__(
@@ -106,24 +117,37 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         self._runs = Runs(self._root, int(cache_size))
         self._listing = Listing(self._runs)
         self._own = OwnApps(self.end_own)
-        self._sampled: tuple[str, UsageSampler] = ("", UsageSampler())
+        self._ahead: subprocess.Popen[bytes] | None = None
+        self._sampled: tuple[str, UsageSampler | None] = ("", None)
         if handle_signals:
             self._own.handle_signals()
 
     def close(self) -> None:
         """Stop answering signals. Apps go on."""
+        if self._ahead is not None:
+            from .launch import give_up
+
+            give_up(self._ahead)
+            self._ahead = None
         self._own.restore_signals()
 
     # Launching
 
     def _run_opts(self) -> runopts:
+        from .options import LocalOpts
+
         return LocalOpts.as_runopts()
 
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[PopenRequest]:
+        from .names import check_app
+
         check_app(app, self.session_name)
         return AppDryRunInfo(self._request(app, cfg), str)
 
     def _request(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> PopenRequest:
+        from .options import LocalOpts
+        from .request import make_request
+
         opts = LocalOpts.from_cfg(cfg)
         base = Path(opts.log_dir).expanduser().absolute() if opts.log_dir else self._root
         app_id = make_unique(app.name)
@@ -131,6 +155,15 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         return make_request(
             app, app_id, base / self.session_name / app_id, self.session_name, opts, images, self._extra_paths
         )
+
+    def expect_launch(self) -> None:
+        """Start a supervisor ahead, and import what a launch needs, while others make the app."""
+        from .environment import launcher_environment
+        from .launch import start_supervisor
+
+        if self._ahead is None:
+            self._ahead = start_supervisor(launcher_environment())
+            threading.Thread(target=import_module, args=(".log_iterator", __package__), daemon=True).start()
 
     def schedule(self, dryrun_info: AppDryRunInfo[PopenRequest]) -> str:
         """Launch what a dry run gave, and return the app's id as soon as its supervisor lives.
@@ -140,7 +173,10 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         Raises:
             SchedulerError: nothing was launched: a folder cannot be written, the disk is full.
         """
+        from .launch import launch
+
         request = dryrun_info.request
+        starting, self._ahead = self._ahead, None
         launch(
             self._runs,
             request,
@@ -149,6 +185,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             self.session_name,
             max_running=self._max_running,
             grace_seconds=self._grace_seconds,
+            starting=starting,
         )
         self._own.add(request.app_id)
         return request.app_id
@@ -166,15 +203,21 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         Raises:
             JobNotFoundError: there is no such app.
         """
+        from .native import native_text
+
         return native_text(self._runs.get(app_id))
 
     def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
         """Return what each running replica uses now; see `UsageSampler`."""
+        from .usage import UsageSampler
+
         run = self._runs.get(app_id)
-        if self._sampled[0] != app_id:
+        before, sampler = self._sampled
+        if sampler is None or before != app_id:
             # One app is looked at at a time.
-            self._sampled = (app_id, UsageSampler())
-        return self._sampled[1].sample(run) if run.here and not run.over else []
+            sampler = UsageSampler()
+            self._sampled = (app_id, sampler)
+        return sampler.sample(run) if run.here and not run.over else []
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return every local app of this user, the latest first."""
@@ -197,6 +240,8 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         Raises:
             SchedulerError: it cannot be reached.
         """
+        from .launch import adopt, write_cancel
+
         if run.read_only:
             raise SchedulerError(f"{run.app_id} cannot be cancelled: {run.notes[-1]}")
         if not run.document:
@@ -231,13 +276,15 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             raise SchedulerError(f"{app_id} cannot be deleted: {error.strerror}: {error.filename}") from error
         self._end(run)
 
-    def prune(self) -> builtins.list[str]:
-        """Remove finished apps that are old or take too much disk, and return their ids.
+    def prune(self, *, dryrun: bool = False) -> builtins.list[str]:
+        """Remove finished apps that are old or take too much disk, and return their ids; see `Scheduler.prune`.
 
         Raises:
             OSError: something cannot be removed.
         """
-        return prune(self._runs, self._keep_days, self._keep_bytes, self._root)
+        from .prune import prune
+
+        return prune(self._runs, self._keep_days, self._keep_bytes, self._root, dryrun=dryrun)
 
     # Apps that end with this process
 
@@ -284,6 +331,10 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             JobNotFoundError: there is no such app.
             SchedulerError: the log was removed.
         """
+        from ..api import line_pattern
+        from .log_iterator import LocalLogIterator
+        from .logs import check_log, log_outlook
+
         run = self._runs.get(app_id)
         stream = check_log(run, role_name, k, streams)
         return LocalLogIterator(
@@ -307,10 +358,21 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def check(self) -> builtins.list[Finding]:
         """Return what this machine has, and whether state can be kept."""
+        from .preflight import machine_findings
+
         return machine_findings(self._root)
+
+    def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
+        """Return the names that cannot be those of folders; see `Scheduler.check_names`."""
+        from .names import name_faults
+
+        return list(name_faults(app))
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """Return what would go wrong: a command that is missing, a port that is taken, GPUs that are not there."""
+        from .names import check_app
+        from .preflight import launch_findings
+
         check_app(app, self.session_name)
         return launch_findings(app, self._request(app, self.run_opts().resolve(cfg)))
 

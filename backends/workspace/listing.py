@@ -6,10 +6,10 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...specs import SchedulerError, Workspace
+from ..responses import WorkspaceListing
 from .build_context import CONTEXT_IGNORE_FILES, DOCKERFILE, is_url, open_url, shipped_stat
 from .copying import patterns_there, read_patterns
 from .ignore import IGNORE_FILES, IgnorePatterns
@@ -17,28 +17,6 @@ from .ignore import IGNORE_FILES, IgnorePatterns
 # A listing is for people: it ends here, and says so.
 MOST_FILES = 100_000
 MOST_SECONDS = 20.0
-
-
-@dataclass
-class WorkspaceListing:
-    """What a workspace holds.
-
-    Attributes:
-        files: path in the job's working folder and size in bytes of what is shipped.
-        left: how many files and folders stay at home, by ignore file and rule.
-        rules: the ignore files that were read.
-        is_whole: whether everything was looked at.
-    """
-
-    files: list[tuple[str, int]] = field(default_factory=list)
-    left: dict[str, int] = field(default_factory=dict)
-    rules: list[str] = field(default_factory=list)
-    is_whole: bool = True
-
-    @property
-    def total(self) -> int:
-        """The bytes that are shipped."""
-        return sum(size for _, size in self.files)
 
 
 def list_workspace(workspace: Workspace) -> WorkspaceListing:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import copy
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -53,6 +52,8 @@ class WorkspaceMixin(abc.ABC, Generic[T]):
         if workspace.is_unmapped_single_project():
             self.caching_build_workspace_and_update_role(role, next(iter(workspace.projects)), cfg)
             return
+        import tempfile
+
         with tempfile.TemporaryDirectory(prefix="torchx-tui-workspace-") as folder:
             try:
                 workspace.merge_into(Path(folder))

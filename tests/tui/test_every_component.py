@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from support.component_kinds import BUILTINS, KINDS, Kind, write_files
 from support.dashboard import make_app, until
-from support.launch_form import (
+from support.launching import (
     LaunchingScheduler,
     drawn,
     form_of,

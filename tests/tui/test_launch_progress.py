@@ -160,7 +160,7 @@ async def test_a_form_may_be_left_while_its_launch_goes_on(app, scheduler):
         await pilot.press("escape", "escape")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
         scheduler.go_on.set()
-        await until(pilot, lambda: "Launched utils.echo" in app.status_text().plain, "the end")
+        await until(pilot, lambda: "Launched new-" in app.status_text().plain, "the end")
         assert len(scheduler.launched) == 1
 
 

@@ -3,7 +3,7 @@
 import pytest
 from support.component_files import HEADER, ComponentFile
 from support.dashboard import make_app, until
-from support.launch_form import (
+from support.launching import (
     LaunchingScheduler,
     drawn,
     field_with_focus,

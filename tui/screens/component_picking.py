@@ -158,7 +158,7 @@ class ComponentPicking(BaseScreen):
         except EditorError as error:
             self.dashboard.say(str(error), failed=True)
             return
-        code, failure = run_outside(self.dashboard, command)
+        code, failure = run_outside(self.dashboard, command, command[0])
         if failure or code:
             self.dashboard.say(failure or f"{command[0]} ended with exit code {code}", failed=True)
         self.list_components()

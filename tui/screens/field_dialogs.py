@@ -117,10 +117,11 @@ class ItemsDialog(Dialog[str]):
 
 @dataclass(frozen=True)
 class Choice:
-    """One choice: its text, and what is said of it in columns."""
+    """One choice: its text, what is said of it in columns, and the word for an empty text."""
 
     text: str
     columns: tuple[str, ...] = ()
+    word: str = ""
 
 
 class ChoiceDialog(Dialog[str]):
@@ -205,7 +206,7 @@ class ChoiceDialog(Dialog[str]):
         for header, width in zip(self._headers, widths, strict=True):
             text.append(f"  {header:>{width}}", colors.text3)
         for place, one in enumerate(shown, first):
-            line = Text(f" {cut(plain(one.text), room, signs.cut):<{room}}", colors.text, end="")
+            line = Text(f" {cut(plain(one.text or one.word), room, signs.cut):<{room}}", colors.text, end="")
             for cell, width in zip(one.columns, widths, strict=True):
                 line.append(f"  {cell:>{width}}", colors.text2)
             line.pad_right(max(0, TEXT_WIDTH - line.cell_len))

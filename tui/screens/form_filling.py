@@ -279,7 +279,7 @@ class FormFilling(ComponentPicking):
 
     @work(thread=True, group="workspace", exclusive=True, exit_on_error=False)
     def _read_workspace(self, text: str) -> None:
-        self.dashboard.post_to(self, WorkspaceListed(text, *list_shipped(text)))
+        self.dashboard.post_to(self, WorkspaceListed(text, *list_shipped(self.dashboard.runner, text)))
 
     def on_workspace_listed(self, message: WorkspaceListed) -> None:
         """Show what would be shipped."""

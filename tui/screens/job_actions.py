@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
 from ...specs import TorchXTuiError, torchx_handle
 from ...specs.errors import described
-from ..words import count
+from ..acting import job_names
 from .base import BaseScreen
 
 if TYPE_CHECKING:
     from ...backends.journal import LaunchRecord
-    from ...backends.progress import Progress
+    from ..app import TorchXTuiApp
     from ..job_rows import JobRow
 
 
@@ -75,7 +74,7 @@ class JobActions(BaseScreen):
     def action_copy_handle(self) -> None:
         """Copy the handles, a line each."""
         rows = self.target_rows()
-        self.dashboard.copy("\n".join(torchx_handle(row.handle) for row in rows), f"the handle of {_names(rows)}")
+        self.dashboard.copy("\n".join(torchx_handle(row.handle) for row in rows), f"the handle of {job_names(rows)}")
 
     def action_copy_command(self) -> None:
         """Copy the command that launches the same from a shell."""
@@ -90,47 +89,22 @@ class JobActions(BaseScreen):
             self.dashboard.say(f"no command: {error}", failed=True)
             return
         if not lines:
-            self.dashboard.say(f"{_names(rows)} was not launched from a component here", failed=True)
+            self.dashboard.say(f"{job_names(rows)} was not launched from a component here", failed=True)
             return
-        self.dashboard.copy("\n".join(lines), f"the command of {_names(rows)}")
+        self.dashboard.copy("\n".join(lines), f"the command of {job_names(rows)}")
 
     def _record(self, row: JobRow) -> LaunchRecord | None:
         return self.dashboard.runner.journal.find(row.handle)
 
     def action_relaunch(self) -> None:
-        """Launch the jobs again as they were."""
-        rows = self.target_rows()
-        runner, progress = self.dashboard.runner, self.dashboard.launches.begin(_names(rows))
-        self._act(rows, partial(runner.relaunch, progress=progress), "Launched", "again", progress=progress)
+        """Launch the jobs again as they were; ask first where the world has changed since."""
+        from ..relaunch import Relaunch
+
+        Relaunch(self.dashboard, self.target_rows()).start()
 
     def action_edit(self) -> None:
         """Open the form with every value of the job's launch."""
-        from ..foreign_job import ForeignJob
-        from .launch import LaunchScreen
-
-        row = self.target_rows()[0]
-        record = self._record(row)
-        if record is not None and record.component:
-            self.app.push_screen(LaunchScreen(record))
-        elif record is not None:
-            self.app.push_screen(LaunchScreen(foreign=ForeignJob(record.app_def(), record.scheduler, record.cfg)))
-        else:
-            self._edit_foreign(row)
-
-    def _edit_foreign(self, row: JobRow) -> None:
-        """Open the form with what the backend tells of a job that was not launched here."""
-        from ..foreign_job import foreign_job
-        from ..messages import ActionDone, ForeignJobRead
-
-        dashboard = self.dashboard
-
-        def work() -> None:
-            try:
-                dashboard.post_from_thread(ForeignJobRead(foreign_job(dashboard.runner, row.handle)))
-            except Exception as error:
-                dashboard.post_from_thread(ActionDone(f"{row.name}: {described(error)}", failed=True))
-
-        dashboard.run_worker(work, thread=True, group="actions", exit_on_error=False)
+        open_edit(self.dashboard, self.target_rows()[0])
 
     def action_cancel(self) -> None:
         """Ask, then cancel."""
@@ -155,52 +129,42 @@ class JobActions(BaseScreen):
         self._act(rows, self.dashboard.runner.delete, "Deleted", "", forget=True)
 
     def _act(
-        self,
-        rows: list[JobRow],
-        act: Callable[[str], str | None],
-        verb: str,
-        after: str,
-        *,
-        forget: bool = False,
-        progress: Progress | None = None,
+        self, rows: list[JobRow], act: Callable[[str], str | None], verb: str, after: str, *, forget: bool = False
     ) -> None:
         """Do something with each job off the event loop, then say how each went."""
-        from ..messages import ActionDone
+        from ..acting import act_on_jobs
 
         dashboard = self.dashboard
 
         def work() -> None:
-            handles: list[str] = []
-            results: list[tuple[str, str]] = []
-            for row in rows:
-                try:
-                    handles.append(act(row.handle) or row.handle)
-                    results.append((row.name, ""))
-                except Exception as error:
-                    results.append((row.name, described(error)))
-            failed = len(rows) - len(handles)
-            gone = tuple(handles) if forget else ()
-            text = _outcome(results, f"{verb} {{}} {after}".strip())
-            told = tuple(results) if failed and len(rows) > 1 else ()
-            dashboard.post_from_thread(ActionDone(text, bool(failed), tuple(handles), gone, told, progress))
+            dashboard.post_from_thread(act_on_jobs(rows, act, verb, after, forget=forget))
 
         dashboard.run_worker(work, thread=True, group="actions", exit_on_error=False)
 
 
-def _outcome(results: list[tuple[str, str]], sentence: str) -> str:
-    """Return in one line how an action went.
+def open_edit(dashboard: TorchXTuiApp, row: JobRow) -> None:
+    """Open the form with every value of a job's launch."""
+    from ..foreign_job import ForeignJob
+    from .launch import LaunchScreen
 
-    Args:
-        results: each job with why it failed, empty where it did not.
-        sentence: what is said of those with which it went well, with a place for them.
-    """
-    if len(results) == 1:
-        name, failure = results[0]
-        return f"{name}: {failure}" if failure else sentence.format(name)
-    failed = sum(bool(failure) for _, failure in results)
-    done = count(len(results) - failed, "job")
-    return f"{sentence.format(done)}, {failed:,} failed" if failed else sentence.format(done)
+    record = dashboard.runner.journal.find(row.handle)
+    if record is not None and record.component:
+        dashboard.push_screen(LaunchScreen(record))
+    elif record is not None:
+        dashboard.push_screen(LaunchScreen(foreign=ForeignJob(record.app_def(), record.scheduler, record.cfg)))
+    else:
+        _edit_foreign(dashboard, row)
 
 
-def _names(rows: list[JobRow]) -> str:
-    return rows[0].name if len(rows) == 1 else count(len(rows), "job")
+def _edit_foreign(dashboard: TorchXTuiApp, row: JobRow) -> None:
+    """Open the form with what the backend tells of a job that was not launched here."""
+    from ..foreign_job import foreign_job
+    from ..messages import ActionDone, ForeignJobRead
+
+    def work() -> None:
+        try:
+            dashboard.post_from_thread(ForeignJobRead(foreign_job(dashboard.runner, row.handle)))
+        except Exception as error:
+            dashboard.post_from_thread(ActionDone(f"{row.name}: {described(error)}", failed=True))
+
+    dashboard.run_worker(work, thread=True, group="actions", exit_on_error=False)

@@ -82,6 +82,8 @@ def card_lines(
         component = Text(row.component, colors.text, end="")
         component.append(f"  {row.arguments}", colors.text2)
         facts.append(("component", component))
+    if row.group:
+        facts.append(("group", Text(row.group, colors.text)))
     if described is not None:
         facts += _described_facts(described, colors, signs)
     elif row.wanted:

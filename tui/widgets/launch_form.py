@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from ..form_model import FormModel
 
 _PLACES = {ARGUMENT: "#argument-rows", OPTION: "#option-rows", LAUNCH: "#option-rows"}
+ROLE_HELP = (
+    "Enter shows what can be changed in this role, whatever its component gave: replicas, image, resources, "
+    "environment, mounts, retries, workspace, program."
+)
 SCHEDULER_HELP = "Where the job runs. Space and the arrows go on to the next."
 
 
@@ -73,8 +77,11 @@ class LaunchForm(Vertical):
         """Light the title."""
         self.rule.active = self.has_focus_within
         self._draw_scheduler_label()
-        if self.scheduler.has_focus:
+        if self.scheduler.has_focus or self.submit.has_focus:
             self._show_scheduler_help()
+        rule = next((rule for rule in self.query(RoleRule) if rule.has_focus), None)
+        if rule is not None:
+            self._show_role_help(rule.role)
 
     def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
         """Dim the title."""
@@ -136,6 +143,10 @@ class LaunchForm(Vertical):
         await self.show_roles(model)
 
     def _refresh_roles(self, model: FormModel) -> None:
+        for row in self.rows:
+            # What a component gives changes with its arguments; where somebody types, nothing is put in place of it.
+            if role_of(row.field.section) and not row.input.has_focus and row.input.value != row.field.text:
+                row.set_text(row.field.text)
         shown = {role_of(row.field.section) for row in self.rows}
         for rule in self.query(RoleRule):
             rule.show_fields(model.section(role_section(rule.role)), shown=rule.role in shown)
@@ -212,6 +223,11 @@ class LaunchForm(Vertical):
         for name, reason in self._reasons.items() if focused else ():
             text.append(f"\n{backend_word(name, long=True)}: {plain(reason)}", colors.pending)
         self._help.update(text)
+
+    def _show_role_help(self, role: str) -> None:
+        """Say what can be changed in a role."""
+        self._help_rule.title, self._help_rule.info = Text(plain(role)), Text("role")
+        self._help.update(Text(ROLE_HELP, palette_of(self.app).text2))
 
     def show_reasons(self, reasons: Mapping[str, str]) -> None:
         """Note why schedulers cannot be used, by name."""

@@ -16,7 +16,7 @@ from ..yaml_text import yaml_text
 from .pane import Pane
 
 if TYPE_CHECKING:
-    from ...backends.workspace.listing import WorkspaceListing
+    from ...backends.api import WorkspaceListing
     from ..palette import Palette
 
 TABS = ("dry run", "diff", "command", "workspace")
@@ -35,7 +35,7 @@ class Preview(Pane):
         super().__init__(id="preview")
         self._content = Static(markup=False)
         self.body = VerticalScroll(self._content, id="preview-body")
-        self.tab = TABS[0]
+        self._tab = TABS[0]
         self._request = ""
         self._note = ""
         self._diff: list[tuple[str, str, str]] = []
@@ -69,8 +69,6 @@ class Preview(Pane):
         if workspace == self._workspace:
             return False
         self._workspace, self._listing, self._unreadable = workspace, None, ""
-        if not workspace and self.tab == "workspace":
-            self.tab = TABS[0]
         self._draw()
         return True
 
@@ -95,9 +93,14 @@ class Preview(Pane):
         self._command = text
         self._draw()
 
+    @property
+    def tab(self) -> str:
+        """The tab that is shown: the first one while there is no workspace for that of the workspace."""
+        return self._tab if self._tab in self._tabs() else TABS[0]
+
     def show(self, tab: str) -> None:
         """Show a tab."""
-        self.tab = tab
+        self._tab = tab
         self._draw()
 
     def next_tab(self) -> None:

@@ -20,7 +20,7 @@ from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.secrets import MASK
 from torchx_tui.backends.user import user_name
-from torchx_tui.specs import AppDef, AppState, BindMount, JobNotFoundError, Resource, Role
+from torchx_tui.specs import AppDef, AppState, BindMount, JobNotFoundError, Resource, Role, Workspace
 
 SERVE = "import http.server; http.server.test(http.server.SimpleHTTPRequestHandler, port=8000)"
 
@@ -154,6 +154,7 @@ def test_check_tells_why_there_is_none(tmp_path: Path) -> None:
     [
         ({}, {}, None, ""),
         ({"image": "no-such:1"}, {}, "warning", "no-such:1 is not here"),
+        ({"image": "no-such@sha256:" + "0" * 64}, {}, "warning", "is not here"),
         ({"image": "no-such:1"}, {"pull": False}, "error", "pulling is off"),
         ({"image": "sha256:" + "0" * 64}, {}, "error", "cannot be pulled"),
         ({"resource": Resource(1, 2, 64)}, {}, "warning", "no NVIDIA runtime"),
@@ -173,6 +174,17 @@ def test_preflight(docker: Docker, changes: dict[str, Any], cfg: dict[str, Any],
         assert finding.level == level
         assert words in finding.what
         assert finding.hint
+
+
+def test_preflight_of_a_workspace(docker: Docker, tmp_path: Path) -> None:
+    def found() -> list[str]:
+        made = docker.role("", workspace=Workspace({str(tmp_path): ""}))
+        made.entrypoint, made.args = "torchrun", ["--nnodes", "1", "train.py"]
+        return [finding.what for finding in docker.scheduler.preflight(AppDef("job", [made]), {})]
+
+    assert found() == [f"worker: train.py is not in the workspace {tmp_path}"]
+    (tmp_path / "train.py").touch()
+    assert found() == []
 
 
 def test_a_failing_health_check_is_told(docker: Docker) -> None:

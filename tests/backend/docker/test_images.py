@@ -12,11 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from backend.docker.support import IMAGE, Docker
 from support.docker_containers import output_of
 from support.docker_registry import PROGRAM, free_port, local_registry
 
 from torchx_tui.backends.docker.engine import Engine
 from torchx_tui.backends.docker.images import ensure_images
+from torchx_tui.backends.docker.scheduler import DockerScheduler
+from torchx_tui.backends.launch_world import image_digests
 from torchx_tui.backends.progress import Progress, shown_progress
 from torchx_tui.backends.workspace.docker_images import Layers, push
 from torchx_tui.backends.workspace.docker_workspace import DockerWorkspaceMixin
@@ -187,3 +190,28 @@ def test_a_workspace_image_is_pushed_to_where_other_machines_find_it(
     ensured(engine, image)
     assert output_of(engine.client(), image, "cat", "file") == "content"
     remove(engine, image)
+
+
+def test_the_ids_of_images_that_are_here(docker: Docker) -> None:
+    found = docker.scheduler.image_digests([IMAGE, "no-such:1", "not a name"])
+    assert found == {IMAGE: docker.api.inspect_image(IMAGE)["Id"]}
+
+
+def test_an_image_of_the_same_name_is_another_one(docker: Docker) -> None:
+    name = f"{docker.session}:1"
+    docker.api.tag(IMAGE, docker.session, "1")
+    before = docker.scheduler.image_digests([name])
+    container = docker.api.create_container(IMAGE, ["true"])["Id"]
+    try:
+        docker.api.commit(container, docker.session, "1", message="another")
+        after = docker.scheduler.image_digests([name])
+    finally:
+        docker.api.remove_container(container)
+        docker.api.remove_image(name)
+    assert before.keys() == after.keys()
+    assert before != after
+
+
+def test_an_engine_that_is_away_tells_nothing(tmp_path: Path) -> None:
+    scheduler = DockerScheduler("mine", Engine({"DOCKER_HOST": f"unix://{tmp_path}/none.sock"}))
+    assert image_digests(scheduler, [IMAGE]) == {}

@@ -14,6 +14,7 @@ import yaml
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.app_def import read_app_def
 from torchx_tui.backends.docker.engine import Engine
+from torchx_tui.backends.docker.preflight import image_names
 from torchx_tui.backends.docker.scheduler import DockerJob, DockerScheduler
 from torchx_tui.backends.secrets import MASK
 from torchx_tui.specs import AppDef, AppDefError, BindMount, DeviceMount, Resource, Role, VolumeMount
@@ -179,3 +180,20 @@ def test_run_options_are_torchxs_and_pull() -> None:
 
 def test_labels_are_json_where_they_say_so() -> None:
     assert json.loads(job(role()).containers[0].kwargs["labels"][labels.APP_DEF])["name"] == "job"
+
+
+@pytest.mark.parametrize(
+    ("asked", "here"),
+    [
+        ("busybox:1", True),
+        ("busybox@sha256:aa", True),
+        ("busybox:1@sha256:aa", True),
+        ("sha256:ff", True),
+        ("busybox@sha256:bb", False),
+        ("other:1@sha256:aa", False),
+    ],
+)
+def test_what_an_image_can_be_asked_for_by(asked: str, here: bool) -> None:
+    image = {"Id": "sha256:ff", "RepoTags": ["busybox:1"], "RepoDigests": ["busybox@sha256:aa"]}
+    assert (asked in image_names(image)) is here
+    assert list(image_names({"Id": "sha256:ff", "RepoTags": None, "RepoDigests": None})) == ["sha256:ff"]

@@ -28,7 +28,7 @@ def role(name: str = "worker", **changes: object) -> Role:
         (AppDef("Ü", [role()]), "letters or digits of ASCII"),
         (AppDef("-_-", [role()]), "letters or digits of ASCII"),
         (AppDef("job", [role("ß")]), "The role's name is 'ß'"),
-        (AppDef("job", [role("Trainer"), role("trainer_")]), r"Trainer and trainer_ .* \(trainer\): rename"),
+        (AppDef("job", [role("Trainer"), role("trainer_")]), "Trainer and trainer_ .* only trainer of it, so rename"),
         (AppDef("job", [role(), role()]), "rename one of them"),
         (AppDef("n" * 60, [role()]), "characters too long together"),
         (AppDef("job", [role("r" * 50)]), "characters too long together"),
@@ -67,7 +67,7 @@ def test_the_last_replica_decides_on_the_length() -> None:
     # JOB-XXXXXXXXXXXXXX-ROLE-K-0 is 63 characters with a number of one digit.
     long = "n" * (63 - len("-XXXXXXXXXXXXXX-worker-0-0"))
     check_app(AppDef(long, [role(num_replicas=10)]), "default")
-    with pytest.raises(AppDefError, match="are 1 characters too long"):
+    with pytest.raises(AppDefError, match=r": 1 character too long .* it can have 36 at most"):
         check_app(AppDef(long, [role(num_replicas=11)]), "default")
 
 

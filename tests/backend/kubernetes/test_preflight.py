@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from backend.kubernetes.apps import role
 from support.scripted_server import ScriptedServer, scripted_server, status
 
+from torchx_tui.backends.kubernetes.gpu_nodes import GpuNodes
 from torchx_tui.backends.kubernetes.options import KubernetesOpts
 from torchx_tui.backends.kubernetes.preflight import launch_findings
 from torchx_tui.backends.responses import Finding
@@ -177,3 +179,49 @@ def test_a_server_that_is_away(server: ScriptedServer) -> None:
 
 def test_an_overlay_that_does_not_fit(server: ScriptedServer) -> None:
     assert "The overlay" in the_one(found(server, role(metadata={"kubernetes": {"spec": 3}})), "error")
+
+
+def node(gpus: int) -> dict[str, Any]:
+    return {"status": {"allocatable": {"cpu": "8", **({"nvidia.com/gpu": str(gpus)} if gpus else {})}}}
+
+
+@pytest.mark.parametrize(
+    ("items", "more", "words"),
+    [
+        ([node(0)], "", "no node has any"),
+        ([node(4), node(2)], "", "no node has more than 4"),
+        ([node(8)], "", ""),
+        ([node(0)], "a page more", ""),
+        ([], "", ""),
+    ],
+)
+def test_gpus_that_no_node_has(server: ScriptedServer, items: list[Any], more: str, words: str) -> None:
+    server.answers["GET", "/api/v1/nodes"] = (200, {"items": items, "metadata": {"continue": more}})
+    findings = found(server, role(resource=Resource(cpu=1, gpu=8, memMB=64)))
+    assert [one.what for one in findings] == ([f"worker: 8 gpu asked for, {words}"] if words else [])
+    assert all(one.level == "warning" and "ask for fewer" in one.hint for one in findings)
+
+
+def test_nodes_are_asked_for_their_gpus_once_a_minute_and_not_without_need(server: ScriptedServer) -> None:
+    server.answers["GET", "/api/v1/nodes"] = (200, {"items": [node(0)]})
+    gpus = GpuNodes(server.api())
+    opts = KubernetesOpts(queue="main")
+    launch_findings(server.api(), AppDef("job", [role()]), opts, gpus=gpus)
+    assert not [one for one in server.asked if one.path == "/api/v1/nodes"]
+    app = AppDef("job", [role(resource=Resource(cpu=1, gpu=1, memMB=64)) for _ in range(2)])
+    for _ in range(3):
+        assert launch_findings(server.api(), app, opts, gpus=gpus)
+    assert len([one for one in server.asked if one.path == "/api/v1/nodes"]) == 1
+
+
+def test_a_server_that_tells_nobody_of_its_nodes(server: ScriptedServer) -> None:
+    server.answers["GET", "/api/v1/nodes"] = FORBIDDEN
+    assert found(server, role(resource=Resource(cpu=1, gpu=8, memMB=64))) == []
+
+
+def test_a_script_that_does_not_travel(server: ScriptedServer, tmp_path: Path) -> None:
+    made = role(workspace=Workspace({str(tmp_path): ""}))
+    made.entrypoint, made.args = "python", ["train.py"]
+    assert "train.py is not in the workspace" in the_one(found(server, made, image_repo="example.com/x"), "warning")
+    (tmp_path / "train.py").touch()
+    assert found(server, made, image_repo="example.com/x") == []

@@ -392,3 +392,23 @@ def test_the_port_of_a_rendezvous_here_is_looked_at_and_one_elsewhere_is_not(loc
         ):
             found = local.scheduler.preflight(app(f"torchrun --rdzv_endpoint {endpoint} x.py"), {})
             assert any(f"port {port}" in finding.what for finding in found) is warned, endpoint
+
+
+def test_a_script_or_a_python_that_is_not_there(local: Local, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").touch()
+
+    def found(entrypoint: str, *args: str) -> list[str]:
+        made = AppDef("job", [Role("r", "", entrypoint=entrypoint, args=list(args))])
+        return [f"{one.level} {one.what}" for one in local.scheduler.preflight(made, {})]
+
+    assert found(sys.executable, "train.py") == []
+    assert found("bash", "-c", f"{sys.executable} train.py") == []
+    gone = [f"error r: there is no file gone.py in {tmp_path}"]
+    assert found(sys.executable, "-u", "gone.py", "--lr", "1") == gone
+    assert found("bash", "-c", f"exec {sys.executable} -m torch.distributed.run --nnodes 1 gone.py") == gone
+    assert found("bash", "-c", "/no/such/python3 train.py") == ["error r: /no/such/python3 is not an executable file"]
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert found("bash", "-c", "torchrun --nnodes 1 train.py") == ["error r: no such command: torchrun"]
+    # A folder can be entered by those who may execute it.
+    assert found(str(tmp_path)) == [f"error r: {tmp_path} is not an executable file"]

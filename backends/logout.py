@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..responses import Finding
-from ..user import user_name
+from .responses import Finding
+from .user import user_name
 
 _FOLDERS = ("usr/lib/systemd", "run/systemd", "etc/systemd")
 _SETTING = re.compile(r"^\s*(KillUserProcesses|KillExcludeUsers)\s*=\s*(.*?)\s*$", re.MULTILINE)

@@ -1,11 +1,9 @@
-"""The Launch screen on a scheduler that launches nothing: opened, filled, read."""
+"""The Launch screen on a scheduler that takes every app: how tests open it, fill its form and read it."""
 
 from __future__ import annotations
 
 import shlex
 
-from support.canned import CannedScheduler
-from support.dashboard import until
 from textual.widgets import Static
 
 from torchx_tui.backends.api import Finding
@@ -15,6 +13,9 @@ from torchx_tui.tui.screens.jobs import JobsScreen
 from torchx_tui.tui.screens.launch import LaunchScreen
 from torchx_tui.tui.widgets.bars import StatusLine
 from torchx_tui.tui.widgets.form_rows import FieldRow
+
+from .canned import CannedScheduler
+from .dashboard import until
 
 
 class LaunchingScheduler(CannedScheduler):
@@ -26,7 +27,11 @@ class LaunchingScheduler(CannedScheduler):
         self.refusal: Exception | None = None
         self.warnings: list[Finding] = []
 
+    def refuse(self, app, cfg):
+        """Raise what a test wants; it puts one of its own here."""
+
     def _submit_dryrun(self, app, cfg):
+        self.refuse(app, cfg)
         if self.refusal:
             raise self.refusal
         role = app.roles[0]

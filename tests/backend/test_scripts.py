@@ -1,0 +1,90 @@
+"""Which script a command runs, and whether it will be there."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from torchx_tui.backends.scripts import script_findings, script_of, workspace_findings
+from torchx_tui.components import build_app
+from torchx_tui.specs import Role, Workspace
+
+
+@pytest.mark.parametrize(
+    ("command", "script"),
+    [
+        ("python train.py --lr 1", "train.py"),
+        ("python3 -u train.py", "train.py"),
+        ("/opt/conda/bin/python3.12 -X dev -W error -Bs jobs/train.py", "jobs/train.py"),
+        ("python -m torch.distributed.run --nproc_per_node 2 train.py", "train.py"),
+        ("torchrun --standalone --nnodes=1 --nproc-per-node 8 train.py --epochs 3", "train.py"),
+        ("torchrun --rdzv_backend c10d -t 3 train.py", "train.py"),
+        ("bash -c 'torchrun --nnodes 1 train.py > log.txt'", "train.py"),
+        ("bash -lc 'CUDA_VISIBLE_DEVICES=0 exec python train.py && echo done'", "train.py"),
+        ("sh -c 'python ~/train.py'", "HOME/train.py"),
+        ("python ~/train.py", "~/train.py"),
+        ("python -c 'print(1)' train.py", None),
+        ("python -uc 'print(1)'", None),
+        ("python -m train", None),
+        ("python -um train x.py", None),
+        ("python -", None),
+        ("python", None),
+        ("torchrun -m train", None),
+        ("torchrun --no-python ./run.sh", None),
+        ("torchrun --nnodes 1", None),
+        ("bash -c 'cd /jobs && python train.py'", None),
+        ("bash -c 'python $HOME/train.py'", None),
+        ("bash -c 'python train_*.py'", None),
+        ("bash -c 'python \"train.py'", None),
+        ("bash train.sh", None),
+        ("bash -c", None),
+        ("echo python train.py", None),
+        ("", None),
+    ],
+)
+def test_the_script_of_a_command(command: str, script: str | None) -> None:
+    assert script_of(shlex.split(command)) == (script and script.replace("HOME", str(Path.home())))
+
+
+@pytest.mark.parametrize("j", ["1x2", "2x2"])
+def test_the_builtins_commands_are_understood(j: str) -> None:
+    (role,) = build_app("dist.torchrun", {"script": "train.py", "j": j}).roles
+    assert script_of([role.entrypoint, *role.args]) == "train.py"
+    (role,) = build_app("utils.python", {"script": "train.py"}).roles
+    assert script_of([role.entrypoint, *role.args]) == "train.py"
+    (role,) = build_app("demo.train", {}).roles
+    assert script_of([role.entrypoint, *role.args]) is None
+
+
+def test_a_script_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
+    assert script_findings("r", ["python", "train.py"], str(tmp_path)) == []
+    assert script_findings("r", ["python", str(tmp_path / "train.py")], "/") == []
+    (finding,) = script_findings("r", ["python", "trian.py"], str(tmp_path))
+    assert (finding.level, finding.what) == ("error", f"r: there is no file trian.py in {tmp_path}")
+    assert finding.hint
+
+
+def test_a_script_that_does_not_travel(tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
+    (tmp_path / "old.py").touch()
+
+    def found(script: str, **projects: str) -> list[str]:
+        workspace = Workspace({str(tmp_path / path.strip("_")): remote for path, remote in projects.items()})
+        role = Role("r", "image", entrypoint="python", args=[script], workspace=workspace)
+        assert all(finding.level == "warning" and finding.hint for finding in workspace_findings(role))
+        return [finding.what for finding in workspace_findings(role)]
+
+    assert found("train.py", _="") == []
+    assert found("/opt/train.py", _="") == []
+    assert found("code/train.py", _="code") == []
+    assert found("eval.py", _="") == [f"r: eval.py is not in the workspace {tmp_path}"]
+    assert found("train.py", _="code") == [f"r: train.py is not in the workspace {tmp_path}:code"]
+    (tmp_path / ".dockerignore").write_text("old*\n")
+    assert found("old.py", _="") == ["r: old.py stays at home"]
+    # Its own Dockerfile says what becomes of the files.
+    (tmp_path / "Dockerfile.torchx").touch()
+    assert found("eval.py", _="") == []
+    assert workspace_findings(Role("r", "image", entrypoint="python", args=["eval.py"])) == []

@@ -1,0 +1,110 @@
+"""The form takes what .torchxconfig, profiles and the last launch say, and says which; ctrl+o changes the profile."""
+
+import pytest
+from support.component_files import ComponentFile
+from support.dashboard import make_app, until
+from support.launching import LaunchingScheduler, form_of, row_of, status, type_into
+
+from torchx_tui.backends.launch_origin import LaunchOrigin
+from torchx_tui.components import build_app
+from torchx_tui.tui.config import Profile, Settings
+from torchx_tui.tui.screens.field_dialogs import ChoiceDialog
+from torchx_tui.tui.screens.jobs import JobsScreen
+
+JOB = '''
+def job(data: str = "", lr: float = 0.1, batch: int = 32, steps: int = 1) -> AppDef:
+    """Train."""
+    return AppDef("job", [Role("r", "", entrypoint="true", args=[data, str(lr), str(batch)])])
+'''
+NAME = "jobs.py:job"
+PROFILES = {
+    "large": Profile(components={NAME: {"batch": 512, "lr": 0.5}}, runopts={"log_dir": "/large"}),
+    "small": Profile(scheduler="local_cwd", components={NAME: {"batch": 8}}),
+}
+
+
+@pytest.fixture
+def app(tmp_path, monkeypatch):
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    ComponentFile(here / "jobs.py").write(JOB)
+    (here / ".torchxconfig").write_text(
+        f"[local_cwd]\nlog_dir = /configured\n[component:{NAME}]\ndata = corpus\nlr = 0.3\n"
+    )
+    made = make_app(LaunchingScheduler(), tmp_path, settings=Settings(profiles=PROFILES))
+    monkeypatch.setattr(made.runner, "scheduler_names", lambda: ["local_cwd"])
+    return made
+
+
+def origins(screen) -> dict[str, tuple[str, str]]:
+    """Return text and origin of the fields that are not at their defaults."""
+    fields = [row.field for row in screen.form.rows]
+    return {one.name: (one.text, one.origin) for one in fields if one.origin != "default"}
+
+
+async def test_the_file_fills_what_nobody_launched_with(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, NAME)
+        assert origins(screen) == {
+            "data": ("corpus", "config"), "lr": ("0.3", "config"), "log_dir": ("/configured", "config"),
+        }  # fmt: skip
+        row_of(screen, "lr").input.focus()
+        await until(pilot, lambda: ".torchxconfig" in str(screen.form._help.render()), "the source in the help")
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the launch")
+        (record,) = app.runner.journal.records()
+        assert record.arguments == {"data": "corpus", "lr": "0.3"}
+        assert record.cfg == {"log_dir": "/configured"}
+        assert record.config == {f"{NAME}.data": "corpus", f"{NAME}.lr": "0.3", "log_dir": "/configured"}
+
+
+async def test_the_last_launch_wins_over_the_file_and_a_profile_over_both(app):
+    arguments = {"lr": "0.7", "steps": "9"}
+    app.runner.run(build_app(NAME, arguments), "local_cwd", {}, origin=LaunchOrigin(NAME, arguments))
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, NAME)
+        assert origins(screen)["lr"] == ("0.7", "last run")
+        assert origins(screen)["steps"] == ("9", "last run")
+        assert origins(screen)["data"] == ("corpus", "config")
+        await type_into(pilot, screen, "batch", "64")
+        await pilot.press("ctrl+o")
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog), "the profiles")
+        await pilot.press(*"large", "enter")
+        await until(pilot, lambda: app.screen is screen and "large" in str(app.profile), "the form")
+        await until(pilot, lambda: origins(screen).get("log_dir") == ("/large", "profile"), "the profile's option")
+        assert origins(screen)["lr"] == ("0.5", "profile")
+        # What was typed stays.
+        assert origins(screen)["batch"] == ("64", "typed")
+        assert row_of(screen, "lr").input.value == "0.5"
+        await pilot.press("ctrl+o")
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog), "the profiles")
+        await pilot.press(*"no profile", "enter")
+        await until(pilot, lambda: origins(screen).get("log_dir") == ("/configured", "config"), "the file's option")
+        assert origins(screen).get("lr") != ("0.5", "profile")
+
+
+async def test_an_edited_launch_takes_nothing_from_config(app):
+    app.runner.run(build_app(NAME, {"steps": "9"}), "local_cwd", {}, origin=LaunchOrigin(NAME, {"steps": "9"}))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.cursor_row, "the job")
+        await pilot.press("e")
+        await until(pilot, lambda: getattr(app.screen, "form", None) and app.screen.form.rows, "the form")
+        assert origins(app.screen) == {"steps": ("9", "last run")}
+
+
+async def test_without_profiles_the_key_says_how_to_have_some(app):
+    app.settings = Settings()
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, NAME)
+        await pilot.press("ctrl+o")
+        await until(pilot, lambda: "[profiles.NAME]" in status(screen), "the words")
+        assert app.screen is screen
+
+
+async def test_a_broken_file_is_said_and_the_form_opens(app, tmp_path):
+    (tmp_path / "here" / ".torchxconfig").write_text("[local_cwd\nlog_dir = x\n")
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, NAME)
+        await until(pilot, lambda: ".torchxconfig" in status(screen), "the words")
+        assert origins(screen) == {}

@@ -1,0 +1,237 @@
+"""What a form changes in roles, ships as a workspace, and knows of jobs of others."""
+
+from dataclasses import replace
+
+import pytest
+from support.dashboard import make_app, until
+from support.launching import LaunchingScheduler, form_of, model_of, preview, ready, row_of, type_into, words
+from textual.widgets import TextArea
+
+from torchx_tui.backends.api import DescribeAppResponse
+from torchx_tui.specs import AppDef, AppState, BindMount, Resource, Role
+from torchx_tui.tui.form_field import role_section
+from torchx_tui.tui.screens.field_dialogs import ChoiceDialog, ItemsDialog
+from torchx_tui.tui.screens.jobs import JobsScreen
+from torchx_tui.tui.screens.launch import LaunchScreen
+from torchx_tui.tui.widgets.role_rule import RoleRule
+
+JOB = '''
+def job(count: int = 2, env: Optional[Dict[str, str]] = None, tags: Optional[List[str]] = None) -> AppDef:
+    """Train."""
+    return AppDef("job", [
+        Role("trainer", "image:1", entrypoint="train", args=["--fast"], env=env or {}, num_replicas=count,
+             resource=Resource(2, 0, 1024)),
+        Role("reader", "image:1", entrypoint="read"),
+    ])
+'''
+HEAD = "from typing import Dict, List, Optional\nfrom torchx_tui.specs import AppDef, BindMount, Resource, Role\n"
+NAME = "jobs.py:job"
+TRAINER = role_section("trainer")
+
+
+@pytest.fixture
+def scheduler():
+    return LaunchingScheduler()
+
+
+@pytest.fixture
+def app(scheduler, tmp_path, monkeypatch):
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    (here / "jobs.py").write_text(HEAD + JOB)
+    made = make_app(scheduler, tmp_path)
+    monkeypatch.setattr(made.runner, "scheduler_names", lambda: ["local_cwd"])
+    return made
+
+
+async def with_role(pilot, app, role: str = "trainer") -> LaunchScreen:
+    """Open the form and one of its roles."""
+    screen = await form_of(pilot, app, NAME)
+    await ready(pilot, screen)
+    await until(pilot, lambda: len(screen.query(RoleRule)) == 2, "the roles")
+    next(rule for rule in screen.query(RoleRule) if rule.role == role).focus()
+    await pilot.press("enter")
+    await until(pilot, lambda: screen.form.row(role_section(role), "image"), "its fields")
+    return screen
+
+
+async def submit(pilot, app, scheduler) -> AppDef:
+    await pilot.press("ctrl+s")
+    await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the launch")
+    return scheduler.launched[-1]
+
+
+async def test_a_role_says_what_it_has_and_takes_what_is_changed(app, scheduler):
+    async with app.run_test(size=(120, 50)) as pilot:
+        screen = await with_role(pilot, app)
+        (trainer, reader) = screen.query(RoleRule)
+        assert trainer.info.plain == "2 replicas, 2 cpu, 1 GB"
+        assert reader.info.plain == "1 replica"
+        assert row_of(screen, "args", TRAINER).input.value == "--fast"
+        for name, text in {
+            "num_replicas": "5", "image": "image:2", "memMB": "4096", "env": "A=1,B='x, y'", "max_retries": "3",
+            "mounts": "type=bind,src=/data,dst=/in,readonly", "args": "--slow 'two words'",
+        }.items():  # fmt: skip
+            await type_into(pilot, screen, name, text, TRAINER)
+        await until(pilot, lambda: "7 fields changed" in trainer.info.plain, "the sum")
+        await ready(pilot, screen)
+        made = await submit(pilot, app, scheduler)
+        role = made["trainer"]
+        assert (role.num_replicas, role.image, role.max_retries) == (5, "image:2", 3)
+        assert (role.resource.cpu, role.resource.memMB) == (2, 4096)
+        assert (role.env["A"], role.env["B"]) == ("1", "x, y")
+        assert role.args == ["--slow", "two words"]
+        assert role.mounts == [BindMount("/data", "/in", read_only=True)]
+        assert made["reader"].image == "image:1"
+
+
+async def test_what_was_changed_is_edited_again_and_copied(app, scheduler):
+    async with app.run_test(size=(140, 50)) as pilot:
+        screen = await with_role(pilot, app)
+        await type_into(pilot, screen, "num_replicas", "5", TRAINER)
+        await ready(pilot, screen)
+        await pilot.press("ctrl+t", "ctrl+t")
+        assert "torchx-tui run" in preview(screen)
+        assert "--set trainer.num_replicas=5" in preview(screen)
+        await submit(pilot, app, scheduler)
+        (record,) = app.runner.journal.records()
+        assert record.overrides == {"trainer": {"num_replicas": "5"}}
+        await until(pilot, lambda: app.screen.table.cursor_row, "the job")
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.query(RoleRule), "the form")
+        screen = app.screen
+        await until(pilot, lambda: "ready" in words(screen), "a dry run")
+        assert model_of(screen).plan().overrides == record.overrides
+        assert model_of(screen).diff(record) == []
+
+
+async def test_an_argument_changes_what_a_role_has_unless_it_was_changed(app):
+    async with app.run_test(size=(120, 50)) as pilot:
+        screen = await with_role(pilot, app)
+        await type_into(pilot, screen, "count", "7")
+        await until(pilot, lambda: row_of(screen, "num_replicas", TRAINER).input.value == "7", "seven replicas")
+        await type_into(pilot, screen, "num_replicas", "9", TRAINER)
+        await type_into(pilot, screen, "count", "3")
+        await until(pilot, lambda: row_of(screen, "num_replicas", TRAINER).field.default == "3", "three replicas")
+        assert row_of(screen, "num_replicas", TRAINER).input.value == "9"
+
+
+async def test_a_named_resource_is_searched_for(app, scheduler):
+    async with app.run_test(size=(120, 50)) as pilot:
+        screen = await with_role(pilot, app)
+        row_of(screen, "resource", TRAINER).input.focus()
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog), "the resources")
+        assert "cpu" in str(app.screen._list.content)
+        await pilot.press(*"p4d", "enter")
+        await until(pilot, lambda: app.screen is screen, "the form")
+        await until(pilot, lambda: row_of(screen, "resource", TRAINER).input.value == "aws_p4d.24xlarge", "its name")
+        await ready(pilot, screen)
+        made = await submit(pilot, app, scheduler)
+        assert made["trainer"].resource.gpu == 8
+
+
+async def test_pairs_are_edited_a_line_each(app, scheduler):
+    async with app.run_test(size=(120, 50)) as pilot:
+        screen = await form_of(pilot, app, NAME)
+        row_of(screen, "env").input.focus()
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ItemsDialog), "the lines")
+        dialog = app.screen
+        await pilot.press(*"A=1", "enter", *"bad")
+        await until(pilot, lambda: "want NAME=value" in str(dialog._words.render()), "the error")
+        await pilot.press("ctrl+s")
+        assert app.screen is dialog
+        await pilot.press(*"=a, b", "ctrl+s")
+        await until(pilot, lambda: app.screen is screen, "the form")
+        await until(pilot, lambda: row_of(screen, "env").input.value == "A=1,bad='a, b'", "the text")
+        await ready(pilot, screen)
+        made = await submit(pilot, app, scheduler)
+        assert (made["trainer"].env["A"], made["trainer"].env["bad"]) == ("1", "a, b")
+
+
+async def test_leaving_the_lines_changes_nothing(app):
+    async with app.run_test(size=(120, 50)) as pilot:
+        screen = await form_of(pilot, app, NAME)
+        await type_into(pilot, screen, "tags", "a,b")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ItemsDialog), "the lines")
+        assert app.screen.query_one(TextArea).text == "a\nb"
+        await pilot.press(*"ccc", "escape")
+        await until(pilot, lambda: app.screen is screen, "the form")
+        assert row_of(screen, "tags").input.value == "a,b"
+
+
+async def test_secrets_are_not_drawn(app):
+    async with app.run_test(size=(120, 50)) as pilot:
+        screen = await form_of(pilot, app, NAME)
+        await type_into(pilot, screen, "env", "HF_TOKEN=geheim,A=1")
+        row_of(screen, "count").input.focus()
+        await ready(pilot, screen)
+        await pilot.pause()
+        drawn = app.export_screenshot()
+        assert "geheim" not in drawn
+        assert row_of(screen, "env").input.value == "HF_TOKEN=geheim,A=1"
+
+
+# The workspace
+
+
+@pytest.fixture
+def shipping(scheduler):
+    scheduler.capabilities = replace(scheduler.capabilities, workspace=True)
+    return scheduler
+
+
+async def test_what_would_be_shipped_is_listed(app, shipping, tmp_path):
+    project = tmp_path / "project"
+    (project / "data").mkdir(parents=True)
+    (project / "train.py").write_text("x" * 2000)
+    (project / "data" / "large.bin").write_bytes(b"0" * 50_000)
+    (project / ".dockerignore").write_text("data\n")
+    async with app.run_test(size=(140, 50)) as pilot:
+        screen = await form_of(pilot, app, NAME)
+        await type_into(pilot, screen, "workspace", str(project), "launch")
+        await pilot.press("ctrl+t", "ctrl+t", "ctrl+t")
+        await until(pilot, lambda: "2 files, 2.0 KB" in preview(screen), "the files")
+        assert "train.py" in preview(screen)
+        assert "1 left out by .dockerignore: data" in preview(screen)
+        assert "large.bin" not in preview(screen)
+        await type_into(pilot, screen, "workspace", f"{project}/nosuch", "launch")
+        await until(pilot, lambda: "nosuch" in preview(screen), "why not")
+
+
+async def test_a_scheduler_that_takes_no_workspace_has_no_field_for_it(app):
+    async with app.run_test(size=(120, 50)) as pilot:
+        screen = await form_of(pilot, app, NAME)
+        assert screen.form.row("launch", "workspace") is None
+
+
+# Jobs of others
+
+
+async def test_a_job_of_others_is_edited_from_what_its_backend_tells(app, scheduler):
+    role = Role("worker", "busybox", entrypoint="sh", args=["-c", "date"], num_replicas=2, resource=Resource(1, 0, 64))
+    half = Role("half", "")
+    scheduler.add("foreign-1", AppState.RUNNING, 1)
+    scheduler.described["foreign-1"] = DescribeAppResponse(
+        app_id="foreign-1", name="foreign", state=AppState.RUNNING, roles=[role, half], cfg={"log_dir": "/logs"}
+    )
+    async with app.run_test(size=(120, 50)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.cursor_row, "the job")
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.form.rows, "the form")
+        screen = app.screen
+        unknown = [(one.section, one.name) for one in model_of(screen) if one.origin == "unknown"]
+        assert unknown == [(role_section("half"), "image"), (role_section("half"), "entrypoint")]
+        assert "missing" in words(screen)
+        await type_into(pilot, screen, "image", "busybox", role_section("half"))
+        await type_into(pilot, screen, "entrypoint", "true", role_section("half"))
+        await type_into(pilot, screen, "num_replicas", "3", role_section("worker"))
+        await ready(pilot, screen)
+        made = await submit(pilot, app, scheduler)
+        assert (made["worker"].num_replicas, made["worker"].args) == (3, ["-c", "date"])
+        assert (made["half"].image, made["half"].entrypoint) == ("busybox", "true")
+        (record,) = app.runner.journal.records()
+        assert record.cfg == {"log_dir": "/logs"}

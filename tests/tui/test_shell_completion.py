@@ -1,0 +1,69 @@
+"""Completion: what each shell is told to do, and what it is answered."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.command import Command
+from support.component_files import ComponentFile
+from support.terminal import COMMAND
+
+
+def completed(line: str, tmp_path: Path) -> set[str]:
+    """Return what the installed command answers to a shell that asks how a line goes on."""
+    answer = tmp_path / "answer"
+    answer.touch()
+    environ = {
+        **os.environ,
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_IFS": "\n",
+        "_ARGCOMPLETE_SHELL": "fish",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
+        "_ARGCOMPLETE_SUPPRESS_SPACE": "1",
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+        "COMP_TYPE": "9",
+    }
+    subprocess.run([COMMAND], env=environ, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    return {word.partition("\t")[0].strip() for word in answer.read_text().split("\n")} - {""}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_every_shell_gets_its_text(command: Command, shell: str):
+    ended = command("completion", shell)
+    assert (ended.code, "torchx-tui" in ended.out, "_ARGCOMPLETE" in ended.out) == (0, True, True)
+
+
+def test_bash_takes_the_text(command: Command, tmp_path: Path):
+    (tmp_path / "completion.bash").write_text(command("completion", "bash").out)
+    told = subprocess.run(
+        ["bash", "--norc", "-c", "source ./completion.bash && complete -p torchx-tui"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (told.returncode, "_python_argcomplete torchx-tui" in told.stdout) == (0, True)
+
+
+def test_commands_flags_and_choices(tmp_path: Path):
+    assert {"run", "runopts"} == completed("torchx-tui ru", tmp_path)
+    assert {"--regex", "--roles"} & completed("torchx-tui log --re", tmp_path) == {"--regex"}
+    assert completed("torchx-tui log --streams s", tmp_path) == {"stdout", "stderr"}
+    assert completed("torchx-tui run -s local_", tmp_path) == {"local_docker", "local_cwd"}
+
+
+def test_components_and_their_flags(tmp_path: Path):
+    ComponentFile(tmp_path / "jobs.py").write('def mine(size: int) -> AppDef:\n    """Do."""\n    return AppDef("a")\n')
+    assert {"utils.echo", "dist.ddp", "jobs.py:mine"} <= completed("torchx-tui run ", tmp_path)
+    assert {"--msg", "--num_replicas", "--wait", "--detach"} <= completed("torchx-tui run utils.echo --", tmp_path)
+    assert completed("torchx-tui run jobs.py:mine --si", tmp_path) == {"--size"}
+
+
+def test_handles_and_profiles(command: Command, tmp_path: Path, own_home: Path):
+    handle = command("run", "-s", "local_cwd", "utils.echo").out.strip()
+    assert completed("torchx-tui status local_cwd:", tmp_path) == {handle}
+    config = own_home / "config" / "torchx-tui" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("[profiles.small]\n[profiles.large]\n")
+    assert completed("torchx-tui --profile ", tmp_path) == {"small", "large"}

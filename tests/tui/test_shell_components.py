@@ -1,0 +1,84 @@
+"""builtins, runopts and lint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.command import Command
+from support.component_files import ComponentFile
+
+GOOD = '''
+def good(size: int) -> AppDef:
+    """Do it."""
+    return AppDef("good")
+'''
+BAD = '''
+def bad(size, **rest) -> AppDef:
+    """Do it."""
+    return AppDef("bad")
+'''
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> ComponentFile:
+    return ComponentFile(tmp_path / "jobs.py")
+
+
+def test_builtins(command: Command):
+    first, *rest = command("builtins").out.splitlines()
+    assert first == f"Found {len(rest)} builtin components:"
+    assert any(line.split()[1:] == ["utils.echo", "Print", "a", "message."] for line in rest)
+    found = {one["name"]: one for one in command("builtins", "--json").data}
+    assert len(found) == len(rest)
+    assert (found["dist.torchrun"]["kind"], found["dist.torchrun"]["error"]) == ("builtin", None)
+
+
+def test_the_source_of_a_builtin(command: Command, file: ComponentFile):
+    assert command("builtins", "--print", "utils.echo").out.startswith("def echo(")
+    file.write(GOOD)
+    assert command("builtins", "--print", "jobs.py:good").out.splitlines()[0] == "def good(size: int) -> AppDef:"
+
+
+def test_runopts(command: Command):
+    ended = command("runopts", "local_cwd")
+    assert ended.out.startswith("local_cwd:\n    usage:\n        [log_dir=LOG_DIR]")
+    every = command("runopts", "--json").data
+    assert {"local_cwd", "local_docker", "kubernetes"} <= set(every)
+    (queue,) = [option for option in every["kubernetes"] if option["name"] == "queue"]
+    assert (queue["type"], queue["required"], queue["default"]) == ("str", True, None)
+
+
+def test_lint_of_a_sound_file(command: Command, file: ComponentFile):
+    file.write(GOOD)
+    assert (command("lint", "jobs.py").code, command("lint", "jobs.py").out) == (0, "")
+    assert command("lint", "--json", "jobs.py:good").data == []
+
+
+def test_lint_tells_place_severity_and_fix(command: Command, file: ComponentFile):
+    file.write(GOOD + BAD)
+    line = file.line_of("def bad")
+    ended = command("lint", "jobs.py")
+    assert ended.code == 1
+    assert f"jobs.py:{line}:1: error: Missing type annotation for argument 'size' in function 'bad'\n" in ended.out
+    assert "    fix: " in ended.out
+    found = command("lint", "--json", "jobs.py:bad").data
+    assert {(one["path"], one["function"], one["line"], one["severity"]) for one in found} == {
+        ("jobs.py", "bad", line, "error")
+    }
+    assert all(one["fix"] for one in found)
+
+
+def test_a_warning_alone_is_no_failure(command: Command, file: ComponentFile):
+    file.write('def plain() -> AppDef:\n    return AppDef("a")\n')
+    ended = command("lint", "jobs.py")
+    assert (ended.code, ": warning: " in ended.out) == (0, True)
+
+
+def test_lint_of_what_is_no_component_or_no_python(command: Command, file: ComponentFile):
+    file.write("def helper():\n    pass\n")
+    assert command("lint", "jobs.py").out.startswith("jobs.py:1:1: error: no function here is a component\n    fix: ")
+    file.write("def broken(:\n")
+    ended = command("lint", "jobs.py")
+    assert (ended.code, ended.out.startswith("jobs.py:3:")) == (1, True)
+    assert command("lint", "jobs.py:nope").code == 1

@@ -1,0 +1,125 @@
+"""doctor: what is wrong here, and what to do about each fault."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from support.command import Command
+from support.terminal import COMMAND, Terminal
+
+from torchx_tui.backends.local.scheduler import LocalScheduler
+from torchx_tui.tui.shell import doctor
+from torchx_tui.tui.shell.doctor_machine import file_system, terminal_findings
+
+
+def findings(command: Command, *argv: str) -> dict[str, list[tuple[str, str, str]]]:
+    ended = command(*argv, "doctor", "--json")
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for one in ended.data:
+        assert set(one) == {"subject", "level", "what", "hint"}
+        found.setdefault(one["subject"], []).append((one["level"], one["what"], one["hint"]))
+    levels = [level for told in found.values() for level, _, _ in told]
+    assert ended.code == (1 if "error" in levels else 0)
+    return found
+
+
+def test_every_subject_is_looked_at(command: Command):
+    found = findings(command)
+    assert list(found) == [
+        *("program", "config.toml", "profiles and .torchxconfig", "terminal", "folders", "logout"),
+        *("local_docker", "local_cwd", "kubernetes"),
+    ]
+    assert found["local_docker"][0][0] == "error"
+    assert found["local_docker"][0][2]
+    assert found["local_cwd"][0][1].startswith("this machine: ")
+    assert found["kubernetes"] == [("ok", "not set up here", "")]
+
+
+def test_the_text_has_a_hint_under_its_fault(command: Command):
+    ended = command("doctor")
+    assert ended.code == 1
+    lines = ended.out.splitlines()
+    place = next(number for number, line in enumerate(lines) if line.startswith("  error "))
+    assert lines[place - 1] == "local_docker"
+    assert lines[place + 1].startswith("           ")
+
+
+def test_config_faults_are_told_with_their_place(command: Command, tmp_path: Path, own_home: Path):
+    config = own_home / "config" / "torchx-tui" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(
+        'thmee = "x"\n[profiles.p]\nscheduler = "kubernets"\n'
+        '[profiles.q]\nscheduler = "local_cwd"\nrunopts = { logdir = "/x" }\ncomponents."utils.ecko" = { msg = "x" }\n'
+    )
+    (tmp_path / ".torchxconfig").write_text(
+        "[local_cwdd]\nx = 1\n[local_cwd]\nprepend_cwd = maybe\n[component:utils.echo]\nmgs = 1\n"
+    )
+    found = findings(command)
+    assert found["config.toml"][0][:2] == (
+        "error",
+        f"{config}: thmee is no setting; did you mean theme?; the rest of the file is in force",
+    )
+    told = [what for _, what, _ in found["profiles and .torchxconfig"]]
+    file = f"{tmp_path}/.torchxconfig"
+    assert f"{file}: [local_cwdd] is no scheduler; did you mean local_cwd?" in told
+    assert any(what.startswith(f"{file}:4: [local_cwd] prepend_cwd: `maybe` is not true or false") for what in told)
+    assert f"{file}:6: [component:utils.echo] mgs is no argument of utils.echo; did you mean msg?" in told
+    assert "profile p: kubernets is no scheduler; did you mean kubernetes?" in told
+    assert "profiles.q.runopts.logdir is no run option of local_cwd; did you mean log_dir?" in told
+    assert any("utils.ecko" in what and "utils.echo" in what for what in told)
+    # The same fault is told once, not for each profile.
+    assert len(told) == len(set(told))
+
+
+def test_a_backend_that_hangs_is_left_behind(command: Command, monkeypatch: pytest.MonkeyPatch):
+    ended = threading.Event()
+    monkeypatch.setattr(LocalScheduler, "check", lambda self: ended.wait(60))
+    monkeypatch.setattr(doctor, "_PATIENCE", 0.2)
+    try:
+        assert findings(command)["local_cwd"][0][:2] == ("error", "no answer within 0.2 s")
+    finally:
+        ended.set()
+
+
+def test_a_backend_that_raises_is_told_of(command: Command, monkeypatch: pytest.MonkeyPatch):
+    def check(self: LocalScheduler) -> None:
+        raise ZeroDivisionError("at the end of the world")
+
+    monkeypatch.setattr(LocalScheduler, "check", check)
+    assert findings(command)["local_cwd"][0][:2] == ("error", "ZeroDivisionError: at the end of the world")
+
+
+@pytest.mark.parametrize(
+    ("environ", "level", "words"),
+    [
+        ({"TERM": "dumb"}, "error", "TERM is dumb: nothing can be drawn"),
+        ({}, "error", "TERM is not set"),
+        ({"TERM": "xterm-256color"}, "ok", "256 colours"),
+        ({"TERM": "xterm", "COLORTERM": "truecolor"}, "ok", "16 million colours"),
+        ({"TERM": "linux"}, "ok", "the terminal's own 16 colours"),
+        ({"TERM": "xterm", "NO_COLOR": ""}, "ok", "no colours"),
+        ({"TERM": "screen"}, "ok", "GNU screen"),
+    ],
+)
+def test_what_a_terminal_can(environ, level, words):
+    assert any(one.level == level and words in one.what for one in terminal_findings(environ))
+
+
+def test_a_small_terminal_is_told_of():
+    with Terminal([COMMAND, "doctor"], size=(70, 60)) as app:
+        app.wait("70x60, less than 80x24")
+        app.wait("make the window larger")
+        assert app.wait_for_end() == 1
+
+
+def test_the_file_system_of_a_path(tmp_path: Path):
+    mounts = tmp_path / "mounts"
+    mounts.write_text(
+        f"/dev/sda1 / ext4 rw 0 0\nfiler:/x {tmp_path} nfs4 rw 0 0\ntmpfs {tmp_path}/a\\040b tmpfs rw 0 0\n"
+    )
+    (tmp_path / "a b").mkdir()
+    assert file_system(tmp_path, mounts) == "nfs4"
+    assert file_system(tmp_path / "a b", mounts) == ""
+    assert file_system(Path("/"), mounts) == ""

@@ -1,0 +1,68 @@
+"""Doing something with several jobs, and saying how it went with each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ..specs.errors import described
+from .messages import ActionDone
+from .words import count
+
+if TYPE_CHECKING:
+    from ..backends.progress import Progress
+    from .job_rows import JobRow
+
+
+def act_on_jobs(
+    rows: Sequence[JobRow],
+    act: Callable[[str], str | None],
+    verb: str,
+    after: str,
+    *,
+    forget: bool = False,
+    progress: Progress | None = None,
+) -> ActionDone:
+    """Do something with each job; it may take long.
+
+    Args:
+        rows: the jobs.
+        act: called with each handle; returns the handle of what came of it, None for the same.
+        verb: what was done with those with which it went well, as the beginning of a sentence.
+        after: the rest of that sentence, after the job's name.
+        forget: whether the jobs are no more then.
+        progress: of the launch that it is, if it is one.
+    """
+    handles: list[str] = []
+    results: list[tuple[str, str]] = []
+    for row in rows:
+        try:
+            handles.append(act(row.handle) or row.handle)
+            results.append((row.name, ""))
+        except Exception as error:
+            results.append((row.name, described(error)))
+    failed = len(rows) - len(handles)
+    gone = tuple(handles) if forget else ()
+    text = _outcome(results, f"{verb} {{}} {after}".strip())
+    told = tuple(results) if failed and len(rows) > 1 else ()
+    return ActionDone(text, bool(failed), tuple(handles), gone, told, progress)
+
+
+def job_names(rows: Sequence[JobRow]) -> str:
+    """Return the name of one job, the number of several."""
+    return rows[0].name if len(rows) == 1 else count(len(rows), "job")
+
+
+def _outcome(results: list[tuple[str, str]], sentence: str) -> str:
+    """Return in one line how an action went.
+
+    Args:
+        results: each job with why it failed, empty where it did not.
+        sentence: what is said of those with which it went well, with a place for them.
+    """
+    if len(results) == 1:
+        name, failure = results[0]
+        return f"{name}: {failure}" if failure else sentence.format(name)
+    failed = sum(bool(failure) for _, failure in results)
+    done = count(len(results) - failed, "job")
+    return f"{sentence.format(done)}, {failed:,} failed" if failed else sentence.format(done)

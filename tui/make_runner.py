@@ -1,0 +1,21 @@
+"""A Runner as the settings want it, for the dashboard and for the shell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..backends.runner import Runner
+    from .config import Settings
+
+
+def make_runner(settings: Settings) -> Runner:
+    """Return a new Runner; who makes one closes it."""
+    from ..backends.runner import Runner
+
+    return Runner(
+        read_only=settings.read_only,
+        scheduler_params=settings.scheduler_params(),
+        contexts=settings.contexts(),
+        spool_limits=settings.spool_limits(),
+    )
