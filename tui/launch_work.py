@@ -81,7 +81,7 @@ def launch_all(
         relaunch_of: the journal id of the launch that is repeated.
         group: what the launches of a sweep share.
     """
-    done = Submitted(progress, group=group)
+    done = Submitted(progress, plans[0], group=group)
     try:
         apps = [plan.app() for plan in plans]
         if len(plans) > 1:

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from torchx_tui.backends.api import WorkspaceListing
+from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.workspace import listing as listing_module
 from torchx_tui.backends.workspace.build_context import DOCKERFILE, build_context
-from torchx_tui.backends.workspace.listing import WorkspaceListing, list_workspace
+from torchx_tui.backends.workspace.listing import list_workspace
 from torchx_tui.specs import SchedulerError, Workspace
 from torchx_tui.tui.launch_work import list_shipped
 
@@ -206,14 +208,15 @@ def test_what_cannot_be_read_says_why_and_is_not_packed(tmp_path: Path, workspac
 
 
 def test_every_failure_is_a_sentence_for_the_form(tmp_path: Path, monkeypatch) -> None:
-    assert list_shipped(Runner(), "{/a: b")[1].startswith("workspace:")
-    assert "gone" in list_shipped(Runner(), str(tmp_path / "gone"))[1]
+    runner = Runner(journal=Journal(tmp_path / "journal"))
+    assert list_shipped(runner, "{/a: b")[1].startswith("workspace:")
+    assert "gone" in list_shipped(runner, str(tmp_path / "gone"))[1]
 
     def fails(*_args, **_more):
         raise KeyError("bucket")
 
     monkeypatch.setattr(listing_module, "open_url", fails)
-    assert list_shipped(Runner(), "memory://x") == (None, "KeyError: 'bucket'")
+    assert list_shipped(runner, "memory://x") == (None, "KeyError: 'bucket'")
 
 
 def test_a_listing_ends_and_says_so(tmp_path: Path, monkeypatch) -> None:
