@@ -11,7 +11,11 @@ SECRET_NAMES = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*KEY*")
 
 MASK = "********"
 
-_PAIR = re.compile(r"(?P<name>[A-Za-z_][\w.-]*)(?P<sign>[=:])(?P<value>[^,;\s]+)")
+# A value ends before the next pair: quotes keep it together, and a comma that no name follows belongs to it.
+_PIECE = r"""(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^,;\s])"""
+_PAIR = re.compile(
+    rf"(?P<name>[A-Za-z_][\w.-]*)(?P<sign>[=:])(?P<value>{_PIECE}+(?:[,;](?![\w.-]*[=:])[^,;\s]*)*)", re.DOTALL
+)
 _chosen: tuple[str, ...] = SECRET_NAMES
 
 
@@ -50,3 +54,23 @@ def mask_text(name: str, text: str) -> str:
         return f"{pair['name']}{pair['sign']}{MASK}" if is_secret(pair["name"]) else pair[0]
 
     return _PAIR.sub(masked, text)
+
+
+def mask_words(words: str, name: str, text: str) -> str | None:
+    """Return words about the text of a parameter or option with what looks secret in it masked.
+
+    Args:
+        words: they may quote the text, or a part of it.
+        name: the parameter's name.
+        text: its text, which is masked as `mask_text` does.
+
+    Returns:
+        the words; None where a part of what is secret is left in them.
+    """
+    secrets = [text] if is_secret(name) else [pair["value"] for pair in _PAIR.finditer(text) if is_secret(pair["name"])]
+    for secret in filter(None, secrets):
+        words = re.sub(rf"(?<=[`=:]){re.escape(secret)}(?![\w.-])", MASK, words)
+        parts = [part for part in re.split(r"[^\w.-]+", secret) if part]
+        if any(re.search(rf"(?<![\w.-]){re.escape(part)}(?![\w.-])", words) for part in parts):
+            return None
+    return words

@@ -66,12 +66,13 @@ def _called(function: Callable[..., Any], doc: ComponentDoc, values: dict[str, A
             rest = value
         else:
             keywords[parameter.name] = value
-    if rest:
-        # What stands before *args can be passed by its place only.
-        for parameter in inspect.signature(function).parameters.values():
-            if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-                break
-            positional.append(keywords.pop(parameter.name, parameter.default))
+    for parameter in inspect.signature(function).parameters.values():
+        # What stands before `/` can be passed by its place only, and so can what stands before *args, where it has any.
+        if parameter.kind is not parameter.POSITIONAL_ONLY and not (
+            rest and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        ):
+            break
+        positional.append(keywords.pop(parameter.name, parameter.default))
     try:
         made = function(*positional, *rest, **keywords)
         return made.build() if inspect.isclass(function) else made

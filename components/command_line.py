@@ -39,12 +39,15 @@ def parse_command_line(name: str, argv: Sequence[str]) -> dict[str, str | list[s
     return found
 
 
-def to_command_line(name: str, arguments: Mapping[str, str | Sequence[str]]) -> list[str]:
+def to_command_line(
+    name: str, arguments: Mapping[str, str | Sequence[str]], parameters: Sequence[Parameter] | None = None
+) -> list[str]:
     """Return what `parse_command_line` reads, for a copied command; a caller quotes it for a shell.
 
     Args:
         name: The component.
         arguments: Texts by parameter.
+        parameters: The component's, where they are known already; its file is not read then.
 
     Raises:
         TorchXTuiError: As for `describe`.
@@ -53,7 +56,7 @@ def to_command_line(name: str, arguments: Mapping[str, str | Sequence[str]]) -> 
 
     argv: list[str] = []
     rest: list[str] = []
-    for parameter in describe(name).parameters:
+    for parameter in describe(name).parameters if parameters is None else parameters:
         if parameter.name not in arguments:
             continue
         text = arguments[parameter.name]

@@ -95,7 +95,8 @@ def read_overrides(texts: Sequence[str]) -> dict[str, dict[str, str]]:
         place, sign, value = text.partition("=")
         role, dot, name = place.rpartition(".")
         if not (sign and dot and role):
-            raise RoleOverrideError(text, "", "want ROLE.FIELD=VALUE, such as trainer.num_replicas=4")
+            # What follows may be secret.
+            raise RoleOverrideError(place, "", "want ROLE.FIELD=VALUE, such as trainer.num_replicas=4")
         _known(role, name)
         found.setdefault(role, {})[name] = value
     return found
@@ -147,8 +148,9 @@ def _override(role: Role, texts: Mapping[str, str]) -> None:
             role.resource = _with_figure(role.resource, field, value)
         else:
             setattr(role, field, value)
-        # A value that is made when it is read would win.
-        role.overrides.pop("resource" if field in _FIGURES else field, None)
+        # A value that is made when it is read would win. Copies of a role share these: the first keeps its own.
+        attribute = "resource" if field in _FIGURES else field
+        role.overrides = {name: maker for name, maker in role.overrides.items() if name != attribute}
 
 
 def _with_figure(resource: Resource, name: str, value: int) -> Resource:
@@ -202,11 +204,20 @@ def _workspace_text(workspace: Workspace | None) -> str:
     """Return what `Workspace.from_str` reads."""
     if not workspace:
         return ""
-    if workspace.is_unmapped_single_project():
-        return next(iter(workspace.projects))
+    project = next(iter(workspace.projects))
+    if workspace.is_unmapped_single_project() and _is_read_as(project, workspace):
+        return project
     import yaml
 
     return yaml.safe_dump(workspace.projects, default_flow_style=True, width=10**6).strip()
+
+
+def _is_read_as(text: str, workspace: Workspace) -> bool:
+    # Some paths are YAML of another meaning: `/data #2`, `*`.
+    try:
+        return Workspace.from_str(text) == workspace
+    except AppDefError:
+        return False
 
 
 _MADE_BY: dict[str, Callable[[str], Any]] = {"mounts": _mounts, "resource": _resource, "workspace": _workspace}

@@ -15,6 +15,7 @@ from .model import REQUIRED, Computed, Parameter, ParameterKind, ValueType
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = Function | ast.ClassDef
+_EMPTY = {"list": list, "dict": dict, "tuple": tuple}
 
 
 @dataclass(frozen=True)
@@ -156,10 +157,35 @@ def _dataclass_fields(source: SourceFile, node: ast.ClassDef) -> list[Parameter]
             ast.unparse(line.target),
             "positional_or_keyword",
             _value_type(source, line.annotation),
-            REQUIRED if line.value is None else _literal(line.value, source.constants),
+            _field_default(source, line.value),
         )
         for line in fields
+        if _is_given_at_making(line)
     ]
+
+
+def _is_given_at_making(line: ast.AnnAssign) -> bool:
+    """Return whether a line of a dataclass is a field that its making takes."""
+    kind = ast.unparse(line.annotation).partition("[")[0].rpartition(".")[2]
+    made = _said_of_field(line.value).get("init")
+    return kind not in ("ClassVar", "KW_ONLY") and not (isinstance(made, ast.Constant) and made.value is False)
+
+
+def _field_default(source: SourceFile, value: ast.expr | None) -> Any:
+    said = _said_of_field(value)
+    if value is None or (said and not {"default", "default_factory"} & set(said)):
+        return REQUIRED
+    if "default_factory" in said:
+        factory = ast.unparse(said["default_factory"])
+        return _EMPTY[factory]() if factory in _EMPTY else Computed(f"{factory}()")
+    return _literal(said.get("default", value), source.constants)
+
+
+def _said_of_field(value: ast.expr | None) -> dict[str, ast.expr]:
+    """Return the keywords of `dataclasses.field(...)`, none of another value."""
+    if not isinstance(value, ast.Call) or ast.unparse(value.func).rpartition(".")[2] != "field":
+        return {}
+    return {word.arg: word.value for word in value.keywords if word.arg}
 
 
 def _value_type(source: SourceFile, annotation: ast.expr | None) -> ValueType:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..backends.api import PublishedPort
     from ..backends.journal import LaunchRecord
+    from ..components import Parameter
     from .launch_plan import LaunchPlan
 
 # Components that TorchX does not have: only our own command launches them.
@@ -26,8 +27,12 @@ def run_command(
     cfg: dict[str, Any],
     workspace: str = "",
     overrides: Mapping[str, Mapping[str, str]] | None = None,
+    parameters: Sequence[Parameter] | None = None,
 ) -> list[str]:
-    """Return the argument list that launches a component with these arguments and run options, secrets masked."""
+    """Return the argument list that launches a component with these arguments and run options, secrets masked.
+
+    The component's file is read where its parameters are not given.
+    """
     from ..backends.secrets import MASK, is_secret
     from ..components import to_command_line
     from ..specs import format_cfg, split_context
@@ -45,16 +50,15 @@ def run_command(
         for name, text in texts.items():
             command += ["--set", f"{role}.{name}={_masked(name, text)}"]
     shown = {name: _masked(name, value) for name, value in arguments.items()}
-    return [*command, component, *to_command_line(component, shown)]
+    return [*command, component, *to_command_line(component, shown, parameters)]
 
 
-def plan_command(plan: LaunchPlan) -> list[str]:
+def plan_command(plan: LaunchPlan, parameters: Sequence[Parameter]) -> list[str]:
     """Return the argument list of a plan of the form; of one that is no component's, only the job's name."""
     if plan.base is not None:
         return ["#", plan.base.name, "was made by no component that is known here"]
-    return run_command(
-        plan.component, dict(plan.arguments), plan.scheduler, dict(plan.cfg), plan.workspace, plan.overrides
-    )
+    arguments, cfg = dict(plan.arguments), dict(plan.cfg)
+    return run_command(plan.component, arguments, plan.scheduler, cfg, plan.workspace, plan.overrides, parameters)
 
 
 def launch_command(record: LaunchRecord) -> list[str]:

@@ -37,7 +37,11 @@ class FieldEditing:
             choices += [Choice(name, (cpu, gpu, memory)) for name, cpu, gpu, memory in rows]
             dialog: ChoiceDialog | ItemsDialog = ChoiceDialog(one.name, choices, ("cpu", "gpu", "GB"), one.text)
         elif one.editor == "choice":
-            dialog = ChoiceDialog(one.name, [Choice(text) for text in one.known or one.choices], taken=one.text)
+            dialog = ChoiceDialog(one.name, [Choice(text) for text in one.known or one.offered], taken=one.text)
+        elif len(one.text.splitlines()) > 1:
+            # A dialog with an item a line would make several of one.
+            self._screen.dashboard.say(f"{one.name} has an item of several lines: edit it in its field", failed=True)
+            return
         else:
             dialog = ItemsDialog(one)
         self._screen.app.push_screen(dialog, lambda text: self._take(one, text))

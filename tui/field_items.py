@@ -10,11 +10,13 @@ from ..specs import format_value, runopt
 from ..specs.cfg_text import split_cfg, split_items
 from .form_field import OPTION, Field
 
+_NOT_IN_NAMES = ",;'\""
+_EMPTY_WORD = "''"
 _MOUNT_EDGE = re.compile(r",(?=\s*type=)")
 HINTS = {
     "items": "One item a line",
     "pairs": "One NAME=value a line",
-    "words": "One argument a line, without quotes",
+    "words": "One argument a line, without quotes; '' is an empty one",
     "mounts": "One mount a line: type=bind,src=/data,dst=/data,readonly",
 }
 
@@ -28,7 +30,7 @@ def items_of(one: Field) -> list[str]:
     if not one.text.strip():
         return []
     if one.editor == "words":
-        return shlex.split(one.text)
+        return [word or _EMPTY_WORD for word in shlex.split(one.text)]
     if one.editor == "mounts":
         return [part.strip() for part in _MOUNT_EDGE.split(one.text)]
     if one.editor == "pairs":
@@ -47,14 +49,14 @@ def text_of(one: Field, lines: list[str]) -> str:
     Raises:
         ValueError: a line is no item; the message says which and why.
     """
-    items = [line for line in lines if line.strip()]
     if one.editor == "words":
-        return shlex.join(items)
+        return shlex.join("" if line.strip() == _EMPTY_WORD else line for line in lines if line)
+    items = [line for line in lines if line.strip()]
     if one.editor == "mounts":
         return ",".join(item.strip().rstrip(",") for item in items)
     if one.editor == "pairs":
-        pairs = dict(_pair(item) for item in items)
-        return format_value(pairs) if one.section == OPTION else to_text(pairs)
+        pairs = _pairs(items)
+        return format_value(pairs) if one.section == OPTION else to_text(_plainly_named(pairs))
     if one.section == OPTION:
         return format_value([item.strip() for item in items])
     for item in items:
@@ -63,11 +65,25 @@ def text_of(one: Field, lines: list[str]) -> str:
     return ",".join(item.strip() for item in items)
 
 
-def _pair(line: str) -> tuple[str, str]:
-    name, sign, value = line.partition("=")
-    if not sign or not name.strip():
-        raise ValueError(f"{line.strip()}: want NAME=value")
-    return name.strip(), value
+def _pairs(lines: list[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for line in lines:
+        name, sign, value = line.partition("=")
+        name = name.strip()
+        if not sign or not name:
+            raise ValueError(f"{line.strip()}: want NAME=value")
+        if name in pairs:
+            raise ValueError(f"{name} is given twice")
+        pairs[name] = value
+    return pairs
+
+
+def _plainly_named(pairs: dict[str, str]) -> dict[str, str]:
+    """Return pairs whose names need no quotes: the text of an argument has none around a name."""
+    for name in pairs:
+        if any(letter in _NOT_IN_NAMES for letter in name):
+            raise ValueError(f"{name}: a name has no comma, semicolon or quote")
+    return pairs
 
 
 def _option_pairs(text: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ..backends.secrets import mask_words
 from ..components import REQUIRED, ROLE_FIELDS, Parameter, check_argument, check_role_field, to_text
 from ..specs import format_value, get_type_name, runopt
 from .sweep import SweepError, values_of
@@ -90,8 +91,9 @@ class Field:
     @property
     def is_swept(self) -> bool:
         """Whether the text is meant as several values."""
-        listed = "," in self.text or ".." in self.text
-        return bool(self.text) and (self.several or (self.kind in _NUMBERS and listed))
+        # A default may be source text with commas, such as `max(2, 3)`, which only its component can read.
+        listed = self.kind in _NUMBERS and self.is_given and ("," in self.text or ".." in self.text)
+        return bool(self.text) and (self.several or listed)
 
     @property
     def values(self) -> list[str]:
@@ -112,6 +114,12 @@ class Field:
         """Whether the text names a file or folder, by the field's name."""
         words = self.name.lower().split("_")
         return self.kind == "str" and self.section != OPTION and any(word in _FILE_NAMES for word in words)
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The texts to choose from: the choices, and the default that is none of them, such as nothing at all."""
+        has_other = not self.required and self.choices and self.default not in self.choices
+        return (self.default, *self.choices) if has_other else self.choices
 
     @property
     def editor(self) -> Editor:
@@ -136,8 +144,10 @@ class Field:
         self.verify()
 
     def verify(self) -> None:
-        """Note what is wrong with the text."""
-        self.error = self._fault()
+        """Note what is wrong with the text, without what looks secret in it."""
+        fault = self._fault()
+        told = mask_words(fault, self.name, self.text) if fault else fault
+        self.error = f"not valid: want {self.type_words}" if told is None else told
 
     def _fault(self) -> str:
         if not self.text:
@@ -164,8 +174,11 @@ class Field:
 
 def argument_field(parameter: Parameter) -> Field:
     """Return the field of a component's parameter."""
+    choices = tuple(parameter.choices or (("true", "false") if parameter.type.kind == "bool" else ()))
     default = "" if parameter.default is REQUIRED else plain_text(parameter.default)
-    bools = ("true", "false") if parameter.type.kind == "bool" else ()
+    # The member of an Enum is written with its class: `Color.RED`.
+    if default not in choices and default.rpartition(".")[2] in choices:
+        default = default.rpartition(".")[2]
     return Field(
         name=parameter.name,
         section=ARGUMENT,
@@ -174,7 +187,7 @@ def argument_field(parameter: Parameter) -> Field:
         default=default,
         text=default,
         required=parameter.required,
-        choices=tuple(parameter.choices or bools),
+        choices=choices,
         help=parameter.help,
         parameter=parameter,
         check=lambda text: check_argument(parameter, text) or "",

@@ -27,6 +27,7 @@ from .form_field import (
     given_text,
     given_texts,
     option_field,
+    plain_text,
     role_field,
     role_of,
     role_section,
@@ -301,7 +302,7 @@ class FormModel:
     def diff(self, record: LaunchRecord | None) -> list[tuple[str, str, str]]:
         """Return name, text then and text now of each field that differs from an earlier launch, in form order.
 
-        What looks secret is masked.
+        What looks secret is masked. What the launch was given and the form has no field for any more is empty now.
         """
         if record is None:
             return []
@@ -312,6 +313,10 @@ class FormModel:
                 role = role_of(one.section)
                 name = f"{role} {one.name}" if role else one.name
                 rows.append((name, mask_text(one.name, before), mask_text(one.name, one.text)))
+        for section, values in ((ARGUMENT, record.arguments), (OPTION, record.cfg)):
+            names = {one.name for one in self.section(section)}
+            gone = {name: plain_text(value) for name, value in values.items() if name not in names}
+            rows += [(name, mask_text(name, text), "") for name, text in gone.items() if text]
         if record.scheduler != self.scheduler:
             rows.append(("scheduler", record.scheduler, self.scheduler))
         return rows

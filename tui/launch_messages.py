@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..components import ComponentDoc, ComponentSummary
     from ..specs import AppDef, runopts
     from .launch_defaults import LaunchDefaults
+    from .launch_plan import LaunchPlan
 
 
 @dataclass
@@ -103,9 +104,14 @@ class DryRunDone(Message):
 
 @dataclass
 class Submitted(Message):
-    """The launch ended: with handles and the replicas that each asks for, or with an error; a sweep with both."""
+    """The launch ended: with handles and the replicas that each asks for, or with an error; a sweep with both.
+
+    Attributes:
+        plan: the launch, the first one of a sweep; the form may hold another by now.
+    """
 
     progress: Progress
+    plan: LaunchPlan
     handles: list[str] = field(default_factory=list)
     wanted: list[int] = field(default_factory=list)
     error: str = ""

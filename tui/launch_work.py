@@ -16,6 +16,7 @@ from ..specs import (
     named_resource_names,
     named_resources,
 )
+from ..specs.errors import described
 from .form_field import ARGUMENT, OPTION, role_section
 from .launch_messages import DryRunDone, Submitted
 
@@ -80,7 +81,7 @@ def launch_all(
         relaunch_of: the journal id of the launch that is repeated.
         group: what the launches of a sweep share.
     """
-    done = Submitted(progress, group=group)
+    done = Submitted(progress, plans[0], group=group)
     try:
         apps = [plan.app() for plan in plans]
         if len(plans) > 1:
@@ -131,8 +132,9 @@ def list_shipped(runner: Runner, workspace: str) -> tuple[WorkspaceListing | Non
     """Return what would be shipped of a workspace, as a form has it; or None, and why it cannot be read."""
     try:
         return runner.list_workspace(Workspace.from_str(workspace)), ""
-    except TorchXTuiError as error:
-        return None, str(error)
+    except Exception as error:
+        # What opens URLs raises errors of its own.
+        return None, str(error) if isinstance(error, TorchXTuiError) else described(error)
 
 
 def resource_rows() -> list[tuple[str, str, str, str]]:

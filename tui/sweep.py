@@ -7,8 +7,10 @@ from decimal import Decimal, InvalidOperation
 
 from ..specs.cfg_text import split_parts, unquoted
 
-# A single range may have so many values; what a launch may make is in the settings.
+# A field may have so many values; what a launch may make is in the settings.
 MOST_OF_A_RANGE = 10_000
+# From so many on their number tells a person nothing.
+_UNCOUNTED = 10**12
 RANGE_HELP = "want a list such as 0.1, 0.01, or a range: 1..8, 0..1..0.25 with a step, 1e-4..1e-1*10 with a factor"
 
 
@@ -36,6 +38,8 @@ def values_of(kind: str, text: str) -> list[str]:
             values += _range(kind, word)
         else:
             values.append(unquoted(word))
+        if len(values) > MOST_OF_A_RANGE:
+            raise SweepError(f"there are more than {MOST_OF_A_RANGE:,} values; so many can be read at most")
     if not values:
         raise SweepError(f"there is no value in it: {RANGE_HELP}")
     return list(dict.fromkeys(values))
@@ -52,7 +56,7 @@ def _range(kind: str, text: str) -> list[str]:
         found = _by_factor(first, last, _number(factor_text, text), text)
     else:
         found = _by_step(first, last, numbers[2] if len(numbers) == 3 else None, text)
-    if kind == "int" and any(value != value.to_integral_value() for value in found):
+    if kind == "int" and any(value != value.to_integral_value() for value in (first, last, *found)):
         raise SweepError(f"`{text}` has values that are no whole numbers")
     return [_shown(value, kind) for value in found]
 
@@ -64,6 +68,9 @@ def _number(text: str, whole: str) -> Decimal:
         raise SweepError(f"`{text.strip()}` in `{whole}` is no number: {RANGE_HELP}") from None
     if not number.is_finite():
         raise SweepError(f"`{whole}` has no end")
+    # Beyond what a float holds nothing is launched, and reckoning with it takes minutes.
+    if math.isinf(float(number)) or (number and not float(number)):
+        raise SweepError(f"`{text.strip()}` in `{whole}` is too large or too small a number")
     return number
 
 
@@ -71,8 +78,7 @@ def _by_step(first: Decimal, last: Decimal, step: Decimal | None, text: str) -> 
     size = abs(step) if step is not None else Decimal(1)
     if not size:
         raise SweepError(f"the step of `{text}` is 0")
-    count = int(abs(last - first) / size) + 1
-    _refuse_many(count, text)
+    count = _counted(abs(last - first) / size, text)
     sign = 1 if last >= first else -1
     return [first + sign * size * number for number in range(count)]
 
@@ -82,16 +88,16 @@ def _by_factor(first: Decimal, last: Decimal, factor: Decimal, text: str) -> lis
         raise SweepError(f"`{text}` needs ends over 0 and a factor that is not 1")
     if (last >= first) != (factor > 1):
         factor = 1 / factor
-    steps = (math.log(last) - math.log(first)) / math.log(factor)
     # The last value is meant although a product of decimals may miss it by a hair.
-    count = int(steps + 1e-9) + 1
-    _refuse_many(count, text)
+    count = _counted((last.ln() - first.ln()) / factor.ln() + Decimal("1e-9"), text)
     return [first * factor**number for number in range(count)]
 
 
-def _refuse_many(count: int, text: str) -> None:
-    if count > MOST_OF_A_RANGE:
-        raise SweepError(f"`{text}` has {count:,} values; at most {MOST_OF_A_RANGE:,} can be read")
+def _counted(steps: Decimal, text: str) -> int:
+    if steps >= MOST_OF_A_RANGE:
+        many = f"{int(steps) + 1:,}" if steps < _UNCOUNTED else "too many"
+        raise SweepError(f"`{text}` has {many} values; at most {MOST_OF_A_RANGE:,} can be read")
+    return int(steps) + 1
 
 
 def _shown(value: Decimal, kind: str) -> str:

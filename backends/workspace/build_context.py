@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import tarfile
 from collections.abc import Iterator
@@ -15,7 +16,9 @@ DOCKERFILE = "Dockerfile.torchx"
 """The file of a workspace that says how its image is built; without one, its files are copied into the image."""
 
 _DEFAULT = b"ARG IMAGE\nFROM $IMAGE\n\nCOPY . .\n"
-_IGNORE_FILES = (".dockerignore",)
+CONTEXT_IGNORE_FILES = (".dockerignore",)
+"""Ignore files of a folder that an engine builds."""
+
 _BLOCK = tarfile.BLOCKSIZE
 _READ = 1 << 20
 
@@ -33,7 +36,7 @@ def dockerfile_of(workspace: str) -> bytes:
     """
     try:
         if is_url(workspace):
-            system, root = _open_url(workspace)
+            system, root = open_url(workspace)
             path = f"{root.rstrip('/')}/{DOCKERFILE}"
             return system.cat_file(path) if system.exists(path) else _DEFAULT
         return (_folder(workspace) / DOCKERFILE).read_bytes()
@@ -63,13 +66,26 @@ def build_context(workspace: str) -> Iterator[bytes]:
 
 
 def _folder(workspace: str) -> Path:
-    folder = Path(workspace).expanduser()
+    try:
+        folder = Path(workspace).expanduser()
+    except RuntimeError as error:
+        raise SchedulerError(f"the workspace {workspace} cannot be found: {error}") from error
     if not folder.is_dir():
         raise SchedulerError(f"the workspace {workspace} is no folder: give the path of one, or a URL")
     return folder
 
 
-def _open_url(workspace: str) -> tuple[Any, str]:
+def open_url(workspace: str, *, folder: bool = True) -> tuple[Any, str]:
+    """Return the file system of a workspace's URL, as fsspec gives it, and the path there.
+
+    Args:
+        workspace: the URL.
+        folder: whether it must be a folder's; else a file's will do.
+
+    Raises:
+        SchedulerError: it cannot be opened, or is no folder.
+        OSError: it cannot be read.
+    """
     # fsspec is needed only here, and takes 30 ms and more to import.
     from fsspec.core import url_to_fs
 
@@ -77,41 +93,60 @@ def _open_url(workspace: str) -> tuple[Any, str]:
         system, root = url_to_fs(workspace)
     except (ValueError, ImportError) as error:
         raise SchedulerError(f"the workspace {workspace} cannot be opened: {error}") from error
-    if not system.isdir(root):
+    if not (system.isdir(root) or (not folder and system.isfile(root))):
         raise SchedulerError(f"the workspace {workspace} is no folder there")
     return system, root
 
 
 def _local(folder: Path) -> Iterator[bytes]:
-    for path in wanted_paths(folder, _IGNORE_FILES):
+    for path in wanted_paths(folder, CONTEXT_IGNORE_FILES):
         if path == DOCKERFILE:
             continue
         source = folder / path
-        found = source.lstat()
+        found = shipped_stat(source, folder)
+        if found is None:
+            continue
         if stat.S_ISLNK(found.st_mode):
-            if _stays_inside(source, folder):
-                yield _head(path, kind=tarfile.SYMTYPE, link=str(source.readlink()))
-                continue
-            # A link to elsewhere would lead nowhere in the image: the file that it names travels in its place.
-            try:
-                found = source.stat()
-            except OSError:
-                continue
-        if stat.S_ISDIR(found.st_mode):
+            yield _head(path, kind=tarfile.SYMTYPE, link=str(source.readlink()))
+        elif stat.S_ISDIR(found.st_mode):
             yield _head(path, kind=tarfile.DIRTYPE, mode=found.st_mode)
         elif stat.S_ISREG(found.st_mode):
             with source.open("rb") as file:
                 yield from _file(path, file, found.st_size, found.st_mode, found.st_mtime)
 
 
+def shipped_stat(source: Path, folder: Path) -> os.stat_result | None:
+    """Return what travels of a file, folder or link; None for a link that leads nowhere.
+
+    A link to elsewhere would lead nowhere in the image: what it names travels in its place.
+
+    Args:
+        source: what it is.
+        folder: the workspace that it is in.
+    """
+    found = source.lstat()
+    if not stat.S_ISLNK(found.st_mode) or _stays_inside(source, folder):
+        return found
+    try:
+        return source.stat()
+    except OSError:
+        return None
+
+
 def _stays_inside(link: Path, folder: Path) -> bool:
     target = link.readlink()
-    return not target.is_absolute() and (link.parent / target).resolve().is_relative_to(folder.resolve())
+    if target.is_absolute():
+        return False
+    try:
+        return (link.parent / target).resolve().is_relative_to(folder.resolve())
+    except RuntimeError:
+        # Before Python 3.13, of links that lead to each other: they do so there as well.
+        return True
 
 
 def _remote(workspace: str) -> Iterator[bytes]:
-    system, root = _open_url(workspace)
-    for path, below in wanted_files(system, root, _IGNORE_FILES):
+    system, root = open_url(workspace)
+    for path, below in wanted_files(system, root, CONTEXT_IGNORE_FILES):
         if below == DOCKERFILE:
             continue
         about = system.info(path)

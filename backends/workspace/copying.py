@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,6 @@ def _copy_file(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.is_symlink():
         target.unlink()  # never write through a link to somewhere else
-    import shutil
 
     shutil.copy2(source, target, follow_symlinks=False)
 
@@ -105,8 +105,22 @@ def wanted_files(system: Any, root: str, ignore_files: Sequence[str] = IGNORE_FI
     """
     prefix = root.rstrip("/") + "/"
     paths = {path: path.removeprefix(prefix) for path in system.find(root)}
-    ignore = IgnorePatterns()
-    for name in reversed(ignore_files):
-        if prefix + name in paths:
-            ignore = IgnorePatterns(system.cat_file(prefix + name).decode("utf-8", "replace").splitlines())
+    ignore, _ = patterns_there(system, prefix, paths, ignore_files)
     yield from ((path, below) for path, below in paths.items() if not ignore.is_ignored(below))
+
+
+def patterns_there(
+    system: Any, prefix: str, paths: Container[str], ignore_files: Sequence[str]
+) -> tuple[IgnorePatterns, str]:
+    """Return what `read_patterns` does, of a folder elsewhere.
+
+    Args:
+        system: the file system, as fsspec gives it.
+        prefix: the folder's path there, with the last slash.
+        paths: all files in it.
+        ignore_files: see `wanted_paths`.
+    """
+    for name in ignore_files:
+        if prefix + name in paths:
+            return IgnorePatterns(system.cat_file(prefix + name).decode("utf-8", "replace").splitlines()), name
+    return IgnorePatterns(), ""

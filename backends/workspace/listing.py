@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ...specs import SchedulerError, Workspace
 from ..responses import WorkspaceListing
-from .build_context import is_url
-from .copying import read_patterns, wanted_files
+from .build_context import CONTEXT_IGNORE_FILES, DOCKERFILE, is_url, open_url, shipped_stat
+from .copying import patterns_there, read_patterns
 from .ignore import IGNORE_FILES, IgnorePatterns
 
 # A listing is for people: it ends here, and says so.
@@ -25,42 +26,65 @@ def list_workspace(workspace: Workspace) -> WorkspaceListing:
         SchedulerError: a project is missing or cannot be read.
     """
     listing = WorkspaceListing()
+    # A later project is copied over what an earlier one has.
+    shipped: dict[str, int] = {}
     deadline = time.monotonic() + MOST_SECONDS
-    # A single project is a build context of its own, whose ignore file is the engine's.
-    names = (".dockerignore",) if workspace.is_unmapped_single_project() else IGNORE_FILES
+    is_context = workspace.is_unmapped_single_project()
     for local, remote in workspace.projects.items():
         try:
-            found = _remote(local, names) if is_url(local) else _local(Path(local).expanduser(), names, listing)
+            found = _remote(local, listing, is_context) if is_url(local) else _local(local, listing, is_context)
             for path, size in found:
-                listing.files.append((f"{remote.rstrip('/')}/{path}" if remote else path, size))
-                if len(listing.files) >= MOST_FILES or time.monotonic() > deadline:
+                shipped[_place(path, Path(local).name, remote.strip("/"), shipped)] = size
+                if len(shipped) >= MOST_FILES or time.monotonic() > deadline:
                     listing.is_whole = False
-                    return listing
-        except OSError as error:
-            raise SchedulerError(f"the workspace {local} cannot be read: {error.strerror or error}") from error
+                    break
+        except (OSError, RuntimeError) as error:
+            words = error.strerror if isinstance(error, OSError) and error.strerror else error
+            raise SchedulerError(f"the workspace {local} cannot be read: {words}") from error
+        if not listing.is_whole:
+            break
+    listing.files = list(shipped.items())
     return listing
 
 
-def _local(project: Path, names: Sequence[str], listing: WorkspaceListing) -> Iterator[tuple[str, int]]:
+def _place(path: str, name: str, remote: str, shipped: Mapping[str, int]) -> str:
+    """Return where a file goes; the path of a project that is one file is empty: it gets the name that is asked for."""
+    if path:
+        return f"{remote}/{path}" if remote else path
+    is_folder = not remote or any(other.startswith(f"{remote}/") for other in shipped)
+    return f"{remote}/{name}".strip("/") if is_folder else remote
+
+
+def _local(local: str, listing: WorkspaceListing, is_context: bool) -> Iterator[tuple[str, int]]:
+    project = Path(local).expanduser()
     if not project.is_dir():
-        yield project.name, project.stat().st_size
+        size = project.stat().st_size
+        if is_context:
+            raise SchedulerError(f"the workspace {local} is no folder: give the path of one, or a URL")
+        yield "", size
         return
-    ignore, name = read_patterns(project, names)
+    ignore, name = read_patterns(project, CONTEXT_IGNORE_FILES if is_context else IGNORE_FILES)
     if name:
         listing.rules.append(str(project / name))
     for here, folders, files in os.walk(project):
         below = Path(here).relative_to(project).as_posix()
         prefix = "" if below == "." else f"{below}/"
-        kept = []
-        for folder in folders:
-            if _is_left(f"{prefix}{folder}", ignore, name, listing) and not ignore.takes_back:
+        links = [folder for folder in folders if Path(here, folder).is_symlink()]
+        folders[:] = sorted(
+            folder
+            for folder in folders
+            if folder not in links and (ignore.takes_back or not _is_left(f"{prefix}{folder}", ignore, name, listing))
+        )
+        for file in sorted([*files, *links]):
+            path = f"{prefix}{file}"
+            if (is_context and path == DOCKERFILE) or _is_left(path, ignore, name, listing):
                 continue
-            if not Path(here, folder).is_symlink():
-                kept.append(folder)
-        folders[:] = sorted(kept)
-        for file in sorted(files):
-            if not _is_left(f"{prefix}{file}", ignore, name, listing):
-                yield f"{prefix}{file}", _size(Path(here, file))
+            size = _size(project / path, project)
+            if size is not None:
+                yield path, size
+    # An engine gets it even where it is ignored.
+    if is_context and (project / DOCKERFILE).is_file():
+        yield DOCKERFILE, (project / DOCKERFILE).stat().st_size
 
 
 def _is_left(path: str, ignore: IgnorePatterns, name: str, listing: WorkspaceListing) -> bool:
@@ -71,19 +95,30 @@ def _is_left(path: str, ignore: IgnorePatterns, name: str, listing: WorkspaceLis
     return bool(rule)
 
 
-def _size(path: Path) -> int:
+def _size(path: Path, project: Path) -> int | None:
+    """Return the bytes that travel of a file, 0 for a link that travels as one; None where nothing does."""
     try:
-        return path.lstat().st_size
+        found = shipped_stat(path, project)
     except OSError:
-        return 0
+        # It was removed meanwhile.
+        return None
+    if found is None or not (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode)):
+        return None
+    return 0 if stat.S_ISLNK(found.st_mode) else found.st_size
 
 
-def _remote(url: str, names: Sequence[str]) -> Iterator[tuple[str, int]]:
-    from fsspec.core import url_to_fs
-
-    try:
-        system, root = url_to_fs(url)
-    except (ValueError, ImportError) as error:
-        raise SchedulerError(f"the workspace {url} cannot be opened: {error}") from error
-    for path, below in wanted_files(system, root, names):
-        yield below, int(system.info(path).get("size") or 0)
+def _remote(url: str, listing: WorkspaceListing, is_context: bool) -> Iterator[tuple[str, int]]:
+    system, root = open_url(url, folder=is_context)
+    if system.isfile(root):
+        yield "", int(system.info(root).get("size") or 0)
+        return
+    prefix = root.rstrip("/") + "/"
+    paths = system.find(root)
+    ignore, name = patterns_there(system, prefix, set(paths), CONTEXT_IGNORE_FILES if is_context else IGNORE_FILES)
+    if name:
+        listing.rules.append(f"{url.rstrip('/')}/{name}")
+    for path in paths:
+        below = path.removeprefix(prefix)
+        always = is_context and below == DOCKERFILE
+        if always or not _is_left(below, ignore, name, listing):
+            yield below, int(system.info(path).get("size") or 0)

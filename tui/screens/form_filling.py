@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from textual import work
@@ -10,6 +11,7 @@ from textual.binding import Binding
 from textual.timer import Timer
 
 from ...components import ComponentDoc
+from ...specs.errors import described
 from ..commands import plan_command
 from ..field_editing import FieldEditing
 from ..form_field import ARGUMENT, LAUNCH, OPTION
@@ -23,6 +25,7 @@ from ..launch_messages import (
     WorkspaceListed,
 )
 from ..launch_work import list_shipped, try_plan, why_unusable
+from ..messages import ActionDone
 from ..widgets.launch_form import LaunchForm
 from ..widgets.preview import Preview
 from ..words import clock
@@ -39,8 +42,6 @@ if TYPE_CHECKING:
 
 # Seconds of quiet typing after which the request is made anew.
 DRY_RUN_DELAY = 0.25
-# A sweep beyond this is refused before all of it is worked out.
-MOST_PLANS = 10_000
 
 
 class FormFilling(ComponentPicking):
@@ -99,6 +100,13 @@ class FormFilling(ComponentPicking):
     @work(thread=True, group="options", exclusive=True, exit_on_error=False)
     def _load_options(self, scheduler: str, *, first: bool = False, refill: bool = False) -> None:
         """Read what a form needs; the scheduler is config's, else that of the last launch, where none is named."""
+        try:
+            self._read_options(scheduler, first=first, refill=refill)
+        except Exception as error:
+            # A scheduler's own code, which raises what it likes.
+            self.dashboard.post_from_thread(ActionDone(f"no form for {scheduler or 'it'}: {described(error)}", True))
+
+    def _read_options(self, scheduler: str, *, first: bool, refill: bool) -> None:
         runner, last = self.dashboard.runner, self._last.scheduler if self._last else ""
         defaults = LaunchDefaults.load(self.dashboard.settings, self.dashboard.profile)
         given = defaults.scheduler()
@@ -249,7 +257,8 @@ class FormFilling(ComponentPicking):
     def _command_text(self, most: int = 20) -> str:
         """Return the commands that do the same from a shell, one a line, the first ones of a large sweep."""
         assert self.model is not None
-        lines = [shlex.join(plan_command(plan)) for plan, _ in zip(self.model.plans(), range(most), strict=False)]
+        parameters = self.model.doc.parameters
+        lines = [shlex.join(plan_command(plan, parameters)) for plan in islice(self.model.plans(), most)]
         more = self.model.launch_count() - len(lines)
         return "\n".join([*lines, *([f"# and {more} more"] if more > 0 else [])])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
-from ...specs import torchx_handle
+from ...specs import TorchXTuiError, torchx_handle
 from ...specs.errors import described
 from ..acting import job_names
 from .base import BaseScreen
@@ -82,7 +82,12 @@ class JobActions(BaseScreen):
 
         rows = self.target_rows()
         records = [record for row in rows if (record := self._record(row)) is not None]
-        lines = [shlex.join(launch_command(record)) for record in records if record.component]
+        try:
+            lines = [shlex.join(launch_command(record)) for record in records if record.component]
+        except TorchXTuiError as error:
+            # The component's file is another by now, or gone.
+            self.dashboard.say(f"no command: {error}", failed=True)
+            return
         if not lines:
             self.dashboard.say(f"{job_names(rows)} was not launched from a component here", failed=True)
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from ..foreign_job import ForeignJob
     from ..launch_plan import LaunchPlan
 
-# Seconds of quiet typing after which the request is made anew.
-DRY_RUN_DELAY = 0.25
 # A sweep beyond this is refused before all of it is worked out.
 MOST_PLANS = 10_000
 
@@ -112,16 +109,16 @@ class LaunchScreen(FormFilling):
         self._generation += 1
         if self._timer is not None:
             self._timer.stop()
-        plans = list(islice(model.plans(), MOST_PLANS))
-        if len(plans) == 1:
-            self._launch(plans)
+        count_of_jobs, most = model.launch_count(), self.dashboard.settings.launch.most_of_a_sweep
+        if count_of_jobs == 1:
+            self._launch([model.plan()])
             return
         self._submitting = False
-        most = self.dashboard.settings.launch.most_of_a_sweep
-        if len(plans) > most:
-            words = f"not launched: {model.launch_count():,} jobs; most_of_a_sweep in config.toml is {most}"
+        if count_of_jobs > min(most, MOST_PLANS):
+            words = f"not launched: {count_of_jobs:,} jobs; most_of_a_sweep in config.toml is {most}"
             self.dashboard.say(words, failed=True)
             return
+        plans = list(model.plans())
         self.app.push_screen(SweepDialog(plans), lambda yes: self._launch(plans) if yes else None)
 
     def _launch(self, plans: list[LaunchPlan]) -> None:
@@ -151,8 +148,7 @@ class LaunchScreen(FormFilling):
             self._failure, self._may_try_again = message.error, True
             self._refresh_form()
             self.dashboard.say(f"not launched: {message.error}", failed=True)
-        assert self.model is not None
-        plan = self.model.plan()
+        plan = message.plan
         if not message.error:
             self.dismiss()
         for handle, wanted in zip(message.handles, message.wanted, strict=True):

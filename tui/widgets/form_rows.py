@@ -63,7 +63,7 @@ class FieldRow(Vertical):
         self._error = Static(markup=False, classes="field-error")
         self.input: FieldInput | ChoiceField
         if field.choices and len(field.choices) <= MOST_SIDE_BY_SIDE and not field.is_swept:
-            self.input = ChoiceField(field.choices, field.text)
+            self.input = ChoiceField(field.offered, field.text, words={"": "none"})
         else:
             self.input = FieldInput(field.name, field.text, "" if field.required else "none")
 
@@ -127,8 +127,10 @@ class FieldRow(Vertical):
             self.set_text(self.field.text)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Hand on what was typed."""
+        """Hand on what was typed; what came before the text that stands there now says nothing any more."""
         event.stop()
+        if event.value != self.input.value:
+            return
         self.post_message(FieldChanged(self.field.section, self.field.name, event.value))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

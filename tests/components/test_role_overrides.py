@@ -1,0 +1,258 @@
+"""Changes to roles: the text of every field is read back as the role has it; what is refused, and how."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from torchx_tui.components import ROLE_FIELDS, check_role_field, override_roles, read_overrides, role_texts
+from torchx_tui.specs import (
+    AppDef,
+    BindMount,
+    DeviceMount,
+    Resource,
+    RetryPolicy,
+    Role,
+    RoleOverrideError,
+    VolumeMount,
+    Workspace,
+    appdef_to_dict,
+    get_named_resources,
+)
+
+TEXTS = st.one_of(st.text(max_size=10), st.text("ab=,;:'\"\\ \n{}[]#~*&", max_size=10))
+WORDS = TEXTS.map(str.strip).filter(bool)
+NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,10}", fullmatch=True)
+# Mounts are written with commas, so that none has one in its paths.
+PATHS = st.from_regex(r"/[a-zA-Z0-9._ =-]{0,12}[a-z]", fullmatch=True)
+MOUNTS = st.one_of(
+    st.builds(BindMount, PATHS, PATHS, st.booleans()),
+    st.builds(VolumeMount, NAMES, PATHS, st.booleans()),
+    st.builds(DeviceMount, PATHS, PATHS, st.sampled_from(["r", "rw", "rwm"])),
+)
+FIGURES = st.integers(0, 10**6)
+RESOURCES = st.one_of(
+    st.builds(Resource, FIGURES, FIGURES, FIGURES),
+    st.sampled_from(["gpu.small", "cpu.nano", "aws_p3.2xlarge"]).map(get_named_resources),
+)
+PLACES = st.sampled_from(["", "lib", "a/b", "1", "null", "a: b"])
+WORKSPACES = st.one_of(st.none(), st.builds(Workspace, st.dictionaries(WORDS, PLACES, min_size=1, max_size=3)))
+ROLES = st.builds(
+    Role,
+    name=st.just("r"),
+    image=WORDS | st.just(""),
+    entrypoint=WORDS,
+    args=st.lists(TEXTS, max_size=4),
+    env=st.dictionaries(NAMES, TEXTS, max_size=4),
+    num_replicas=st.integers(1, 10**6),
+    max_retries=st.integers(0, 99),
+    retry_policy=st.sampled_from(RetryPolicy),
+    resource=RESOURCES,
+    mounts=st.lists(MOUNTS, max_size=3),
+    workspace=WORKSPACES,
+)
+
+
+def as_dict(role: Role) -> dict[str, Any]:
+    return appdef_to_dict(AppDef("a", [role]))["roles"][0]
+
+
+def changed(role: Role, **texts: str) -> Role:
+    return override_roles(AppDef("a", [role]), {role.name: texts}).roles[0]
+
+
+# There and back
+
+
+@settings(max_examples=300)
+@given(ROLES)
+def test_the_texts_of_a_role_make_the_same_role(role: Role) -> None:
+    """Of a bare role with the same name, the texts alone make the role that they were taken from."""
+    texts = role_texts(role)
+    assert list(texts) == list(ROLE_FIELDS)
+    if texts["resource"]:
+        # A name stands for all of the resource; figures beside it would make another one of it.
+        texts = {name: text for name, text in texts.items() if name not in ("cpu", "gpu", "memMB")}
+    else:
+        del texts["resource"]
+    made = changed(Role("r", ""), **texts)
+    assert as_dict(made) == as_dict(role)
+    assert role_texts(made) == role_texts(role)
+
+
+@given(ROLES)
+def test_no_text_of_a_role_is_refused(role: Role) -> None:
+    assert {name: check_role_field(name, text) for name, text in role_texts(role).items()} == dict.fromkeys(
+        ROLE_FIELDS, ""
+    )
+
+
+def test_a_role_that_asks_for_nothing_has_empty_texts() -> None:
+    texts = role_texts(Role("r", ""))
+    assert {name for name, text in texts.items() if text} == {"num_replicas", "max_retries", "retry_policy"}
+
+
+# Each field
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "attribute", "value"),
+    [
+        ("num_replicas", "4", "num_replicas", 4),
+        ("image", " repo/image:2 ", "image", "repo/image:2"),
+        ("image", "", "image", ""),
+        ("cpu", "7", "resource", Resource(7, 1, 2)),
+        ("gpu", "8", "resource", Resource(1, 8, 2)),
+        ("memMB", "9", "resource", Resource(1, 1, 9)),
+        ("cpu", "", "resource", Resource(-1, 1, 2)),
+        ("resource", "gpu.small", "resource", get_named_resources("gpu.small")),
+        ("resource", "", "resource", Resource(1, 1, 2)),
+        ("env", "A=1,B='x,y'", "env", {"A": "1", "B": "x,y"}),
+        ("env", "", "env", {}),
+        ("mounts", "type=bind,src=/a,dst=/b", "mounts", [BindMount("/a", "/b")]),
+        ("mounts", "", "mounts", []),
+        ("max_retries", "3", "max_retries", 3),
+        ("retry_policy", "REPLICA", "retry_policy", RetryPolicy.REPLICA),
+        ("workspace", "/a", "workspace", Workspace({"/a": ""})),
+        ("workspace", "{/a: x, /b: }", "workspace", Workspace({"/a": "x", "/b": ""})),
+        ("workspace", "", "workspace", None),
+        ("entrypoint", "python3", "entrypoint", "python3"),
+        ("args", "--lr 0.1 'two words' ''", "args", ["--lr", "0.1", "two words", ""]),
+        ("args", "", "args", []),
+    ],
+)
+def test_a_text_takes_the_place_of_what_the_component_gave(field: str, text: str, attribute: str, value: Any) -> None:
+    role = Role(
+        "r", "old", entrypoint="old", args=["old"], env={"OLD": "1"}, num_replicas=2, max_retries=1,
+        resource=Resource(1, 1, 2), mounts=[BindMount("/old", "/old")], workspace=Workspace({"/old": ""}),
+    )  # fmt: skip
+    before = copy.deepcopy(as_dict(role))
+    made = changed(role, **{field: text})
+    assert getattr(made, attribute) == value
+    assert as_dict(role) == before
+    others = {name: part for name, part in as_dict(made).items() if name != attribute}
+    assert others == {name: part for name, part in before.items() if name != attribute}
+
+
+def test_every_field_is_tried_above() -> None:
+    marks = test_a_text_takes_the_place_of_what_the_component_gave.pytestmark  # type: ignore[attr-defined]
+    assert {row[0] for row in marks[0].args[1]} == set(ROLE_FIELDS)
+
+
+def test_a_figure_beside_a_name_changes_what_the_name_stands_for() -> None:
+    made = changed(Role("r", ""), cpu="3", resource="gpu.small").resource
+    small = get_named_resources("gpu.small")
+    assert (made.cpu, made.gpu, made.memMB) == (3, small.gpu, small.memMB)
+    assert made.get_resource_name() is None
+
+
+def test_a_value_that_is_made_late_does_not_win_over_what_was_typed() -> None:
+    role = Role("r", "old", overrides={"image": lambda: "late", "resource": lambda: Resource(9, 9, 9)})
+    made = changed(role, image="typed", cpu="3")
+    assert made.image == "typed"
+    assert made.resource == Resource(3, 9, 9)
+    assert role.image == "late"
+
+
+def test_all_roles_of_a_name_are_changed_and_no_other() -> None:
+    app = AppDef("a", [Role("r", "1"), Role("s", "2"), Role("r", "3")])
+    made = override_roles(app, {"r": {"image": "new"}})
+    assert [role.image for role in made.roles] == ["new", "2", "new"]
+    assert [role.image for role in app.roles] == ["1", "2", "3"]
+
+
+def test_nothing_to_change_is_the_same_app() -> None:
+    app = AppDef("a", [Role("r", "1")])
+    assert override_roles(app, {}) is app
+    assert override_roles(app, {"r": {}}) is app
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "words"),
+    [
+        ("num_replicas", "0", "want 1 or more, not 0"),
+        ("num_replicas", "", "is not a whole number"),
+        ("num_replicas", "two", "`two` is not a whole number"),
+        ("cpu", "-1", "want 0 or more, not -1"),
+        ("gpu", "0.5", "`0.5` is not a whole number"),
+        ("memMB", "4GB", "`4GB` is not a whole number"),
+        ("resource", "gpu.smal", "Did you mean `gpu.small`?"),
+        ("env", "A", "KEY=value"),
+        ("env", "A=", "the value is missing"),
+        ("mounts", "src=/a", "`type=` must come first"),
+        ("mounts", "type=bind,src=/a", "wants `dst=`"),
+        ("mounts", "type=nfs,src=/a,dst=/b", "Valid types: bind, volume, device"),
+        ("mounts", "type=bind,src=~nobody.here/x,dst=/b", "src=~nobody.here/x"),
+        ("max_retries", "-1", "want 0 or more, not -1"),
+        ("retry_policy", "NEVER", "Want one of REPLICA, APPLICATION, ROLE"),
+        ("workspace", "{/a: b", "workspace:"),
+        ("workspace", "[/a, /b]", "want one path, or a mapping"),
+        ("entrypoint", " ", "want a program to run"),
+        ("args", "'one", "a quote has no partner"),
+    ],
+)
+def test_a_text_that_is_not_valid_says_what_is_wanted(field: str, text: str, words: str) -> None:
+    assert words in check_role_field(field, text)
+    with pytest.raises(RoleOverrideError) as caught:
+        changed(Role("r", "", entrypoint="x"), **{field: text})
+    assert (caught.value.role, caught.value.field) == ("r", field)
+    assert words in caught.value.reason
+
+
+def test_roles_and_fields_that_are_not_there_are_listed() -> None:
+    app = AppDef("a", [Role("trainer", ""), Role("reader", "")])
+    with pytest.raises(RoleOverrideError, match="Its roles: trainer, reader"):
+        override_roles(app, {"triner": {"cpu": "1"}})
+    with pytest.raises(RoleOverrideError, match=r"trainer\.cpus: .*Valid fields: num_replicas, image"):
+        override_roles(app, {"trainer": {"cpus": "1"}})
+
+
+# Of a command line
+
+
+def test_changes_of_a_command_line() -> None:
+    texts = ["trainer.cpu=2", "a.b.env=A=1,B=2", "trainer.cpu=3", "trainer.image=", "r.args=--x=1 y"]
+    assert read_overrides(texts) == {
+        "trainer": {"cpu": "3", "image": ""},
+        "a.b": {"env": "A=1,B=2"},
+        "r": {"args": "--x=1 y"},
+    }
+    assert read_overrides([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("trainer", "want ROLE.FIELD=VALUE"),
+        ("trainer.cpu", "want ROLE.FIELD=VALUE"),
+        ("cpu=2", "want ROLE.FIELD=VALUE"),
+        (".cpu=2", "want ROLE.FIELD=VALUE"),
+        ("=2", "want ROLE.FIELD=VALUE"),
+        ("", "want ROLE.FIELD=VALUE"),
+        ("trainer.=2", "there is no such field"),
+        ("trainer.cpus=2", "Valid fields: num_replicas"),
+    ],
+)
+def test_a_change_that_cannot_be_read(text: str, words: str) -> None:
+    with pytest.raises(RoleOverrideError, match=words):
+        read_overrides([text])
+
+
+def test_the_value_of_a_change_that_cannot_be_read_is_not_told() -> None:
+    with pytest.raises(RoleOverrideError) as caught:
+        read_overrides(["HF_TOKEN=hunter2"])
+    assert "HF_TOKEN" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+@given(st.dictionaries(NAMES, st.dictionaries(st.sampled_from(list(ROLE_FIELDS)), TEXTS, min_size=1), max_size=3))
+def test_any_changes_are_read_back_from_a_command_line(overrides: dict[str, dict[str, str]]) -> None:
+    texts = [f"{role}.{name}={text}" for role, fields in overrides.items() for name, text in fields.items()]
+    assert read_overrides(texts) == overrides

@@ -1,0 +1,117 @@
+"""Any typed values of run options, written as text, are read back as they were."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from torchx_tui.specs import format_cfg, format_value, runopts
+from torchx_tui.specs.cfg_text import quoted, split_cfg, split_items, unquoted
+
+# Letters that mean something to the text form come up as often as all others together.
+TEXTS = st.one_of(st.text(max_size=10), st.text("ab=,;:'\"\\ \n\t{}[]#~", max_size=10))
+VALUES = {
+    str: TEXTS,
+    int: st.integers(),
+    float: st.floats(allow_nan=False),
+    bool: st.booleans(),
+    list[str]: st.lists(TEXTS, max_size=4),
+    dict[str, str]: st.dictionaries(TEXTS, TEXTS, max_size=4),
+}
+
+
+@st.composite
+def typed_mappings(draw: st.DrawFn) -> tuple[runopts, dict[str, Any]]:
+    """Give options of random types, and a value for each of some of them."""
+    opts, cfg = runopts(), {}
+    for number, kind in enumerate(draw(st.lists(st.sampled_from(list(VALUES)), max_size=5))):
+        opts.add(f"option_{number}", kind, "An option.")
+        if draw(st.booleans()):
+            cfg[f"option_{number}"] = draw(VALUES[kind])
+    return opts, cfg
+
+
+@settings(max_examples=400)
+@given(typed_mappings())
+def test_any_mapping_of_typed_values_comes_back(given_: tuple[runopts, dict[str, Any]]) -> None:
+    opts, cfg = given_
+    again = opts.cfg_from_str(format_cfg(cfg))
+    assert again == cfg
+    assert {name: type(value) for name, value in again.items()} == {name: type(value) for name, value in cfg.items()}
+
+
+@settings(max_examples=300)
+@given(typed_mappings())
+def test_any_value_comes_back_by_itself_as_in_a_form(given_: tuple[runopts, dict[str, Any]]) -> None:
+    opts, cfg = given_
+    for name, value in cfg.items():
+        option = opts.get(name)
+        assert option is not None
+        assert option.cast_to_type(format_value(value)) == value
+
+
+@given(st.dictionaries(st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_.-]{0,8}", fullmatch=True), TEXTS, max_size=5))
+def test_quoted_pairs_come_back(pairs: dict[str, str]) -> None:
+    assert split_cfg(",".join(f"{key}={quoted(value)}" for key, value in pairs.items())) == pairs
+
+
+@given(TEXTS)
+def test_quotes_come_off_as_they_were_put_on(text: str) -> None:
+    assert unquoted(quoted(text)) == text
+
+
+@given(st.lists(TEXTS, max_size=5))
+def test_quoted_items_come_back(items: list[str]) -> None:
+    assert split_items(";".join(quoted(item) for item in items)) == items
+
+
+@given(st.one_of(st.text(max_size=20), st.text("ab=,;'\"\\ ", max_size=20)))
+def test_any_text_is_pairs_or_a_sentence(text: str) -> None:
+    try:
+        pairs = split_cfg(text)
+    except ValueError as error:
+        pairs, words = {}, str(error)
+    else:
+        words = "`"
+    assert all(pairs)
+    assert "`" in words
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        (True, "true"),
+        (0.5, "0.5"),
+        ("a b", "a b"),
+        ("", ""),
+        ([], ""),
+        ({}, ""),
+        (["a", "b c"], "a;b c"),
+        ([""], "''"),
+        (["a,b"], "'a,b'"),
+        ({"A": "1", "B": "x:y"}, "A:1;B:'x:y'"),
+        ({"": ""}, "'':''"),
+        (["it's"], '"it\'s"'),
+        (['it\'s "so"'], "'it\\'s \"so\"'"),
+    ],
+)
+def test_how_a_value_is_written(value: Any, text: str) -> None:
+    assert format_value(value) == text
+
+
+@pytest.mark.parametrize(
+    ("cfg", "text"),
+    [
+        ({"a": None, "b": 1}, "b=1"),
+        ({"a": "", "b": " x"}, "a='',b=' x'"),
+        ({"a": "x,y", "b": "1=2"}, "a='x,y',b='1=2'"),
+        ({"tags": ["a", "b"], "flag": False}, "tags=a;b,flag=false"),
+        ({"tags": []}, "tags=''"),
+    ],
+)
+def test_how_options_are_written(cfg: dict[str, Any], text: str) -> None:
+    assert format_cfg(cfg) == text

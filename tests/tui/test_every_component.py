@@ -1,0 +1,374 @@
+"""Every builtin, and components with parameters of every kind: picker, form, preview, launch, and back into a form."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from support.component_kinds import BUILTINS, KINDS, Kind, write_files
+from support.dashboard import make_app, until
+from support.launching import (
+    LaunchingScheduler,
+    drawn,
+    form_of,
+    model_of,
+    preview,
+    row_of,
+    words,
+)
+
+from torchx_tui.backends.journal import Journal, LaunchRecord
+from torchx_tui.backends.progress import Progress
+from torchx_tui.backends.runner import Runner
+from torchx_tui.components import ROLE_FIELDS, Parameter, describe, list_components, to_text
+from torchx_tui.specs import AppDef, AppState, appdef_from_dict, appdef_to_dict, runopts
+from torchx_tui.tui.app import TorchXTuiApp
+from torchx_tui.tui.config import Settings
+from torchx_tui.tui.form_field import role_of
+from torchx_tui.tui.form_model import FormModel
+from torchx_tui.tui.launch_work import launch_all
+from torchx_tui.tui.screens.jobs import JobsScreen
+from torchx_tui.tui.screens.launch import LaunchScreen
+from torchx_tui.tui.ui_state import UiStateFile
+
+WIDE = (120, 40)
+BY_NAME = {kind.name: kind for kind in KINDS}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    """Give the folder that components are picked in, with the files of `component_kinds`."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    write_files(folder)
+    monkeypatch.chdir(folder)
+    # What builtins warn of is no matter here.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    return folder
+
+
+@pytest.fixture
+def scheduler():
+    return LaunchingScheduler()
+
+
+@pytest.fixture
+def app(scheduler, tmp_path, here, monkeypatch):
+    made = make_app(scheduler, tmp_path)
+    monkeypatch.setattr(made.runner, "scheduler_names", lambda: ["local_cwd"])
+    return made
+
+
+def put(screen: LaunchScreen, name: str, text: str, section: str = "argument") -> None:
+    """Give a field a text, as if it was typed or chosen there."""
+    widget = row_of(screen, name, section).input
+    if getattr(widget, "choices", None):
+        widget._take(text)  # type: ignore[union-attr]
+    else:
+        widget.value = text
+
+
+async def filled(pilot, app, name: str, texts: dict[str, str]) -> LaunchScreen:
+    """Open a component's form, put texts into its fields, and wait for the request that they make."""
+    screen = await form_of(pilot, app, name)
+    for parameter, text in texts.items():
+        put(screen, parameter, text)
+    model = model_of(screen)
+    wanted = {**{one.name: one.default for one in model.section("argument")}, **texts}
+    await until(pilot, lambda: {one.name: one.text for one in model.section("argument")} == wanted, "the texts")
+    await until(pilot, lambda: "ready" in words(screen) and model.roles, f"the request: {words(screen)}")
+    await until(pilot, lambda: "command:" in preview(screen), f"the request of {name}")
+    return screen
+
+
+async def submitted(pilot, scheduler, count: int) -> AppDef:
+    await pilot.press("ctrl+s")
+    await until(pilot, lambda: len(scheduler.launched) == count, "the launch")
+    return scheduler.launched[-1]
+
+
+def same_request(made: AppDef, launched: AppDef) -> None:
+    """Check that an app is what was launched, but for what every job gets on its way."""
+    for role, other in zip(made.roles, launched.roles, strict=True):
+        assert (role.entrypoint, role.args, role.num_replicas) == (other.entrypoint, other.args, other.num_replicas)
+        assert role.env.items() <= other.env.items()
+        assert (role.mounts, role.resource, role.image) == (other.mounts, other.resource, other.image)
+
+
+# In the screen
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+async def test_every_kind_of_parameter_goes_through_the_screen_and_comes_back(app, scheduler, kind: Kind):
+    async with app.run_test(size=WIDE) as pilot:
+        screen = await filled(pilot, app, kind.name, kind.typed)
+        assert drawn(screen, "#form-warnings") == ""
+        assert "echo" in preview(screen)
+        launched = await submitted(pilot, scheduler, 1)
+        assert launched.roles[0].args == [repr(value) for value in kind.values]
+        record = app.runner.journal.records()[0]
+        assert record.component == kind.name
+        # Once more, from the table.
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.cursor_row, "the job")
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.form.rows, "the form")
+        again = app.screen
+        await until(pilot, lambda: "ready" in words(again) and "command:" in preview(again), "the request")
+        await pilot.press("ctrl+t")
+        assert preview(again) == "As the last launch"
+        assert model_of(again).diff(record) == []
+        relaunched = await submitted(pilot, scheduler, 2)
+        assert appdef_to_dict(relaunched) == appdef_to_dict(launched) | {
+            "roles": [{**role, "env": relaunched.roles[0].env} for role in appdef_to_dict(launched)["roles"]]
+        }
+        assert app.runner.journal.records()[0].arguments == record.arguments
+
+
+@pytest.mark.parametrize("name", BUILTINS)
+async def test_every_builtin_goes_through_the_screen(app, scheduler, name: str):
+    needed, more = BUILTINS[name]
+    async with app.run_test(size=WIDE) as pilot:
+        screen = await filled(pilot, app, name, {**needed, **more})
+        made = model_of(screen).plan().app()
+        launched = await submitted(pilot, scheduler, 1)
+        same_request(made, launched)
+        record = app.runner.journal.records()[0]
+        assert record.arguments == {**needed, **more}
+        assert appdef_to_dict(record.app_def()) == appdef_to_dict(made)
+
+
+def test_every_builtin_is_tried():
+    assert {one.name for one in list_components() if one.kind == "builtin"} == set(BUILTINS)
+
+
+async def test_a_choice_that_may_be_none_can_be_taken_back(app):
+    async with app.run_test(size=WIDE) as pilot:
+        screen = await form_of(pilot, app, "choices.py:few")
+        put(screen, "mode", "fast")
+        way = row_of(screen, "way").input
+        way.focus()
+        await until(pilot, lambda: way.has_focus)
+        assert "(o) none" in str(way.render()) or "none" in str(way.render())
+        await pilot.press("right")
+        await until(pilot, lambda: model_of(screen).plan().arguments.get("way") == "up", "up")
+        await pilot.press("left")
+        await until(pilot, lambda: "way" not in model_of(screen).plan().arguments, "none")
+        # The default of an Enum is one of its members, not a further choice.
+        assert row_of(screen, "color").input.value == "RED"
+        assert row_of(screen, "color").field.offered == ("RED", "BLUE")
+
+
+# In the model: whatever is typed
+
+TEXTS = st.one_of(st.text(st.characters(codec="utf-8"), max_size=8), st.text("ab=,;:'\"\\ \n[]", max_size=8))
+NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,8}", fullmatch=True)
+PATHS = st.from_regex(r"/[a-z0-9._ -]{0,6}[a-z]", fullmatch=True)
+MOUNTS = st.lists(st.builds("type=bind,src={},dst={}".format, PATHS, PATHS), max_size=2).map(",".join)
+SINGLE: dict[str, st.SearchStrategy[str]] = {
+    "str": TEXTS,
+    "int": st.integers(-(10**6), 10**6).map(str),
+    "float": st.floats(allow_nan=False).map(str),
+    "bool": st.sampled_from(["true", "false", "yes", "0"]),
+}
+OPTIONS: dict[str, tuple[Any, Any, st.SearchStrategy[Any]]] = {
+    "queue": (str, None, TEXTS.filter(bool)),
+    "image_repo": (str, "default", TEXTS),
+    "retries": (int, 3, st.integers()),
+    "share": (float, None, st.floats(allow_nan=False)),
+    "wait": (bool, True, st.booleans()),
+    "tags": (list[str], ["a"], st.lists(TEXTS, max_size=3)),
+    "labels": (dict[str, str], None, st.dictionaries(TEXTS, TEXTS, max_size=3)),
+}
+NAMES_OF_COMPONENTS = [*BY_NAME, "utils.echo", "utils.sh", "utils.copy", "utils.booth", "dist.spmd", "demo.train"]
+
+
+def every_option() -> runopts:
+    opts = runopts()
+    for name, (kind, default, _) in OPTIONS.items():
+        opts.add(name, kind, f"The {name}.", default=default)
+    return opts
+
+
+def texts_for(parameter: Parameter) -> st.SearchStrategy[str]:
+    """Give texts that are valid for a parameter."""
+    kind, items = parameter.type.kind, parameter.type.items
+    if parameter.kind == "var_positional":
+        import shlex
+
+        return st.lists(SINGLE[kind], max_size=3).map(shlex.join)
+    if parameter.choices:
+        return st.sampled_from(parameter.choices)
+    if parameter.form == "topology":
+        return st.sampled_from(["1x2", "2x8", "1:4x8", "4"])
+    if parameter.form == "resource":
+        return st.sampled_from(["gpu.small", "gpu.xlarge"])
+    if parameter.form == "mounts" or parameter.name == "mounts":
+        return MOUNTS
+    if kind == "list":
+        part = SINGLE[items[0]].map(str.strip).filter(lambda text: text and "," not in text)
+        return st.lists(part, max_size=3).map(to_text)
+    if kind == "tuple":
+        parts = [SINGLE["float"]] * 2 if "..." in items else [SINGLE[item] for item in items]
+        return st.tuples(*(part.filter(lambda text: "," not in text) for part in parts)).map(to_text)
+    if kind == "dict":
+        return st.dictionaries(NAMES, SINGLE[items[1]], max_size=3).map(to_text)
+    return SINGLE.get(kind, TEXTS)
+
+
+ROLE_TEXTS: dict[str, st.SearchStrategy[str]] = {
+    **{name: texts_for(parameter) for name, parameter in ROLE_FIELDS.items()},
+    "num_replicas": st.integers(1, 99).map(str),
+    "max_retries": st.integers(0, 9).map(str),
+    "resource": st.sampled_from(["", "gpu.small", "cpu.nano"]),
+    **{name: st.one_of(st.just(""), st.integers(0, 9).map(str)) for name in ("cpu", "gpu", "memMB")},
+    "workspace": st.one_of(st.just(""), PATHS, st.just("{/a: x, /b: }")),
+    "entrypoint": TEXTS.filter(str.strip),
+}
+
+
+def as_journal_has_it(model: FormModel) -> LaunchRecord:
+    """Return the record of a launch of a form, as it is read from the journal."""
+    plan = model.plan()
+    record = LaunchRecord(
+        "1", 0.0, plan.scheduler, "torchx", appdef_to_dict(plan.app()), dict(plan.cfg), **asdict(plan.origin()),
+        workspace=plan.workspace,
+    )  # fmt: skip
+    return LaunchRecord(**json.loads(json.dumps(asdict(record))))
+
+
+def form(name: str) -> FormModel:
+    model = FormModel(describe(name))
+    model.choose_scheduler("cluster", every_option(), takes_workspace=True)
+    return model
+
+
+def fill_anyhow(model: FormModel, data: st.DataObject) -> None:
+    """Type something into some of the fields, and into all that must be given."""
+    needed = BY_NAME[model.doc.name].needed if model.doc.name in BY_NAME else BUILTINS[model.doc.name][0]
+    for parameter in model.doc.parameters:
+        if parameter.name in needed or data.draw(st.booleans()):
+            allowed = st.just("") if parameter.optional and data.draw(st.booleans()) else texts_for(parameter)
+            text = data.draw(allowed)
+            model.set("argument", parameter.name, text or needed.get(parameter.name, ""))
+    for name, (_, _, values) in OPTIONS.items():
+        if data.draw(st.booleans()):
+            from torchx_tui.specs import format_value
+
+            model.set("option", name, format_value(data.draw(values)))
+    if data.draw(st.booleans()):
+        model.set("launch", "workspace", data.draw(ROLE_TEXTS["workspace"]))
+    assume(not model.errors())
+    try:
+        model.take_app(model.plan().made_app())
+    except ValueError:
+        assume(False)
+    for one in [one for one in model if role_of(one.section) and data.draw(st.integers(0, 3)) == 0]:
+        model.set(one.section, one.name, data.draw(ROLE_TEXTS[one.name]))
+    assume(not model.errors())
+
+
+@settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+@given(name=st.sampled_from(NAMES_OF_COMPONENTS), data=st.data())
+def test_whatever_is_typed_comes_back_from_the_journal_as_the_same_app(here, name: str, data: st.DataObject):
+    first = form(name)
+    fill_anyhow(first, data)
+    record = as_journal_has_it(first)
+    again = form(name)
+    again.fill(record)
+    assert again.errors() == []
+    assert again.diff(record) == []
+    # Before anybody has seen the roles, and after.
+    for _ in range(2):
+        plan = again.plan()
+        assert appdef_to_dict(plan.app()) == record.app
+        assert (plan.arguments, plan.cfg) == (first.plan().arguments, first.plan().cfg)
+        assert (plan.workspace, plan.overrides) == (first.plan().workspace, first.plan().overrides)
+        again.take_app(plan.made_app())
+        assert again.diff(record) == []
+        assert again.errors() == []
+        assert again.lost == []
+
+
+def test_one_change_is_the_whole_difference(here):
+    first = form("plain.py:given")
+    first.take_app(first.plan().made_app())
+    for section, name, text in (
+        ("argument", "text", "other"), ("option", "retries", "4"), ("role:r", "image", "new"),
+        ("launch", "workspace", "/w"),
+    ):  # fmt: skip
+        record = as_journal_has_it(first)
+        before = first.get(section, name)
+        assert before is not None
+        old = before.text
+        first.set(section, name, text)
+        shown = f"r {name}" if section == "role:r" else name
+        assert first.diff(record) == [(shown, old, text)]
+
+
+# Really
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "line"),
+    [
+        ("utils.echo", {"msg": "hello [b]you[/b]", "num_replicas": "2"}, "hello [b]you[/b]"),
+        ("containers.py:several", None, "[1, -2]"),
+        ("classes.py:Fields", None, "0.5"),
+    ],
+)
+def test_a_form_really_runs_on_this_machine(here, tmp_path, name: str, texts: dict[str, str] | None, line: str):
+    with Runner(journal=Journal(tmp_path / "journal")) as runner:
+        model = FormModel(describe(name))
+        model.choose_scheduler("local_cwd", runner.run_opts("local_cwd"))
+        for parameter, text in (texts or BY_NAME[name].typed).items():
+            model.set("argument", parameter, text)
+        model.take_app(model.plan().made_app())
+        role = model.roles[0]
+        model.set(f"role:{role}", "env", "FROM_THE_FORM=yes")
+        assert model.errors() == []
+        done = launch_all(runner, [model.plan()], Progress(lambda _words: None))
+        assert done.error == ""
+        (handle,) = done.handles
+        status = runner.wait(handle)
+        assert status.state is AppState.SUCCEEDED
+        wanted = model.get("argument", "num_replicas")
+        replicas = int(wanted.text) if texts and wanted is not None else 1
+        for number in range(replicas):
+            assert line in "".join(runner.log_lines(handle, role, number))
+        record = runner.journal.find(handle)
+        assert record is not None
+        assert record.overrides == {role: {"env": "FROM_THE_FORM=yes"}}
+        assert appdef_to_dict(record.app_def()) == appdef_to_dict(model.plan().app())
+        # The form that is filled from it makes the very same job again.
+        again = FormModel(describe(name))
+        again.choose_scheduler("local_cwd", runner.run_opts("local_cwd"))
+        again.fill(record)
+        assert again.diff(record) == []
+        assert appdef_from_dict(record.app).roles[0] == again.plan().app().roles[0]
+
+
+async def test_the_screen_really_launches_on_this_machine(here, tmp_path):
+    runner = Runner(journal=Journal(tmp_path / "journal"))
+    app = TorchXTuiApp(runner, Settings(), schedulers=["local_cwd"], ui_state=UiStateFile(tmp_path / "screen.json"))
+    app.runner.scheduler_names = lambda: ["local_cwd"]  # type: ignore[method-assign]
+    async with app.run_test(size=WIDE) as pilot:
+        screen = await form_of(pilot, app, "shapes.py:star")
+        for name, text in BY_NAME["shapes.py:star"].typed.items():
+            put(screen, name, text)
+        await until(pilot, lambda: "ready" in words(screen) and model_of(screen).roles, "the request")
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: app.runner.journal.records() and app.runner.journal.records()[0].app_id, "the job")
+        handle = app.runner.journal.records()[0].handle
+        await until(pilot, lambda: (status := app.runner.status(handle)) and status.state is AppState.SUCCEEDED)
+        printed = "".join(app.runner.log_lines(handle, "r"))
+        assert "'-1' ('--lr', '0.1', 'two words', '') 2" in printed
