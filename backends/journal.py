@@ -135,6 +135,7 @@ class Journal:
         self.is_whole = True
         """Whether the last call had the time to read everything."""
         self._lock = threading.Lock()
+        self._forgotten: set[str] = set()
         self._cache: dict[str, tuple[tuple[int, int], LaunchRecord]] = {}
         self._listed: list[LaunchRecord] = []
         self._by_handle: dict[str, LaunchRecord] = {}
@@ -183,6 +184,8 @@ class Journal:
         """
         # Of two threads that change one record, the second changes what the first has written.
         with self._lock:
+            if record.id in self._forgotten:
+                return record
             current = self._read(self._path(record.id)) or record
             changed = replace(current, **changes)
             if current.read_only or changed == current:
@@ -230,8 +233,11 @@ class Journal:
 
     def forget(self, record: LaunchRecord) -> None:
         """Remove a record; one that is gone already is no error."""
-        self._path(record.id).unlink(missing_ok=True)
-        self._cache.pop(record.id, None)
+        with self._lock:
+            # A thread that has something to note of it must not bring it back.
+            self._forgotten.add(record.id)
+            self._path(record.id).unlink(missing_ok=True)
+            self._cache.pop(record.id, None)
 
     def _refresh(self, patience: float = math.inf) -> None:
         """Read what has changed. Records are replaced by renaming, which changes the folder's own time."""

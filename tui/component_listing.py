@@ -14,8 +14,9 @@ from .component_order import MOST_RECENT
 if TYPE_CHECKING:
     from ..backends.journal import LaunchRecord
 
-# Seconds between two lists while many files are read.
+# Seconds between two lists while many files are read; each later one is longer, and comes after a longer pause.
 _PAUSE = 0.15
+_LONGER = 1.5
 
 
 def growing_list(
@@ -35,12 +36,12 @@ def growing_list(
     parts = each_listed(folders)
     listed = _keyed(next(parts))
     yield {**listed, **first}
-    told = time.monotonic()
+    told, pause = time.monotonic(), _PAUSE
     for part in parts:
         listed.update(_keyed(part))
-        if time.monotonic() - told > _PAUSE:
+        if time.monotonic() - told > pause:
             yield {**listed, **first}
-            told = time.monotonic()
+            told, pause = time.monotonic(), pause * _LONGER
     gone = {key: _gone(key) for key in pinned if key not in listed and key not in first}
     yield {**listed, **{key: one for key, one in first.items() if key not in listed}, **gone}
 

@@ -6,8 +6,9 @@ every way to match, does not promise.
 
 from __future__ import annotations
 
-import itertools
 import re
+from functools import lru_cache
+from itertools import pairwise
 
 _WORD_START = re.compile(r"(?<![^\W_])[^\W_]")
 # So many places of the first letter are tried.
@@ -21,9 +22,7 @@ def fuzzy_match(query: str, text: str) -> tuple[float, tuple[int, ...]]:
         query: words parted by spaces, each of which must match; case counts for nothing.
         text: what is searched.
     """
-    # Letters whose lower case is longer would shift the places.
-    lower = text.lower() if len(text.lower()) == len(text) else text
-    starts = {found.start() for found in _WORD_START.finditer(text)}
+    lower, starts = _prepared(text)
     total, places = 0.0, set[int]()
     for word in query.lower().split():
         score, found = _match_word(word, lower, starts)
@@ -34,11 +33,19 @@ def fuzzy_match(query: str, text: str) -> tuple[float, tuple[int, ...]]:
     return total, tuple(sorted(places))
 
 
-def _match_word(word: str, text: str, starts: set[int]) -> tuple[float, tuple[int, ...]]:
+@lru_cache(maxsize=1 << 14)
+def _prepared(text: str) -> tuple[str, frozenset[int]]:
+    """Return a text in lower case, and where its words begin: the same names are searched with every letter."""
+    # Letters whose lower case is longer would shift the places.
+    lower = text.lower() if len(text.lower()) == len(text) else text
+    return lower, frozenset(found.start() for found in _WORD_START.finditer(text))
+
+
+def _match_word(word: str, text: str, starts: frozenset[int]) -> tuple[float, tuple[int, ...]]:
     whole = text.find(word)
     if whole >= 0:
         # One at a word's beginning is better than the first one.
-        at = next((place for place in _places(word, text) if place in starts), whole)
+        at = whole if whole in starts else next((at for at in _places(word, text) if at in starts), whole)
         found = tuple(range(at, at + len(word)))
         return _score(found, starts) * (2.0 if word == text else 1.5), found
     tried = (_from(word, text, place) for place in _places(word[0], text))
@@ -70,7 +77,10 @@ def _from(word: str, text: str, start: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _score(found: tuple[int, ...], starts: set[int]) -> float:
-    groups = 1 + sum(later != earlier + 1 for earlier, later in itertools.pairwise(found))
-    joined = (len(found) - groups + 1) / len(found)
+def _score(found: tuple[int, ...], starts: frozenset[int]) -> float:
+    if found[-1] - found[0] == len(found) - 1:
+        joined = 1.0
+    else:
+        groups = 1 + sum(later != earlier + 1 for earlier, later in pairwise(found))
+        joined = (len(found) - groups + 1) / len(found)
     return (len(found) + len(starts.intersection(found))) * (1 + joined * joined)

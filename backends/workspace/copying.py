@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,6 @@ def _copy_file(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.is_symlink():
         target.unlink()  # never write through a link to somewhere else
-    import shutil
 
     shutil.copy2(source, target, follow_symlinks=False)
 

@@ -185,6 +185,15 @@ def test_two_threads_that_note_something_of_one_launch_both_do(tmp_path: Path) -
     assert kept.world["commit"] in names
 
 
+def test_what_was_forgotten_is_not_brought_back(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    record = journal.record_intent(AppDef("job", []), "local_cwd", "torchx", {})
+    journal.forget(record)
+    journal.note(record, state="RUNNING")
+    assert journal.records() == []
+    assert not any(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("world", [{}, {"commit": 3}, {"images": {}}, {"commit": None}])
 def test_a_world_that_says_nothing_is_none(tmp_path: Path, world: dict[str, Any]) -> None:
     record = LaunchRecord("1", 0.0, "local_cwd", "torchx", {}, world=world)

@@ -167,7 +167,7 @@ def test_an_app_name_with_a_slash(terminal, component_file, tmp_path):
     app = terminal()
     app.wait("No jobs yet")
     open_form(app, "jobs.py:job")
-    app.wait("name is a/b")
+    app.wait("name a/b")
     app.press("ctrl+s")
     app.wait("not launched")
     assert_nothing_launched()

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from actions import fill, launch, wait_top
+from support.terminal import KEYS
 
 pytestmark = pytest.mark.slow
 
@@ -60,3 +61,43 @@ def test_a_failure_names_the_rank_and_shows_its_traceback_then_runs_again(termin
     app.wait("ready")
     app.press("ctrl+s")
     wait_top(app, "Succeeded")
+
+
+def counted(app):
+    """Count the keys that are pressed from now on; return what tells how many there were."""
+    press, pressed = app.press, []
+
+    def press_and_count(*keys):
+        pressed.extend(letter for key in keys for letter in ((key,) if key in KEYS else key))
+        press(*keys)
+
+    app.press = press_and_count
+    return lambda: len(pressed)
+
+
+def test_from_an_empty_home_to_a_job_that_was_mended_in_under_60_keys(terminal):
+    app = terminal()
+    app.wait("No jobs yet")
+    count = counted(app)
+    app.press("n")
+    app.wait("demo.train")
+    app.press("demo")
+    app.wait(r"Component\s+1 of")
+    app.press("enter")
+    app.wait(r"^▌steps")
+    fill(app, {"fail_at_step": "3"})
+    app.wait("ready")
+    app.press("ctrl+s")
+    wait_top(app, "Failed")
+    app.press("enter")
+    app.wait(r"(?s)Why.*▎ Traceback \(most recent call last\)")
+    app.press("escape")
+    app.wait("STATE")
+    app.press("e")
+    app.wait(r"fail_at_step\s+3\s+last run")
+    app.wait(r"^▌steps")
+    fill(app, {"fail_at_step": "-1"})
+    app.wait("ready")
+    app.press("ctrl+s")
+    wait_top(app, "Succeeded")
+    assert count() < 60

@@ -341,7 +341,8 @@ def test_a_form_really_runs_on_this_machine(here, tmp_path, name: str, texts: di
         (handle,) = done.handles
         status = runner.wait(handle)
         assert status.state is AppState.SUCCEEDED
-        replicas = int(model.get("argument", "num_replicas").text) if texts else 1
+        wanted = model.get("argument", "num_replicas")
+        replicas = int(wanted.text) if texts and wanted is not None else 1
         for number in range(replicas):
             assert line in "".join(runner.log_lines(handle, role, number))
         record = runner.journal.find(handle)

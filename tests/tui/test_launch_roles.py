@@ -74,7 +74,7 @@ async def test_a_role_says_what_it_has_and_takes_what_is_changed(app, scheduler)
             "mounts": "type=bind,src=/data,dst=/in,readonly", "args": "--slow 'two words'",
         }.items():  # fmt: skip
             await type_into(pilot, screen, name, text, TRAINER)
-        await until(pilot, lambda: "7 fields changed" in trainer.info.plain, "the sum")
+        await until(pilot, lambda: "7 changed" in trainer.info.plain, "the sum")
         await ready(pilot, screen)
         made = await submit(pilot, app, scheduler)
         role = made["trainer"]

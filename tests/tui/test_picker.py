@@ -274,7 +274,7 @@ async def test_of_thousands_the_list_shows_what_can_be_read_and_typing_finds_the
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
         assert len(screen.picker.components) == 2011
-        assert rows(screen)[-1] == "and 1,511 more: type to search"
+        assert rows(screen)[-1] == "and 1,711 more: type to search"
         await pilot.press(*"1999")
         await until(pilot, lambda: [one.name for one in screen.picker.shown] == ["job_1999.py:job"])
         await until(pilot, lambda: "what is read" in documentation(screen))

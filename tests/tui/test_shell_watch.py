@@ -82,6 +82,15 @@ def test_describe(command: Command, failed: str):
     assert [change["state"] for change in data["timeline"]][-1] == "FAILED"
 
 
+def test_json_is_handed_on_as_it_is(command: Command):
+    hostile = "a\x1b]0;pwned\x07b"
+    handle = launch(command, "utils.echo", "--msg", hostile)
+    assert command("describe", "--json", handle).data["roles"][0]["args"] == [hostile]
+    assert json.loads(command("log", "--json", "--streams", "stdout", handle).out)["line"] == hostile
+    app = command("dryrun", "-s", "local_cwd", "--json", "utils.echo", "--msg", hostile).data["app"]
+    assert app["roles"][0]["args"] == [hostile]
+
+
 def test_log_has_a_prefix_for_each_line(command: Command, failed: str):
     assert lines(command("log", failed)) == ["sh/0 err", "sh/0 out", "sh/1 err", "sh/1 out"]
     assert lines(command("log", "--streams", "stdout", failed)) == ["sh/0 out", "sh/1 out"]

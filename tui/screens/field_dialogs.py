@@ -194,8 +194,9 @@ class ChoiceDialog(Dialog[str]):
 
     def _draw(self) -> None:
         colors, signs = palette_of(self.app), signs_of(self.app)
-        first = max(0, min(self._cursor - _ROWS // 2, len(self._found) - _ROWS))
-        shown = self._found[first : first + _ROWS]
+        rows = max(3, min(_ROWS, self.app.size.height - 14))
+        first = max(0, min(self._cursor - rows // 2, len(self._found) - rows))
+        shown = self._found[first : first + rows]
         widths = [
             max(len(header), *(len(one.columns[place]) for one in self._choices))
             for place, header in enumerate(self._headers)
@@ -214,7 +215,7 @@ class ChoiceDialog(Dialog[str]):
                 line.stylize(colors.cursor)
             text.append("\n").append_text(line)
         hidden = len(self._found) - len(shown)
-        text.append("\n" * (_ROWS - len(shown) + 1))
+        text.append("\n" * (rows - len(shown) + 1))
         text.append(f" and {hidden} more" if hidden > 0 else " nothing is like that" if not shown else "", colors.text3)
         text.append("\n")
         self._list.update(text)

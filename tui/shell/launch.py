@@ -2,54 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from ...backends.launch_origin import LaunchOrigin
-from ...specs import AppState, ConfigError, SchedulerError, UnknownSchedulerException, parse_app_handle
-from ..launch_defaults import Given, LaunchDefaults
+from ...specs import (
+    AppState,
+    ConfigError,
+    InvalidRunConfigException,
+    SchedulerError,
+    UnknownSchedulerException,
+    parse_app_handle,
+)
+from ..launch_defaults import LaunchDefaults
 from ..make_runner import make_runner
 from .output import put, put_json, say
-from .run_arguments import add_dryrun_arguments, add_run_arguments, argument_texts, read_rest, read_stdin
+from .run_arguments import add_dryrun_arguments, add_run_arguments
+from .what_to_launch import Launch, launch_of
 
 if TYPE_CHECKING:
     from ...backends.runner import Runner
-    from ...components import ComponentDoc
-    from ...specs import AppDef, AppDryRunInfo, AppStatus, runopts
+    from ...specs import AppDryRunInfo, AppStatus
     from ..config import Settings
-
-Texts = dict[str, str | list[str]]
 
 # Words after the component after which there may be no launch, or one elsewhere.
 _UNCLEAR = frozenset(("-s", "--scheduler", "--dryrun", "--open", "--help"))
-# TorchX's own environment variable of a job that belongs to another.
-_ENV_PARENT_RUN_ID = "TORCHX_PARENT_RUN_ID"
-
-
-@dataclass
-class _Launch:
-    """What a command line and config make of a launch."""
-
-    app: AppDef
-    scheduler: str
-    cfg: dict[str, Any]
-    workspace: str | None
-    origin: LaunchOrigin
-
-    def dryrun(self, runner: Runner) -> AppDryRunInfo[Any]:
-        return runner.dryrun(self.app, self.scheduler, self.cfg, self.workspace)
-
-    def run(self, runner: Runner) -> str:
-        return runner.run(self.app, self.scheduler, self.cfg, self.workspace, origin=self.origin)
 
 
 def _run(arguments: Any, settings: Settings) -> int:
     defaults = LaunchDefaults.load(settings)
-    with make_runner(settings) as runner:
+    with make_runner(settings) as runner, _advised():
         _expect_launch(arguments, defaults, runner)
-        launch = _launch_of(arguments, defaults, runner)
+        launch = launch_of(arguments, defaults, runner)
         if launch is None:
             return 0
         _say_findings(launch, runner)
@@ -61,6 +45,16 @@ def _run(arguments: Any, settings: Settings) -> int:
 
         with interruptible():
             return _launch(launch, runner, arguments)
+
+
+@contextmanager
+def _advised() -> Iterator[None]:
+    """Add to an error about run options how they are found out and given."""
+    try:
+        yield
+    except InvalidRunConfigException as error:
+        where = "give them with -cfg KEY=VALUE,... or in .torchxconfig"
+        raise ConfigError(f"{error}; `torchx-tui runopts` lists run options, {where}") from error
 
 
 def _expect_launch(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> None:
@@ -77,15 +71,15 @@ def _expect_launch(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> 
 
 def _dryrun(arguments: Any, settings: Settings) -> int:
     defaults = LaunchDefaults.load(settings)
-    with make_runner(settings) as runner:
-        launch = _launch_of(arguments, defaults, runner)
+    with make_runner(settings) as runner, _advised():
+        launch = launch_of(arguments, defaults, runner)
         if launch is None:
             return 0
         _say_findings(launch, runner)
         return _print_request(launch, runner, as_json=arguments.json)
 
 
-def _print_request(launch: _Launch, runner: Runner, *, as_json: bool) -> int:
+def _print_request(launch: Launch, runner: Runner, *, as_json: bool) -> int:
     info = launch.dryrun(runner)
     if as_json:
         put_json(_request_json(launch, info))
@@ -94,7 +88,7 @@ def _print_request(launch: _Launch, runner: Runner, *, as_json: bool) -> int:
     return 0
 
 
-def _request_json(launch: _Launch, info: AppDryRunInfo[Any]) -> dict[str, Any]:
+def _request_json(launch: Launch, info: AppDryRunInfo[Any]) -> dict[str, Any]:
     import dataclasses
 
     request: Any = info.request
@@ -106,13 +100,13 @@ def _request_json(launch: _Launch, info: AppDryRunInfo[Any]) -> dict[str, Any]:
     }
 
 
-def _say_findings(launch: _Launch, runner: Runner) -> None:
+def _say_findings(launch: Launch, runner: Runner) -> None:
     for finding in runner.preflight(launch.app, launch.scheduler, launch.cfg):
         if finding.level != "ok":
             say(f"warning: {finding.what}{f' ({finding.hint})' if finding.hint else ''}")
 
 
-def _launch(launch: _Launch, runner: Runner, arguments: Any) -> int:
+def _launch(launch: Launch, runner: Runner, arguments: Any) -> int:
     from .following import end_or_leave, follow
 
     handle = ""
@@ -153,7 +147,7 @@ def _launched_json(handle: str, status: AppStatus | None) -> dict[str, Any]:
     }
 
 
-def _open(launch: _Launch, settings: Settings) -> int:
+def _open(launch: Launch, settings: Settings) -> int:
     from ..cli import open_dashboard
 
     def launched(runner: Runner) -> str:
@@ -162,105 +156,6 @@ def _open(launch: _Launch, settings: Settings) -> int:
         return handle
 
     return open_dashboard(settings, launch=launched)
-
-
-# What is launched --------------------------------------------------------------------------------------------------
-
-
-def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> _Launch | None:
-    """Return what is to be launched, or None where the component's help was asked for, and printed."""
-    from ...components import build_app, describe, parse_command_line
-
-    if arguments.stdin:
-        data = read_stdin(arguments)
-        component = data["component_name"]
-        given = argument_texts(component, data)
-    else:
-        data = {}
-        rest = read_rest(arguments, defaults.component())
-        component = rest.component
-        if rest.wants_help:
-            from .component_help import put_component_help
-
-            put_component_help(describe(component), defaults)
-            return None
-        given = parse_command_line(component, rest.words)
-    config: dict[str, str] = {}
-    scheduler = _scheduler(arguments, defaults, runner, config)
-    cfg = _options(arguments, data, defaults, scheduler, runner.run_opts(scheduler), config)
-    given = _with_defaults(given, describe(component), defaults, config)
-    app = build_app(component, given)
-    overrides: dict[str, dict[str, str]] = {}
-    if arguments.set:
-        from ...components import override_roles, read_overrides
-
-        overrides = read_overrides(arguments.set)
-        app = override_roles(app, overrides)
-    if arguments.parent_run_id:
-        for role in app.roles:
-            role.env[_ENV_PARENT_RUN_ID] = arguments.parent_run_id
-    workspace = _workspace(arguments, defaults, runner, scheduler, config)
-    for problem in defaults.problems:
-        say(problem)
-    return _Launch(app, scheduler, cfg, workspace, LaunchOrigin(component, given, overrides, config=config))
-
-
-def _scheduler(arguments: Any, defaults: LaunchDefaults, runner: Runner, config: dict[str, str]) -> str:
-    given = None if arguments.scheduler else defaults.scheduler()
-    if given is None:
-        return arguments.scheduler or runner.default_scheduler()
-    try:
-        runner.scheduler(given.value)
-    except UnknownSchedulerException as error:
-        raise ConfigError(f"{given.source}: {error}") from error
-    config["scheduler"] = given.value
-    return given.value
-
-
-def _options(
-    arguments: Any,
-    data: dict[str, Any],
-    defaults: LaunchDefaults,
-    scheduler: str,
-    known: runopts,
-    config: dict[str, str],
-) -> dict[str, Any]:
-    """Return the run options, those of config among them, and put these into ``config`` as text."""
-    given: dict[str, Any] = {}
-    if arguments.scheduler_args:
-        given = known.cfg_from_str(arguments.scheduler_args)
-    elif data.get("scheduler_args") or data.get("scheduler_cfg"):
-        import json
-
-        both = {**(data.get("scheduler_cfg") or {}), **(data.get("scheduler_args") or {})}
-        given = known.cfg_from_json_repr(json.dumps(both))
-    taken = {key: one.value for key, one in defaults.options(scheduler, known).items() if key not in given}
-    if taken:
-        from ...specs.cfg_text import format_value
-
-        config.update({key: format_value(value) for key, value in taken.items()})
-    return {**taken, **given}
-
-
-def _with_defaults(given: Texts, doc: ComponentDoc, defaults: LaunchDefaults, config: dict[str, str]) -> Texts:
-    """Return the component's arguments, those of config among them, and put these into ``config``."""
-    taken: dict[str, Given] = defaults.arguments(doc.name, doc)
-    texts: Texts = {key: one.value for key, one in taken.items() if key not in given}
-    config.update({f"component.{key}": str(text) for key, text in texts.items()})
-    return {**texts, **given}
-
-
-def _workspace(
-    arguments: Any, defaults: LaunchDefaults, runner: Runner, scheduler: str, config: dict[str, str]
-) -> str | None:
-    """Return what is shipped; what config says is left out where the scheduler takes no workspace."""
-    given = defaults.workspace() if arguments.workspace is None else None
-    if given is None:
-        return arguments.workspace or None
-    if not runner.scheduler(scheduler).capabilities.workspace:
-        return None
-    config["workspace"] = given.value
-    return given.value
 
 
 COMMANDS: dict[str, tuple[Callable[..., None], Callable[..., int]]] = {

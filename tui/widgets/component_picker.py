@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # What the list calls the kinds of components.
 KIND_WORDS = {"builtin": "builtin", "file": "mine", "module": "module", "plugin": "plugin"}
 # More rows than this nobody scrolls through: typing finds the others.
-_MOST_SHOWN = 500
+_MOST_SHOWN = 300
 # Cells from which the last launch is a word as well as a sign.
 _WIDE = 40
 
@@ -78,6 +78,9 @@ class ComponentPicker(Pane):
         self._pinned: tuple[str, ...] = ()
         # A row of the list each: a component's key, or a heading.
         self._rows: list[str | Text] = []
+        # What is drawn, and what the last search has found, with what was searched for.
+        self._drawn: object = None
+        self._hits: tuple[str, list[str]] = ("", [])
         # Whether somebody has moved the highlight, so that it stays on its component.
         self._moved = False
 
@@ -119,6 +122,7 @@ class ComponentPicker(Pane):
             pinned: those that come first.
         """
         self._listed, self._launches, self._pinned = listed, launches, tuple(pinned)
+        self._hits = ("", [])
         self._draw(keep=self._moved)
 
     def show_pinned(self, pinned: Sequence[str]) -> None:
@@ -172,30 +176,49 @@ class ComponentPicker(Pane):
         before = self.highlighted_key if keep else ""
         query = self.search.value.strip()
         self._rows = self._found(query) if query else self._arranged()
-        self.list.clear_options()
-        options = [self._option(row, query) for row in self._rows[:_MOST_SHOWN]]
-        more = len(self._rows) - _MOST_SHOWN
-        if more > 0:
-            options.append(
-                Option(Text(f"and {more:,} more: type to search", palette_of(self.app).text3), disabled=True)
-            )
-        self.list.add_options(options)
+        self._draw_options(query)
         keys = [row if isinstance(row, str) else "" for row in self._rows[:_MOST_SHOWN]]
         if before in keys and before:
             self.list.highlighted = keys.index(before)
         else:
             self.list.highlighted = next((place for place, key in enumerate(keys) if key), None)
             self.list.scroll_to(y=0, animate=False)
-        found, total = len([row for row in self._rows if isinstance(row, str)]), len(self._listed)
+        found, total = sum(isinstance(row, str) for row in self._rows), len(self._listed)
         self.rule.info = Text(f"{found:,} of {total:,}" if query else f"{total:,}")
         if not found and self._listed:
             self.post_message(self.Highlighted(None))
 
+    def _draw_options(self, query: str) -> None:
+        """Draw the rows that are shown, unless they are drawn already."""
+        shown = self._rows[:_MOST_SHOWN]
+        drawn = (
+            query,
+            self.size.width,
+            [(str(row), self._listed.get(str(row))) for row in shown],
+            dict(self._launches),
+        )
+        if drawn != self._drawn:
+            self._drawn = drawn
+            self.list.clear_options()
+            self.list.add_options([self._option(row, query) for row in shown])
+        more = len(self._rows) - len(shown)
+        if self.list.option_count > len(shown):
+            self.list.remove_option_at_index(len(shown))
+        if more:
+            words = Text(f"and {more:,} more: type to search", palette_of(self.app).text3)
+            self.list.add_option(Option(words, disabled=True))
+
     def _found(self, query: str) -> list[str | Text]:
-        scored = [(fuzzy_match(query, one.name)[0], key) for key, one in self._listed.items()]
-        hits = [(score, key) for score, key in scored if score > 0]
-        hits.sort(key=lambda hit: (-hit[0], len(self._listed[hit[1]].name), self._listed[hit[1]].name))
-        return [key for _, key in hits]
+        # What does not match some letters does not match these and more.
+        before, hits = self._hits
+        among = hits if before and query.startswith(before) else self._listed
+        scored = [(fuzzy_match(query, self._listed[key].name)[0], key) for key in among]
+        found = [
+            (-score, len(self._listed[key].name), self._listed[key].name, key) for score, key in scored if score > 0
+        ]
+        found.sort()
+        self._hits = (query, [key for *_, key in found])
+        return list(self._hits[1])
 
     def _arranged(self) -> list[str | Text]:
         rows: list[str | Text] = []

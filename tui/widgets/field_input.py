@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.text import Text
+from textual import events
 from textual.suggester import Suggester, SuggestFromList
 from textual.widgets import Input
 
@@ -47,6 +48,10 @@ class FieldInput(Input):
         if text != self._instead:
             self._instead = text
             self.refresh()
+
+    def on_blur(self, _event: events.Blur) -> None:
+        """Show the beginning of a text that is longer than the field."""
+        self.scroll_to(0, animate=False, force=True)
 
     def complete_from(self, known: Sequence[str]) -> None:
         """Offer these while somebody types; the right arrow takes what is offered."""

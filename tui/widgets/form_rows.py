@@ -135,8 +135,10 @@ class FieldRow(Vertical):
             self.set_text(self.field.text)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Hand on what was typed."""
+        """Hand on what was typed; what came before the text that stands there now says nothing any more."""
         event.stop()
+        if event.value != self.input.value:
+            return
         self.post_message(FieldChanged(self.field.section, self.field.name, event.value))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

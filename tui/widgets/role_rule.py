@@ -11,7 +11,6 @@ from textual.message import Message
 
 from ...backends.logs.sanitize import plain
 from ..form_field import Field
-from ..words import count
 from .title_rule import TitleRule
 
 
@@ -47,7 +46,7 @@ class RoleRule(TitleRule, can_focus=True):
         words = [f"{texts.get('num_replicas', '')} replicas" if texts.get("num_replicas") != "1" else "1 replica"]
         words += _resource_words(texts)
         if changed:
-            words.append(f"{count(changed, 'field')} changed")
+            words.append(f"{changed} changed")
         self.info = Text(", ".join(words))
         self.right = Text("enter hides" if shown else "enter changes")
 

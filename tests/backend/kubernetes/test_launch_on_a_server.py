@@ -104,6 +104,10 @@ class TestPreflight:
     def test_nothing(self, kubernetes_cluster: KubernetesCluster) -> None:
         assert self.found(kubernetes_cluster) == []
 
+    def test_gpus(self, kubernetes_cluster: KubernetesCluster) -> None:
+        asking = role(resource=Resource(cpu=0, gpu=8, memMB=64))
+        assert self.found(kubernetes_cluster, asking) == ["warning: worker: 8 gpu asked for, no node has any"]
+
     def test_what_is_missing(self, kubernetes_cluster: KubernetesCluster) -> None:
         nowhere = Resource(cpu=0, gpu=0, memMB=64, capabilities={"example.com/no-such": "x"})
         asking = role(mounts=[VolumeMount("no-such", "/x")], resource=nowhere)

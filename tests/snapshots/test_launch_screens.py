@@ -1,0 +1,142 @@
+"""Pictures of the launch form: a role that is open, its dialogs, a sweep, what would be shipped."""
+
+from dataclasses import replace
+
+import pytest
+from support.dashboard import make_app, settled, until
+from support.launching import LaunchingScheduler, form_of, preview, ready, row_of, type_into
+from support.pictures import SIZES
+
+from torchx_tui.tui.form_field import role_section
+from torchx_tui.tui.screens.field_dialogs import ChoiceDialog, ItemsDialog
+from torchx_tui.tui.screens.sweep_dialog import SweepDialog
+from torchx_tui.tui.widgets.role_rule import RoleRule
+
+JOB = '''
+def train(data: str, lr: float = 0.1, batch: int = 32, mode: str = "fast", env: Optional[Dict[str, str]] = None,
+          h: str = "", *extra: str) -> AppDef:
+    """Train a model on data.
+
+    Args:
+        data: what is read, a file or a folder
+        lr: learning rate of the first step
+        batch: samples of a step, on each replica
+        mode: how precise it is
+        env: environment variables of the trainers
+        h: a named resource
+        extra: what the program is given besides
+    """
+    return AppDef("train", [
+        Role("trainer", "ghcr.io/acme/train:2026-11", entrypoint="python", args=["train.py", data, str(lr), str(batch)],
+             env=env or {}, num_replicas=4, max_retries=2, resource=Resource(8, 1, 32768)),
+        Role("reader", "ghcr.io/acme/read:7", entrypoint="read", args=[data], resource=Resource(2, 0, 4096)),
+    ])
+'''
+HEAD = "from typing import Dict, Optional\nfrom torchx_tui.specs import AppDef, Resource, Role\n"
+NAME = "train.py:train"
+TRAINER = role_section("trainer")
+
+
+@pytest.fixture
+def app(tmp_path, monkeypatch):
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    (here / "train.py").write_text(HEAD + JOB)
+    scheduler = LaunchingScheduler()
+    scheduler.capabilities = replace(scheduler.capabilities, workspace=True)
+    made = make_app(scheduler, tmp_path)
+    monkeypatch.setattr(made.runner, "scheduler_names", lambda: ["local_cwd"])
+    return made
+
+
+async def filled(pilot, **texts):
+    """Open the form and fill it."""
+    screen = await form_of(pilot, pilot.app, NAME)
+    for name, text in {"data": "corpus.txt", "env": "NCCL_DEBUG=INFO,HF_TOKEN=hf_x", **texts}.items():
+        await type_into(pilot, screen, name, text)
+    await ready(pilot, screen)
+    await until(pilot, lambda: len(screen.query(RoleRule)) == 2, "the roles")
+    return screen
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_role_that_is_open(snap_compare, app, size):
+    async def run(pilot):
+        screen = await filled(pilot)
+        screen.query(RoleRule).first().focus()
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.form.row(TRAINER, "image"), "its fields")
+        await type_into(pilot, screen, "memMB", "65536", TRAINER)
+        await ready(pilot, screen)
+        await settled(pilot)
+
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=run)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_pairs_a_line_each(snap_compare, app, size):
+    async def run(pilot):
+        screen = await filled(pilot)
+        row_of(screen, "env").input.focus()
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ItemsDialog), "the lines")
+        await pilot.press("enter", *"OMP_NUM_THREADS")
+        await until(pilot, lambda: str(pilot.app.screen._words.content), "the error")
+        await settled(pilot)
+
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=run)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_named_resources(snap_compare, app, size):
+    async def run(pilot):
+        screen = await filled(pilot)
+        screen.query(RoleRule).first().focus()
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.form.row(TRAINER, "resource"), "its fields")
+        row_of(screen, "resource", TRAINER).input.focus()
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog), "the resources")
+        await pilot.press(*"p4", "down")
+        await settled(pilot)
+
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=run)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_sweep(snap_compare, app, size):
+    async def run(pilot):
+        screen = await filled(pilot, lr="0.1, 0.01", batch="16..64*2")
+        await until(pilot, lambda: "the first of the sweep" in preview(screen), "the request")
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: isinstance(pilot.app.screen, SweepDialog), "the question")
+        await settled(pilot)
+
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=run)
+
+
+def test_a_form_with_several_values(snap_compare, app):
+    async def run(pilot):
+        screen = await filled(pilot, lr="0.1, 0.01", batch="16..64*2")
+        await until(pilot, lambda: "the first of the sweep" in preview(screen), "the request")
+        await settled(pilot)
+
+    assert snap_compare(app, terminal_size=(120, 40), run_before=run)
+
+
+def test_what_would_be_shipped(snap_compare, app, tmp_path):
+    project = tmp_path / "project"
+    (project / "data").mkdir(parents=True)
+    for name, size in (("train.py", 5120), ("model.py", 21000), ("notes.md", 310), ("data/a.bin", 9)):
+        (project / name).write_bytes(b"x" * size)
+    (project / ".dockerignore").write_text("data\n*.md\n")
+
+    async def run(pilot):
+        screen = await filled(pilot)
+        await type_into(pilot, screen, "workspace", "../project", "launch")
+        await pilot.press("ctrl+t", "ctrl+t", "ctrl+t")
+        await until(pilot, lambda: " left out by " in preview(screen), "the files")
+        await settled(pilot)
+
+    assert snap_compare(app, terminal_size=(120, 40), run_before=run)
