@@ -113,9 +113,9 @@ def _checked(runner: Runner, plan: LaunchPlan, app: AppDef) -> None:
         runner.dryrun(app, plan.scheduler, plan.cfg, plan.workspace or None)
     except LaunchCancelledError:
         raise
-    except TorchXTuiError as error:
-        # The plain error: those below it have arguments of their own.
-        raise TorchXTuiError(f"{plan.label}: {error}") from error
+    except Exception as error:
+        # The plain error: those below it have arguments of their own, and schedulers raise others too.
+        raise TorchXTuiError(f"{plan.label}: {str(error) or type(error).__name__}") from error
 
 
 def why_unusable(runner: Runner) -> dict[str, str]:

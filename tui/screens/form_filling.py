@@ -146,6 +146,8 @@ class FormFilling(ComponentPicking):
             self.form.show_scheduler(message.scheduler)
             await self.form.show_options(model)
             self.form.show_known()
+        # Read anew for the new field.
+        self.preview.set_workspace("")
         self._changed(delay=0.01)
         self._load_values(message.scheduler)
 
@@ -282,8 +284,12 @@ class FormFilling(ComponentPicking):
         self.dashboard.post_to(self, WorkspaceListed(text, *list_shipped(self.dashboard.runner, text)))
 
     def on_workspace_listed(self, message: WorkspaceListed) -> None:
-        """Show what would be shipped."""
+        """Show what would be shipped; one that cannot be read is wrong."""
         self.preview.show_workspace(message.workspace, message.listing, message.error)
+        one = self.model.get(LAUNCH, "workspace") if self.model else None
+        if message.error and one is not None and one.text == message.workspace:
+            one.error = message.error
+            self._refresh_form()
 
     async def on_dry_run_done(self, message: DryRunDone) -> None:
         """Show the request, or the error at the field that it is about."""

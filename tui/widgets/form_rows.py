@@ -61,6 +61,7 @@ class FieldRow(Vertical):
         self._label = Static(markup=False, classes="field-label")
         self._origin = Static(markup=False, classes="field-origin")
         self._error = Static(markup=False, classes="field-error")
+        self._drawn: dict[Static, tuple[object, ...]] = {}
         self.input: FieldInput | ChoiceField
         if field.choices and len(field.choices) <= MOST_SIDE_BY_SIDE and not field.is_swept:
             self.input = ChoiceField(field.offered, field.text, words={"": "none"})
@@ -94,17 +95,24 @@ class FieldRow(Vertical):
         )
         if one.required:
             label.append(" *", colors.accent)
-        self._label.update(label)
+        self._draw(self._label, label)
         origin = f"from {decides}" if derived else f"each of {len(one.values)}" if self._is_read_sweep else one.origin
-        self._origin.update(Text(origin, colors.text3 if quiet else colors.text2))
+        self._draw(self._origin, Text(origin, colors.text3 if quiet else colors.text2))
         if isinstance(self.input, FieldInput):
             self.input.show_instead(derived)
         shown = bool(one.error) and not (one.error == "required" and not focused)
         self._error.display = shown
         if shown:
-            self._error.update(Text(f"{signs.bad} {plain(one.error)}", colors.removed))
+            self._draw(self._error, Text(f"{signs.bad} {plain(one.error)}", colors.removed))
         self.set_class(bool(one.error), "-error")
         self.set_class(quiet, "-quiet")
+
+    def _draw(self, part: Static, text: Text) -> None:
+        # Every letter draws every row: laying out what is as it was would be most of the work.
+        drawn = (text.plain, text.style, tuple(text.spans))
+        if self._drawn.get(part) != drawn:
+            self._drawn[part] = drawn
+            part.update(text)
 
     @property
     def _is_read_sweep(self) -> bool:
