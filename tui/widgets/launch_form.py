@@ -270,10 +270,12 @@ class LaunchForm(Vertical):
         notes = Text(end="")
         if failure and not errors:
             notes.append(f"{signs.bad} {plain(failure)}", colors.removed)
-        for finding in findings:
-            if finding.level != "ok":
-                notes.append("\n" if notes else "")
-                notes.append(f"! {plain(finding.what)}", colors.pending)
-                notes.append(f"  {plain(finding.hint)}" if finding.hint else "", colors.text3)
+        warnings = [finding for finding in findings if finding.level != "ok"]
+        for finding in warnings:
+            notes.append("\n" if notes else "")
+            notes.append(f"! {plain(finding.what)}", colors.pending)
+            # What to do about each would push the others out of sight.
+            if finding.hint and len(warnings) == 1:
+                notes.append(f"  {plain(finding.hint)}", colors.text3)
         self._warnings.update(notes)
         self._warnings.display = bool(notes)
