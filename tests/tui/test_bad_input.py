@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -55,14 +55,14 @@ class Bad:
         typed: what.
         message: a part of what is said there.
         section: the field's section.
-        told_elsewhere: what of it no message may hold.
+        hidden: what of it no message may hold.
     """
 
     field: str
     typed: str
     message: str
     section: str = "argument"
-    told_elsewhere: tuple[str, ...] = field(default=())
+    hidden: tuple[str, ...] = ()
 
 
 ARGUMENTS = [
@@ -79,18 +79,18 @@ ARGUMENTS = [
     Bad("env", "A=1,B=", "the value is missing"),
     Bad("env", "=1", "the key is missing"),
     Bad("env", "A=1=2", "is not a value, `,` or `;`, and the next key"),
-    Bad("env", "HF_TOKEN=hunter2,B=", "HF_TOKEN=********", told_elsewhere=("hunter2",)),
-    Bad("env", "PASSWORD='hunter2, two',B=", "PASSWORD=********", told_elsewhere=("hunter2", "two")),
+    Bad("env", "HF_TOKEN=hunter2,B=", "HF_TOKEN=********", hidden=("hunter2",)),
+    Bad("env", "PASSWORD='hunter2, two',B=", "PASSWORD=********", hidden=("hunter2", "two")),
     Bad("counts", "a=one", "`one` is not a whole number"),
-    Bad("counts", "SECRET_KEY=hunter2", "`********` is not a whole number", told_elsewhere=("hunter2",)),
+    Bad("counts", "SECRET_KEY=hunter2", "`********` is not a whole number", hidden=("hunter2",)),
     Bad("numbers", "1,two", "`two` is not a whole number"),
     Bad("numbers", "1,,2", "`` is not a whole number"),
     Bad("pair", "1", "has 1 items. Want 2: int, str"),
     Bad("pair", "x,1", "`x` is not a whole number"),
     Bad("letter", "f", "Want one of a, b, c, d, e"),
     Bad("level", "9", "Want one of 1, 2, 3, 4, 5"),
-    Bad("api_key", "hunter2", "is not a whole number", told_elsewhere=("hunter2",)),
-    Bad("api_key", "hunter2,x", "not valid: want int", told_elsewhere=("hunter2",)),
+    Bad("api_key", "hunter2", "is not a whole number", hidden=("hunter2",)),
+    Bad("api_key", "hunter2,x", "not valid: want int", hidden=("hunter2",)),
     Bad("rest", "one 'two", "a quote has no partner"),
     Bad("rest", 'a "b', "a quote has no partner"),
 ]
@@ -224,7 +224,7 @@ async def tried(pilot, app, screen, scheduler, bad: Bad) -> None:
     await pilot.press("ctrl+s")
     await until(pilot, lambda: f"not launched: {bad.field}" in status(screen), f"no launch of {where}")
     assert row.input.has_focus, where
-    for secret in bad.told_elsewhere:
+    for secret in bad.hidden:
         for words_of in (said, status(screen), drawn(screen, "#form-warnings"), words(screen), preview(screen)):
             assert secret not in words_of, where
     assert not isinstance(app.screen, SweepDialog)
@@ -305,7 +305,7 @@ async def test_a_sweep_that_is_too_large_or_not_confirmed_or_refused_in_part(app
         await is_ready(pilot, screen)
         for text, count in (("1..65", "65"), ("1..10000", "10,000")):
             row_of(screen, "steps").input.value = text
-            await until(pilot, lambda text=text: model_of(screen).get("argument", "steps").text == text)
+            await until(pilot, lambda text=text: row_of(screen, "steps").field.text == text)
             app.clear_status()
             await pilot.press("ctrl+s")
             said = f"not launched: {count} jobs; most_of_a_sweep in config.toml is 64"
@@ -512,7 +512,7 @@ async def test_items_that_are_none_are_not_taken(app, scheduler, jobs):
         # Several lines in one argument are more than a dialog with one a line can hold.
         rest = row_of(screen, "rest")
         rest.input.value = "'a\nb'"
-        await until(pilot, lambda: model_of(screen).get("argument", "rest").text == "'a\nb'")
+        await until(pilot, lambda: rest.field.text == "'a\nb'")
         rest.input.focus()
         await pilot.press("enter")
         await until(pilot, lambda: "has an item of several lines" in status(screen))
