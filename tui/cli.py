@@ -149,6 +149,13 @@ def run_arguments(arguments: Any) -> int:
         # Whoever read our output has gone; nothing is left to say, not even at the interpreter's own flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:  # what a scheduler of another package raises, or a file system
+        from ..specs.errors import described
+        from .shell.output import say
+
+        logging.getLogger(__name__).exception("the command failed")
+        say(described(error))
+        return 2
 
 
 def _carry_out(arguments: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from support.command import Command, Ended
 from support.shell import launches
 
+from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppState
 
 STATUS_KEYS = {
@@ -97,6 +99,28 @@ def test_log_has_a_prefix_for_each_line(command: Command, failed: str):
     assert lines(command("log", "--regex", "er+", f"{failed}/sh/1")) == ["sh/1 err"]
     assert lines(command("log", f"{failed}/sh/0,1", "-t", "--streams", "stderr")) == ["sh/0 err", "sh/1 err"]
     assert lines(command("log", f"{failed}/")) == lines(command("log", f"{failed}/sh"))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [(["--regex", "("], "regular expression|parenthesis|pattern"), (["--regex", "a**"], "repeat|expression")],
+)
+def test_a_malformed_expression_is_told_in_words(command: Command, failed: str, words: list[str], told: str):
+    ended = command("log", *words, failed)
+    assert (ended.code, "Traceback" in ended.err) == (2, False)
+    assert re.search(told, ended.err), ended.err
+    for place, there in (("nope", "has the roles sh"), ("sh/7", "has 2 replicas from 0")):
+        ended = command("log", f"{failed}/{place}")
+        assert (ended.code, there in ended.err) == (1, True)
+
+
+def test_what_nobody_expects_is_told_in_words_too(command: Command, monkeypatch: pytest.MonkeyPatch):
+    def fails(self: Runner, *_: object) -> None:
+        raise OSError(5, "Input/output error", "/dev/broken")
+
+    monkeypatch.setattr(Runner, "list", fails)
+    ended = command("list", "-s", "local_cwd")
+    assert (ended.code, ended.err) == (2, "torchx-tui: OSError: [Errno 5] Input/output error: '/dev/broken'\n")
 
 
 def test_log_as_json_is_an_object_a_line(command: Command, failed: str):
