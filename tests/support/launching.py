@@ -115,4 +115,7 @@ def status(screen) -> str:
 
 
 async def ready(pilot, screen) -> None:
-    await until(pilot, lambda: "ready" in words(screen) and "command:" in preview(screen), "a dry run")
+    def is_ready() -> bool:
+        return screen.is_answered and "ready" in words(screen) and "command:" in preview(screen)
+
+    await until(pilot, is_ready, "a dry run")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from support.dashboard import make_app, until
+from support.dashboard import make_app, settled, until
 from support.launching import LaunchingScheduler, form_of, model_of, preview, ready, row_of, type_into, words
 from textual.widgets import TextArea
 
@@ -11,6 +11,7 @@ from torchx_tui.backends.api import DescribeAppResponse
 from torchx_tui.specs import AppDef, AppState, BindMount, Resource, Role
 from torchx_tui.tui.form_field import role_section
 from torchx_tui.tui.screens.field_dialogs import ChoiceDialog, ItemsDialog
+from torchx_tui.tui.screens.form_filling import FormFilling
 from torchx_tui.tui.screens.jobs import JobsScreen
 from torchx_tui.tui.screens.launch import LaunchScreen
 from torchx_tui.tui.widgets.role_rule import RoleRule
@@ -235,3 +236,15 @@ async def test_a_job_of_others_is_edited_from_what_its_backend_tells(app, schedu
         assert (made["half"].image, made["half"].entrypoint) == ("busybox", "true")
         (record,) = app.runner.journal.records()
         assert record.cfg == {"log_dir": "/logs"}
+
+
+async def test_what_a_role_is_shown_with_is_not_taken_for_typed(app, monkeypatch):
+    typed = []
+    monkeypatch.setattr(FormFilling, "on_field_changed", lambda _, message: typed.append((message.name, message.text)))
+    async with app.run_test(size=(120, 50)) as pilot:
+        screen = await with_role(pilot, app)
+        await settled(pilot)
+        assert typed == []
+        row = row_of(screen, "image", TRAINER)
+        row.input.value = "image:2"
+        await until(pilot, lambda: typed == [("image", "image:2")], "what was typed")

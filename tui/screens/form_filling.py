@@ -79,12 +79,17 @@ class FormFilling(ComponentPicking):
         self._fields = FieldEditing(self)
         self._defaults: LaunchDefaults | None = None
         self._last: LaunchRecord | None = None
-        self._generation = 0
+        self._generation = self._answered = 0
         self._failure = ""
         # Of the launch itself: the same may be tried again, as a full disk or an engine that was away do not last.
         self._may_try_again = False
         self._findings: list[Finding] = []
         self._timer: Timer | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether what stands beside the form is about what stands in it."""
+        return self._answered == self._generation
 
     def open_form(self, doc: ComponentDoc, launches: list[LaunchRecord]) -> None:
         """Make the form of a component; see `ComponentPicking.open_form`."""
@@ -249,6 +254,7 @@ class FormFilling(ComponentPicking):
         if model.errors():
             wrong = model.errors()[0]
             self.preview.set_note(f"before the error in {wrong.name}")
+            self._answered = self._generation
             return
         self.preview.set_command(self._command_text())
         self._list_workspace()
@@ -295,6 +301,7 @@ class FormFilling(ComponentPicking):
         """Show the request, or the error at the field that it is about."""
         if message.generation != self._generation or self.model is None:
             return
+        self._answered = message.generation
         if message.app is not None and self.model.base is None and self.model.take_app(message.app):
             await self.form.show_roles(self.model)
             if self.model.lost:

@@ -62,6 +62,9 @@ class FieldRow(Vertical):
         self._origin = Static(markup=False, classes="field-origin")
         self._error = Static(markup=False, classes="field-error")
         self._drawn: dict[Static, tuple[object, ...]] = {}
+        # What form and row agree on: an input tells the text that it was made with as a change, and by the time that is
+        # read the form may have another one.
+        self._agreed = field.text
         self.input: FieldInput | ChoiceField
         if field.choices and len(field.choices) <= MOST_SIDE_BY_SIDE and not field.is_swept:
             self.input = ChoiceField(field.offered, field.text, words={"": "none"})
@@ -122,6 +125,7 @@ class FieldRow(Vertical):
         """Show a text that was not typed here."""
         with self.prevent(Input.Changed, ChoiceField.Changed):
             self.input.value = text
+        self._agreed = text
         self.refresh_field()
 
     def show_known(self) -> None:
@@ -137,9 +141,8 @@ class FieldRow(Vertical):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Hand on what was typed; what came before the text that stands there now says nothing any more."""
         event.stop()
-        if event.value != self.input.value:
-            return
-        self.post_message(FieldChanged(self.field.section, self.field.name, event.value))
+        if event.value == self.input.value:
+            self._hand_on(event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Ask for the field's dialog."""
@@ -149,7 +152,12 @@ class FieldRow(Vertical):
     def on_choice_field_changed(self, event: ChoiceField.Changed) -> None:
         """Hand on what was chosen."""
         event.stop()
-        self.post_message(FieldChanged(self.field.section, self.field.name, event.value))
+        self._hand_on(event.value)
+
+    def _hand_on(self, text: str) -> None:
+        if text != self._agreed:
+            self._agreed = text
+            self.post_message(FieldChanged(self.field.section, self.field.name, text))
 
     def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
         """Draw the focus bar."""

@@ -134,7 +134,9 @@ class LaunchForm(Vertical):
                 self.rows += made
                 await rows.mount_all(made)
             if role == focused:
-                rule.focus()
+                rule.focus(scroll_visible=False)
+                # At the top where it was opened, so that its fields are in sight; once they have their places.
+                self.call_after_refresh(rule.scroll_visible, animate=False, top=role in shown)
         self._refresh_roles(model)
 
     async def toggle_role(self, model: FormModel, role: str) -> None:

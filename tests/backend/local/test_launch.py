@@ -409,9 +409,10 @@ def test_a_script_or_a_python_that_is_not_there(local: Local, tmp_path: Path, mo
     assert found(sys.executable, "-u", "gone.py", "--lr", "1") == gone
     assert found("bash", "-c", f"exec {sys.executable} -m torch.distributed.run --nnodes 1 gone.py") == gone
     assert found("bash", "-c", "/no/such/python3 train.py") == ["error r: /no/such/python3 is not an executable file"]
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    # Where torch is installed, the program is there.
-    no_torchrun = [] if shutil.which("torchrun") else ["error r: no such command: torchrun"]
-    assert found("bash", "-c", "torchrun --nnodes 1 train.py") == no_torchrun
+    assert found("bash", "-c", "python3.99 train.py") == ["error r: no such command: python3.99"]
+    # What this Python has beside it is found by its launcher's path.
+    there = shutil.which("torchrun", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    wanted = [] if there else ["error r: no such command: torchrun"]
+    assert found("bash", "-c", "torchrun --nnodes 1 train.py") == wanted
     # A folder can be entered by those who may execute it.
     assert found(str(tmp_path)) == [f"error r: {tmp_path} is not an executable file"]
