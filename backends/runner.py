@@ -176,15 +176,15 @@ class Runner:
         """Return what would go wrong with a launch that the scheduler itself would accept."""
         return self._launcher.preflight(app, scheduler, cfg)
 
-    def list_workspace(self, workspace: Workspace) -> WorkspaceListing:
-        """Return what of a workspace would be shipped, with sizes and rules.
+    def list_workspace(self, workspace: Workspace, is_wanted: Callable[[], bool] = lambda: True) -> WorkspaceListing:
+        """Return what of a workspace would be shipped, with sizes and rules; it ends where it is not wanted any more.
 
         Raises:
             SchedulerError: a project is missing or cannot be read.
         """
         from .workspace.listing import list_workspace
 
-        return list_workspace(workspace)
+        return list_workspace(workspace, is_wanted)
 
     def check_names(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> builtins.list[NameFault]:
         """Return the names that the scheduler refuses or changes, see `Scheduler.check_names`."""

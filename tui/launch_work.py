@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..backends.api import Finding
@@ -128,10 +128,12 @@ def why_unusable(runner: Runner) -> dict[str, str]:
     return reasons
 
 
-def list_shipped(runner: Runner, workspace: str) -> tuple[WorkspaceListing | None, str]:
+def list_shipped(
+    runner: Runner, workspace: str, is_wanted: Callable[[], bool] = lambda: True
+) -> tuple[WorkspaceListing | None, str]:
     """Return what would be shipped of a workspace, as a form has it; or None, and why it cannot be read."""
     try:
-        return runner.list_workspace(Workspace.from_str(workspace)), ""
+        return runner.list_workspace(Workspace.from_str(workspace), is_wanted), ""
     except Exception as error:
         # What opens URLs raises errors of its own.
         return None, str(error) if isinstance(error, TorchXTuiError) else described(error)

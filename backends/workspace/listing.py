@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from ...specs import SchedulerError, Workspace
@@ -19,8 +19,12 @@ MOST_FILES = 100_000
 MOST_SECONDS = 20.0
 
 
-def list_workspace(workspace: Workspace) -> WorkspaceListing:
+def list_workspace(workspace: Workspace, is_wanted: Callable[[], bool] = lambda: True) -> WorkspaceListing:
     """Return what would be shipped.
+
+    Args:
+        workspace: the workspace.
+        is_wanted: asked now and then; the listing ends where it says no.
 
     Raises:
         SchedulerError: a project is missing or cannot be read.
@@ -30,12 +34,19 @@ def list_workspace(workspace: Workspace) -> WorkspaceListing:
     shipped: dict[str, int] = {}
     deadline = time.monotonic() + MOST_SECONDS
     is_context = workspace.is_unmapped_single_project()
+
+    def goes_on() -> bool:
+        return time.monotonic() < deadline and is_wanted()
+
     for local, remote in workspace.projects.items():
         try:
-            found = _remote(local, listing, is_context) if is_url(local) else _local(local, listing, is_context)
+            if is_url(local):
+                found = _remote(local, listing, is_context)
+            else:
+                found = _local(local, listing, is_context, goes_on)
             for path, size in found:
                 shipped[_place(path, Path(local).name, remote.strip("/"), shipped)] = size
-                if len(shipped) >= MOST_FILES or time.monotonic() > deadline:
+                if len(shipped) >= MOST_FILES or not goes_on():
                     listing.is_whole = False
                     break
         except (OSError, RuntimeError) as error:
@@ -55,7 +66,9 @@ def _place(path: str, name: str, remote: str, shipped: Mapping[str, int]) -> str
     return f"{remote}/{name}".strip("/") if is_folder else remote
 
 
-def _local(local: str, listing: WorkspaceListing, is_context: bool) -> Iterator[tuple[str, int]]:
+def _local(
+    local: str, listing: WorkspaceListing, is_context: bool, goes_on: Callable[[], bool]
+) -> Iterator[tuple[str, int]]:
     project = Path(local).expanduser()
     if not project.is_dir():
         size = project.stat().st_size
@@ -67,6 +80,10 @@ def _local(local: str, listing: WorkspaceListing, is_context: bool) -> Iterator[
     if name:
         listing.rules.append(str(project / name))
     for here, folders, files in os.walk(project):
+        # Nothing may be given of a folder, where all of it is left out.
+        if not goes_on():
+            listing.is_whole = False
+            return
         below = Path(here).relative_to(project).as_posix()
         prefix = "" if below == "." else f"{below}/"
         links = [folder for folder in folders if Path(here, folder).is_symlink()]

@@ -224,3 +224,21 @@ def test_a_listing_ends_and_says_so(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(listing_module, "MOST_FILES", 3)
     found = listed(str(folder))
     assert (len(found.files), found.is_whole) == (3, False)
+
+
+def test_a_listing_that_nobody_waits_for_ends(tmp_path: Path) -> None:
+    for number in range(20):
+        (tmp_path / f"{number:02}").mkdir()
+        (tmp_path / f"{number:02}" / "file").touch()
+    asked: list[None] = []
+
+    def is_wanted() -> bool:
+        asked.append(None)
+        return len(asked) < 5
+
+    found = list_workspace(Workspace({str(tmp_path): ""}), is_wanted)
+    assert not found.is_whole
+    assert 0 < len(found.files) < 5
+    (tmp_path / ".dockerignore").write_text("*\n!99\n")
+    asked.clear()
+    assert not list_workspace(Workspace({str(tmp_path): ""}), is_wanted).is_whole, "nothing of it would be shipped"

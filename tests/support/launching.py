@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from textual import events
 from textual.widgets import Static
 
 from torchx_tui.backends.api import Finding
@@ -88,12 +89,16 @@ def model_of(screen: LaunchScreen) -> FormModel:
 
 
 async def type_into(pilot, screen, name: str, text: str, section: str = "argument") -> None:
-    """Replace a field's text by keys."""
+    """Replace a field's text: its last letter is typed, what is before it pasted, as people do."""
     row = row_of(screen, name, section)
     row.input.focus()
     await until(pilot, lambda: row.input.has_focus)
-    await pilot.press("end", "ctrl+u", *text)
-    assert row.input.value == text
+    await pilot.press("end", "ctrl+u")
+    if text[:-1]:
+        row.input.post_message(events.Paste(text[:-1]))
+    if text:
+        await pilot.press(text[-1])
+    await until(pilot, lambda: row.input.value == text, f"{text!r} in {name}")
 
 
 def drawn(screen, selector: str) -> str:

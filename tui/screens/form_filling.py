@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from textual import work
 from textual.binding import Binding
 from textual.timer import Timer
+from textual.worker import get_current_worker
 
 from ...components import ComponentDoc
 from ...specs.errors import described
@@ -257,7 +258,6 @@ class FormFilling(ComponentPicking):
             self._answered = self._generation
             return
         self.preview.set_command(self._command_text())
-        self._list_workspace()
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(delay, self._start_dry_run)
@@ -272,6 +272,7 @@ class FormFilling(ComponentPicking):
 
     def _start_dry_run(self) -> None:
         if self.model is not None and not self.model.errors():
+            self._list_workspace()
             self._dry_run(self._generation, self.model.plan())
 
     @work(thread=True, group="dry-run", exclusive=True, exit_on_error=False)
@@ -287,7 +288,9 @@ class FormFilling(ComponentPicking):
 
     @work(thread=True, group="workspace", exclusive=True, exit_on_error=False)
     def _read_workspace(self, text: str) -> None:
-        self.dashboard.post_to(self, WorkspaceListed(text, *list_shipped(self.dashboard.runner, text)))
+        worker = get_current_worker()
+        listed = list_shipped(self.dashboard.runner, text, lambda: not worker.is_cancelled)
+        self.dashboard.post_to(self, WorkspaceListed(text, *listed))
 
     def on_workspace_listed(self, message: WorkspaceListed) -> None:
         """Show what would be shipped; one that cannot be read is wrong."""
