@@ -81,6 +81,7 @@ class TorchXTuiApp(TellingApp):
         ui_state: keeps what is chosen on the screen for the next start.
         problem: what is wrong with config.toml; the status line says it first.
         opens: the handle of a job that was just launched, whose screen is opened first.
+        config_file: the config file of the command line, if there is one.
     """
 
     TITLE = "torchx-tui"
@@ -108,6 +109,7 @@ class TorchXTuiApp(TellingApp):
         ui_state: UiStateFile | None = None,
         problem: str = "",
         opens: str = "",
+        config_file: str | None = None,
     ) -> None:
         # NO_COLOR is read once, while the app is made: only the terminal's own colours stay legible under it.
         no_color = "NO_COLOR" in os.environ
@@ -116,6 +118,7 @@ class TorchXTuiApp(TellingApp):
         self.governor = AppGovernor(self)
         self.runner = runner
         self.settings = settings
+        self.config_file = config_file
         self.profile: str | None = ""
         """The profile of launches: empty for the settings' own, None for none at all."""
         self.now = now
@@ -406,6 +409,13 @@ class TorchXTuiApp(TellingApp):
 
         if not isinstance(self.screen, KeysScreen):
             self.push_screen(KeysScreen(self.screen, read_only=self.runner.read_only))
+
+    def action_doctor(self) -> None:
+        """Say what is set up here, what is wrong, and what to do."""
+        from .screens.doctor import DoctorScreen
+
+        if not isinstance(self.screen, DoctorScreen):
+            self.push_screen(DoctorScreen())
 
     def action_leave(self) -> None:
         """Quit; with own local jobs running a dialog asks what becomes of them."""

@@ -165,7 +165,7 @@ def _carry_out(arguments: Any) -> int:
         logging.getLogger(__name__).warning("%s", problem)
     # `torchx tui` has none.
     if not getattr(arguments, "command", None):
-        return open_dashboard(settings, problem)
+        return open_dashboard(settings, problem, config_file=arguments.config)
     from .shell import run_command
 
     if problem:
@@ -272,13 +272,20 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def open_dashboard(settings: Settings, problem: str = "", *, launch: Callable[[Runner], str] | None = None) -> int:
+def open_dashboard(
+    settings: Settings,
+    problem: str = "",
+    *,
+    launch: Callable[[Runner], str] | None = None,
+    config_file: str | None = None,
+) -> int:
     """Open the dashboard and end the program with its exit code; return that where there is no terminal.
 
     Args:
         settings: what the file and the command line chose.
         problem: what is wrong with the file, for the status line.
         launch: launches a job and returns its handle; the dashboard opens on that job.
+        config_file: the config file of the command line, if there is one.
 
     Raises:
         TorchXTuiError: the job could not be launched.
@@ -299,6 +306,6 @@ def open_dashboard(settings: Settings, problem: str = "", *, launch: Callable[[R
         opens = launch(runner) if launch else ""
         from .app import TorchXTuiApp
 
-        app = TorchXTuiApp(runner, settings, problem=problem, opens=opens)
+        app = TorchXTuiApp(runner, settings, problem=problem, opens=opens, config_file=config_file)
         result = app.run(mouse=settings.mouse)
     leave(result if isinstance(result, int) else app.return_code or 0)

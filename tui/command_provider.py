@@ -57,6 +57,7 @@ class DashboardCommands(Provider):
 
     def _commands(self) -> Iterator[Command]:
         yield from self._key_commands()
+        yield "Doctor: what is wrong here", "config, terminal, folders, backends", self._dashboard.action_doctor
         yield from self._job_commands()
         for theme in PALETTES:
             if theme != "torchx-no-color":

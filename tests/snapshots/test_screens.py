@@ -13,9 +13,12 @@ from support.pictures import FAILED, RUNNING, SIZES, at_job, shows_logs
 
 from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.launch_origin import LaunchOrigin
+from torchx_tui.backends.responses import Finding
 from torchx_tui.components import build_app
 from torchx_tui.specs import AppState
 from torchx_tui.tui.config import Settings
+from torchx_tui.tui.doctor.diagnosis import Diagnosed
+from torchx_tui.tui.screens import doctor
 from torchx_tui.tui.screens.jobs import JobsScreen
 from torchx_tui.tui.widgets.job_table import JobTable
 
@@ -153,3 +156,35 @@ def test_launch_form_200x50(snap_compare, app):
 
 def test_launch_diff(snap_compare, app):
     assert snap_compare(app, terminal_size=(120, 40), run_before=form_of_demo("end", "0", "ctrl+t"))
+
+
+ENGINE_ADVICE = "Start it (`systemctl start docker`), or say where it is with DOCKER_HOST or `docker context use NAME`"
+NO_ENGINE = "The Docker engine at /var/run/docker.sock is not there: Docker is not installed or not started"
+DIAGNOSED = [
+    Diagnosed("program", Finding("ok", "torchx-tui 0.1.0, Python 3.11.7 (/home/alice/venv/bin/python)")),
+    Diagnosed(
+        "config.toml", Finding("error", "config.toml, line 12: thmee is no setting; did you mean theme?", "correct it")
+    ),
+    Diagnosed("profiles and .torchxconfig", Finding("ok", "/home/alice/llm/.torchxconfig is in force")),
+    Diagnosed("terminal", Finding("ok", "120 columns, 40 rows")),
+    Diagnosed("terminal", Finding("ok", "TERM is xterm-256color: 16 million colours")),
+    Diagnosed("terminal", Finding("warning", "tmux keeps copies (OSC 52) to itself", "`tmux set -g set-clipboard on`")),
+    Diagnosed("folders", Finding("ok", "state: /home/alice/.local/state/torchx-tui, 812.4 GB free")),
+    Diagnosed("logout", Finding("ok", "jobs on this machine go on after you log out")),
+    Diagnosed("local_docker", Finding("error", NO_ENGINE, ENGINE_ADVICE)),
+    Diagnosed("local_cwd", Finding("ok", "this machine: 32 cpu, 8 gpu, 1080 GB")),
+    Diagnosed("kubernetes", Finding("ok", "there")),
+]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_doctor(snap_compare, app, monkeypatch, size):
+    monkeypatch.setattr(doctor, "diagnose", lambda *_: iter(DIAGNOSED))
+
+    async def run(pilot):
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
+        app.action_doctor()
+        await until(pilot, lambda: isinstance(app.screen, doctor.DoctorScreen) and app.screen.is_done, "the report")
+        await settled(pilot)
+
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=run)

@@ -52,6 +52,11 @@ async def settled(pilot: Pilot) -> None:
         same, before = (same + 1 if now == before else 0), now
 
 
+def screen_text(app: TorchXTuiApp) -> str:
+    """Return what is drawn, line by line."""
+    return "\n".join(strip.text.rstrip() for strip in app.screen._compositor.render_strips())
+
+
 async def until(pilot: Pilot, test: Callable[[], object], what: str = "") -> None:
     """Wait until a test holds, letting the application work.
 

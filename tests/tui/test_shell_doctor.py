@@ -10,8 +10,8 @@ from support.command import Command
 from support.terminal import COMMAND, Terminal
 
 from torchx_tui.backends.local.scheduler import LocalScheduler
-from torchx_tui.tui.shell import doctor
-from torchx_tui.tui.shell.doctor_machine import file_system, terminal_findings
+from torchx_tui.tui.doctor import diagnosis
+from torchx_tui.tui.doctor.machine_checks import file_system, terminal_findings
 
 
 def findings(command: Command, *argv: str) -> dict[str, list[tuple[str, str, str]]]:
@@ -76,7 +76,7 @@ def test_config_faults_are_told_with_their_place(command: Command, tmp_path: Pat
 def test_a_backend_that_hangs_is_left_behind(command: Command, monkeypatch: pytest.MonkeyPatch):
     ended = threading.Event()
     monkeypatch.setattr(LocalScheduler, "check", lambda self: ended.wait(60))
-    monkeypatch.setattr(doctor, "_PATIENCE", 0.2)
+    monkeypatch.setattr(diagnosis, "PATIENCE_SECONDS", 0.2)
     try:
         assert findings(command)["local_cwd"][0][:2] == ("error", "no answer within 0.2 s")
     finally:

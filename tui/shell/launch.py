@@ -40,7 +40,7 @@ def _run(arguments: Any, settings: Settings) -> int:
         if arguments.dryrun:
             return _print_request(launch, runner, as_json=arguments.json)
         if arguments.open:
-            return _open(launch, settings)
+            return _open(launch, settings, arguments.config)
         from .following import interruptible
 
         with interruptible():
@@ -147,7 +147,7 @@ def _launched_json(handle: str, status: AppStatus | None) -> dict[str, Any]:
     }
 
 
-def _open(launch: Launch, settings: Settings) -> int:
+def _open(launch: Launch, settings: Settings, config_file: str | None) -> int:
     from ..cli import open_dashboard
 
     def launched(runner: Runner) -> str:
@@ -155,7 +155,7 @@ def _open(launch: Launch, settings: Settings) -> int:
         print(handle, flush=True)
         return handle
 
-    return open_dashboard(settings, launch=launched)
+    return open_dashboard(settings, launch=launched, config_file=config_file)
 
 
 COMMANDS: dict[str, tuple[Callable[..., None], Callable[..., int]]] = {

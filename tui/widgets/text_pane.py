@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -14,6 +15,9 @@ from ...backends.logs.sanitize import plain
 from ..theme import palette_of
 from ..yaml_text import yaml_text
 from .pane import Pane
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 class TextScroll(VerticalScroll, can_focus=True):
@@ -59,6 +63,11 @@ class TextPane(Pane):
         """Show a text as it is."""
         self._shown = text.plain
         self._content.update(text)
+
+    def show_table(self, table: Table) -> None:
+        """Show rows of texts."""
+        self._shown = ""
+        self._content.update(table)
 
     def on_text_pane_loaded(self, message: Loaded) -> None:
         """Show what was loaded, line by line made safe."""
