@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from support.terminal import Terminal
+from support.terminal import PATIENCE, Terminal
 
 # An app id of demo.train, as the screens print it in full.
 APP_ID = re.compile(r"demo-train-[a-z0-9]{10,16}")
@@ -76,7 +76,7 @@ def top_row(terminal: Terminal) -> str:
     return next(lines) if shown else ""
 
 
-def wait_top(terminal: Terminal, state: str) -> str:
+def wait_top(terminal: Terminal, state: str, patience: float = PATIENCE) -> str:
     """Wait until the first row of the table shows a state; return the row."""
     seen = [""]
 
@@ -84,7 +84,7 @@ def wait_top(terminal: Terminal, state: str) -> str:
         seen.append(top_row(terminal))
         return state in seen[-1]
 
-    terminal.wait(shown)
+    terminal.wait(shown, patience)
     return seen[-1]
 
 

@@ -113,7 +113,8 @@ class Watch:
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
-        self._start = len(terminal.raw)
+        # What is drawn just now may have come in part: from the last whole frame on.
+        self._start = max(0, bytes(terminal.raw).rfind(b"\x1b[?2026l"))
 
     def assert_only_drawing(self) -> None:
         """Look for anything but text and what drawing it needs."""

@@ -1,10 +1,11 @@
 """Pictures of the launch form: a role that is open, its dialogs, a sweep, what would be shipped."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from support.dashboard import make_app, settled, until
-from support.launching import LaunchingScheduler, form_of, preview, ready, row_of, type_into
+from support.dashboard import settled, until
+from support.launching import LaunchingScheduler, form_of, launching_app, preview, ready, row_of, type_into
 from support.pictures import SIZES
 
 from torchx_tui.tui.form_field import role_section
@@ -39,14 +40,10 @@ TRAINER = role_section("trainer")
 
 @pytest.fixture
 def app(tmp_path, monkeypatch):
-    here = tmp_path / "here"
-    here.mkdir()
-    monkeypatch.chdir(here)
-    (here / "train.py").write_text(HEAD + JOB)
     scheduler = LaunchingScheduler()
     scheduler.capabilities = replace(scheduler.capabilities, workspace=True)
-    made = make_app(scheduler, tmp_path)
-    monkeypatch.setattr(made.runner, "scheduler_names", lambda: ["local_cwd"])
+    made = launching_app(scheduler, tmp_path, monkeypatch)
+    Path("train.py").write_text(HEAD + JOB)
     return made
 
 

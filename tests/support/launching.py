@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
+import pytest
 from textual import events
 from textual.widgets import Static
 
 from torchx_tui.backends.api import Finding
 from torchx_tui.specs import AppDryRunInfo, AppState
+from torchx_tui.tui.app import TorchXTuiApp
+from torchx_tui.tui.config import Settings
 from torchx_tui.tui.form_model import FormModel
 from torchx_tui.tui.screens.jobs import JobsScreen
 from torchx_tui.tui.screens.launch import LaunchScreen
@@ -16,7 +20,7 @@ from torchx_tui.tui.widgets.bars import StatusLine
 from torchx_tui.tui.widgets.form_rows import FieldRow
 
 from .canned import CannedScheduler
-from .dashboard import until
+from .dashboard import make_app, until
 
 
 class LaunchingScheduler(CannedScheduler):
@@ -47,6 +51,25 @@ class LaunchingScheduler(CannedScheduler):
 
     def preflight(self, app, cfg):
         return self.warnings
+
+
+def launching_app(
+    scheduler: LaunchingScheduler, folder: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings | None = None
+) -> TorchXTuiApp:
+    """Return the dashboard, with that scheduler alone, since the local one would start real jobs.
+
+    Args:
+        scheduler: what is launched on.
+        folder: where state is kept; its folder ``here``, which is made, is the working folder.
+        monkeypatch: takes everything back.
+        settings: the usual ones if None.
+    """
+    here = folder / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    made = make_app(scheduler, folder, settings=settings)
+    monkeypatch.setattr(made.runner, "scheduler_names", lambda: ["local_cwd"])
+    return made
 
 
 async def opened(pilot, app) -> LaunchScreen:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from support.component_files import ComponentFile
-from support.dashboard import make_app, until
+from support.dashboard import until
 from support.launching import (
     LaunchingScheduler,
     drawn,
     form_of,
+    launching_app,
     model_of,
     opened,
     preview,
@@ -177,12 +178,7 @@ def scheduler():
 
 @pytest.fixture
 def app(scheduler, tmp_path, monkeypatch):
-    here = tmp_path / "here"
-    here.mkdir()
-    monkeypatch.chdir(here)
-    made = make_app(scheduler, tmp_path)
-    monkeypatch.setattr(made.runner, "scheduler_names", lambda: ["local_cwd"])
-    return made
+    return launching_app(scheduler, tmp_path, monkeypatch)
 
 
 @pytest.fixture

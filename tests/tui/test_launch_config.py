@@ -1,9 +1,11 @@
 """The form takes what .torchxconfig, profiles and the last launch say, and says which; ctrl+o changes the profile."""
 
+from pathlib import Path
+
 import pytest
 from support.component_files import ComponentFile
-from support.dashboard import make_app, until
-from support.launching import LaunchingScheduler, form_of, row_of, status, type_into
+from support.dashboard import until
+from support.launching import LaunchingScheduler, form_of, launching_app, row_of, status, type_into
 
 from torchx_tui.backends.launch_origin import LaunchOrigin
 from torchx_tui.components import build_app
@@ -25,15 +27,11 @@ PROFILES = {
 
 @pytest.fixture
 def app(tmp_path, monkeypatch):
-    here = tmp_path / "here"
-    here.mkdir()
-    monkeypatch.chdir(here)
-    ComponentFile(here / "jobs.py").write(JOB)
-    (here / ".torchxconfig").write_text(
+    made = launching_app(LaunchingScheduler(), tmp_path, monkeypatch, Settings(profiles=PROFILES))
+    ComponentFile(Path("jobs.py")).write(JOB)
+    Path(".torchxconfig").write_text(
         f"[local_cwd]\nlog_dir = /configured\n[component:{NAME}]\ndata = corpus\nlr = 0.3\n"
     )
-    made = make_app(LaunchingScheduler(), tmp_path, settings=Settings(profiles=PROFILES))
-    monkeypatch.setattr(made.runner, "scheduler_names", lambda: ["local_cwd"])
     return made
 
 

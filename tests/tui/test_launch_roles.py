@@ -1,10 +1,21 @@
 """What a form changes in roles, ships as a workspace, and knows of jobs of others."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from support.dashboard import make_app, settled, until
-from support.launching import LaunchingScheduler, form_of, model_of, preview, ready, row_of, type_into, words
+from support.dashboard import settled, until
+from support.launching import (
+    LaunchingScheduler,
+    form_of,
+    launching_app,
+    model_of,
+    preview,
+    ready,
+    row_of,
+    type_into,
+    words,
+)
 from textual.widgets import TextArea
 
 from torchx_tui.backends.api import DescribeAppResponse
@@ -37,12 +48,8 @@ def scheduler():
 
 @pytest.fixture
 def app(scheduler, tmp_path, monkeypatch):
-    here = tmp_path / "here"
-    here.mkdir()
-    monkeypatch.chdir(here)
-    (here / "jobs.py").write_text(HEAD + JOB)
-    made = make_app(scheduler, tmp_path)
-    monkeypatch.setattr(made.runner, "scheduler_names", lambda: ["local_cwd"])
+    made = launching_app(scheduler, tmp_path, monkeypatch)
+    Path("jobs.py").write_text(HEAD + JOB)
     return made
 
 

@@ -2,12 +2,13 @@
 
 import pytest
 from support.component_files import HEADER, ComponentFile
-from support.dashboard import make_app, until
+from support.dashboard import until
 from support.launching import (
     LaunchingScheduler,
     drawn,
     field_with_focus,
     form_of,
+    launching_app,
     model_of,
     opened,
     preview,
@@ -52,13 +53,7 @@ def scheduler():
 
 @pytest.fixture
 def app(scheduler, tmp_path, monkeypatch):
-    here = tmp_path / "here"
-    here.mkdir()
-    monkeypatch.chdir(here)
-    made = make_app(scheduler, tmp_path)
-    # One backend is enough, and the local one would start real jobs.
-    monkeypatch.setattr(made.runner, "scheduler_names", lambda: ["local_cwd"])
-    return made
+    return launching_app(scheduler, tmp_path, monkeypatch)
 
 
 @pytest.fixture

@@ -1,9 +1,21 @@
 """A field with several values launches each: confirmed by count, capped, with a group in common."""
 
+from pathlib import Path
+
 import pytest
 from support.component_files import ComponentFile
-from support.dashboard import make_app, until
-from support.launching import LaunchingScheduler, form_of, preview, ready, row_of, status, type_into, words
+from support.dashboard import until
+from support.launching import (
+    LaunchingScheduler,
+    form_of,
+    launching_app,
+    preview,
+    ready,
+    row_of,
+    status,
+    type_into,
+    words,
+)
 
 from torchx_tui.specs import SchedulerError
 from torchx_tui.tui.config import LaunchSettings, Settings
@@ -26,12 +38,8 @@ def scheduler():
 
 @pytest.fixture
 def app(scheduler, tmp_path, monkeypatch):
-    here = tmp_path / "here"
-    here.mkdir()
-    monkeypatch.chdir(here)
-    ComponentFile(here / "jobs.py").write(JOB)
-    made = make_app(scheduler, tmp_path, settings=Settings(launch=LaunchSettings(most_of_a_sweep=6)))
-    monkeypatch.setattr(made.runner, "scheduler_names", lambda: ["local_cwd"])
+    made = launching_app(scheduler, tmp_path, monkeypatch, Settings(launch=LaunchSettings(most_of_a_sweep=6)))
+    ComponentFile(Path("jobs.py")).write(JOB)
     return made
 
 
