@@ -142,7 +142,7 @@ def check_attribute(entry: Documented) -> None:
         assert find(entry.here) is not None
         return
     owner, name = owner_of(entry.here)
-    abstract = dict.fromkeys(getattr(owner, "__abstractmethods__", ()))
+    abstract: dict[str, Any] = dict.fromkeys(getattr(owner, "__abstractmethods__", ()))
     required = [p for p in inspect.signature(owner).parameters.values() if p.default is NOWHERE]
     assert hasattr(type("Made", (owner,), abstract)(*(p.name for p in required)), name)
 
@@ -154,7 +154,10 @@ def check_value(entry: Documented) -> None:
 def check_members(entry: Documented) -> None:
     found = find(entry.here)
     assert issubclass(found, Enum)
-    wanted = dict(word.partition("=")[::2] for word in entry.says.split(", "))
+    wanted: dict[str, str] = {}
+    for word in entry.says.split(", "):
+        name, _, value = word.partition("=")
+        wanted[name] = value
     adds = entry.difference.adds if entry.difference else ()
     assert [member.name for member in found] == [*wanted, *adds]
     for name, value in wanted.items():
