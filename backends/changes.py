@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-import random
 import threading
 from collections.abc import Callable
 from typing import Protocol
+
+from .jitter import jittered
 
 _log = logging.getLogger(__name__)
 
@@ -134,7 +135,7 @@ class Retry:
 
     def wait(self) -> None:
         """Wait before the next try."""
-        self._stop.wait(self._seconds * random.uniform(0.8, 1.2))  # noqa: S311
+        self._stop.wait(jittered(self._seconds))
         self._seconds = min(2 * self._seconds, _LAST_RETRY)
 
     def worked(self) -> None:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .launch_origin import ARGUMENT_PREFIX
 from .launch_world import LaunchWorld, WorldNow
 
 if TYPE_CHECKING:
     from .api import Scheduler
     from .journal import LaunchRecord
 
-_ARGUMENT = "component."
 _SHORT_COMMIT = 10
 _SHORT_DIGEST = 19  # with `sha256:` before it
 
@@ -84,21 +84,12 @@ def _git(world: LaunchWorld, folder: Path, now: WorldNow) -> list[Changed]:
 
 def _config(record: LaunchRecord, config: Mapping[str, str]) -> list[Changed]:
     """Return what config gives otherwise; of what a person had chosen it says nothing."""
-    then, now = named_alike(record, record.config), named_alike(record, config)
-    chosen = {"scheduler", *record.cfg, *(f"{_ARGUMENT}{name}" for name in record.arguments)}
+    then, now = record.config, config
+    chosen = {"scheduler", *record.cfg, *(f"{ARGUMENT_PREFIX}{name}" for name in record.arguments)}
     if record.workspace:
         chosen.add("workspace")
     return [
-        Changed(f"config: {key.removeprefix(_ARGUMENT)}", then.get(key, "-"), now.get(key, "-"))
+        Changed(f"config: {key.removeprefix(ARGUMENT_PREFIX)}", then.get(key, "-"), now.get(key, "-"))
         for key in sorted({*then, *now})
         if then.get(key) != now.get(key) and (key in then or key not in chosen)
     ]
-
-
-def named_alike(record: LaunchRecord, config: Mapping[str, str]) -> dict[str, str]:
-    """Return what config gave or gives with arguments named alike: `component.NAME`, whichever component it is."""
-    own = f"{record.component}."
-    return {
-        f"{_ARGUMENT}{key.removeprefix(own)}" if record.component and key.startswith(own) else key: value
-        for key, value in config.items()
-    }

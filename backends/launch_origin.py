@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+# What stands before an argument's name among what config gave; run options have no dots in their names.
+ARGUMENT_PREFIX = "component."
+
 
 @dataclass(frozen=True)
 class LaunchOrigin:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..backends.launch_changes import named_alike
+from ..backends.launch_origin import ARGUMENT_PREFIX
 from .launch_defaults import LaunchDefaults
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ def config_now(settings: Settings, profile: str | None, record: LaunchRecord, ru
     known, doc = runner.run_opts(record.scheduler), _component(record)
     names = dict.fromkeys((profile, None, *settings.profiles))
     found = [_given(LaunchDefaults.load(settings, name), record, known, doc) for name in names]
-    then = named_alike(record, record.config).items()
-    return min(found, key=lambda given: len(named_alike(record, given).items() ^ then))
+    return min(found, key=lambda given: len(given.items() ^ record.config.items()))
 
 
 def _component(record: LaunchRecord) -> ComponentDoc | None:
@@ -53,7 +52,7 @@ def _given(defaults: LaunchDefaults, record: LaunchRecord, known: runopts, doc: 
     found = {name: format_value(given.value) for name, given in options.items()}
     if record.component:
         arguments = defaults.arguments(record.component, doc)
-        found |= {f"{record.component}.{name}": str(given.value) for name, given in arguments.items()}
+        found |= {f"{ARGUMENT_PREFIX}{name}": str(given.value) for name, given in arguments.items()}
     for name, given in (("scheduler", defaults.scheduler()), ("workspace", defaults.workspace())):
         if given is not None:
             found[name] = given.value

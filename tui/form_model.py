@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from ..backends.launch_origin import ARGUMENT_PREFIX
 from ..backends.secrets import mask_text
 from ..components import ComponentDoc, role_texts
 from ..specs import AppDef, TorchXTuiError, get_named_resources, runopts
@@ -259,7 +260,7 @@ class FormModel:
     def _planned(self, text_of: Callable[[Field], str], label: str) -> LaunchPlan:
         workspace = self.get(LAUNCH, "workspace")
         config = {
-            (f"{self.doc.name}.{one.name}" if one.section == ARGUMENT else one.name): one.text
+            (f"{ARGUMENT_PREFIX}{one.name}" if one.section == ARGUMENT else one.name): one.text
             for one in self.fields
             if one.origin in (CONFIG, PROFILE)
         }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 # A backend of which nothing changes is asked after a part of the time that nothing has changed.
 _QUIET_PART = 20.0
 # Without a key for so long nobody looks (s).
@@ -35,8 +33,3 @@ def tick_seconds(*, active: bool, quiet: float, unwatched: float, fastest: float
 def back_off_seconds(failures: int, slowest: float = 60.0) -> float:
     """Return the seconds to the next try after so many failures in a row: 1, 2, 4 ... without jitter."""
     return min(slowest, 2.0 ** min(failures - 1, 30))
-
-
-def with_jitter(seconds: float) -> float:
-    """Return about the same time, so that many instances do not ask at once."""
-    return seconds * random.uniform(0.8, 1.2)  # noqa: S311

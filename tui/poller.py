@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from ..backends.jitter import jittered
 from ..specs import AppState, is_terminal
 from .job_rows import JobRow
 from .limited_call import LimitedCaller
 from .messages import BackendChecked, BackendFailed, JobsChanged
-from .pacing import back_off_seconds, tick_seconds, with_jitter
+from .pacing import back_off_seconds, tick_seconds
 from .row_making import row_of
 from .watching_thread import WatchingThread
 
@@ -110,7 +111,7 @@ class BackendPoller(WatchingThread):
             rows, faults = self._rows.make(apps, records)
         except Exception as error:
             self._failures += 1
-            delay = with_jitter(back_off_seconds(self._failures))
+            delay = jittered(back_off_seconds(self._failures))
             reason = str(error) or type(error).__name__
             if reason != self._noted:
                 # Once, not with each of a day's tries.
@@ -125,7 +126,7 @@ class BackendPoller(WatchingThread):
         if not whole:
             return _JOURNAL_PAUSE
         now = time.monotonic()
-        return with_jitter(
+        return jittered(
             tick_seconds(
                 active=any(not row.is_final for row in rows.values()),
                 quiet=now - self._changed_at,

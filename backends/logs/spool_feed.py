@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import random
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from ...specs import NotAllowedError
+from ..jitter import jittered
 from .spool import ReplicaSpool
 from .stream import Cursor, LogStream, Record
 
@@ -109,7 +109,7 @@ class SpoolFeed:
             while not self._stop.is_set() and not self._read_stream():
                 pause = min(_LAST_RETRY, _FIRST_RETRY * 2.0 ** min(self._failures, 10))
                 self._failures += 1
-                self._stop.wait(pause * random.uniform(0.8, 1.2))  # noqa: S311
+                self._stop.wait(jittered(pause))
         except Exception:
             _log.exception("reading the log of %s failed", self._spool.name)
             self._spool.say(f"{self._spool.name}: reading its log failed; the log file of this program says why")

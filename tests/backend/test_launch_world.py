@@ -224,9 +224,9 @@ def test_a_world_that_says_nothing_is_none(tmp_path: Path, world: dict[str, Any]
 
 def test_nothing_has_changed_at_once(runner: Runner, scheduler: Imaged, tree: WorkTree) -> None:
     scheduler.digests = {"one:1": "sha256:new"}
-    record = launch(runner, config={"scheduler": "local_cwd", "jobs.py:job.lr": "0.1"})
+    record = launch(runner, config={"scheduler": "local_cwd", "component.lr": "0.1"})
     assert runner.changed_since(record) == []
-    assert runner.changed_since(record, {"scheduler": "local_cwd", "jobs.py:job.lr": "0.1"}) == []
+    assert runner.changed_since(record, {"scheduler": "local_cwd", "component.lr": "0.1"}) == []
     tree.write("train.py", "lr = 0.2\n")
     dirty = launch(runner)
     assert runner.changed_since(dirty) == []
@@ -277,9 +277,9 @@ def test_another_folder(runner: Runner, scheduler: Imaged, tree: WorkTree, tmp_p
 
 
 def test_config(runner: Runner, tree: WorkTree) -> None:
-    given = {"scheduler": "local_cwd", "log_dir": "/logs", "jobs.py:job.lr": "0.1"}
+    given = {"scheduler": "local_cwd", "log_dir": "/logs", "component.lr": "0.1"}
     record = launch(runner, arguments={"steps": "3"}, config=given)
-    now = {"log_dir": "/other", "jobs.py:job.lr": "0.1", "jobs.py:job.steps": "9", "jobs.py:job.seed": "1"}
+    now = {"log_dir": "/other", "component.lr": "0.1", "component.steps": "9", "component.seed": "1"}
     # What a person had typed stays as it was typed, whatever config says today.
     assert runner.changed_since(record, now) == [
         Changed("config: seed", "-", "1"),

@@ -49,7 +49,7 @@ def test_four_workers_train_to_the_end(terminal, port):
     app.press("g")
     app.wait(lambda text: all(f"rank {rank} of 4" in text for rank in range(4)))
     # torchrun may print a page of its own when its agents leave at different times: page to the line.
-    accuracy = re.compile(r"0│.*accuracy (0\.\d\d)")
+    accuracy = re.compile(r"[01]│.*accuracy (0\.\d\d)")
     for _ in range(12):
         if accuracy.search(app.text()):
             break
@@ -57,7 +57,8 @@ def test_four_workers_train_to_the_end(terminal, port):
         app.press("ctrl+d")
         app.wait(lambda text, before=before: text != before or accuracy.search(text))
     found = accuracy.search(app.text())
-    assert found, "rank 0, in the first replica, printed it"
+    # By rank 0; which replica has it torchrun decides, by the order of process ids, which begin anew at times.
+    assert found, app.text()
     assert float(found[1]) > 0.8
 
 

@@ -15,10 +15,12 @@ from torchx_tui.specs import AppState
 from torchx_tui.tui.component_listing import growing_list
 from torchx_tui.tui.component_order import MOST_RECENT, arranged
 from torchx_tui.tui.config import LaunchSettings, Settings
+from torchx_tui.tui.screens import component_picking
 from torchx_tui.tui.screens.jobs import JobsScreen
 from torchx_tui.tui.screens.launch import LaunchScreen
 from torchx_tui.tui.ui_state import UiStateFile
 from torchx_tui.tui.widgets.bars import StatusLine
+from torchx_tui.tui.widgets.component_picker import ComponentPicker
 
 JOB = 'def job(data: str) -> AppDef:\n    """Read data.\n\n    Args:\n        data: what is read\n    """\n'
 
@@ -305,3 +307,31 @@ async def test_a_terminal_that_cannot_be_left_is_said(app, monkeypatch):
         screen = await opened(pilot, app)
         await pilot.press("ctrl+e")
         await until(pilot, lambda: "cannot be left for vi" in status(screen))
+
+
+async def test_enter_before_the_list_has_come_chooses_what_it_brings(app, here, monkeypatch):
+    goes_on = threading.Event()
+
+    def late(*arguments):
+        goes_on.wait(60)
+        yield from growing_list(*arguments)
+
+    monkeypatch.setattr(component_picking, "growing_list", late)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen), "the screen")
+        screen = app.screen
+        await pilot.press(*"demo.train", "enter")
+        assert screen.model is None
+        goes_on.set()
+        await until(pilot, lambda: screen.model is not None and screen.model.doc.name == "demo.train", "its form")
+
+
+async def test_word_of_the_highlight_after_the_choice_does_not_end_it(app, here):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(pilot, app)
+        demo = next(one for one in screen.picker.components if one.name == "demo.train")
+        screen.picker.post_message(ComponentPicker.Chosen(demo))
+        screen.picker.post_message(ComponentPicker.Highlighted(demo))
+        await until(pilot, lambda: screen.model is not None and screen.model.doc.name == "demo.train", "its form")

@@ -10,7 +10,7 @@ from support.command import Command
 from support.terminal import COMMAND, Terminal
 
 from torchx_tui.backends.local.scheduler import LocalScheduler
-from torchx_tui.tui.doctor import diagnosis
+from torchx_tui.tui.doctor import diagnosis, machine_checks
 from torchx_tui.tui.doctor.machine_checks import file_system, terminal_findings
 
 
@@ -89,6 +89,17 @@ def test_a_backend_that_raises_is_told_of(command: Command, monkeypatch: pytest.
 
     monkeypatch.setattr(LocalScheduler, "check", check)
     assert findings(command)["local_cwd"][0][:2] == ("error", "ZeroDivisionError: at the end of the world")
+
+
+def test_what_cannot_be_found_out_keeps_nothing_else_from_being_told(command: Command, monkeypatch: pytest.MonkeyPatch):
+    def usage(_path: object) -> None:
+        raise ZeroDivisionError("no folders")
+
+    monkeypatch.setattr(machine_checks.shutil, "disk_usage", usage)
+    found = findings(command)
+    assert found["folders"][0][:2] == ("error", "this could not be found out: ZeroDivisionError: no folders")
+    assert found["logout"]
+    assert found["local_cwd"]
 
 
 @pytest.mark.parametrize(

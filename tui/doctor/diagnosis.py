@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # Seconds that one backend has to answer.
 PATIENCE_SECONDS = 10.0
+_MORE = "`torchx-tui --debug doctor` writes more to the log file"
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,13 @@ def diagnose(settings: Settings, runner: Runner, config_file: str | None) -> Ite
 
 
 def _of(subject: str, findings: Iterable[Finding]) -> Iterator[Diagnosed]:
-    return (Diagnosed(subject, finding) for finding in findings)
+    """Yield what is found out about one thing; where that breaks, the others are looked at all the same."""
+    try:
+        for finding in findings:
+            yield Diagnosed(subject, finding)
+    except Exception as error:
+        # What looks at a broken machine is not broken by it.
+        yield Diagnosed(subject, Finding("error", f"this could not be found out: {described(error)}", _MORE))
 
 
 def _backend_findings(runner: Runner) -> Iterator[tuple[str, list[Finding]]]:
@@ -73,5 +80,5 @@ def _backend_findings(runner: Runner) -> Iterator[tuple[str, list[Finding]]]:
         except NoAnswerError as error:
             yield name, [Finding("error", str(error), "see whether what it asks, and the way to it, answers at all")]
         except Exception as error:  # whatever the scheduler of another package raises
-            hint = "" if isinstance(error, ConfigError) else "`torchx-tui --debug doctor` writes more to the log file"
+            hint = "" if isinstance(error, ConfigError) else _MORE
             yield name, [Finding("error", described(error), hint)]

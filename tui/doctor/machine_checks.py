@@ -35,10 +35,12 @@ def terminal_findings(environ: Mapping[str, str] | None = None) -> Iterator[Find
         environ: the environment; this process's if None.
     """
     environ = os.environ if environ is None else environ
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    # Those of the process: the dashboard puts others in the place of `sys.stderr`.
+    typed, drawn = sys.__stdin__, sys.__stderr__
+    if typed is None or drawn is None or not (typed.isatty() and drawn.isatty()):
         yield Finding("ok", "no terminal here: the commands of the shell work, the dashboard needs one")
     else:
-        columns, rows = os.get_terminal_size(sys.stderr.fileno())
+        columns, rows = os.get_terminal_size(drawn.fileno())
         if not (columns and rows):
             yield Finding("warning", "the terminal does not tell its size: 80x24 is taken", "`stty cols 120 rows 40`")
         elif columns < SMALLEST[0] or rows < SMALLEST[1]:

@@ -84,19 +84,27 @@ class ComponentPicking(BaseScreen):
         if component is None:
             self.docs.show_nothing()
         else:
-            self._describe(component, chosen=False)
+            self._describe(component)
 
     def on_component_picker_chosen(self, message: ComponentPicker.Chosen) -> None:
         """Go on to the form."""
-        self._describe(message.component, chosen=True)
+        self._choose(message.component)
 
     def choose_record(self, record: LaunchRecord) -> None:
         """Make the form of a launch, from whichever folder that was."""
         name = name_here(component_key(record.component, record.cwd))
-        self._describe(ComponentSummary(name, "file", Path(), 0), chosen=True)
+        self._choose(ComponentSummary(name, "file", Path(), 0))
 
     @work(thread=True, group="describe", exclusive=True, exit_on_error=False)
-    def _describe(self, listed: ComponentSummary, *, chosen: bool) -> None:
+    def _describe(self, listed: ComponentSummary) -> None:
+        self._read(listed, chosen=False)
+
+    # In a group of its own: word of the highlight, which may come after the choice, must not end it.
+    @work(thread=True, group="choose", exclusive=True, exit_on_error=False)
+    def _choose(self, listed: ComponentSummary) -> None:
+        self._read(listed, chosen=True)
+
+    def _read(self, listed: ComponentSummary, *, chosen: bool) -> None:
         launches = launches_of(component_key(listed.name), self.dashboard.runner.journal.records())
         try:
             doc = read_component(listed.name)
@@ -162,4 +170,4 @@ class ComponentPicking(BaseScreen):
         if failure or code:
             self.dashboard.say(failure or f"{command[0]} ended with exit code {code}", failed=True)
         self.list_components()
-        self._describe(one, chosen=False)
+        self._describe(one)

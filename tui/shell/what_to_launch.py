@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...backends.launch_origin import LaunchOrigin
+from ...backends.launch_origin import ARGUMENT_PREFIX, LaunchOrigin
 from ...specs import ConfigError, UnknownSchedulerException
 from .output import say
 from .run_arguments import read_rest
@@ -131,7 +131,7 @@ def _with_defaults(given: Texts, doc: ComponentDoc, defaults: LaunchDefaults, co
     """Return the component's arguments, those of config among them, and put these into ``config``."""
     taken = defaults.arguments(doc.name, doc)
     texts: Texts = {key: one.value for key, one in taken.items() if key not in given}
-    config.update({f"component.{key}": str(text) for key, text in texts.items()})
+    config.update({f"{ARGUMENT_PREFIX}{key}": str(text) for key, text in texts.items()})
     return {**texts, **given}
 
 

@@ -83,6 +83,8 @@ class ComponentPicker(Pane):
         self._hits: tuple[str, list[str]] = ("", [])
         # Whether somebody has moved the highlight, so that it stays on its component.
         self._moved = False
+        # Whether enter was pressed before anything was found: the list may not have come yet.
+        self._is_chosen_next = False
 
     def compose_body(self) -> ComposeResult:
         """Yield the search and the list."""
@@ -124,6 +126,9 @@ class ComponentPicker(Pane):
         self._listed, self._launches, self._pinned = listed, launches, tuple(pinned)
         self._hits = ("", [])
         self._draw(keep=self._moved)
+        if self._is_chosen_next and self.highlighted is not None:
+            self._is_chosen_next = False
+            self.post_message(self.Chosen(self.highlighted))
 
     def show_pinned(self, pinned: Sequence[str]) -> None:
         """Pin other components; the cursor stays on its own."""
@@ -137,7 +142,7 @@ class ComponentPicker(Pane):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Search while typing."""
         event.stop()
-        self._moved = False
+        self._moved = self._is_chosen_next = False
         self._draw(keep=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -148,6 +153,7 @@ class ComponentPicker(Pane):
             chosen = ComponentSummary(name=event.value.strip(), kind="file", path=Path(), line=0)
         if chosen is not None:
             self.post_message(self.Chosen(chosen))
+        self._is_chosen_next = chosen is None and bool(event.value.strip())
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Choose with the mouse."""
