@@ -33,6 +33,8 @@ def test_the_page_is_made_without_torchx() -> None:
         "from interop.differences_page import compatibility_page; print(len(compatibility_page()))"
     )
     tests = str(DOCS.parent / "tests")
-    done = subprocess.run([sys.executable, "-c", script, tests], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", script, tests], capture_output=True, text=True, check=False, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == len(compatibility_page())

@@ -34,11 +34,25 @@ def numbers(*rest: int, texts: Optional[List[str]] = None) -> AppDef:
 '''
 WORDS = ["", " ", "a", "1", " 2 ", "1_0", "-3", "2.5", "nan", "true", "True", "yes", "no", "false", "on", "ture", "é b"]
 LISTS = ["a,b", "1,2", "1, 2 ,", ",", "true,no", "1,x", "2.5,1"]
-DICTS = ["a=1", "a=1,b=2", "a=x;b=2", "a='1,2'", "a=1,2,b=3", "a=", "a=1,b=", "=1", "a==1", "a=true,b=false", "a= 1 , b=2"]
-VALUES = st.one_of(st.sampled_from(WORDS), st.sampled_from(LISTS), st.sampled_from(DICTS), st.text(max_size=4))
-WRITTEN = st.sampled_from(["--p={}", "--p {}", "-p {}", "--p {} --p {}"])
+DICTS = [
+    "a=1",
+    "a=1,b=2",
+    "a=x;b=2",
+    "a='1,2'",
+    "a=1,2,b=3",
+    "a=",
+    "a=1,b=",
+    "=1",
+    "a==1",
+    "a=true,b=false",
+    "a= 1 , b=2",
+]
+VALUES = st.one_of(
+    st.sampled_from(WORDS), st.sampled_from(LISTS), st.sampled_from(DICTS), st.text("ab1 ,=;é", max_size=5)
+)
+WRITTEN = st.sampled_from([*["--p={}", "--p {}", "-p {}"] * 4, "--p {} --p {}"])
 MORE = st.sampled_from(
-    ["-x 1", "--x=2", "--x 3", "--text a", "--text=", "--truth true", "--truth yes", "--real 1e3", "--real x", "-h gpu", "--h=b"]
+    ["--x=2", "--text a", "--text=", "--truth true", "--truth yes", "--real 1e3", "--real x", "-h gpu", "--h=b"]
     + ["--tex b", "--none 1", "--", "a", "-v", "--flag", "-- --x 9"]
 )
 
@@ -64,17 +78,29 @@ def explained(kind: str, argv: list[str], their: Any, our: Any) -> str | None:
         for words, name in [("twice", "given twice"), ("not true or false", "truth values")]:
             if words in said:
                 return name
-        return "a missing key or value" if "dict" in kind else None
+        if is_optional_number(kind):
+            return "optional numbers"
+        if kind.startswith("tuple") and their == "None":
+            return "empty lists and dicts"
+        return "a missing key or value" if "dict" in kind.lower() else None
+    if isinstance(their, Refused) and their.names[0] == "SystemExit":
+        return "-- before numbers" if "--" in argv else None
     text = argv[-1].rpartition("--p=")[2] if len(argv) == 1 else argv[-1]
-    if kind.startswith("tuple") and their.names[0] == "ValueError":
-        return "tuples"
+    if kind.startswith("tuple"):
+        return "tuples" if isinstance(their, Refused) else None
     if kind == "list[bool]":
         return "lists of truth values"
     if "bool" in kind:
-        return "truth values in a dict" if "dict" in kind and text else "truth values" if text else "empty lists and dicts"
-    if ("None" in kind or "Optional" in kind) and ("int" in kind or "float" in kind):
+        return (
+            "truth values in a dict" if "dict" in kind and text else "truth values" if text else "empty lists and dicts"
+        )
+    if is_optional_number(kind):
         return "optional numbers"
-    return "empty lists and dicts" if not text else None
+    return "empty lists and dicts" if not text.strip() else None
+
+
+def is_optional_number(kind: str) -> bool:
+    return kind in ("Optional[int]", "float | None")
 
 
 @given(st.sampled_from(sorted(TYPES)), VALUES, WRITTEN)
@@ -84,7 +110,7 @@ def test_each_type(torchx: str, components: Path, name: str, value: str, written
     compare(f"{components}:{name}", argv, lambda their, our: explained(TYPES[name], argv, their, our))
 
 
-@given(st.lists(MORE, max_size=5))
+@given(st.builds(list.__add__, st.sampled_from([[], ["-x 1"], ["-x 2"]]), st.lists(MORE, max_size=3)))
 @cases(1000)
 def test_several_arguments_and_the_rest(torchx: str, components: Path, words: list[str]) -> None:
     argv = [part for word in words for part in word.split(" ")]
@@ -111,6 +137,7 @@ EXAMPLES: dict[str, tuple[str, list[str], str, str]] = {
     "truth values in a dict": ("truth_pairs", ["--p=a=false"], '''"{'a': True}"''', '''"{'a': False}"'''),
     "tuples": ("pair", ["--p=1,a"], "ValueError", '''"(1, 'a')"'''),
     "a missing key or value": ("pairs", ["--p=a=1,b="], '''"{'a': '1,b'}"''', "ArgumentError"),
+    "-- before numbers": ("numbers", ["--", "1"], "SystemExit", "'((1,), None)'"),
     "given twice": ("text", ["--p=a", "--p=b"], '''"'b'"''', "ArgumentError"),
 }
 

@@ -14,17 +14,27 @@ from interop.oracle import cases, hold, names_of, outcome, theirs
 import torchx_tui.specs as our_specs
 
 RPC = "RuntimeError('On WorkerInfo(id=1, name=trainer:0:0):\n"
-PIECES = st.sampled_from([RPC, "E('On WorkerInfo(a):\n", "\n')", "')", "\n", "\nException raised from x", "word " * 9, "x", "é", "$"])
-MESSAGES = st.one_of(st.lists(PIECES, max_size=6).map("".join), st.text(max_size=10), st.integers(0, 200).map("a ".__mul__))
+PIECES = st.sampled_from(
+    [RPC, "E('On WorkerInfo(a):\n", "\n')", "')", "\n", "\nException raised from x", "word " * 9, "x", "é", "$"]
+)
+MESSAGES = st.one_of(
+    st.lists(PIECES, max_size=6).map("".join), st.text(max_size=10), st.integers(0, 200).map("a ".__mul__)
+)
 TIMES = st.sampled_from([None, "1700000000", 1700000000, 17.9, "soon", [], 10**30, -1, True, ""])
 CODES = st.sampled_from([None, 0, 1, "9", "", [], -9])
 NESTED_ERRORS = st.builds(
     lambda message, code, time: {"message": {"message": message, "errorCode": code, "extraInfo": {"timestamp": time}}},
     MESSAGES, CODES, TIMES,
 )  # fmt: skip
-FLAT_ERRORS = st.builds(lambda message, code, time: {"message": message, "errorCode": code, "timestamp": time}, MESSAGES, CODES, TIMES)
-OTHER_ERRORS = st.sampled_from([{}, [], 1, None, "text", {"message": 1}, {"message": {"message": 2}}, {"message": {"extraInfo": 1}}])
-ODD_ERRORS = st.sampled_from([{"message": {"message": "m", "extraInfo": 1}}, {"message": "m"}, {"message": None, "timestamp": 1}])
+FLAT_ERRORS = st.builds(
+    lambda message, code, time: {"message": message, "errorCode": code, "timestamp": time}, MESSAGES, CODES, TIMES
+)
+OTHER_ERRORS = st.sampled_from(
+    [{}, [], 1, None, "text", {"message": 1}, {"message": {"message": 2}}, {"message": {"extraInfo": 1}}]
+)
+ODD_ERRORS = st.sampled_from(
+    [{"message": {"message": "m", "extraInfo": 1}}, {"message": "m"}, {"message": None, "timestamp": 1}]
+)
 ERRORS = st.one_of(
     st.just(our_specs.NONE),
     st.one_of(NESTED_ERRORS, FLAT_ERRORS, OTHER_ERRORS, ODD_ERRORS).map(json.dumps),
