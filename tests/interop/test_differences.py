@@ -23,7 +23,7 @@ def test_the_page_lists_every_difference() -> None:
 def test_no_difference_is_listed_twice_or_left_unexplained() -> None:
     assert len({(entry.area, entry.name) for entry in DIFFERENCES}) == len(DIFFERENCES)
     for entry in DIFFERENCES:
-        assert entry.theirs and entry.ours and entry.why
+        assert all((entry.theirs, entry.ours, entry.why))
         assert entry.kind in ("upstream fault", "addition", "generation")
 
 

@@ -95,11 +95,12 @@ def explained(name: str, argv: list[str], their: Any, our: Any) -> str | None:
         return "an elastic spmd" if name == "dist.spmd" and "--j=1:4x8" in argv else None
     their_role, our_role = ({**app["roles"][0]} for app in (their, our))
     if name in ("utils.copy", "utils.booth"):
-        if their_role.pop("entrypoint") == "python" and our_role.pop("entrypoint") == "python3":
-            same_words = their_role.pop("args")[2:] == our_role.pop("args")[2:]
-            return "programs that travel" if same_words and their_role == our_role else None
+        started = their_role.pop("entrypoint"), our_role.pop("entrypoint")
+        same_words = their_role.pop("args")[2:] == our_role.pop("args")[2:]
+        travels = started == ("python", "python3") and same_words and their_role == our_role
+        return "programs that travel" if travels else None
     if {"--cpu=0", "--memMB=0"} & set(argv):
-        their_role.pop("resource"), our_role.pop("resource")
+        del their_role["resource"], our_role["resource"]
         return "a zero" if their_role == our_role else None
     return None
 

@@ -14,7 +14,8 @@ from interop.oracle import Refused, cases, hold, names_of, outcome
 AREA = "component arguments"
 TYPES = {
     "text": "str", "whole": "int", "real": "float", "truth": "bool",
-    "some_text": "Optional[str]", "some_whole": "Optional[int]", "some_real": "float | None", "some_truth": "bool | None",
+    "some_text": "Optional[str]", "some_whole": "Optional[int]", "some_real": "float | None",
+    "some_truth": "bool | None",
     "texts": "list[str]", "wholes": "List[int]", "reals": "list[float]", "truths": "list[bool]",
     "some_texts": "Optional[List[str]]", "pairs": "dict[str, str]", "whole_pairs": "Dict[str, int]",
     "truth_pairs": "dict[str, bool]", "some_pairs": "dict[str, str] | None", "pair": "tuple[int, str]",
@@ -23,7 +24,9 @@ TYPES = {
 HEADER = "from typing import Annotated, Dict, List, Optional\nfrom torchx.specs import AppDef\n"
 ONE = 'def {name}(p: {type}) -> AppDef:\n    """Do.\n\n    Args:\n        p: it\n    """\n    return AppDef(repr(p))\n'
 MIXED = '''
-def mixed(x: int, text: str = "d", *rest: str, truth: bool = False, real: float = 0.5, h: Optional[str] = None) -> AppDef:
+def mixed(
+    x: int, text: str = "d", *rest: str, truth: bool = False, real: float = 0.5, h: Optional[str] = None
+) -> AppDef:
     """Do."""
     return AppDef(repr((x, text, rest, truth, real, h)))
 
@@ -52,8 +55,24 @@ VALUES = st.one_of(
 )
 WRITTEN = st.sampled_from([*["--p={}", "--p {}", "-p {}"] * 4, "--p {} --p {}"])
 MORE = st.sampled_from(
-    ["--x=2", "--text a", "--text=", "--truth true", "--truth yes", "--real 1e3", "--real x", "-h gpu", "--h=b"]
-    + ["--tex b", "--none 1", "--", "a", "-v", "--flag", "-- --x 9"]
+    [
+        "--x=2",
+        "--text a",
+        "--text=",
+        "--truth true",
+        "--truth yes",
+        "--real 1e3",
+        "--real x",
+        "-h gpu",
+        "--h=b",
+        "--tex b",
+        "--none 1",
+        "--",
+        "a",
+        "-v",
+        "--flag",
+        "-- --x 9",
+    ]
 )
 
 
@@ -104,7 +123,7 @@ def is_optional_number(kind: str) -> bool:
 
 
 @given(st.sampled_from(sorted(TYPES)), VALUES, WRITTEN)
-@cases(2000)
+@cases(1300)
 def test_each_type(torchx: str, components: Path, name: str, value: str, written: str) -> None:
     argv = [part.format(value) for part in written.split(" ")]
     compare(f"{components}:{name}", argv, lambda their, our: explained(TYPES[name], argv, their, our))

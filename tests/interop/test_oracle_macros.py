@@ -15,7 +15,7 @@ NAMES = ["img_root", "app_id", "replica_id", "rank0_env", "base_img_root"]
 WRITTEN = [f"${{{name}}}" for name in NAMES[:4]] + [f"${name}" for name in NAMES[:4]]
 PIECES = st.sampled_from([*WRITTEN * 5, *["$", "$$", "${", "}", "${app_id", "${x}", "a ", "é"] * 3, "${base_img_root}"])
 TEXTS = st.lists(PIECES, max_size=6).map("".join)
-VALUES = st.fixed_dictionaries({name: TEXTS for name in NAMES[:4]})
+VALUES = st.fixed_dictionaries(dict.fromkeys(NAMES[:4], TEXTS))
 NESTED = st.recursive(
     st.one_of(TEXTS, st.integers(), st.none()),
     lambda inner: st.one_of(
@@ -87,7 +87,8 @@ def test_the_macros_are_the_same_texts(torchx: str) -> None:
 # Of each entry: the role, and what it becomes.
 EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "the entrypoint": ({"entrypoint": "$app_id"}, {"entrypoint": "$app_id"}, {"entrypoint": "A"}),
-    "lists in lists": ({"metadata": {"a": [["$app_id"]]}}, {"metadata": {"a": [["$app_id"]]}}, {"metadata": {"a": [["A"]]}}),
+    "lists in lists": ({"metadata": {"a": [["$app_id"]]}}, {"metadata": {"a": [["$app_id"]]}},
+                       {"metadata": {"a": [["A"]]}}),
     "base_img_root": ({"args": ["${base_img_root}"]}, {"args": ["${base_img_root}"]}, {"args": ["DEPRECATED"]}),
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ USUAL = st.builds(
     st.sampled_from(TYPES[:3]), st.sampled_from(PATHS), st.sampled_from(PATHS),
     st.lists(st.sampled_from([*FLAGS, *OTHERS[:4]]), max_size=1),
 )  # fmt: skip
-MOUNTS = st.one_of(st.lists(OPTIONS, max_size=6), st.lists(USUAL, max_size=3).map(lambda all: sum(all, [])))
+MOUNTS = st.one_of(st.lists(OPTIONS, max_size=6), st.lists(USUAL, max_size=3).map(lambda all: list(chain(*all))))
 LETTERS = st.text(st.sampled_from("ab:/.@-_ \n\té"), max_size=12)
 HANDLES = st.one_of(LETTERS, st.builds("{}://{}/{}".format, LETTERS, LETTERS, LETTERS))
 
@@ -84,7 +85,9 @@ EXAMPLES: dict[str, dict[str, tuple[str, str, str]]] = {
         "given twice": ("type=bind,src=/a,src=/c,dst=/b", BOUND.format("/c", "/b", False), "MountError"),
         "an option of another kind": ("type=bind,src=/a,dst=/b,perm=r", BOUND.format("/a", "/b", False), "MountError"),
         "spaces": ("type=bind, src=/a,dst=/b", "KeyError", BOUND.format("/a", "/b", False)),
-        "an unknown home": ("type=bind,src=~nobody-here/x,dst=/b", BOUND.format("~nobody-here/x", "/b", False), "MountError"),
+        "an unknown home": (
+            "type=bind,src=~nobody-here/x,dst=/b", BOUND.format("~nobody-here/x", "/b", False), "MountError"
+        ),
     },
     "handles": {
         "line breaks": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -161,7 +162,9 @@ EXAMPLES: dict[str, tuple[Any, Callable[[Any], Any], str, str]] = {
     "a missing key or value": (
         ONE["s"], lambda one: one.cfg_from_str("s=1,u="), "{'s': '1,u'}", "InvalidRunConfigException"
     ),
-    "a pair without a colon": (ONE["d"], lambda one: one.cfg_from_str("d=x"), "IndexError", "InvalidRunConfigException"),
+    "a pair without a colon": (
+        ONE["d"], lambda one: one.cfg_from_str("d=x"), "IndexError", "InvalidRunConfigException"
+    ),
     "quotes": (ONE["s"], lambda one: one.cfg_from_str(r"s='it\'s'")["s"], r'''"it\\'s"''', '''"it's"'''),
     "JSON of another form": (
         ONE["t"], lambda one: one.cfg_from_json_repr('{"t": "ab"}'), "{'t': ['a', 'b']}", "InvalidRunConfigException"
@@ -173,8 +176,6 @@ EXAMPLES: dict[str, tuple[Any, Callable[[Any], Any], str, str]] = {
 
 
 def typed_by_typing(options: Any) -> Any:
-    import typing
-
     options.add("t", type_=typing.List[str], help="")  # noqa: UP006 - as old schedulers write it
     return Bare(repr(options).partition("t=T (")[2].partition(", None")[0])
 
