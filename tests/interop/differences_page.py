@@ -9,11 +9,12 @@ from interop.differences import DIFFERENCES, Difference
 _HEAD = """\
 # What differs from TorchX
 
-What TorchX and torchx-tui both have is held against `torchx-nightly` 2026.10.26, in one process and with the same
-inputs, thousands of them made up: the value, or the kind of the error. What they do is equal but for what this page
-lists, and a test fails where something else differs, or where something listed does not differ any more. An *upstream
-fault* is where TorchX goes wrong, an *addition* what it refuses and has a meaning here, a *generation* what its own
-releases do in different ways. Written by `python docs/compatibility.py` from `tests/interop/differences.py`.
+Both are given the same inputs in one process, thousands of them made up, and the values, or the kinds of the errors,
+are compared: torchx-tui with `torchx-nightly` 2026.10.26, in the areas below. They are equal but for what this page
+lists: a test fails where something else differs, and where something listed differs no more. An *upstream fault* is
+where TorchX goes wrong, an *addition* what it refuses or passes over and has a meaning here, a *generation* what its
+own releases do in different ways. What schedulers are sent is in [docker.md](docker.md) and
+[kubernetes.md](kubernetes.md). Written by `python docs/compatibility.py` from `tests/interop/differences.py`.
 """
 
 
