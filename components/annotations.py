@@ -35,7 +35,7 @@ def read_annotation(node: ast.expr, enums: Mapping[str, tuple[str, ...]] | None 
         return _simple(node, enums)
     container = _name(node.value)
     arguments = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-    if container == "Annotated":
+    if container == "Annotated" and len(arguments) > 1:
         words = [item.value for item in arguments[1:] if isinstance(item, ast.Constant)]
         flags = tuple(word for word in words if isinstance(word, str) and word.startswith("-"))
         return replace(read_annotation(arguments[0], enums), flags=flags)
@@ -69,6 +69,8 @@ def _container(node: ast.Subscript, kind: str, arguments: list[ast.expr]) -> Val
         for item, argument, what in zip(items, arguments, ("key", "value"), strict=True):
             if item is None:
                 raise AnnotationError(f"Non-primitive {what} type {ast.unparse(argument)!r}")
+    elif kind == "list" and len(arguments) != 1:
+        raise AnnotationError(f"Non-primitive element type {ast.unparse(node.slice)!r}")
     elif kind == "tuple" and len(arguments) < 2:
         raise AnnotationError(f"Unsupported tuple type {ast.unparse(node)!r}: want two or more element types")
     for item, argument in zip(items, arguments, strict=True):

@@ -33,7 +33,8 @@ def exactly_one(**given: str | None) -> None:
     """Check that one of several arguments is given.
 
     Raises:
-        ArgumentError: None is, or more than one.
+        ArgumentError: None is, or more than one, or the one is empty.
     """
-    if sum(value is not None for value in given.values()) != 1:
+    values = [value for value in given.values() if value is not None]
+    if len(values) != 1 or not values[0]:
         raise ArgumentError("", f"give exactly one of {', '.join(given)}")

@@ -121,18 +121,18 @@ def _lint_arguments(source: SourceFile, node: Function, name: str, skip: int) ->
         star = argument is arguments.vararg
         if argument.annotation is None:
             text = f"Missing type annotation for argument {argument.arg!r} in function {name!r}"
-            messages.append(_error(node, text, missing_annotation(argument, default, star=star)))
+            messages.append(_error(argument, text, missing_annotation(argument, default, star=star)))
             continue
         try:
             read_annotation(argument.annotation, source.enums)
         except AnnotationError as error:
             text = f"{error} for argument {ast.unparse(argument)!r} in function {name!r}"
-            messages.append(_error(node, text, refused_annotation(argument, default, source.enums, star=star)))
+            messages.append(_error(argument, text, refused_annotation(argument, default, source.enums, star=star)))
     if arguments.kwarg:
         kwarg = arguments.kwarg.arg
         text = f"Unsupported argument '**{kwarg}' in function {name!r}: name each argument, or take a dict"
         fix = f"write `{kwarg}: dict[str, str]` in place of `**{kwarg}`, or each argument by its name"
-        messages.append(_error(node, text, fix))
+        messages.append(_error(arguments.kwarg, text, fix))
     return messages
 
 
@@ -151,5 +151,5 @@ def _lint_return(node: Function) -> list[LinterMessage]:
     return [_error(node, text, fix)]
 
 
-def _error(node: ast.stmt, text: str, fix: str) -> LinterMessage:
+def _error(node: ast.stmt | ast.arg, text: str, fix: str) -> LinterMessage:
     return LinterMessage(_FUNCTION_RULES, text, node.lineno, 0, fix=fix)

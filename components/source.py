@@ -37,7 +37,7 @@ class SourceFile:
 
     @cached_property
     def definitions(self) -> list[Definition]:
-        """The functions and classes at the top level, also those inside `if` and `try`."""
+        """The functions and classes at the top level, also those inside `if`, `try`, `with` and loops."""
         return [node for node in _top_level(self.tree) if isinstance(node, Definition)]
 
     @property
@@ -100,13 +100,15 @@ def returns_appdef(node: Definition) -> bool:
 
 
 def return_name(node: Function) -> str | None:
-    """Return the last part of what a function says that it returns: `AppDef` for `specs.AppDef`; None for nothing."""
+    """Return the last part of what a function says that it returns: `AppDef` for `specs.AppDef`; None for no name."""
     returns = node.returns
-    if returns is None:
-        return None
-    if isinstance(returns, ast.Constant) and isinstance(returns.value, str):
-        return returns.value.rpartition(".")[2]
-    return ast.unparse(returns).rpartition(".")[2]
+    if isinstance(returns, ast.Attribute):
+        return returns.attr
+    if isinstance(returns, ast.Name):
+        return returns.id
+    if isinstance(returns, ast.Constant) and returns.value:
+        return str(returns.value).rpartition(".")[2]
+    return None
 
 
 def parameters_of(source: SourceFile, node: Definition) -> list[Parameter]:
@@ -213,8 +215,8 @@ def _top_level(tree: ast.Module) -> list[ast.stmt]:
     while waiting:
         node = waiting.pop(0)
         found.append(node)
-        if isinstance(node, (ast.If, ast.Try)):
-            inner = [*node.body, *node.orelse]
+        if isinstance(node, (ast.If, ast.Try, ast.With, ast.For, ast.While)):
+            inner = [*node.body, *getattr(node, "orelse", ())]
             if isinstance(node, ast.Try):
                 inner += [line for handler in node.handlers for line in handler.body] + node.finalbody
             waiting = inner + waiting

@@ -6,10 +6,10 @@ another, each begun by its `type=`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 
 from .errors import MountError
 
@@ -171,7 +171,8 @@ def _permissions(text: str) -> str:
 def _home_expanded(path: str) -> str:
     if not path.startswith("~"):
         return path
-    try:
-        return str(Path(path).expanduser())
-    except RuntimeError as error:
-        raise MountError(f"mount: src={path}: {error}") from error
+    # Path.expanduser would take the slash off its end.
+    expanded = os.path.expanduser(path)  # noqa: PTH111
+    if expanded.startswith("~"):
+        raise MountError(f"mount: src={path}: there is no such user, so no home folder")
+    return expanded

@@ -100,7 +100,8 @@ def _essence(message: str) -> str:
     """Return the part of a message that says what went wrong, without the wrappings around it."""
     start = _RPC_START.search(message)
     if start:
-        end = message.rfind("\n" + _RPC_END)
+        # The header's own line break may be the one before the end.
+        end = message.rfind("\n" + _RPC_END, start.end() - 1)
         if end >= 0:
             message = message[start.start() : end + 1 + len(_RPC_END)]
     embedded = _EMBEDDED.search(message)

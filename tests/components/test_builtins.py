@@ -13,7 +13,7 @@ import pytest
 
 from torchx_tui.components import DEFAULT_IMAGE, build_app
 from torchx_tui.components.programs import program_text
-from torchx_tui.specs import BindMount, Role, macros
+from torchx_tui.specs import ArgumentError, BindMount, Role, macros
 
 PROGRAMS = ["demo_program.py", "booth_program.py", "copy_program.py"]
 
@@ -215,3 +215,9 @@ def test_demo_prints_each_step_at_once() -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.parametrize(("component", "texts"), [("utils.python", {"m": ""}), ("dist.torchrun", {"script": ""})])
+def test_an_empty_program_is_none(component: str, texts: dict[str, str]) -> None:
+    with pytest.raises(ArgumentError, match="give exactly one of"):
+        build_app(component, texts)

@@ -170,3 +170,31 @@ def test_the_fix_is_what_to_write(tmp_path: Path, parameter: str, written: str) 
 def test_every_rule_says_what_to_do(tmp_path: Path, text: str, written: str) -> None:
     (message,) = lint(tmp_path, text)
     assert written in message.fix
+
+
+def test_a_message_has_the_line_of_its_argument(tmp_path: Path) -> None:
+    source = 'def f(\n    a: str,\n    b,\n    c: Set[str],\n    **d: str,\n) -> AppDef:\n    """Do."""\n'
+    assert [message.line for message in lint(tmp_path, source)] == [3, 4, 5]
+
+
+@pytest.mark.parametrize("returns", ["None", "list[AppDef]", "Optional[AppDef]", "f()"])
+def test_an_annotation_that_is_no_name_is_told_as_missing(tmp_path: Path, returns: str) -> None:
+    (message,) = lint(tmp_path, f'def f() -> {returns}:\n    """Do."""\n')
+    assert "missing return annotation or has unknown annotations" in message.description
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("list[str, int]", "Non-primitive element type '(str, int)'"),
+        ("Annotated[str]", "Unsupported container type 'Annotated'"),
+    ],
+)
+def test_types_that_python_itself_refuses(tmp_path: Path, kind: str, words: str) -> None:
+    (message,) = lint(tmp_path, f'def f(a: {kind}) -> AppDef:\n    """Do."""\n')
+    assert words in message.description
+
+
+@pytest.mark.parametrize("block", ["with x:", "for x in y:", "while x:", "if x:"])
+def test_a_function_inside_a_block_is_found(tmp_path: Path, block: str) -> None:
+    assert lint(tmp_path, f'{block}\n    def f(a: str) -> AppDef:\n        """Do."""\n') == []

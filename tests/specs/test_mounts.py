@@ -35,6 +35,7 @@ def test_the_value_of_readonly_counts(option: str, read_only: bool) -> None:
 def test_home_is_expanded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert parse_mounts(["type=bind", "src=~/data", "dst=/data"]) == [BindMount(f"{tmp_path}/data", "/data")]
+    assert parse_mounts(["type=bind", "src=~/data/", "dst=/data"]) == [BindMount(f"{tmp_path}/data/", "/data")]
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ def test_wrappings_of_messages_are_taken_off() -> None:
     assert "error_msg: RuntimeError('On WorkerInfo" in wrapped
     assert "xx" not in wrapped
     assert "yy" not in wrapped
+    assert "error_msg: a\n')RuntimeError('On WorkerInfo(b):\n" in error_text("a\n')RuntimeError('On WorkerInfo(b):\n")
 
 
 @pytest.mark.parametrize("error", ["not json", "[1]", '{"message": 3}', '{"other": "x"}'])

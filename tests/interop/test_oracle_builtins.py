@@ -1,0 +1,157 @@
+"""The AppDefs of the builtin components held against TorchX's, field by field."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from interop.component_calls import built_by_them, built_by_us
+from interop.oracle import Refused, cases, hold, names_of, outcome, plain
+
+AREA = "builtin components"
+NUMBERS = ["0", "1", "3"]
+HOSTS = ["gpu.small", "aws_p4d.24xlarge", "GPU.SMALL", "cpu.nano", "no-such"]
+PAIRS = ["A=1", "A=1,LOGLEVEL=INFO", "A='x,y'"]
+MOUNTS = [
+    "type=bind,src=/a,dst=/b,readonly",
+    "type=volume,src=v,dst=/c",
+    "type=device,src=/dev/x",
+    "type=bind,src=/a",
+    "size=1",
+]
+NAMES = ["n", "/", "exp/run", "exp/", "/run", "a/b/c", ""]
+TOPOLOGIES = ["1x2", "2x4", "1:4x8", "2:1x2", "8", "2", "0x2", "2x", "x", "1x2x3", "４"]
+HOST = {"cpu": NUMBERS, "gpu": NUMBERS, "memMB": [*NUMBERS, "4096"], "h": HOSTS}
+IMAGE = {"image": ["img:1", ""]}
+TORCHRUN: dict[str, list[str]] = {
+    "script": ["train.py", "a/b.train.py", "", "dir/"], "m": ["a.b.main", "main", ""], **IMAGE, "name": NAMES,
+    "h": HOSTS, "j": TOPOLOGIES, "env": PAIRS, "metadata": ["k=v", "k=v,k2=v2"], "max_retries": NUMBERS,
+    "mounts": MOUNTS, "debug": ["true", "False"],
+}  # fmt: skip
+DIST = {
+    **TORCHRUN, **HOST, "rdzv_port": ["1", "29501"], "rdzv_backend": ["static", "c10d", "a b"],
+    "rdzv_conf": ["timeout=600", "a=1,b=2"], "tee": NUMBERS,
+}  # fmt: skip
+ARGUMENTS: dict[str, dict[str, list[str]]] = {
+    "utils.echo": {"msg": ["hi", "a b", "$X"], **IMAGE, "num_replicas": NUMBERS},
+    "utils.touch": {"file": ["/tmp/x", "a b"], **IMAGE},
+    "utils.sh": {
+        **IMAGE, "num_replicas": NUMBERS, **HOST, "env": PAIRS, "max_retries": NUMBERS, "mounts": MOUNTS,
+        "entrypoint": ["bash", ""],
+    },
+    "utils.python": {
+        "m": ["a.b", ""], "c": ["print(1)"], "script": ["s.py", ""], **IMAGE, "name": NAMES, **HOST,
+        "num_replicas": NUMBERS, "mounts": MOUNTS,
+    },
+    "utils.binary": {"entrypoint": ["/bin/ls", ""], "name": NAMES, "num_replicas": NUMBERS, **HOST},
+    "utils.copy": {"src": ["/a", "s3://b/c"], "dst": ["/d"], **IMAGE, "mounts": MOUNTS},
+    "utils.booth": {"x1": ["1", "2.5"], "x2": ["-3"], "trial_idx": NUMBERS, "tracker_base": ["/t"], **IMAGE},
+    "dist.torchrun": DIST, "dist.ddp": DIST, "dist.spmd": TORCHRUN,
+}  # fmt: skip
+NEEDED = {
+    "utils.touch": ["file"],
+    "utils.binary": ["entrypoint"],
+    "utils.copy": ["src", "dst"],
+    "utils.booth": ["x1", "x2"],
+}
+NEEDED |= {"dist.torchrun": ["script"], "dist.ddp": ["script"], "dist.spmd": ["m"], "utils.python": ["c"]}
+TAKES_A_REST = ["utils.sh", "utils.python", "utils.binary", "dist.torchrun", "dist.ddp", "dist.spmd"]
+RESTS = [[], ["ls", "-l"], ["--", "--flag", "a b"], ["echo", "$HOME", ";", "'q'", "é", ""]]
+
+
+@st.composite
+def calls(draw: Any) -> tuple[str, list[str]]:
+    """Draw a component and a command line: what it needs nearly always, a few others, and the rest."""
+    name = draw(st.sampled_from(sorted(ARGUMENTS)))
+    chosen = draw(st.lists(st.sampled_from(sorted(ARGUMENTS[name])), max_size=4, unique=True))
+    needed = [one for one in NEEDED.get(name, []) if one not in chosen and draw(st.integers(0, 9))]
+    argv = [f"--{one}={draw(st.sampled_from(ARGUMENTS[name][one]))}" for one in [*needed, *chosen]]
+    return name, [*argv, *(draw(st.sampled_from(RESTS)) if name in TAKES_A_REST else [])]
+
+
+def fields_of(app: Any) -> Any:
+    """Return an AppDef's fields, but for those that TorchX does not have, mappings in one order."""
+    if isinstance(app, Refused):
+        return app
+    roles = [
+        {name: value for name, value in role.items() if name not in ("base_image", "overrides")}
+        for role in plain(app)["roles"]
+    ]
+    return json.loads(json.dumps({**plain(app), "roles": roles}, sort_keys=True))
+
+
+def explained(name: str, argv: list[str], their: Any, our: Any) -> str | None:
+    """Return the entry that an outcome falls under."""
+    if isinstance(our, Refused):
+        if isinstance(their, Refused):
+            return "errors"
+        if any(not word.isascii() for word in argv if word.startswith("--j=")):
+            return "digits of other scripts"
+        return "no nodes" if "nodes" in str(our.error) else None
+    if isinstance(their, Refused):
+        return "an elastic spmd" if name == "dist.spmd" and "--j=1:4x8" in argv else None
+    their_role, our_role = ({**app["roles"][0]} for app in (their, our))
+    if name in ("utils.copy", "utils.booth"):
+        started = their_role.pop("entrypoint"), our_role.pop("entrypoint")
+        same_words = their_role.pop("args")[2:] == our_role.pop("args")[2:]
+        travels = started == ("python", "python3") and same_words and their_role == our_role
+        return "programs that travel" if travels else None
+    if {"--cpu=0", "--memMB=0"} & set(argv):
+        del their_role["resource"], our_role["resource"]
+        return "a zero" if their_role == our_role else None
+    return None
+
+
+@given(calls())
+@cases(1500)
+def test_each_builtin(torchx: str, call: tuple[str, list[str]]) -> None:
+    name, argv = call
+    their_app = fields_of(outcome(lambda: built_by_them(name, argv)))
+    our_app = fields_of(outcome(lambda: built_by_us(name, argv)))
+
+    def explain(their: Any, our: Any) -> str | None:
+        return explained(name, argv, their, our)
+
+    if isinstance(their_app, Refused) and their_app.names[0] == "SystemExit":
+        assert isinstance(our_app, Refused)
+        assert our_app.names[0] == "ArgumentError"
+        return
+    hold(AREA, their_app, our_app, explain, call)
+
+
+@pytest.mark.parametrize("name", sorted(ARGUMENTS))
+def test_the_usual_call_is_equal(torchx: str, name: str) -> None:
+    argv = [f"--{one}={ARGUMENTS[name][one][0]}" for one in NEEDED.get(name, [])]
+    their_app, our_app = fields_of(built_by_them(name, argv)), fields_of(built_by_us(name, argv))
+    if name not in ("utils.copy", "utils.booth"):
+        assert our_app == their_app
+
+
+def of_role(field: str) -> Any:
+    return lambda app: getattr(app.roles[0], field)
+
+
+EXAMPLES: dict[str, tuple[str, list[str], Any, str, str]] = {
+    "programs that travel": ("utils.copy", ["--src=a", "--dst=b"], of_role("entrypoint"), "'python'", "'python3'"),
+    "errors": ("utils.sh", ["--h=no-such"], of_role("name"), "KeyError", "ArgumentError"),
+    "no nodes": ("dist.ddp", ["--script=a.py", "--j=0x2"], of_role("num_replicas"), "0", "ArgumentError"),
+    "digits of other scripts": (
+        "dist.ddp", ["--script=a.py", "--j=４"], of_role("num_replicas"), "1", "ArgumentError"
+    ),
+    "an elastic spmd": ("dist.spmd", ["--m=a", "--j=1:2x4"], of_role("min_replicas"), "ValueError", "1"),
+    "a zero": ("utils.sh", ["--cpu=0"], lambda app: app.roles[0].resource.cpu, "2", "0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", names_of(AREA))
+def test_each_difference_is_there(torchx: str, name: str) -> None:
+    component, argv, of, their_text, our_text = EXAMPLES[name]
+    assert repr(outcome(lambda: of(built_by_them(component, argv)))) == their_text
+    assert repr(outcome(lambda: of(built_by_us(component, argv)))) == our_text
+
+
+def test_no_example_is_left_over() -> None:
+    assert set(EXAMPLES) == set(names_of(AREA))
