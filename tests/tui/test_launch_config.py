@@ -54,7 +54,7 @@ async def test_the_file_fills_what_nobody_launched_with(app):
         (record,) = app.runner.journal.records()
         assert record.arguments == {"data": "corpus", "lr": "0.3"}
         assert record.cfg == {"log_dir": "/configured"}
-        assert record.config == {f"{NAME}.data": "corpus", f"{NAME}.lr": "0.3", "log_dir": "/configured"}
+        assert record.config == {"component.data": "corpus", "component.lr": "0.3", "log_dir": "/configured"}
 
 
 async def test_the_last_launch_wins_over_the_file_and_a_profile_over_both(app):
