@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,9 +15,11 @@ if TYPE_CHECKING:
     from ...backends.runner import Runner
     from ..config import Settings
 
+logger = logging.getLogger(__name__)
+
 # Seconds that one backend has to answer.
 PATIENCE_SECONDS = 10.0
-_MORE = "`torchx-tui --debug doctor` writes more to the log file"
+_MORE = "torchx-tui.log in the state folder has the traceback"
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ def _of(subject: str, findings: Iterable[Finding]) -> Iterator[Diagnosed]:
             yield Diagnosed(subject, finding)
     except Exception as error:
         # What looks at a broken machine is not broken by it.
+        logger.exception("looking at %s failed", subject)
         yield Diagnosed(subject, Finding("error", f"this could not be found out: {described(error)}", _MORE))
 
 
@@ -81,4 +85,5 @@ def _backend_findings(runner: Runner) -> Iterator[tuple[str, list[Finding]]]:
             yield name, [Finding("error", str(error), "see whether what it asks, and the way to it, answers at all")]
         except Exception as error:  # whatever the scheduler of another package raises
             hint = "" if isinstance(error, ConfigError) else _MORE
+            logger.exception("checking %s failed", name)
             yield name, [Finding("error", described(error), hint)]

@@ -290,7 +290,9 @@ class FormFilling(ComponentPicking):
     def _read_workspace(self, text: str) -> None:
         worker = get_current_worker()
         listed = list_shipped(self.dashboard.runner, text, lambda: not worker.is_cancelled)
-        self.dashboard.post_to(self, WorkspaceListed(text, *listed))
+        # One that was given up is not whole, and may be of the path that stands there again.
+        if not worker.is_cancelled:
+            self.dashboard.post_to(self, WorkspaceListed(text, *listed))
 
     def on_workspace_listed(self, message: WorkspaceListed) -> None:
         """Show what would be shipped; one that cannot be read is wrong."""
