@@ -44,6 +44,10 @@ _UNKNOWN = re.compile(
 _ASKS_FRAMES, _HAS_FRAMES = b"\x1b[?2026$p", b"\x1b[?2026;2$y"
 _FRAME, _FRAME_END = b"\x1b[?2026h", b"\x1b[?2026l"
 
+# The emulator knows one screen only: what the other one showed must not be taken for what this one shows.
+_OTHER_SCREEN = re.compile(rb"\x1b\[\?1049[hl]")
+_ERASE = b"\x1b[2J\x1b[H"
+
 
 def _whole(data: bytes) -> tuple[bytes, bytes]:
     """Return what can be drawn now, and what waits for its rest: a frame, or a sequence that a read has cut in two."""
@@ -118,7 +122,7 @@ class Terminal:
             with self._lock:
                 self.raw += data
                 ready, pending = _whole(pending + data)
-                self._stream.feed(_UNKNOWN.sub(b"", ready))
+                self._stream.feed(_OTHER_SCREEN.sub(_ERASE, _UNKNOWN.sub(b"", ready)))
             # Like a terminal that is busy drawing, it answers after it has drawn.
             with suppress(OSError, ValueError):
                 self.process.write(_HAS_FRAMES * len(asked))
