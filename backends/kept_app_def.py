@@ -7,7 +7,10 @@ from collections.abc import Collection
 
 from ..specs import AppDef, AppDefError, appdef_from_json, appdef_to_json
 
-LAUNCH_VARIABLES = ("TORCHX_JOB_ID", "TORCHX_INTERNAL_SESSION_ID", "TORCHX_RANK0_HOST", "TORCHX_IMAGE")
+RANK0_HOST = "TORCHX_RANK0_HOST"
+"""TorchX's variable with the name of the host on which the first replica runs."""
+
+LAUNCH_VARIABLES = ("TORCHX_JOB_ID", "TORCHX_INTERNAL_SESSION_ID", RANK0_HOST, "TORCHX_IMAGE")
 """What a launch adds to the environment, and adds anew at each."""
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ...specs import AppDef, BindMount, DeviceMount, Mount, Resource, Role, VolumeMount
-from ..kept_app_def import LAUNCH_VARIABLES, kept_text, read_kept
+from ..found_macros import Place, as_given_or_first
+from ..kept_app_def import LAUNCH_VARIABLES, RANK0_HOST, kept_text, read_kept
 from . import labels
+from .inspected import Inspected
 
 _MEGABYTE = 1 << 20
 
@@ -33,39 +35,72 @@ def read_app_def(containers: Iterable[Mapping[str, Any]], notes: list[str]) -> A
     return None
 
 
-def roles_of(inspected: Iterable[Mapping[str, Any]]) -> list[Role]:
-    """Return the roles that containers tell of, for apps whose AppDef is not kept; macros stand replaced in them.
+def roles_of(
+    inspected: Iterable[Inspected], variables_of: Callable[[str], Collection[str]], notes: list[str]
+) -> list[Role]:
+    """Return the roles that containers tell of, for apps whose AppDef is not kept.
+
+    Macros that stand replaced in arguments and variables are found again.
 
     Args:
         inspected: the app's containers as ``/containers/ID/json`` gives them, in order.
+        variables_of: gives the variables, ``name=value``, that an image of that id brings with it.
+        notes: gets what could not be rebuilt.
     """
-    roles: dict[str, Role] = {}
+    found: dict[str, list[Inspected]] = {}
     for one in inspected:
-        name = (one["Config"].get("Labels") or {}).get(labels.ROLE_NAME, "")
-        if name in roles:
-            roles[name].num_replicas += 1
-        else:
-            roles[name] = _role(name, one)
-    return list(roles.values())
+        found.setdefault((one["Config"].get("Labels") or {}).get(labels.ROLE_NAME, ""), []).append(one)
+    return [_role(name, replicas, variables_of, notes) for name, replicas in found.items()]
 
 
-def _role(name: str, one: Mapping[str, Any]) -> Role:
-    config, host = one["Config"], one.get("HostConfig") or {}
-    entrypoint, *args = [*(config.get("Cmd") or [""])]
-    env = dict(pair.partition("=")[::2] for pair in config.get("Env") or [])
-    for variable in LAUNCH_VARIABLES:
-        env.pop(variable, None)
+def _role(
+    name: str, replicas: list[Inspected], variables_of: Callable[[str], Collection[str]], notes: list[str]
+) -> Role:
+    places = [_place(one) for one in replicas]
+    configs = [one["Config"] for one in replicas]
+    commands = [list(config.get("Cmd") or [""]) for config in configs]
+    if len({len(command) for command in commands}) > 1:
+        commands = [commands[0]] * len(commands)
+        notes.append(f"{name}: the arguments of its replicas differ: those of the first are taken for all")
+    entrypoint, *args = [
+        as_given_or_first(texts, places, f"{name}: its argument {number}", notes)
+        for number, texts in enumerate(zip(*commands, strict=True))
+    ]
+    host = replicas[0].get("HostConfig") or {}
     return Role(
         name,
-        config.get("Image", ""),
+        configs[0].get("Image", ""),
         entrypoint=entrypoint,
         args=args,
-        env=env,
-        num_replicas=1,
+        env=_environment(name, replicas, places, variables_of(replicas[0].get("Image", "")), notes),
+        num_replicas=len(replicas),
         max_retries=(host.get("RestartPolicy") or {}).get("MaximumRetryCount") or 0,
         resource=_resource(host),
         mounts=_mounts(host),
     )
+
+
+def _place(one: Inspected) -> Place:
+    found = one["Config"].get("Labels") or {}
+    return Place(found.get(labels.APP_ID, ""), labels.replica_number(found), (RANK0_HOST,))
+
+
+def _environment(
+    role: str, replicas: list[Inspected], places: list[Place], of_image: Collection[str], notes: list[str]
+) -> dict[str, str]:
+    """Return the variables that a role gives to its containers: all but those of the image and of the launch."""
+    values = [dict(_pairs(one["Config"].get("Env") or [])) for one in replicas]
+    return {
+        name: as_given_or_first([each.get(name, "") for each in values], places, f"{role}: its variable {name}", notes)
+        for name, value in values[0].items()
+        if name not in LAUNCH_VARIABLES and f"{name}={value}" not in of_image
+    }
+
+
+def _pairs(variables: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for variable in variables:
+        name, _, value = variable.partition("=")
+        yield name, value
 
 
 def _resource(host: Mapping[str, Any]) -> Resource:

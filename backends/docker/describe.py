@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ...specs import NONE, AppState, ReplicaStatus, Role, RoleStatus, SchedulerError, is_terminal
 from ..endings import last_traceback, signal_of
 from ..responses import DescribeAppResponse, StateChange
@@ -10,6 +12,7 @@ from .app_def import read_app_def, roles_of
 from .causes import failure_sentence, replica_reason, why
 from .containers import container_name, find_containers, replica_number, role_name
 from .engine import Engine
+from .images import variables_of
 from .inspected import Inspected, address, exit_code, finished_at, health_words, inspect_all, started_at
 from .listing import KnownTimes
 from .ports import published_ports
@@ -41,7 +44,7 @@ def describe_app(engine: Engine, app_id: str, times: KnownTimes, host: str) -> D
             times.learn(one["Id"], at)
     notes: list[str] = []
     kept = read_app_def(app.containers, notes)
-    roles = kept.roles if kept else roles_of(inspected)
+    roles = kept.roles if kept else roles_of(inspected, partial(variables_of, engine), notes)
     failed = _first_failed(app, inspected)
     error = _own_error(engine, inspected[failed]) if failed is not None else NONE
     reason = failure_sentence(inspected[failed], error) if failed is not None else ""

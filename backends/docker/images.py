@@ -18,6 +18,8 @@ _log = logging.getLogger(__name__)
 
 # An image that was built here and has no name cannot be pulled.
 _LOCAL = "sha256:"
+# The variables of images, by id: an id means the same on every engine, for ever.
+_variables: dict[str, frozenset[str]] = {}
 # Seconds: nobody waits for what is only noted.
 _PATIENCE = 0.5
 
@@ -68,6 +70,24 @@ def image_ids(engine: Engine, images: Iterable[str]) -> dict[str, str]:
         finally:
             client.close()
     return found
+
+
+def variables_of(engine: Engine, image_id: str) -> frozenset[str]:
+    """Return the variables, ``name=value``, that an image gives to its containers; none where it is gone.
+
+    Raises:
+        SchedulerError: the engine did not answer.
+    """
+    if image_id not in _variables:
+        import docker.errors
+
+        with engine.in_words():
+            try:
+                config = engine.client().api.inspect_image(image_id).get("Config") or {}
+            except docker.errors.NotFound:
+                return frozenset()
+        _variables[image_id] = frozenset(config.get("Env") or [])
+    return _variables[image_id]
 
 
 def _ensure(client: docker.DockerClient, image: str, wanted: bool) -> None:

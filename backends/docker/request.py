@@ -12,6 +12,7 @@ from typing import Any
 from ... import __version__
 from ...specs import AppDef, AppDefError, BindMount, DeviceMount, Role, VolumeMount, macros
 from ...specs.named_resources_aws import EFA_DEVICE, NEURON_DEVICE
+from ..kept_app_def import RANK0_HOST
 from ..readable_yaml import readable_yaml
 from ..secrets import mask_env
 from ..user import user_name
@@ -25,7 +26,6 @@ logger = logging.getLogger(__name__)
 
 NETWORK = "torchx"
 """TorchX's network: its containers reach one another by name."""
-RANK0_HOST = "TORCHX_RANK0_HOST"
 
 # The files of named devices, numbered from 0.
 _DEVICE_FILES = {EFA_DEVICE: "/dev/infiniband/uverbs", NEURON_DEVICE: "/dev/neuron"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 
 from ...specs import (
@@ -16,13 +16,12 @@ from ...specs import (
     Role,
     VolumeMount,
 )
-from ..kept_app_def import LAUNCH_VARIABLES, kept_text, read_kept
+from ..found_macros import Place, as_given_or_first
+from ..kept_app_def import LAUNCH_VARIABLES, RANK0_HOST, kept_text, read_kept
 from ..user import user_name
 from . import labels
-from .found_macros import Place, as_given, literal
 from .found_overlay import DSHM, overlay_of
 from .jobs import Object, is_torchx, replica_of_task, tasks_of
-from .manifest import RANK0_HOST
 from .names import hosts_variable
 from .overlay import NAMESPACE, POD, set_overlay
 from .pods import FIELD_PATH, GPU, is_node_label
@@ -106,7 +105,7 @@ def _role(name: str, tasks: list[Object], places: list[Place], lost: list[str]) 
         commands, places = commands[:1], places[:1]
         lost.append(f"{name}: the arguments of its replicas differ: those of the first are taken for all")
     entrypoint, *args = [
-        _as_given(texts, places, f"{name}: its argument {number}", lost)
+        as_given_or_first(texts, places, f"{name}: its argument {number}", lost)
         for number, texts in enumerate(zip(*commands, strict=True))
     ]
     maximum, policy = _retries(first)
@@ -139,14 +138,6 @@ def _command(container: Object) -> list[str]:
     return [*(container.get("command") or [MISSING]), *(container.get("args") or [])]
 
 
-def _as_given(texts: Sequence[str], places: Sequence[Place], what: str, lost: list[str]) -> str:
-    found = as_given(texts, places)
-    if found is not None:
-        return found
-    lost.append(f"{what} differs between its replicas: that of the first is taken for all")
-    return literal(texts[0])
-
-
 def _ports(container: Object) -> list[Object]:
     return [port for port in container.get("ports") or [] if port.get("containerPort")]
 
@@ -160,7 +151,7 @@ def _environment(role: str, containers: list[Object], places: list[Place], lost:
             continue
         if not source:
             texts = [each.get(name, "") for each in values[: len(places)]]
-            env[name] = _as_given(texts, places, f"{role}: its variable {name}", lost)
+            env[name] = as_given_or_first(texts, places, f"{role}: its variable {name}", lost)
         elif path := (source.get("fieldRef") or {}).get("fieldPath"):
             env[name] = f"{FIELD_PATH}{path}"
         else:

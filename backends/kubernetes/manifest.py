@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ...specs import AppDef, AppDefError, RetryPolicy, Role, macros, make_unique, normalize_str
+from ..kept_app_def import RANK0_HOST
 from .jobs import GROUP, VERSION
 from .names import hosts_variable, task_name
 from .overlay import NAMESPACE, POD, Overlay, apply_overlay, get_overlay
 from .pods import RESERVED_MEMMB, RESERVED_MILLICPU, Object, make_pod, pod_labels
 from .sanitize import sanitize_for_serialization
-
-RANK0_HOST = "TORCHX_RANK0_HOST"
 
 _EVENTS = ("PodEvicted", "PodFailed")
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 JOB_ID = "TORCHX_JOB_ID"
-RANK0_HOST = "TORCHX_RANK0_HOST"
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 ELASTIC_LOG_DIR = "PET_LOG_DIR"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import AppDef, Role, macros, make_app_handle
+from ..kept_app_def import RANK0_HOST
 from ..readable_yaml import readable_yaml
 from ..secrets import mask_env
 from . import environment
@@ -69,7 +70,7 @@ def make_request(
         params, folders = [], []
         for number in range(role.num_replicas):
             here = folder / role.name / str(number)
-            values = macros.Values(img_root, app_id, str(number), rank0_env=environment.RANK0_HOST)
+            values = macros.Values(img_root, app_id, str(number), rank0_env=RANK0_HOST)
             param = images.get_replica_param(
                 img_root, values.apply(role), *(str(here / f"{name}.log") for name in ("stdout", "stderr", "combined"))
             )
@@ -89,7 +90,7 @@ def _complete(
 ) -> None:
     """Add what TorchX sets for every local replica."""
     param.env["PATH"] = environment.role_path(param.env, extra_paths, param.cwd, opts.prepend_cwd)
-    param.env[environment.RANK0_HOST] = "localhost"
+    param.env[RANK0_HOST] = "localhost"
     param.env.setdefault(environment.ERROR_FILE, str(here / "error.json"))
     param.env.setdefault(environment.ELASTIC_LOG_DIR, str(folder / "torchelastic" / role.name))
 

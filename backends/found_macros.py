@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from ...specs import macros
+from ..specs import macros
 
 _NUMBERS = re.compile(r"(\d+)")
 
@@ -46,6 +46,22 @@ def as_given(texts: Sequence[str], places: Sequence[Place]) -> str | None:
         else:
             made += found
     return _joined(made)
+
+
+def as_given_or_first(texts: Sequence[str], places: Sequence[Place], what: str, lost: list[str]) -> str:
+    """Return the text of a role as `as_given`; where no macro tells what differs, that of the first replica.
+
+    Args:
+        texts: the text in each replica.
+        places: what the macros stood for there.
+        what: what it is, such as "worker: its argument 2".
+        lost: gets a sentence where the first replica's was taken.
+    """
+    found = as_given(texts, places)
+    if found is not None:
+        return found
+    lost.append(f"{what} differs between its replicas: that of the first is taken for all")
+    return literal(texts[0])
 
 
 def literal(text: str) -> str:

@@ -1,0 +1,49 @@
+"""The roles of an app whose AppDef no label keeps, as its containers tell of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchx_tui.backends.docker import labels
+from torchx_tui.backends.docker.app_def import roles_of
+
+OF_IMAGE = frozenset({"PATH=/bin", "CUDA_VERSION=12"})
+
+
+def container(number: int, command: list[str], env: list[str] | None = None, image: str = "sha256:a") -> dict[str, Any]:
+    told = {labels.APP_ID: "job-x1", labels.ROLE_NAME: "worker", labels.REPLICA_ID: str(number)}
+    launched = ["TORCHX_RANK0_HOST=job-x1-worker-0", "TORCHX_IMAGE=i", "PATH=/bin"]
+    config = {"Labels": told, "Cmd": command, "Env": [*(env or []), *launched], "Image": "i"}
+    return {"Image": image, "Config": config, "HostConfig": {}}
+
+
+def rebuilt(*containers: dict[str, Any]) -> tuple[Any, list[str]]:
+    notes: list[str] = []
+    (role,) = roles_of(containers, lambda image: OF_IMAGE if image == "sha256:a" else (), notes)
+    return role, notes
+
+
+def test_macros_are_found_again() -> None:
+    command = ["run", "--id=job-x1", "--rank", "{}", "$TORCHX_RANK0_HOST"]
+    role, notes = rebuilt(*(container(k, [part.format(k) for part in command], [f"SHARD=s{k}"]) for k in range(2)))
+    assert (role.entrypoint, role.num_replicas) == ("run", 2)
+    assert role.args == ["--id=${app_id}", "--rank", "${replica_id}", "$$${rank0_env}"]
+    assert (role.env, notes) == ({"SHARD": "s${replica_id}"}, [])
+
+
+def test_what_the_image_brings_is_not_the_roles() -> None:
+    role, _ = rebuilt(container(0, ["run"], ["CUDA_VERSION=12", "MINE=1"]))
+    assert role.env == {"MINE": "1"}
+    role, _ = rebuilt(container(0, ["run"], ["CUDA_VERSION=11"]))
+    assert role.env == {"CUDA_VERSION": "11"}
+    role, _ = rebuilt(container(0, ["run"], image="sha256:gone"))
+    assert role.env == {"PATH": "/bin"}
+
+
+def test_what_differs_by_no_macro_is_said() -> None:
+    role, notes = rebuilt(container(0, ["run", "a"]), container(1, ["run", "b"]))
+    assert role.args == ["a"]
+    assert notes == ["worker: its argument 1 differs between its replicas: that of the first is taken for all"]
+    role, notes = rebuilt(container(0, ["run", "a"]), container(1, ["run"]))
+    assert role.args == ["a"]
+    assert notes == ["worker: the arguments of its replicas differ: those of the first are taken for all"]
