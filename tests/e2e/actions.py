@@ -77,12 +77,12 @@ def top_row(terminal: Terminal) -> str:
 
 
 def wait_top(terminal: Terminal, state: str, patience: float = PATIENCE) -> str:
-    """Wait until the first row of the table shows a state; return the row."""
+    """Wait until the first row of the table shows a state, or one of several (``Running|Succeeded``); return the row."""
     seen = [""]
 
     def shown(_text: str) -> bool:
         seen.append(top_row(terminal))
-        return state in seen[-1]
+        return bool(re.search(state, seen[-1]))
 
     terminal.wait(shown, patience)
     return seen[-1]
