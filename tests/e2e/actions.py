@@ -77,7 +77,7 @@ def top_row(terminal: Terminal) -> str:
 
 
 def wait_top(terminal: Terminal, state: str, patience: float = PATIENCE) -> str:
-    """Wait until the first row of the table shows a state, or one of several (``Running|Succeeded``); return the row."""
+    """Wait until the first row of the table shows a state, or one of several (``a|b``); return the row."""
     seen = [""]
 
     def shown(_text: str) -> bool:
