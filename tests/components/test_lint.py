@@ -117,7 +117,9 @@ def test_what_is_not_there(tmp_path: Path) -> None:
 
 
 def test_linting_runs_nothing(tmp_path: Path) -> None:
-    lint(tmp_path, "raise SystemExit(3)\ndef f() -> AppDef: ...\n")
+    ran = tmp_path / "ran"
+    (message,) = lint(tmp_path, f"open({str(ran)!r}, 'w')\nraise SystemExit(3)\ndef f() -> AppDef: ...\n")
+    assert (message.line, ran.exists()) == (3, False)
 
 
 @pytest.mark.parametrize(
