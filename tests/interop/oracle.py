@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from interop.differences import DIFFERENCES, Difference
 
 # Explains a difference: given TorchX's outcome and ours, the name of the table's entry, or None.
@@ -19,9 +19,12 @@ Explain = Callable[[Any, Any], "str | None"]
 def cases(number: int) -> settings:
     """Return how many cases hypothesis tries, the same ones each time."""
     unhurried = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much]
+    # The first case that differs is small enough to read; making it smaller takes minutes.
+    phases = [Phase.explicit, Phase.generate]
     return settings(
-        max_examples=number, derandomize=True, database=None, deadline=None, suppress_health_check=unhurried
-    )
+        max_examples=number, derandomize=True, database=None, deadline=None, suppress_health_check=unhurried,
+        phases=phases,
+    )  # fmt: skip
 
 
 def theirs(module: str) -> Any:
