@@ -215,6 +215,7 @@ def _without_none(hint: Any) -> Any:
     return hint
 
 
+@lru_cache(maxsize=64)
 def _field_texts(owner: type) -> dict[str, str]:
     import ast
     import inspect

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import functools
 import importlib.util
+import inspect
 import os
 import subprocess
 import sys
@@ -11,6 +13,9 @@ import pytest
 
 Launcher = Callable[..., str]
 
+# TorchX reads the texts of options from its source whenever it is asked for them: most of what a case would take.
+_getsource = functools.lru_cache(maxsize=256)(inspect.getsource)
+
 
 @pytest.fixture
 def torchx(require: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> str:
@@ -18,6 +23,7 @@ def torchx(require: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> str
     present = importlib.util.find_spec("torchx") is not None
     require("interop", present, "install torchx-nightly, `pip install -e .[interop]`")
     monkeypatch.setenv("TORCHXCONFIG", "")
+    monkeypatch.setattr(inspect, "getsource", _getsource)
     return "torchx"
 
 

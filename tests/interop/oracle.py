@@ -11,6 +11,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
 from interop.differences import DIFFERENCES, Difference
+from support.oracle_counts import count
 
 # Explains a difference: given TorchX's outcome and ours, the name of the table's entry, or None.
 Explain = Callable[[Any, Any], "str | None"]
@@ -83,11 +84,13 @@ def same(their_outcome: Any, our_outcome: Any) -> bool:
 def hold(area: str, their_outcome: Any, our_outcome: Any, explain: Explain, case: Any = "") -> None:
     """Check that two outcomes are equal, or differ as an entry of the table says."""
     if same(their_outcome, our_outcome):
+        count(area)
         return
     name = explain(their_outcome, our_outcome)
     told = f"{area}: {case!r}\n  theirs: {their_outcome!r}\n  ours:   {our_outcome!r}"
     assert name is not None, f"a difference that tests/interop/differences.py does not explain\n{told}"
     assert name in names_of(area), f"no entry is named {name}\n{told}"
+    count(area, name)
 
 
 def names_of(area: str) -> list[str]:
