@@ -65,20 +65,3 @@ def apps(
         },
         optional={"metadata": st.just({"team": "x"})},
     )
-
-
-def built(specs: Any, app: App) -> Any:
-    """Return the AppDef of a package."""
-    return specs.AppDef(**{**app, "roles": [_role(specs, **role) for role in app["roles"]]})
-
-
-def _role(specs: Any, **fields: Any) -> Any:
-    made = {"image": "img:1", **fields}
-    made["args"], made["env"] = list(made.get("args", [])), dict(made.get("env", {}))
-    if "resource" in made:
-        made["resource"] = specs.Resource(**{"memMB": 64, **made["resource"]})
-    if "retry_policy" in made:
-        made["retry_policy"] = specs.RetryPolicy(made["retry_policy"])
-    if "mounts" in made:
-        made["mounts"] = [getattr(specs, kind)(*rest) for kind, *rest in made["mounts"]]
-    return specs.Role(**made)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import builtins
-import dataclasses
 import importlib
 from collections.abc import Callable
-from enum import Enum
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
 from interop.differences import DIFFERENCES, Difference
+from interop.plain_data import plain
 from support.oracle_counts import count
+
+__all__ = ["Explain", "Refused", "cases", "entries_of", "hold", "names_of", "outcome", "plain", "same", "theirs"]
 
 # Explains a difference: given TorchX's outcome and ours, the name of the table's entry, or None.
 Explain = Callable[[Any, Any], "str | None"]
@@ -37,13 +38,21 @@ class Refused:
     """An error in place of a value; two are equal where TorchX's kind is ours too."""
 
     def __init__(self, error: BaseException) -> None:
-        self.error = error
+        self.error: Any = error
         self.names = [kind.__name__ for kind in type(error).__mro__]
+        self.module = type(error).__module__
+
+    @classmethod
+    def told(cls, names: list[str], module: str) -> Refused:
+        """Return the error of another process, known by its class's names, the own one first."""
+        refused = cls(Exception())
+        refused.names, refused.module = names, module
+        return refused
 
     def covers(self, other: Refused) -> bool:
         """Return whether what catches the other error catches this one: TorchX's own class, or the builtin one."""
         own = [name for name in other.names if hasattr(builtins, name)]
-        raised_by_them = type(other.error).__module__.startswith("torchx")
+        raised_by_them = other.module.startswith("torchx") and not other.module.startswith("torchx_tui")
         return (other.names[0] if raised_by_them else own[0]) in self.names
 
     def __repr__(self) -> str:
@@ -56,22 +65,6 @@ def outcome(call: Callable[[], Any]) -> Any:
         return call()
     except (Exception, SystemExit) as error:
         return Refused(error)
-
-
-def plain(value: Any) -> Any:
-    """Return a value as plain mappings, lists and scalars, so that two packages' classes compare by their fields."""
-    if isinstance(value, Enum):
-        return value.name
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            "": type(value).__name__,
-            **{one.name: plain(getattr(value, one.name)) for one in dataclasses.fields(value)},
-        }
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return value
 
 
 def same(their_outcome: Any, our_outcome: Any) -> bool:

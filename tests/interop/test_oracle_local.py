@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from interop.app_defs import App, apps, built
+from interop.app_defs import App, apps
 from interop.oracle import Refused, cases, hold, names_of, outcome, theirs
+from interop.plain_data import built
 
 import torchx_tui.specs as our_specs
 from torchx_tui.backends.local import environment, gpus, request, scheduler
