@@ -768,4 +768,28 @@ DIFFERENCES: tuple[Difference, ...] = (
         "as nightly",
         "generation",
     ),
+    Difference(
+        "commands",
+        "builtin components",
+        "`run` of a builtin component whose AppDef differs",
+        "its AppDef here",
+        "as the area of builtin components says",
+        "addition",
+    ),
+    Difference(
+        "commands",
+        "names that are no folder's",
+        "`run -s local_cwd` takes an app's name with a `/`, or none",
+        "it is refused",
+        "as the area of local replicas says",
+        "upstream fault",
+    ),
+    Difference(
+        "commands",
+        "the components that there are",
+        "`builtins` has `utils.hydra`",
+        "it has `demo.train` instead, and a line about each",
+        "Hydra's own configurations are another program's; a job to look at needs none",
+        "addition",
+    ),
 )

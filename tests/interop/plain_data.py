@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 # The fields that not every release has.
-_NOT_EVERYWHERE = {"Role": ("base_image", "overrides", "workspace"), "Resource": ("tags",)}
+NOT_EVERYWHERE = {"Role": ("base_image", "overrides", "workspace"), "Resource": ("tags",)}
 
 
 def plain(value: Any) -> Any:
@@ -32,7 +32,7 @@ def plain(value: Any) -> Any:
 def less_new(value: Any) -> Any:
     """Return plain data less the fields that not every release has."""
     if isinstance(value, dict):
-        left_out = _NOT_EVERYWHERE.get(value.get("", ""), ())
+        left_out = NOT_EVERYWHERE.get(value.get("", ""), ())
         return {key: less_new(item) for key, item in value.items() if key not in left_out}
     return [less_new(item) for item in value] if isinstance(value, list) else value
 
