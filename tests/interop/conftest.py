@@ -28,12 +28,18 @@ def torchx(require: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> str
 
 
 @pytest.fixture
-def python(torchx: str, tmp_path: Path) -> Launcher:
+def interpreter(torchx: str) -> str:
+    """Return the Python that TorchX is installed for."""
+    return sys.executable
+
+
+@pytest.fixture
+def python(interpreter: str, tmp_path: Path) -> Launcher:
     """Return what runs Python, where TorchX is installed, in the environment of its call, and gives its stdout."""
 
     def run(*arguments: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-W", "ignore", *arguments],
+            [interpreter, "-W", "ignore", *arguments],
             cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=100, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr

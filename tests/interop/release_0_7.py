@@ -20,6 +20,7 @@ from torchx_tui.backends.kubernetes import manifest
 
 PYTHON = Path(sys.prefix, "torchx-0.7", "bin", "python")
 """The Python that `make test` installs TorchX 0.7.0 for."""
+HOW = "install torchx 0.7.0: `make .venv/torchx-0.7/.installed`"
 _SERVER = Path(__file__).with_name("release_server.py")
 _ADDED_LABELS = {labels.APP_DEF, labels.APP_NAME, labels.SESSION, labels.USER, labels.REPLICAS, labels.ROLE_INDEX}
 

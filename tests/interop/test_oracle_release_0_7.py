@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from interop.oracle import Refused, cases, hold, names_of, same
-from interop.release_0_7 import Release07, is_installed, our_release, pin_ours, value_of
+from interop.release_0_7 import HOW, Release07, is_installed, our_release, pin_ours, value_of
 from interop.release_questions import DECLARED, STRATEGIES
 from interop.releases import Release, pin_torchx, torchx_release
 
@@ -32,7 +32,7 @@ def process() -> Iterator[Release07 | None]:
 def releases(
     torchx: str, process: Release07 | None, require: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> Releases:
-    require("interop", process is not None, "install torchx 0.7.0: `make .venv/torchx-0.7/.installed`")
+    require("interop", process is not None, HOW)
     assert process is not None
     pin_torchx(monkeypatch.setattr)
     pin_ours(monkeypatch.setattr)
