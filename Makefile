@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+TORCHX_0_7 := $(VENV)/torchx-0.7
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # pytest-xdist's workers: end-to-end tests mostly wait, so a small machine takes more workers than it has cores.
 WORKERS ?= 4
@@ -33,6 +34,13 @@ $(VENV)/.test: pyproject.toml $(VENV)/.run
 	@$(PIP) install --editable '.[interop]' 2>/dev/null || echo "torchx-nightly is not to be had here: tests/interop will skip"
 	@touch $@
 
+# The release before, which tests/interop drives as a process of its own: its dependencies would undo ours.
+$(TORCHX_0_7)/.installed: | $(VENV)/.test
+	@echo "Installing torchx 0.7.0 for tests/interop"
+	@$(PYTHON) -m venv $(TORCHX_0_7)
+	@$(TORCHX_0_7)/bin/python -m pip --disable-pip-version-check --quiet install 'torchx==0.7.0' kubernetes 2>/dev/null || echo "torchx 0.7.0 is not to be had here: what tests it will skip"
+	@touch $@
+
 $(VENV)/.lint: pyproject.toml $(VENV)/.test
 	@echo "Installing the lint tools"
 	@$(PIP) install --editable '.[lint]'
@@ -42,7 +50,7 @@ $(VENV)/.lint: pyproject.toml $(VENV)/.test
 run: $(VENV)/.run
 	@$(BIN)/torchx-tui $(ARGS)
 
-test: $(VENV)/.test
+test: $(VENV)/.test $(TORCHX_0_7)/.installed
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) $(ARGS)
 
 bench: $(VENV)/.test

@@ -66,8 +66,8 @@ def find_configs(dirs: Iterable[str | Path] | None = None, environ: Mapping[str,
     """Return the files that count, the one that wins first.
 
     Args:
-        dirs: where they are looked for, the current folder and then the home folder if None. ``TORCHXCONFIG`` in the
-            environment names the only file instead; empty, it says that there is none.
+        dirs: where they are looked for, the current folder and then the home folder if there are none.
+            ``TORCHXCONFIG`` in the environment names the only file instead; empty, it says that there is none.
         environ: the environment; this process's if None.
 
     Raises:
@@ -78,7 +78,7 @@ def find_configs(dirs: Iterable[str | Path] | None = None, environ: Mapping[str,
         if named and not Path(named).is_file():
             raise ConfigError(f"{CONFIG_VARIABLE} names {named}, which is no file: correct it, or unset it")
         return [named] if named else []
-    folders = [Path.cwd(), Path.home()] if dirs is None else [Path(folder) for folder in dirs]
+    folders = [Path(folder) for folder in dirs or ()] or [Path.cwd(), Path.home()]
     paths = [folder / CONFIG_FILE for folder in dict.fromkeys(folders)]
     return [str(path) for path in paths if path.is_file()]
 
@@ -110,7 +110,7 @@ def _parse(text: str, path: str) -> Sections:
     sections: Sections = {}
     for section in parser.sections():
         values = sections.setdefault(section, {})
-        for key in parser.options(section):
+        for key in {**parser.defaults(), **dict.fromkeys(parser.options(section))}:
             line = lines.get((section, key)) or lines.get((parser.default_section, key), 0)
             try:
                 value = parser.get(section, key)
@@ -171,7 +171,8 @@ def merged(files: Iterable[Sections]) -> Sections:
     both: Sections = {}
     for sections in files:
         for name, values in sections.items():
-            both[name] = {**values, **both.get(name, {})}
+            known = both.setdefault(name, {})
+            known.update({key: value for key, value in values.items() if key not in known})
     return both
 
 
@@ -292,7 +293,7 @@ def load_sections(prefix: str, dirs: list[str] | None = None) -> dict[str, dict[
     found: dict[str, dict[str, str]] = {}
     for section, values in merged(read_config(path) for path in find_configs(dirs)).items():
         before, _, name = section.partition(":")
-        if before == prefix and name:
+        if before and before == prefix and name:
             found[name] = {key: value.text for key, value in values.items()}
     return found
 

@@ -8,11 +8,17 @@ import pytest
 from hypothesis import HealthCheck, settings
 from support.docker_engine import private_engine, shared_engine
 from support.kubernetes_cluster import new_namespace, private_cluster, shared_cluster
+from support.oracle_counts import OracleCounts
 from support.shared_service import NoServiceError
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+def pytest_configure(config):
+    """Tell at the end how many cases were held against TorchX."""
+    config.pluginmanager.register(OracleCounts(), "oracle counts")
 
 
 @pytest.fixture(scope="session", autouse=True)

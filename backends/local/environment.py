@@ -16,7 +16,7 @@ def role_path(role_env: Mapping[str, str], extra_paths: Sequence[str], cwd: str 
     """Return what comes before PATH: further folders, the role's own PATH, and the working folder first or last."""
     mine = [*extra_paths, role_env.get("PATH", "")]
     parts = [cwd or "", *mine] if prepend_cwd else [*mine, cwd or ""]
-    return os.pathsep.join(part for part in parts if part)
+    return os.pathsep.join(part.strip(os.pathsep) for part in parts if part.strip(os.pathsep))
 
 
 def launcher_environment() -> dict[str, str]:
@@ -29,7 +29,7 @@ def launcher_environment() -> dict[str, str]:
     for name in (JOB_ID, ERROR_FILE, ELASTIC_LOG_DIR):
         env.pop(name, None)
     folder = str(Path(sys.executable).parent)
-    paths = env.get("PATH", os.defpath).split(os.pathsep)
+    paths = (env.get("PATH", "").strip(os.pathsep) or os.defpath).split(os.pathsep)
     env["PATH"] = os.pathsep.join(paths if folder in paths else [*paths, folder])
     return env
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,8 +48,8 @@ class ImageProvider(abc.ABC):
         return None
 
     def get_entrypoint(self, img_root: str, role: Role) -> str:
-        """Return where the role's program is."""
-        return role.entrypoint
+        """Return where the role's program is: inside the image's folder, but for an absolute path."""
+        return os.path.join(img_root, role.entrypoint)  # noqa: PTH118 - it leaves `./` as it is
 
     def get_replica_param(
         self,
@@ -89,6 +90,10 @@ class CWDImageProvider(ImageProvider):
         """Return the current folder."""
         return str(Path.cwd())
 
+    def get_entrypoint(self, img_root: str, role: Role) -> str:
+        """Return the role's program as it is named, which PATH may have."""
+        return role.entrypoint
+
 
 class LocalDirectoryImageProvider(ImageProvider):
     """Takes the image's name for a folder on this machine and runs the role there.
@@ -113,3 +118,7 @@ class LocalDirectoryImageProvider(ImageProvider):
     def get_cwd(self, image: str) -> str | None:
         """Return the image's folder as an absolute path."""
         return str(Path(image).absolute())
+
+    def get_entrypoint(self, img_root: str, role: Role) -> str:
+        """Return the role's program as it is named; the folder is the one that it is started in."""
+        return role.entrypoint

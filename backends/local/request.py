@@ -74,7 +74,7 @@ def make_request(
             param = images.get_replica_param(
                 img_root, values.apply(role), *(str(here / f"{name}.log") for name in ("stdout", "stderr", "combined"))
             )
-            _complete(param, role, folder, here, opts, extra_paths)
+            _complete(param, role, folder, here, opts, [values.substitute(path) for path in extra_paths])
             param.env.setdefault(environment.JOB_ID, make_app_handle("local_cwd", session, app_id))
             if role.name in devices:
                 param.env[VISIBLE_DEVICES] = devices[role.name][number]

@@ -59,6 +59,23 @@ class MoreOpts(Opts):
     """One more."""
 
 
+@dataclass
+class Mail(StructuredOpts):
+    user_name: str
+    """Whom to write to."""
+
+    kind: str | None = None
+
+
+@dataclass
+class GroupedOpts(StructuredOpts):
+    mail: Mail | None = None
+    mail_type: str | None = field(default=None, metadata={"cfg_key": "mail-type"})
+    """When to write."""
+
+    _session: str = ""
+
+
 class TestStructuredOpts:
     def test_texts_of_both_kinds_of_quotes(self) -> None:
         assert Opts.get_docstrings() == {
@@ -96,6 +113,29 @@ class TestStructuredOpts:
         assert Opts.snake_to_camel("a_bc_d") == "aBcD"
         resolved = Opts.as_runopts().resolve({"clusterName": "c"})
         assert resolved["cluster_name"] == "c"
+
+    def test_groups_and_names_of_their_own(self) -> None:
+        known = dict(GroupedOpts.as_runopts())
+        assert list(known) == ["mail.user_name", "mail.kind", "mail-type"]
+        assert (known["mail.user_name"].is_required, known["mail.user_name"].help) == (True, "Whom to write to.")
+        opts = GroupedOpts.from_cfg({"mail.userName": "me", "mail-type": "END"})
+        assert (opts.mail, opts.mail_type) == (Mail("me"), "END")
+        assert (opts["mail.user_name"], opts["mail-type"], opts["mail_type"]) == ("me", "END", "END")
+        assert dict(opts) == {"mail.user_name": "me", "mail.kind": None, "mail-type": "END"}
+        assert GroupedOpts.from_cfg({}).mail is None
+        with pytest.raises(KeyError):
+            opts["_session"]
+
+    def test_what_is_no_field_is_kept(self) -> None:
+        opts = Opts.from_cfg({"cluster_name": "c", "image_repo": "r", "some.thing": 1})
+        assert (opts["image_repo"], opts["some.thing"]) == ("r", 1)
+        assert (opts == Opts("c"), "image_repo" in Opts("c")) == (True, False)
+        assert list(opts)[-2:] == ["image_repo", "some.thing"]
+
+    def test_two_spellings_with_two_values(self) -> None:
+        assert Opts.from_cfg({"clusterName": "c", "cluster_name": "c"}).cluster_name == "c"
+        with pytest.raises(InvalidRunConfigException, match="`clusterName` and `cluster_name` are one option"):
+            Opts.from_cfg({"clusterName": "c", "cluster_name": "d"})
 
     def test_a_missing_required_option(self) -> None:
         with pytest.raises(TypeError, match="cluster_name"):

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import functools
 import importlib.util
+import inspect
 import os
 import subprocess
 import sys
@@ -11,6 +13,9 @@ import pytest
 
 Launcher = Callable[..., str]
 
+# TorchX reads the texts of options from its source whenever it is asked for them: most of what a case would take.
+_getsource = functools.lru_cache(maxsize=256)(inspect.getsource)
+
 
 @pytest.fixture
 def torchx(require: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> str:
@@ -18,16 +23,23 @@ def torchx(require: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> str
     present = importlib.util.find_spec("torchx") is not None
     require("interop", present, "install torchx-nightly, `pip install -e .[interop]`")
     monkeypatch.setenv("TORCHXCONFIG", "")
+    monkeypatch.setattr(inspect, "getsource", _getsource)
     return "torchx"
 
 
 @pytest.fixture
-def python(torchx: str, tmp_path: Path) -> Launcher:
+def interpreter(torchx: str) -> str:
+    """Return the Python that TorchX is installed for."""
+    return sys.executable
+
+
+@pytest.fixture
+def python(interpreter: str, tmp_path: Path) -> Launcher:
     """Return what runs Python, where TorchX is installed, in the environment of its call, and gives its stdout."""
 
     def run(*arguments: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-W", "ignore", *arguments],
+            [interpreter, "-W", "ignore", *arguments],
             cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=100, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr

@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 from interop.differences import DIFFERENCES, Difference
+
+COUNTED = Path(__file__).with_name("counted.json")
+"""How many cases the oracle tests of each area tried, see support/oracle_counts.py."""
 
 _HEAD = """\
 # What differs from TorchX
 
-Both are given the same inputs in one process, thousands of them made up, and the values, or the kinds of the errors,
-are compared: torchx-tui with `torchx-nightly` 2026.10.26, in the areas below. They are equal but for what this page
-lists: a test fails where something else differs, and where something listed differs no more. An *upstream fault* is
-where TorchX goes wrong, an *addition* what it refuses or passes over and has a meaning here, a *generation* what its
-own releases do in different ways. What schedulers are sent is in [docker.md](docker.md) and
-[kubernetes.md](kubernetes.md). Written by `python docs/compatibility.py` from `tests/interop/differences.py`.
+Both are given the same inputs, thousands of them made up, and the values, or the kinds of the errors, are compared:
+torchx-tui with `torchx-nightly` 2026.10.26 in one process, in the areas below, and with `torchx` 0.7.0 in a process of
+its own. They are equal but for what this page lists: a test fails where something else differs, and where something
+listed differs no more. An *upstream fault* is where TorchX goes wrong, an *addition* what it refuses or passes over and
+has a meaning here, a *generation* what its own releases do in different ways. What schedulers are sent is in
+[docker.md](docker.md) and [kubernetes.md](kubernetes.md). Written by `python docs/compatibility.py` from
+`tests/interop/differences.py`.
+
+A case is one comparison. The counts are those of a run of `WRITE_ORACLE_COUNTS=1 make test`, rounded down; each run
+tells its own at its end. *Differed* are the cases that an entry of the table explains: none is left without.
 """
 
 
 def compatibility_page() -> str:
     """Return the page: how many differences each area has, then each of them."""
     areas = list(dict.fromkeys(entry.area for entry in DIFFERENCES))
-    counts = [_row("area", "differences"), _row("---", "---")]
-    counts += [_row(area, str(len(_of(area)))) for area in areas]
-    counts.append(_row("all", str(len(DIFFERENCES))))
+    counted = json.loads(COUNTED.read_text(encoding="utf-8"))
+    counts = [_row("area", "cases", "differed", "unexplained", "entries"), _row(*["---"] * 5)]
+    counts += [_count_row(area, counted[area], len(_of(area))) for area in areas]
+    total = {key: sum(rounded_down(counted[area][key]) for area in areas) for key in ("cases", "differed")}
+    counts.append(_count_row("all", total, len(DIFFERENCES)))
     return "\n".join([_HEAD, *counts, "", *(_section(area) for area in areas)])
+
+
+def rounded_down(number: int) -> int:
+    """Return a number with its first two digits: other releases of hypothesis make a few cases more or fewer."""
+    unit = 10 ** max(0, len(str(number)) - 2)
+    return number // unit * unit
+
+
+def _count_row(area: str, counted: dict[str, int], entries: int) -> str:
+    numbers = [f"{rounded_down(counted[key]):,}" for key in ("cases", "differed")]
+    return _row(area, *numbers, "0", str(entries))
 
 
 def _of(area: str) -> Sequence[Difference]:

@@ -17,7 +17,7 @@ def test_the_page_lists_every_difference() -> None:
     assert page == compatibility_page(), "run: python docs/compatibility.py"
     for entry in DIFFERENCES:
         assert f"| {entry.name} |" in page
-    assert f"| all | {len(DIFFERENCES)} |" in page
+    assert f"| 0 | {len(DIFFERENCES)} |" in next(line for line in page.splitlines() if line.startswith("| all |"))
 
 
 def test_no_difference_is_listed_twice_or_left_unexplained() -> None:

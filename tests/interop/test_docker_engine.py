@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from backend.contract import wait_until
+from interop.release_0_7 import HOW, PYTHON, is_installed
 
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.engine import Engine
@@ -16,8 +19,25 @@ from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppDef, AppState, Resource, Role, parse_app_handle
 
+NIGHTLY, BEFORE = "nightly", "0.7.0"
 PULL_OFF = {"pull": False}
 Launcher = Callable[..., str]
+
+
+@pytest.fixture(params=[NIGHTLY, BEFORE])
+def release(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def interpreter(torchx: str, release: str, require: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the Python of each of the two releases."""
+    if release == NIGHTLY:
+        return sys.executable
+    require("interop", is_installed(), HOW)
+    # That it is empty says nothing to the release before: the home folder is empty too.
+    monkeypatch.delenv("TORCHXCONFIG")
+    return str(PYTHON)
 
 
 @pytest.fixture
@@ -121,15 +141,21 @@ class TestTheirsSeenByUs:
 
 
 class TestOursSeenByThem:
-    def test_listed_described_and_read(self, cli: Launcher, runner: Runner, remove: Callable[[str], str]) -> None:
+    def test_listed_described_and_read(
+        self, release: str, cli: Launcher, runner: Runner, remove: Callable[[str], str]
+    ) -> None:
         handle = remove(launch_ours(runner, "echo hello from here", replicas=2))
         reached(runner, handle, AppState.SUCCEEDED)
         (line,) = {one for one in cli("list", "--scheduler", "local_docker").splitlines() if handle in one}
         assert line.split()[-1] == "SUCCEEDED"
-        status = json.loads(cli("status", "--json", handle))
-        assert (status["state"], status["app_id"]) == ("SUCCEEDED", parse_app_handle(handle).app_id)
-        (role,) = status["roles"]
-        assert [one["id"] for one in sorted(role["replicas"], key=lambda one: one["id"])] == [0, 1]
+        # The release before has no --json.
+        text = cli("status", handle)
+        assert re.findall(r"worker\[(\d)\]:SUCCEEDED", text) in (["0", "1"], ["1", "0"])
+        if release == NIGHTLY:
+            status = json.loads(cli("status", "--json", handle))
+            assert (status["state"], status["app_id"]) == ("SUCCEEDED", parse_app_handle(handle).app_id)
+            (role,) = status["roles"]
+            assert sorted(one["id"] for one in role["replicas"]) == [0, 1]
         assert "hello from here" in cli("log", f"{handle}/worker/1")
 
     def test_cancelled(self, cli: Launcher, runner: Runner, remove: Callable[[str], str]) -> None:

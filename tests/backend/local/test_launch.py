@@ -56,10 +56,11 @@ def test_what_the_role_sets_stays(local: Local, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("prepend", [False, True])
 def test_order_of_path(make_local, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, prepend: bool) -> None:
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    # Colons at the ends would be empty folders, which are the working one.
+    monkeypatch.setenv("PATH", ":/usr/bin:/bin:")
     monkeypatch.chdir(tmp_path)
     local = make_local(extra_paths=["/extra/1", "/extra/2"])
-    app_id = local.start("env", {"prepend_cwd": prepend}, env={"PATH": "/of/role"})
+    app_id = local.start("env", {"prepend_cwd": prepend}, env={"PATH": "/of/role:"})
     mine = ["/extra/1", "/extra/2", "/of/role"]
     expected = [str(tmp_path), *mine] if prepend else [*mine, str(tmp_path)]
     # The folder of the interpreter comes last, so that torchrun is found and nothing is hidden.
