@@ -9,6 +9,9 @@ from typing import Any, Literal, Protocol
 
 from ..specs import NONE, AppState, AppStatus, Role, RoleStatus, is_terminal
 
+LEFT_ALONE = "launched by torchx, whose log folder is left alone"
+"""What is noted of jobs whose logs are TorchX's own: to delete them leaves these."""
+
 
 class Stream(str, Enum):
     """Which output of a replica."""

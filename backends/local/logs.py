@@ -10,7 +10,6 @@ from ...specs.errors import one_of
 from ..responses import Stream
 from .log_iterator import Outlook
 from .record import Run
-from .runs import Runs
 
 # The state file is read again after this long: sooner while the reader is new, as the job may be, and short.
 _LOOK_SECONDS, _SOON_SECONDS = 0.1, 0.02
@@ -30,6 +29,8 @@ def check_log(run: Run, role_name: str, k: int, streams: Stream | str | None) ->
         raise ValueError(f"there is no stream {streams}. Valid: {one_of(item.value for item in Stream)}") from None
     if not run.document:
         raise SchedulerError(f"the log of {run.app_id} cannot be read: {run.reason}")
+    if run.log_folder is None:
+        raise SchedulerError(f"the log of {run.app_id} cannot be read: its processes do not tell where TorchX keeps it")
     roles: dict[str, list[int]] = {}
     for entry in run.replicas:
         roles.setdefault(entry["role"], []).append(entry["id"])
@@ -46,8 +47,13 @@ def check_log(run: Run, role_name: str, k: int, streams: Stream | str | None) ->
     return stream
 
 
-def log_outlook(runs: Runs, app_id: str) -> Callable[[], Outlook]:
-    """Return a function that tells how an app is doing, at most some time ago.
+def has_combined(run: Run) -> bool:
+    """Tell whether combined.log has all of both streams; that of TorchX ends with the process that launched the app."""
+    return not (run.by_torchx and run.reason)
+
+
+def log_outlook(find: Callable[[str], Run | None], app_id: str) -> Callable[[], Outlook]:
+    """Return a function that tells how an app that ``find`` finds is doing, at most some time ago.
 
     It raises `JobNotFoundError` once the app is gone.
     """
@@ -59,7 +65,7 @@ def log_outlook(runs: Runs, app_id: str) -> Callable[[], Outlook]:
         nonlocal looked_at, last
         now = time.monotonic()
         if last is None or now - looked_at > (_SOON_SECONDS if now - began < _NEW_SECONDS else _LOOK_SECONDS):
-            last = runs.find(app_id)
+            last = find(app_id)
             looked_at = now
         if last is None:
             raise JobNotFoundError(app_id, "local_cwd")
