@@ -38,6 +38,7 @@ class Apps:
         self._hidden = root / "torchx-deleted"
         self._log_dirs = log_dirs
         self._torchx: TorchXJobs | None = None
+        self._removed: set[str] = set()
         self._lock = threading.Lock()
 
     def find(self, app_id: str) -> Run | None:
@@ -85,6 +86,8 @@ class Apps:
         return self._torchx.look()
 
     def _is_deleted(self, run: Run) -> bool:
+        if run.app_id in self._removed:
+            return True  # what was seen a moment ago may say that it runs
         if not (run.by_torchx and run.over and (self._hidden / run.app_id).exists()):
             return False
         if run.folder.exists():
@@ -92,4 +95,5 @@ class Apps:
                 self._runs.remove(run)  # the folder is ours, that of the logs is not
             except OSError as error:
                 logger.debug("%s: %s", run.app_id, error)
+        self._removed.add(run.app_id)
         return True

@@ -18,7 +18,6 @@ from .log_reader import CombinedPieces, FilePieces
 # How long to wait for more: short after something came, longer when it has been quiet for 2 s and for 30 s.
 _WAITS = ((2.0, 0.02), (30.0, 0.05), (float("inf"), 0.2))
 _LETTERS = {Stream.STDOUT: "o", Stream.STDERR: "e"}
-_STREAMS = {letter: stream for stream, letter in _LETTERS.items()}
 
 
 class Outlook(Protocol):
@@ -45,7 +44,6 @@ class LocalLogIterator:
         since: only lines from this time on, in epoch seconds.
         until: only lines up to this time, in epoch seconds.
         should_tail: wait for more until nothing is written any more.
-        combined: whether combined.log is complete; where not, both streams are read one after the other.
     """
 
     def __init__(
@@ -58,10 +56,8 @@ class LocalLogIterator:
         since: float | None = None,
         until: float | None = None,
         should_tail: bool = False,
-        combined: bool = True,
     ) -> None:
         self._folder = folder
-        self._has_combined = combined
         self._stream = stream
         self._look = look
         self._regex = regex
@@ -76,9 +72,8 @@ class LocalLogIterator:
         # Times are in the index of combined.log alone.
         timed = self._since is not None or self._until is not None
         self._letters = letter or "oec"
-        self._combined = CombinedPieces(self._folder) if self._has_combined and (timed or letter is None) else None
-        alone = [] if self._combined else [letter] if letter else ["o", "e"]
-        self._files = [FilePieces(self._folder / f"{_STREAMS[one].value}.log", one) for one in alone]
+        self._combined = CombinedPieces(self._folder) if timed or letter is None else None
+        self._files = [] if self._combined else [FilePieces(self._folder / f"{self._stream.value}.log", self._letters)]
         self._assembler = LineAssembler()
         self._lines: deque[str] = deque()
         self._line_number = 0

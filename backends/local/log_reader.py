@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...specs import SchedulerError
-from ..logs.chunks import ChunkIndex, copied_lengths, stream_lengths
+from ..logs.chunks import ChunkIndex, stream_lengths
 from ..logs.log_file import LogFile
+from ..logs.parting import copied_lengths
 from ..logs.stream import Record
 
 _READ = 1 << 20
@@ -63,7 +64,7 @@ class CombinedPieces:
         self._index = LogFile(folder / "combined.index")
         self._chunks = ChunkIndex(self._index)
         self._position = 0
-        self._copied: dict[str, int] | None = None
+        self._is_whole = False
         self._seen = False
 
     def read(self) -> list[Record]:
@@ -78,8 +79,6 @@ class CombinedPieces:
                 raise SchedulerError(f"the log was removed: {self._file.path}")
             return []
         self._seen = True
-        if found.size == self._position:
-            self._note_copied()
         size = min(found.size, self._position + _READ)
         data = self._file.read(self._position, size - self._position)
         start, self._position = self._position, self._position + len(data)
@@ -92,19 +91,16 @@ class CombinedPieces:
         """Return what a supervisor that was killed could not bring over from both streams any more."""
         if self._index.look() is not None:
             lengths = stream_lengths(self._index, self._position)
-        elif self._copied is not None:
-            lengths = self._copied
-        else:
+        elif self._is_whole:
             return []
+        else:  # TorchX writes no index
+            paths = {letter: folder / name for name, letter in _STREAMS}
+            found = copied_lengths(self._file, paths, self._position) if self._position else {"o": 0, "e": 0}
+            self._is_whole = found is None
+            if found is None:
+                return []
+            lengths = found
         return [FilePieces(folder / name, letter, lengths[letter]) for name, letter in _STREAMS]
-
-    def _note_copied(self) -> None:
-        """Note how much of each stream is in a file without an index, as TorchX's are, where all of both is."""
-        if self._index.look() is None:
-            folder = self._file.path.parent
-            self._copied = copied_lengths({letter: folder / name for name, letter in _STREAMS}, self._position) or (
-                self._copied
-            )
 
     def close(self) -> None:
         """Release both files."""

@@ -47,11 +47,6 @@ def check_log(run: Run, role_name: str, k: int, streams: Stream | str | None) ->
     return stream
 
 
-def has_combined(run: Run) -> bool:
-    """Tell whether combined.log has all of both streams; that of TorchX ends with the process that launched the app."""
-    return not (run.by_torchx and run.reason)
-
-
 def log_outlook(find: Callable[[str], Run | None], app_id: str) -> Callable[[], Outlook]:
     """Return a function that tells how an app that ``find`` finds is doing, at most some time ago.
 

@@ -279,7 +279,8 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         try:
             if run.by_torchx:
                 self._apps.hide(run)
-                self._cancel_existing(app_id)
+                if not run.over:
+                    self._end(run)
                 return
             if run.over:
                 self._runs.remove(run)
@@ -346,7 +347,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         """
         from ..api import line_pattern
         from .log_iterator import LocalLogIterator
-        from .logs import check_log, has_combined, log_outlook
+        from .logs import check_log, log_outlook
 
         run = self._apps.get(app_id)
         stream = check_log(run, role_name, k, streams)
@@ -361,17 +362,14 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             since=None if since is None else since.timestamp(),
             until=None if until is None else until.timestamp(),
             should_tail=should_tail,
-            combined=has_combined(run),
         )
 
     def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
         """Return the file of one replica's log, None when there is no such app or replica."""
-        from .logs import has_combined
-
         run = self._apps.find(app_id)
         if run is None or not any((entry["role"], entry["id"]) == (role_name, k) for entry in run.replicas):
             return None
-        if run.log_folder is None or (streams is Stream.COMBINED and not has_combined(run)):
+        if run.log_folder is None:
             return None
         return run.replica_folder(role_name, k) / f"{Stream(streams).value}.log"
 

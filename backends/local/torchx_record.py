@@ -111,6 +111,8 @@ def final_document(document: dict[str, Any], success: Mapping[str, Any]) -> dict
         KeyError, TypeError, ValueError: it is not what TorchX writes.
     """
     ended_at = float(success["last_updated"])
+    if not 0 <= ended_at < 2**40:
+        raise ValueError(f"no time: {ended_at}")
     state = AppState[success["final_state"]]
     # TorchX writes the file before it notes that the job was cancelled.
     cancelled = not is_terminal(state)

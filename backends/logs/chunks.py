@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from .log_file import GrowingFile, LogFile
+from .log_file import GrowingFile
 
 _READ = 65536
 
@@ -158,16 +157,6 @@ def stream_lengths(index: GrowingFile, size: int) -> dict[str, int]:
         lengths[chunk.stream] += end - chunk.start
         end = chunk.start
     return lengths
-
-
-def copied_lengths(streams: Mapping[str, Path | None], size: int) -> dict[str, int] | None:
-    """Return how long the streams' own files are, where a combined file of ``size`` bytes has all of both, else None.
-
-    So it can be told of a file without an index from where on the streams are to be read, should it not grow any more.
-    """
-    states = {letter: LogFile(path).look() if path else None for letter, path in streams.items()}
-    lengths = {letter: state.size if state else 0 for letter, state in states.items()}
-    return lengths if sum(lengths.values()) == size else None
 
 
 def _record(line: bytes) -> Chunk | None:

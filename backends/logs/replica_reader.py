@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from .chunks import ChunkIndex, Chunks, WholeFile, copied_lengths, stream_lengths
+from .chunks import ChunkIndex, Chunks, WholeFile, stream_lengths
 from .line_index import Segment
 from .log_file import FileState, LogFile
+from .parting import copied_lengths
 from .replica_log import ReplicaLog
 from .source import FileRemovedError, FileReplacedError, Source
 
@@ -69,7 +70,6 @@ class ReplicaReader:
         self._say = say
         self._indexed = _is_indexed(log)
         self._index_files: list[LogFile] = []
-        self._copied: dict[str, int] | None = None
         self._sources = self._make_sources()
         self._derived = any(source.file.path == log.combined for source in self._sources)
         self._behind_since: float | None = None
@@ -175,22 +175,12 @@ class ReplicaReader:
         return {letter: LogFile(path).look() if path else None for letter, path in paths.items()}
 
     def _is_behind(self) -> bool:
-        """Whether the combined file lacks bytes of the streams' own files, and it is known which."""
+        """Whether the combined file lacks bytes of the streams' own files."""
         if not self._derived or self.log.combined is None:
             return False
         combined = LogFile(self.log.combined).look()
-        size = combined.size if combined else 0
-        if combined and not self._has_index():
-            # TorchX copies both streams without an index.
-            streams = {"o": self.log.stdout, "e": self.log.stderr}
-            self._copied = copied_lengths(streams, size) or self._copied
-            if self._copied is None:
-                return False
         raw = sum(state.size for state in self._raw_states().values() if state is not None)
-        return raw > size
-
-    def _has_index(self) -> bool:
-        return any(file.look() is not None for file in self._index_files)
+        return raw > (combined.size if combined else 0)
 
     def _check_rest(self) -> None:
         """Start to read the streams' own files where the combined one has been behind for too long."""
@@ -209,15 +199,19 @@ class ReplicaReader:
     def _start_rest(self) -> list[Source]:
         """Read the streams' own files from where the combined one ends, and that one no more."""
         derived = self._sources[0]
-        shown = self._copied or {}
-        if self._has_index():
+        self._indexed = self._derived = False
+        if any(file.look() is not None for file in self._index_files):
             shown = stream_lengths(self._index_files[-1], derived.position)
+        else:  # TorchX writes no index
+            streams = {"o": self.log.stdout, "e": self.log.stderr}
+            shown = copied_lengths(derived.file, streams, derived.position) if derived.position else {}
+            if shown is None:
+                return []
         self._sources = []
         for letter, path in (("o", self.log.stdout), ("e", self.log.stderr)):
             if path is not None and letter in self._letters:
                 floor = shown.get(letter, 0)
                 self._sources.append(self._source(path, WholeFile(letter, floor), floor, math.inf))
-        self._indexed = self._derived = False
         return self._sources
 
 
