@@ -9,8 +9,8 @@ from typing import Any, Literal, Protocol
 
 from ..specs import NONE, AppState, AppStatus, Role, RoleStatus, is_terminal
 
-LEFT_ALONE = "launched by torchx, whose log folder is left alone"
-"""What is noted of jobs whose logs are TorchX's own: to delete them leaves these."""
+BY_TORCHX = "launched by torchx"
+"""What is noted of jobs whose logs are in a folder of TorchX's: to delete the job leaves that as it is."""
 
 
 class Stream(str, Enum):

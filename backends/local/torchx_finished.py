@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import AppState, make_app_handle
-from ..responses import LEFT_ALONE
+from ..responses import BY_TORCHX
 from .record import Run
 from .torchx_record import app_document, final_document, new_document, new_replica, places_in
 
@@ -132,7 +132,7 @@ def _read(session: str, folder: Path, state: Path) -> Run | None:
         return None
     document["app"] = app_document(document["name"], {}, [(row["role"], row["id"]) for row in document["replicas"]])
     document["cfg"] = {"log_dir": str(folder.parent.parent)}
-    return Run(app_id, state / app_id, document, AppState[document["state"]], over=True, notes=[LEFT_ALONE])
+    return Run(app_id, state / app_id, document, AppState[document["state"]], over=True, notes=[BY_TORCHX])
 
 
 def _signature(path: str) -> Signature | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import AppState, Role
-from ..responses import LEFT_ALONE
+from ..responses import BY_TORCHX
 from . import supervisor
 from .record import Run, age_words
 from .torchx_finished import FinishedJobs, read_success
@@ -159,10 +159,10 @@ def _live_run(seen: _Seen, job: LiveJob) -> Run:
 
 def _running(seen: _Seen) -> Run:
     document = seen.document
-    run = Run(document["app_id"], seen.state, document, AppState.RUNNING, notes=[LEFT_ALONE])
+    run = Run(document["app_id"], seen.state, document, AppState.RUNNING, notes=[BY_TORCHX])
     run.supervised = seen.launcher is not None and supervisor.is_running(*seen.launcher)
     if not run.supervised:
-        run.notes.append("orphaned")
+        run.notes.insert(0, "orphaned")
         run.reason = "the torchx process that ran it has ended: how its replicas end will not be known"
     return run
 
@@ -178,14 +178,14 @@ def _ended_run(seen: _Seen) -> Run:
         try:
             document = final_document(seen.document, success)
             state = AppState[document["state"]]
-            return Run(document["app_id"], seen.state, document, state, over=True, notes=[LEFT_ALONE])
+            return Run(document["app_id"], seen.state, document, state, over=True, notes=[BY_TORCHX])
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             pass  # it is being written
     replicas = [{**entry, "gone": True} for entry in seen.document["replicas"]]
     launched = seen.launcher is not None and supervisor.is_running(*seen.launcher)
     document = {**seen.document, "replicas": replicas}
     if launched and now - seen.gone_since < _RECORD_SECONDS and (seen.folder is None or seen.folder.exists()):
-        waiting = Run(document["app_id"], seen.state, document, AppState.RUNNING, notes=[LEFT_ALONE])
+        waiting = Run(document["app_id"], seen.state, document, AppState.RUNNING, notes=[BY_TORCHX])
         waiting.supervised = True
         waiting.notes.append(f"its replicas ended {age_words(now - seen.gone_since)} ago")
         return waiting
@@ -209,5 +209,5 @@ def _lost(seen: _Seen, document: dict[str, Any], launched: bool) -> Run:
         "timeline": [*document["timeline"], [AppState.UNKNOWN.name, seen.gone_since]],
     }
     run = Run(document["app_id"], seen.state, ended, AppState.UNKNOWN, over=True, reason=reason)
-    run.notes = [LEFT_ALONE]
+    run.notes = [BY_TORCHX]
     return run

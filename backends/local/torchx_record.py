@@ -16,8 +16,8 @@ from .supervisor import FORMAT
 from .torchx_live import LiveJob, Place, app_name
 from .torchx_processes import JobProcess
 
-# What TorchX or a shell sets anew for each process.
-_OF_SHELLS = ("PYTHONUNBUFFERED", "PATH", "PWD", "OLDPWD", "_", "SHLVL")
+# What TorchX's command line or a shell sets anew for each process.
+_OF_SHELLS = ("LOGLEVEL", "PYTHONUNBUFFERED", "PATH", "PWD", "OLDPWD", "_", "SHLVL")
 _NOT_OF_ROLES = {*LAUNCH_VARIABLES, ERROR_FILE, ELASTIC_LOG_DIR, *_OF_SHELLS}
 _MOST_BYTES = 1 << 22
 

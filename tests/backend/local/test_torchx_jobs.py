@@ -20,13 +20,13 @@ from support.processes import processes_of_job
 
 from torchx_tui.backends.api import ListAppResponse, Stream
 from torchx_tui.backends.local import torchx_finished
-from torchx_tui.backends.responses import LEFT_ALONE
+from torchx_tui.backends.responses import BY_TORCHX
 from torchx_tui.backends.torchx_log_dirs import configured_log_dirs
 from torchx_tui.specs import MISSING, AppState, SchedulerError, make_unique
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked for in /proc")
 
-Spawn = Callable[..., "subprocess.Popen[bytes]"]
+Spawn = Callable[..., "subprocess.Popen[Any]"]
 # Tests that run beside this one see its processes.
 APP, OTHER = make_unique("job"), make_unique("other")
 SLEEP = ("sleep", "300")
@@ -40,12 +40,12 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def spawn(tmp_path: Path) -> Iterator[Spawn]:
     """Return what starts a process as TorchX starts a replica: in a session of its own, its logs in a folder."""
-    started: list[subprocess.Popen[bytes]] = []
+    started: list[subprocess.Popen[Any]] = []
 
     def start(
         role: str = "r", number: int = 0, *, app_id: str = APP, job_id: str | bytes | None = None,
         error_file: str | bytes | None = None, arguments: tuple[str, ...] = SLEEP, **options: Any,
-    ) -> subprocess.Popen[bytes]:  # fmt: skip
+    ) -> subprocess.Popen[Any]:  # fmt: skip
         folder = tmp_path / "logs" / "torchx" / app_id / role / str(number)
         folder.mkdir(parents=True, exist_ok=True)
         for stream in Stream:
@@ -180,7 +180,7 @@ class TestOddities:
         spawn(job_id=job_id)
         spawn(app_id=OTHER)
         wait_for(local, lambda row: True, OTHER)
-        own = {one for one in local.scheduler.list() if LEFT_ALONE in one.notes}
+        own = {one for one in local.scheduler.list() if BY_TORCHX in one.notes}
         assert not any(row.app_id in ("", "..", "a\x1b[31mb", "a-1") or "b" in row.app_id.split("\n") for row in own)
         assert all(row.app_id.isprintable() for row in own)
 
