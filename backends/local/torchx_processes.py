@@ -45,6 +45,7 @@ class JobProcess(NamedTuple):
 
 
 class _Known(NamedTuple):
+    inode: tuple[int, int]
     start: bytes
     job_id: str
     error_file: str
@@ -69,15 +70,20 @@ class JobProcesses:
         found: list[JobProcess] = []
         known: dict[str, _Known] = {}
         for name in names:
-            if not name.isdigit():
+            inode = self._inode(name) if name.isdigit() else None
+            if inode is None:
                 continue
-            fields = self._stat(name)
+            one = self._known.get(name)
+            if one is not None and one.inode == inode and not one.job_id:
+                known[name] = one  # still the same process; most are none of a job's
+                continue
+            fields = _stat(name)
             if fields is None:
                 continue
             start, started = fields[19], int(fields[19]) / ticks
-            one = self._known.get(name)
             if one is None or one.start != start:
-                one = _Known(start, *_environment(name, own_files))
+                one = _Known(inode, start, *_environment(name, own_files))
+            one = one._replace(inode=inode)
             if uptime - started >= _SETTLED_SECONDS:
                 known[name] = one
             if one.job_id:
@@ -86,21 +92,24 @@ class JobProcesses:
         self._known = known
         return found
 
-    def _stat(self, name: str) -> list[bytes] | None:
-        """Return the fields of proc_pid_stat(5) from the state on; None of a zombie and of other users' processes."""
-        folder = f"/proc/{name}"
+    def _inode(self, name: str) -> tuple[int, int] | None:
+        """Return what another process of the same number would not have; None for other users' processes."""
         try:
-            if os.stat(folder).st_uid != self._user:  # noqa: PTH116
-                return None
-            descriptor = os.open(f"{folder}/stat", os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                text = os.read(descriptor, 4096)
-            finally:
-                os.close(descriptor)
-            fields = text[text.rindex(b")") + 2 :].split(None, 20)
-        except (OSError, ValueError):
+            found = os.stat(f"/proc/{name}")  # noqa: PTH116 - called for each process
+        except OSError:
             return None  # it has just ended
-        return None if len(fields) < 20 or fields[0] in (b"Z", b"X") else fields
+        return (found.st_ino, found.st_ctime_ns) if found.st_uid == self._user else None
+
+
+def _stat(name: str) -> list[bytes] | None:
+    """Return the fields of proc_pid_stat(5) from the state on; None of a process that has ended."""
+    try:
+        with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - as above
+            text = file.read()
+        fields = text[text.rindex(b")") + 2 :].split(None, 20)
+    except (OSError, ValueError):
+        return None
+    return None if len(fields) < 20 or fields[0] in (b"Z", b"X") else fields
 
 
 def _environment(name: str, own_files: int) -> tuple[str, str]:

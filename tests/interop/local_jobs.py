@@ -34,10 +34,12 @@ class TorchXRun:
         self.logs = folder / "logs"
         options = ["-cfg", f"log_dir={self.logs}"] if log_dir else []
         self._stdout, self._stderr = folder / "torchx.out", folder / "torchx.err"
+        # torchrun is beside the interpreter.
+        env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
         with self._stdout.open("w") as out, self._stderr.open("w") as err:
             self.process = subprocess.Popen(
                 [sys.executable, "-W", "ignore", "-m", "torchx.cli.main", "run", "-s", SCHEDULER, *options, *arguments],
-                cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+                cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
             )  # fmt: skip
         self._handle = ""
 
