@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ...specs import JobNotFoundError, SchedulerError
 from ...specs.errors import one_of
+from ..logs.log_file import LogFile
 from ..responses import Stream
 from .log_iterator import Outlook
 from .record import Run
@@ -42,7 +43,7 @@ def check_log(run: Run, role_name: str, k: int, streams: Stream | str | None) ->
     started = next(entry["pid"] for entry in run.replicas if (entry["role"], entry["id"]) == (role_name, k))
     folder = run.replica_folder(role_name, k)
     names = ("combined", "stdout") if stream == Stream.COMBINED else (stream.value,)
-    if started and not any((folder / f"{name}.log").exists() for name in names):
+    if started and not any(LogFile(folder / f"{name}.log").look() for name in names):
         raise SchedulerError(f"the log was removed: {folder / names[0]}.log")
     return stream
 

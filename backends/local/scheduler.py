@@ -252,7 +252,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             raise SchedulerError(f"{run.app_id} cannot be cancelled: {run.notes[-1]}")
         if not run.document:
             raise SchedulerError(f"{run.app_id} cannot be cancelled: {run.reason}")
-        if run.by_torchx and not run.folder.exists():
+        if run.by_torchx and "pid" not in run.document:  # no supervisor of ours knows it yet
             adopt_torchx(self._runs, run, user_name(), self._grace_seconds)
             return
         asked: dict[str, Any] = {"by": user_name(), "at": 0.0}
@@ -281,6 +281,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
                 self._apps.hide(run)
                 if not run.over:
                     self._end(run)
+                self._apps.find(app_id)  # it forgets what has ended and is not to be shown
                 return
             if run.over:
                 self._runs.remove(run)

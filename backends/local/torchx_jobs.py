@@ -17,7 +17,7 @@ from ..responses import BY_TORCHX
 from . import supervisor
 from .record import Run, age_words
 from .torchx_finished import FinishedJobs, read_success
-from .torchx_live import LiveJob, live_jobs
+from .torchx_live import LiveJob, is_there, live_jobs
 from .torchx_processes import JobProcesses
 from .torchx_record import app_document, final_document, launched_roles, new_document, new_replica, places_in
 
@@ -73,7 +73,11 @@ class TorchXJobs:
         runs = dict(self._finished.look())
         for app_id, job in live.items():
             seen = self._seen.get(app_id)
-            if seen is None or seen.document["job_id"] != job.job_id:
+            if (
+                seen is None
+                or seen.document["job_id"] != job.job_id
+                or (seen.folder is None and job.folder is not None)
+            ):
                 seen = self._seen[app_id] = _first_look(job, self._state)
             runs[app_id] = seen.run = _live_run(seen, job)
         for app_id, seen in list(self._seen.items()):
@@ -95,7 +99,7 @@ class TorchXJobs:
 def _is_ours(job: LiveJob) -> bool:
     """Tell whether a supervisor of ours runs a job: it has a state file beside its logs, or is the parent."""
     if job.folder is not None:
-        return (job.folder / "state.json").exists()
+        return is_there(job.folder / "state.json")
     wanted = Path(supervisor.__file__).name.encode()
     for process in job.leaders.values():
         try:
@@ -146,7 +150,7 @@ def _live_run(seen: _Seen, job: LiveJob) -> Run:
     for place, entry in places.items():
         entry["gone"] = place not in job.leaders
     order = [*job.leaders, *(place for place in places if place not in job.leaders)]
-    if before != set(places):
+    if before != set(places) or any(role not in seen.roles for role, _ in job.leaders):
         seen.roles = {**launched_roles(job), **seen.roles}
         order.sort(key=lambda place: (places[place]["started_at"] or float("inf"), place))
         app = app_document(seen.document["name"], seen.roles, order)
@@ -184,7 +188,7 @@ def _ended_run(seen: _Seen) -> Run:
     replicas = [{**entry, "gone": True} for entry in seen.document["replicas"]]
     launched = seen.launcher is not None and supervisor.is_running(*seen.launcher)
     document = {**seen.document, "replicas": replicas}
-    if launched and now - seen.gone_since < _RECORD_SECONDS and (seen.folder is None or seen.folder.exists()):
+    if launched and now - seen.gone_since < _RECORD_SECONDS and (seen.folder is None or is_there(seen.folder)):
         waiting = Run(document["app_id"], seen.state, document, AppState.RUNNING, notes=[BY_TORCHX])
         waiting.supervised = True
         waiting.notes.append(f"its replicas ended {age_words(now - seen.gone_since)} ago")
@@ -195,7 +199,7 @@ def _ended_run(seen: _Seen) -> Run:
 def _lost(seen: _Seen, document: dict[str, Any], launched: bool) -> Run:
     if seen.folder is None:
         reason = "its processes have ended, and its log folder is not known: how it ended is not known"
-    elif not seen.folder.exists():
+    elif not is_there(seen.folder):
         reason = "it has ended, and TorchX removed its log folder: how it ended is not known"
     elif launched:
         reason = "its replicas have ended, and the torchx process that ran it has not written how"

@@ -13,6 +13,8 @@ from .torchx_processes import SCHEME, JobProcess
 _JOB_ID = re.compile(rf"{SCHEME}(?P<session>.*)/(?P<app_id>[^/]+)")
 # The letters of TorchX's random ids; nearly all have 11 to 14 of them.
 _RANDOM = re.compile(r"[bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz012345679]{7,15}")
+# Of a folder's name and of a path on Linux, in bytes; no file is at a longer one.
+_MOST_NAME, _MOST_PATH = 255, 4095
 _MOST_DIGITS = 6
 
 Place = tuple[str, int]
@@ -51,7 +53,7 @@ def live_jobs(processes: Iterable[JobProcess]) -> list[LiveJob]:
     jobs: dict[str, LiveJob] = {}
     for job_id, members in by_id.items():
         found = _JOB_ID.fullmatch(job_id)
-        if found is None or found["app_id"] in (".", ".."):
+        if found is None or found["app_id"] in (".", "..") or _is_too_long(found["app_id"]):
             continue
         job = LiveJob(found["app_id"], job_id, processes=sorted(members, key=lambda one: (int(one.start), one.pid)))
         _place(job, found["session"])
@@ -91,7 +93,11 @@ def _read_error_file(process: JobProcess, path: list[str]) -> tuple[Path, Place]
     if len(parts) < len(path) + 3 or parts[-1] != "error.json" or list(parts[-3 - len(path) : -3]) != path:
         return None
     role, number = parts[-3], parts[-2]
-    if role == ".." or not (number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS):
+    if (
+        _is_too_long(process.error_file)
+        or role == ".."
+        or not (number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS)
+    ):
         return None
     if not file.is_absolute():
         found = _absolute(process, file)
@@ -99,6 +105,21 @@ def _read_error_file(process: JobProcess, path: list[str]) -> tuple[Path, Place]
             return None
         file = found
     return file.parent.parent.parent, (role, int(number))
+
+
+def _is_too_long(path: str) -> bool:
+    """Tell whether a path, or a name in it, is too long to be one."""
+    encoded = path.encode()
+    return len(encoded) > _MOST_PATH or any(len(name) > _MOST_NAME for name in encoded.split(b"/"))
+
+
+def is_there(path: Path) -> bool:
+    """Tell whether there is something at a path that another process named; what cannot be looked at is not."""
+    try:
+        path.stat()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _absolute(process: JobProcess, file: Path) -> Path | None:
@@ -109,7 +130,7 @@ def _absolute(process: JobProcess, file: Path) -> Path | None:
         if output.name == "stdout.log" and output.parent.parts[-len(file.parent.parts) :] == file.parent.parts:
             return output.parent / file.name
         beside = Path(os.readlink(f"/proc/{process.pid}/cwd")) / file  # noqa: PTH115
-        return beside if str(beside).isprintable() and beside.parent.is_dir() else None
+        return beside if str(beside).isprintable() and is_there(beside.parent) else None
     except (OSError, ValueError):
         return None
 

@@ -432,4 +432,28 @@ DIFFERENCES: tuple[Difference, ...] = (
         "editors write it",
         "upstream fault",
     ),
+    Difference(
+        "local jobs",
+        "list",
+        "an `Exception`: local jobs are not kept",
+        "the user's local jobs, those that TorchX launched too",
+        "they outlive the process that launched them",
+        "addition",
+    ),
+    Difference(
+        "local jobs",
+        "another process's job",
+        "`describe` gives None, and `exists` False, for a job of another process",
+        "what is known of it",
+        "it runs, and can be looked at and ended",
+        "addition",
+    ),
+    Difference(
+        "local jobs",
+        "replicas",
+        "`describe` has no roles and no replicas",
+        "the roles, and the state of each replica",
+        "the job's screen shows them",
+        "addition",
+    ),
 )

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from backend.contract import wait_until
 from interop.local_jobs import LOOP, TorchXRun, reached, row
+from interop.oracle import hold, outcome, theirs
 from support.processes import processes_of_job
 from support.shell import shell
 
@@ -92,6 +93,32 @@ def test_live_listed_and_described(pair: TorchXRun, runner: Runner) -> None:
     assert "HF_TOKEN" in native
     assert "s3cret" not in native
     wait_until(lambda: len(runner.usage(pair.handle)) == 3, 20, "what three replicas use")
+
+
+def test_what_torchx_says_of_local_jobs_is_another(pair: TorchXRun, runner: Runner, tmp_path: Path) -> None:
+    described = reached(runner, pair.handle, AppState.RUNNING, running=3)
+    local: Any = theirs("torchx.schedulers.local_scheduler")
+    specs: Any = theirs("torchx.specs")
+    scheduler = local.create_scheduler("torchx")
+    try:
+        listed = outcome(scheduler.list)
+        ours = [one.app_handle for one in runner.list("local_cwd") if one.app_handle == pair.handle]
+        hold("local jobs", listed, ours, lambda theirs, ours: "list" if ours == [pair.handle] else None)
+        known = scheduler.describe(pair.app_id)
+        assert known is None
+        hold("local jobs", known, described.state.name, lambda *_: "another process's job")
+        role = specs.Role("r", "", entrypoint="sleep", args=["300"])
+        app_id = scheduler.submit(specs.AppDef("theirs", [role]), {"log_dir": str(tmp_path / "logs")})
+        statuses = [len(one.replicas) for one in scheduler.describe(app_id).roles_statuses]
+        replicas = [len(one.replicas) for one in described.roles_statuses]
+        hold(
+            "local jobs",
+            statuses,
+            replicas,
+            lambda theirs, ours: "replicas" if (theirs, ours) == ([], [1, 2]) else None,
+        )
+    finally:
+        scheduler.close()
 
 
 def test_tailed_while_it_writes(pair: TorchXRun, runner: Runner) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -158,6 +159,15 @@ class TestProcesses:
         wait_for(local, lambda row: True, OTHER)
         assert find(local) is None
 
+    @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="only root can part the files of one")
+    def test_those_in_a_container_are_not_regarded(self, local: Local, spawn: Spawn) -> None:
+        parted = spawn(arguments=("unshare", "--mount", *SLEEP))
+        here = os.stat("/proc/self/ns/mnt").st_ino
+        wait_until(lambda: os.stat(f"/proc/{parted.pid}/ns/mnt").st_ino != here, 20, "files of its own")
+        spawn(app_id=OTHER)
+        wait_for(local, lambda row: True, OTHER)
+        assert find(local) is None
+
     def test_an_app_of_ours_in_another_state_folder_is_not_taken_for_torchxs(
         self, local: Local, make_local: Callable[..., Local], tmp_path: Path
     ) -> None:
@@ -173,7 +183,8 @@ class TestOddities:
         "job_id",
         [
             b"local_cwd://torchx/\xff\xfe", "local_cwd://torchx/a\x1b[31mb", "local_cwd://torchx/a\nb", "local_cwd://",
-            "local_cwd://torchx/", "local_cwd://torchx/..", "local_docker://torchx/a-1", "nothing", "local_cwd:/",
+            "local_cwd://torchx/", "local_cwd://torchx/" + "y" * 256,
+            "local_cwd://torchx/..", "local_docker://torchx/a-1", "nothing", "local_cwd:/",
         ],
     )  # fmt: skip
     def test_an_id_that_is_none_is_passed_over(self, local: Local, spawn: Spawn, job_id: str | bytes) -> None:
@@ -182,7 +193,7 @@ class TestOddities:
         wait_for(local, lambda row: True, OTHER)
         own = {one for one in local.scheduler.list() if BY_TORCHX in one.notes}
         assert not any(row.app_id in ("", "..", "a\x1b[31mb", "a-1") or "b" in row.app_id.split("\n") for row in own)
-        assert all(row.app_id.isprintable() for row in own)
+        assert all(row.app_id.isprintable() and len(row.app_id) < 256 for row in own)
 
     @pytest.mark.parametrize("name", ["a b-x", "😀-xk3v", "'; rm -rf ~; '", "[red]x", "%s{0}$HOME", "x" * 200])
     def test_an_odd_id_is_as_good_as_another(self, local: Local, spawn: Spawn, name: str) -> None:
@@ -201,6 +212,7 @@ class TestOddities:
             "/logs/torchx/APP/r/-1/error.json", "/logs/torchx/APP/r/²/error.json",
             "/logs/torchx/APP/../0/error.json", "torchx/APP/r/0/error.json",
             "/logs/torchx/APP/r/99999999999999999999/error.json", "/" + "x" * 4000,
+            "/x" * 3000 + "/torchx/APP/r/0/error.json", "/logs/torchx/APP/" + "r" * 300 + "/0/error.json",
         ],
     )  # fmt: skip
     def test_without_a_path_of_torchxs_there_is_a_job_but_no_log(
@@ -316,6 +328,28 @@ class TestEnding:
         described = local.scheduler.describe(APP)
         assert described is not None
         assert described.has_ended
+
+
+class TestDeleting:
+    def test_one_that_runs_is_ended_and_not_shown(self, local: Local, spawn: Spawn, tmp_path: Path) -> None:
+        job = spawn()
+        wait_for(local, lambda row: True)
+        local.scheduler.delete(APP)
+        assert job.wait(20) == -signal.SIGTERM
+        wait_until(lambda: find(local) is None, 20, "its row to go")
+        assert not local.scheduler.exists(APP)
+        assert (tmp_path / "logs" / "torchx" / APP / "r" / "0" / "stdout.log").exists()
+        assert list((local.root / "torchx").iterdir()) == []
+
+    def test_one_that_was_cancelled_is_not_shown(self, local: Local, spawn: Spawn, tmp_path: Path) -> None:
+        job = spawn()
+        wait_for(local, lambda row: True)
+        local.scheduler.cancel(APP)
+        job.wait(20)
+        wait_for(local, lambda row: row.state is AppState.CANCELLED)
+        local.scheduler.delete(APP)
+        assert find(local) is None
+        assert (tmp_path / "logs" / "torchx" / APP / "r" / "0" / "stdout.log").exists()
 
 
 class TestFinished:
