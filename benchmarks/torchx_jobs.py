@@ -64,7 +64,7 @@ def run() -> list[Row]:
         try:
             time.sleep(SETTLED_SECONDS)
             jobs = TorchXJobs(lambda: [logs], Path(folder) / "state")
-            seconds = []
+            seconds, found = [], {}
             for _ in range(ROUNDS + 1):
                 began = time.perf_counter()
                 found = jobs._look()

@@ -152,13 +152,18 @@ def _live_run(seen: _Seen, job: LiveJob) -> Run:
     order = [*job.leaders, *(place for place in places if place not in job.leaders)]
     if before != set(places) or any(role not in seen.roles for role, _ in job.leaders):
         seen.roles = {**launched_roles(job), **seen.roles}
-        order.sort(key=lambda place: (places[place]["started_at"] or float("inf"), place))
+        order.sort(key=lambda place: _launch_order(places[place]))
         app = app_document(seen.document["name"], seen.roles, order)
         places = {place: places[place] for place in order}
         seen.document = {**seen.document, "app": app}
     seen.document = {**seen.document, "replicas": list(places.values())}
     seen.gone_since = None
     return _running(seen)
+
+
+def _launch_order(entry: dict[str, Any]) -> tuple[float, int, str, int]:
+    """Return what sorts replicas as they were launched: several have the same start time, and then their numbers."""
+    return float(entry["pid_started"] or "inf"), entry["pid"] or 0, entry["role"], entry["id"]
 
 
 def _running(seen: _Seen) -> Run:
