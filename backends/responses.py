@@ -9,6 +9,9 @@ from typing import Any, Literal, Protocol
 
 from ..specs import NONE, AppState, AppStatus, Role, RoleStatus, is_terminal
 
+BY_TORCHX = "launched by torchx"
+"""What is noted of jobs whose logs are in a folder of TorchX's: to delete the job leaves that as it is."""
+
 
 class Stream(str, Enum):
     """Which output of a replica."""

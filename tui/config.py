@@ -17,6 +17,13 @@ from .choices import FRAMES_PER_SECOND, FRAMES_WORDS, ThemeName
 CONFIG_VARIABLE = "TORCHX_TUI_CONFIG"
 
 
+def _torchx_log_dirs() -> list[Path]:
+    # Imported when jobs are looked for, which is after the first paint.
+    from ..backends.torchx_log_dirs import configured_log_dirs
+
+    return configured_log_dirs()
+
+
 @dataclass(frozen=True)
 class LocalSettings:
     """The table ``[local]``: jobs on this machine."""
@@ -167,6 +174,7 @@ class Settings:
                 "grace_seconds": self.local.grace_seconds,
                 "keep_days": self.local.keep_days,
                 "keep_bytes": int(self.local.keep_gigabytes * 1e9),
+                "torchx_log_dirs": _torchx_log_dirs,
                 "handle_signals": False,
             },
             "local_docker": {"grace_seconds": self.docker.grace_seconds},

@@ -22,7 +22,7 @@ def describe_run(run: Run) -> DescribeAppResponse:
         num_restarts=0,
         msg=why(run) or NONE,
         structured_error_msg=structured_error(run, failed) if failed else NONE,
-        ui_url=run.folder.as_uri(),
+        ui_url=run.log_folder.as_uri() if run.log_folder else None,
         name=document.get("name", run.app_id),
         submitted_at=document.get("submitted_at"),
         started_at=document.get("started_at"),
@@ -31,7 +31,8 @@ def describe_run(run: Run) -> DescribeAppResponse:
         user=document.get("user", ""),
         host=document.get("host", ""),
         notes=list(run.notes),
-        log_dir=str(run.folder),
+        log_dir=str(run.log_folder or ""),
+        cfg=dict(document["cfg"]) if run.by_torchx else {},
     )
     if document:
         try:
@@ -77,6 +78,8 @@ def replica_state(run: Run, entry: dict[str, Any]) -> AppState:
             return AppState.SUCCEEDED
         # What a cancel ended did not fail by itself.
         return AppState.CANCELLED if _ended_by_cancel(run, entry) else AppState.FAILED
+    if entry.get("gone") and run.state is AppState.RUNNING:
+        return AppState.UNKNOWN  # a replica of TorchX's, whose exit code TorchX alone knows
     if run.over:
         return AppState.CANCELLED if run.state in (AppState.CANCELLED, AppState.FAILED) else AppState.UNKNOWN
     if entry["pid"] and not run.supervised and not supervisor.is_running(entry["pid"], entry["pid_started"]):

@@ -7,9 +7,11 @@ from pathlib import Path
 from ...specs import SchedulerError
 from ..logs.chunks import ChunkIndex, stream_lengths
 from ..logs.log_file import LogFile
+from ..logs.parting import copied_lengths
 from ..logs.stream import Record
 
 _READ = 1 << 20
+_STREAMS = (("stdout.log", "o"), ("stderr.log", "e"))
 
 
 class FilePieces:
@@ -62,6 +64,7 @@ class CombinedPieces:
         self._index = LogFile(folder / "combined.index")
         self._chunks = ChunkIndex(self._index)
         self._position = 0
+        self._is_whole = False
         self._seen = False
 
     def read(self) -> list[Record]:
@@ -86,13 +89,18 @@ class CombinedPieces:
 
     def rest(self, folder: Path) -> list[FilePieces]:
         """Return what a supervisor that was killed could not bring over from both streams any more."""
-        index = LogFile(folder / "combined.index")
-        lengths = stream_lengths(index, self._position)
-        index.close()
-        return [
-            FilePieces(folder / name, letter, lengths[letter])
-            for name, letter in (("stdout.log", "o"), ("stderr.log", "e"))
-        ]
+        if self._index.look() is not None:
+            lengths = stream_lengths(self._index, self._position)
+        elif self._is_whole:
+            return []
+        else:  # TorchX writes no index
+            paths = {letter: folder / name for name, letter in _STREAMS}
+            found = copied_lengths(self._file, paths, self._position) if self._position else {"o": 0, "e": 0}
+            self._is_whole = found is None
+            if found is None:
+                return []
+            lengths = found
+        return [FilePieces(folder / name, letter, lengths[letter]) for name, letter in _STREAMS]
 
     def close(self) -> None:
         """Release both files."""

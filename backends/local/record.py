@@ -14,6 +14,9 @@ from ...specs import AppDef, AppState, appdef_from_dict
 from . import supervisor
 
 FORMAT = supervisor.FORMAT
+TORCHX_FOLDER = "torchx_folder"
+"""In the state of a job that TorchX launched: the folder of its logs, which is TorchX's; empty if not known."""
+
 # A supervisor writes a heartbeat every 5 s; on a busy network file system it is seen late.
 _QUIET_SECONDS = 30.0
 
@@ -65,9 +68,22 @@ class Run:
         """
         return appdef_from_dict(self.document["app"])
 
+    @property
+    def by_torchx(self) -> bool:
+        """Whether TorchX launched it, so that its logs are TorchX's."""
+        return TORCHX_FOLDER in self.document
+
+    @property
+    def log_folder(self) -> Path | None:
+        """The folder of its logs; None where nothing tells."""
+        if not self.by_torchx:
+            return self.folder
+        folder = self.document[TORCHX_FOLDER]
+        return Path(folder) if folder else None
+
     def replica_folder(self, role: str, number: int) -> Path:
         """Return the folder of one replica's logs."""
-        return self.folder / role / str(number)
+        return (self.log_folder or self.folder) / role / str(number)
 
 
 def read_run(app_id: str, folder: Path) -> Run | None:

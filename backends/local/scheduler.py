@@ -9,7 +9,7 @@ import builtins
 import logging
 import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
@@ -28,6 +28,7 @@ from ..api import (
 )
 from ..paths import state_folder
 from ..user import user_name
+from .apps import Apps
 from .describe import describe_run
 from .image_provider import CWDImageProvider, ImageProvider, LocalDirectoryImageProvider, ReplicaParam
 from .listing import Listing
@@ -69,7 +70,8 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     What a container would give is left out: limits on resources, mounts, ports, and images but for their folder.
     Nothing is started again. Apps go on when this process ends, and any other process of this user finds them, but on
-    SIGTERM and SIGINT the apps that this object launched are cancelled.
+    SIGTERM and SIGINT the apps that this object launched are cancelled. Those that TorchX itself launched on this
+    machine are found by their processes, see `Apps`.
 
     Args:
         session_name: the session part of handles.
@@ -81,6 +83,8 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         grace_seconds: how long a cancelled app has between SIGTERM and SIGKILL, in seconds.
         keep_days: how long finished apps are kept, in days.
         keep_bytes: how much disk all finished apps may take, in bytes.
+        torchx_log_dirs: gives the folders in which TorchX has logs of jobs that have ended; those that launches here
+            were given are looked at as well.
         handle_signals: cancel own apps on SIGTERM and SIGINT; only where this is made on the main thread.
     """
 
@@ -105,6 +109,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         grace_seconds: float = 10.0,
         keep_days: float = 30.0,
         keep_bytes: float = 20e9,
+        torchx_log_dirs: Callable[[], Iterable[Path]] = tuple,
         handle_signals: bool = True,
     ) -> None:
         super().__init__("local", session_name)
@@ -115,7 +120,8 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         self._grace_seconds = float(grace_seconds)
         self._keep_days, self._keep_bytes = float(keep_days), float(keep_bytes)
         self._runs = Runs(self._root, int(cache_size))
-        self._listing = Listing(self._runs)
+        self._apps = Apps(self._runs, self._root, torchx_log_dirs)
+        self._listing = Listing(self._runs, self._apps)
         self._own = OwnApps(self.end_own)
         self._ahead: subprocess.Popen[bytes] | None = None
         self._sampled: tuple[str, UsageSampler | None] = ("", None)
@@ -194,7 +200,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
         """Return what is known of an app, whichever process launched it; None when it does not exist."""
-        run = self._runs.find(app_id)
+        run = self._apps.find(app_id)
         return None if run is None else describe_run(run)
 
     def describe_native(self, app_id: str) -> str:
@@ -205,13 +211,13 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         """
         from .native import native_text
 
-        return native_text(self._runs.get(app_id))
+        return native_text(self._apps.get(app_id))
 
     def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
         """Return what each running replica uses now; see `UsageSampler`."""
         from .usage import UsageSampler
 
-        run = self._runs.get(app_id)
+        run = self._apps.get(app_id)
         before, sampler = self._sampled
         if sampler is None or before != app_id:
             # One app is looked at at a time.
@@ -220,17 +226,17 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         return sampler.sample(run) if run.here and not run.over else []
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
-        """Return every local app of this user, the latest first."""
+        """Return every local app of this user, TorchX's included, the latest first."""
         return self._listing.rows()
 
     def exists(self, app_id: str) -> bool:
         """Tell whether the app was launched and is still kept."""
-        return self._runs.find(app_id) is not None
+        return self._apps.find(app_id) is not None
 
     # Ending
 
     def _cancel_existing(self, app_id: str) -> None:
-        run = self._runs.get(app_id)
+        run = self._apps.get(app_id)
         if not run.over:
             self._end(run)
 
@@ -240,12 +246,15 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         Raises:
             SchedulerError: it cannot be reached.
         """
-        from .launch import adopt, write_cancel
+        from .launch import adopt, adopt_torchx, write_cancel
 
         if run.read_only:
             raise SchedulerError(f"{run.app_id} cannot be cancelled: {run.notes[-1]}")
         if not run.document:
             raise SchedulerError(f"{run.app_id} cannot be cancelled: {run.reason}")
+        if run.by_torchx and "pid" not in run.document:  # no supervisor of ours knows it yet
+            adopt_torchx(self._runs, run, user_name(), self._grace_seconds)
+            return
         asked: dict[str, Any] = {"by": user_name(), "at": 0.0}
         try:
             asked = write_cancel(run.folder, user_name())
@@ -264,10 +273,16 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             adopt(run, asked, self._grace_seconds)
 
     def _delete_existing(self, app_id: str) -> None:
-        run = self._runs.get(app_id)
+        run = self._apps.get(app_id)
         if run.read_only:
             raise SchedulerError(f"{app_id} cannot be deleted: {run.notes[-1]}")
         try:
+            if run.by_torchx:
+                self._apps.hide(run)
+                if not run.over:
+                    self._end(run)
+                self._apps.find(app_id)  # it forgets what has ended and is not to be shown
+                return
             if run.over:
                 self._runs.remove(run)
                 return
@@ -335,12 +350,15 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         from .log_iterator import LocalLogIterator
         from .logs import check_log, log_outlook
 
-        run = self._runs.get(app_id)
+        run = self._apps.get(app_id)
         stream = check_log(run, role_name, k, streams)
+        if run.by_torchx and (since or until):
+            logger.warning("%s: TorchX keeps no times with its lines: since and until are ignored", app_id)
+            since = until = None
         return LocalLogIterator(
             run.replica_folder(role_name, k),
             stream,
-            log_outlook(self._runs, app_id),
+            log_outlook(self._apps.find, app_id),
             regex=line_pattern(regex),
             since=None if since is None else since.timestamp(),
             until=None if until is None else until.timestamp(),
@@ -349,8 +367,10 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
         """Return the file of one replica's log, None when there is no such app or replica."""
-        run = self._runs.find(app_id)
+        run = self._apps.find(app_id)
         if run is None or not any((entry["role"], entry["id"]) == (role_name, k) for entry in run.replicas):
+            return None
+        if run.log_folder is None:
             return None
         return run.replica_folder(role_name, k) / f"{Stream(streams).value}.log"
 

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from .chunks import ChunkIndex, Chunks, WholeFile, stream_lengths
 from .line_index import Segment
 from .log_file import FileState, LogFile
+from .parting import copied_lengths
 from .replica_log import ReplicaLog
 from .source import FileRemovedError, FileReplacedError, Source
 
@@ -70,6 +71,7 @@ class ReplicaReader:
         self._indexed = _is_indexed(log)
         self._index_files: list[LogFile] = []
         self._sources = self._make_sources()
+        self._derived = any(source.file.path == log.combined for source in self._sources)
         self._behind_since: float | None = None
         self._behind_at = 0
         self._next_check = 0.0
@@ -174,7 +176,7 @@ class ReplicaReader:
 
     def _is_behind(self) -> bool:
         """Whether the combined file lacks bytes of the streams' own files."""
-        if not self._indexed or self.log.combined is None:
+        if not self._derived or self.log.combined is None:
             return False
         combined = LogFile(self.log.combined).look()
         raw = sum(state.size for state in self._raw_states().values() if state is not None)
@@ -183,7 +185,7 @@ class ReplicaReader:
     def _check_rest(self) -> None:
         """Start to read the streams' own files where the combined one has been behind for too long."""
         now = time.monotonic()
-        if not self._indexed or now < self._next_check:
+        if not self._derived or now < self._next_check:
             return
         self._next_check = now + _REST_CHECK
         combined = self._sources[0].position if self._sources else 0
@@ -197,13 +199,19 @@ class ReplicaReader:
     def _start_rest(self) -> list[Source]:
         """Read the streams' own files from where the combined one ends, and that one no more."""
         derived = self._sources[0]
-        shown = stream_lengths(self._index_files[-1], derived.position) if self._index_files else {}
+        self._indexed = self._derived = False
+        if any(file.look() is not None for file in self._index_files):
+            shown = stream_lengths(self._index_files[-1], derived.position)
+        else:  # TorchX writes no index
+            streams = {"o": self.log.stdout, "e": self.log.stderr}
+            shown = copied_lengths(derived.file, streams, derived.position) if derived.position else {}
+            if shown is None:
+                return []
         self._sources = []
         for letter, path in (("o", self.log.stdout), ("e", self.log.stderr)):
             if path is not None and letter in self._letters:
                 floor = shown.get(letter, 0)
                 self._sources.append(self._source(path, WholeFile(letter, floor), floor, math.inf))
-        self._indexed = False
         return self._sources
 
 

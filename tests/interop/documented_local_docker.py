@@ -21,7 +21,15 @@ _LOCAL_SCHEDULER = (
             "addition",
             "the current folder is the usual image; where state is kept and how much, how many apps run at once, and "
             "whether signals are answered, can be set",
-            adds=("root", "max_running", "grace_seconds", "keep_days", "keep_bytes", "handle_signals"),
+            adds=(
+                "root",
+                "max_running",
+                "grace_seconds",
+                "keep_days",
+                "keep_bytes",
+                "torchx_log_dirs",
+                "handle_signals",
+            ),
             gives_default=("image_provider_class",),
         ),
     ),

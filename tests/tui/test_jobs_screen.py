@@ -1,11 +1,15 @@
 """The Jobs screen: what it shows, and what its keys do."""
 
+from dataclasses import replace
+
 import pytest
 from support.canned import busy_scheduler
 from support.dashboard import make_app, until
 from textual.widgets import Button, Input
 
+from torchx_tui.backends.responses import BY_TORCHX
 from torchx_tui.specs import AppState, SchedulerError
+from torchx_tui.tui.job_rows import JobRow
 from torchx_tui.tui.screens.dialogs import CancelDialog, DeleteDialog, ResultsDialog
 from torchx_tui.tui.screens.job import JobScreen
 from torchx_tui.tui.screens.jobs import JobsScreen
@@ -104,6 +108,16 @@ async def test_delete(app, scheduler):
         await pilot.press("y")
         await until(pilot, lambda: screen.table.row_count == 21)
         assert "tokenize-pile-m4c8z2v6q1kd7t" not in scheduler.apps
+
+
+def test_to_delete_a_job_of_torchxs_leaves_its_logs():
+    ours, theirs = (JobRow(f"local_cwd://torchx/{name}", "local_cwd", name, AppState.FAILED) for name in "ab")
+    theirs = replace(theirs, notes=(BY_TORCHX,))
+    assert DeleteDialog([theirs]).consequence() == [
+        "It is not shown any more. Its logs are in a folder of TorchX's: they stay."
+    ]
+    assert DeleteDialog([ours]).consequence() == ["Logs and history of it are removed. This cannot be undone."]
+    assert DeleteDialog([ours, theirs]).consequence()[-1] == "The logs of 1 job are in a folder of TorchX's: they stay."
 
 
 async def test_filter_while_typing_then_back(app):

@@ -16,6 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from ...backends.logs.sanitize import plain
+from ...backends.responses import BY_TORCHX
 from ..governor import PacedScreen
 from ..job_rows import JobRow, backend_word
 from ..leaving import LeavesOnce
@@ -223,7 +224,12 @@ class DeleteDialog(ConfirmDialog):
         """Say that logs and history go."""
         live = sum(not row.is_final and not row.history for row in self.rows)
         first = f"{count(live, 'job')} still active is cancelled first." if live else ""
-        return [line for line in (first, "Logs and history of it are removed. This cannot be undone.") if line]
+        theirs = sum(BY_TORCHX in row.notes for row in self.rows)
+        last = f"The logs of {count(theirs, 'job')} are in a folder of TorchX's: they stay." if theirs else ""
+        lines = (first, "Logs and history of it are removed. This cannot be undone.", last)
+        if theirs == len(self.rows):
+            lines = (first, "It is not shown any more. Its logs are in a folder of TorchX's: they stay.")
+        return [line for line in lines if line]
 
 
 class ResultsDialog(Dialog[None]):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from ...backends.logs.sanitize import plain
+from ...backends.responses import BY_TORCHX
 from ...specs import is_terminal
 from ..make_runner import make_runner
 from .output import say
@@ -58,8 +60,10 @@ def _cancel(arguments: Any, settings: Settings) -> int:
 
 def _delete(arguments: Any, settings: Settings) -> int:
     with make_runner(settings) as runner:
-        described(runner, arguments.handle)
+        found = described(runner, arguments.handle)
         runner.delete(arguments.handle)
+        if BY_TORCHX in found.notes:
+            say(f"{arguments.handle} is not shown any more; its logs are TorchX's and stay in {plain(found.log_dir)}")
     return 0
 
 

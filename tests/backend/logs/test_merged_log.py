@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -195,6 +196,29 @@ def test_a_supervisor_that_dies_while_we_read(tmp_path: Path, monkeypatch: pytes
         raw.write(b"next\n")
     drain(log)
     assert read_all(log) == [b"a", b"lost 1", b"next"]
+
+
+def test_a_combined_log_without_an_index_whose_writer_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TorchX's: lines that are in it already do not come again, those of both streams that are not do."""
+    monkeypatch.setattr(replica_reader, "_REST_AFTER", 0.05)
+    monkeypatch.setattr(replica_reader, "_REST_CHECK", 0.0)
+    paths = {name: tmp_path / f"{name}.log" for name in ("combined", "stdout", "stderr")}
+    paths["combined"].write_bytes(b"a\nwrong\nb\n")
+    paths["stdout"].write_bytes(b"a\nb\n")
+    paths["stderr"].write_bytes(b"wrong\n")
+    log = opened(ReplicaLog("r", 0, paths["combined"], paths["stdout"], paths["stderr"]))
+    assert read_all(log) == [b"a", b"wrong", b"b"]
+    with paths["stdout"].open("ab") as out, paths["stderr"].open("ab") as err:
+        out.write(b"c\n")
+        err.write(b"worse\n")
+    deadline = time.monotonic() + 20
+    while len(read_all(log)) < 5:
+        assert time.monotonic() < deadline, read_all(log)
+        drain(log)
+        time.sleep(0.01)
+    drain(log)
+    assert read_all(log)[:3] == [b"a", b"wrong", b"b"]
+    assert sorted(read_all(log)[3:]) == [b"c", b"worse"]
 
 
 def test_plain_files_without_a_combined_one(tmp_path: Path) -> None:
