@@ -71,7 +71,7 @@ def _of(subject: str, findings: Iterable[Finding]) -> Iterator[Diagnosed]:
 
 def _backend_findings(runner: Runner) -> Iterator[tuple[str, list[Finding]]]:
     """Ask every backend; one that hangs is left behind."""
-    from ..limited_call import LimitedCaller, NoAnswerError
+    from ...specs.limited_call import LimitedCaller, NoAnswerError
 
     caller = LimitedCaller("doctor")
     watched = runner.watched_schedulers()
