@@ -125,15 +125,17 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         """Return what the plugin knows of an app, None when it does not exist."""
         answer = self._ask("describe a job", lambda: self._theirs.describe(app_id))
         described = None if answer is None else our_description(answer)
-        if described is None or says_nothing(described):
-            return self._apps.just_launched(app_id)
-        described.name = self._apps.name(app_id)
-        return described
+        return self._apps.completed(app_id, None if described is None or says_nothing(described) else described)
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
-        """Return every app that the plugin lists."""
+        """Return every app that the plugin lists, and those that were just launched from here."""
         answer = self._ask("list jobs", lambda: self._theirs.list(*([] if cfg is None else [cfg])))
         rows = [our_row(one) for one in answer or []]
+        listed = {row.app_id for row in rows}
+        for app_id in self._apps.new_ids():
+            described = self.describe(app_id) if app_id not in listed else None
+            if described is not None:
+                rows.append(ListAppResponse(app_id, described.state))
         for row in rows:
             row.name = self._apps.name(row.app_id, row.name)
         return rows
@@ -165,6 +167,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def _delete_existing(self, app_id: str) -> None:
         self._ask("delete a job", lambda: self._theirs.delete(app_id))
+        self._apps.deleted(app_id)
 
     # Logs
 
