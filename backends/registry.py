@@ -12,7 +12,7 @@ from ..specs import BackendUnavailableError, UnknownSchedulerException
 from .api import Scheduler
 
 if TYPE_CHECKING:
-    from .torchx_plugin.found import FoundScheduler
+    from .torchx_plugin.found import FoundScheduler, Unreadable
 
 logger = logging.getLogger(__name__)
 
@@ -83,6 +83,29 @@ def _create(module: str, session_name: str, **kwargs: Any) -> Scheduler[Any]:
     except ImportError as error:
         raise BackendUnavailableError(f"this scheduler cannot be loaded: {error}: install what it names") from error
     return factory(session_name, **kwargs)
+
+
+def scheduler_plugins() -> tuple[list[FoundScheduler], list[Unreadable]]:
+    """Return the schedulers of other packages that can be used here, and what should register some and cannot be read.
+
+    Those of ours that have the name of another, and TorchX's of which we have our own, are left out.
+    """
+    from importlib.metadata import entry_points
+
+    from .torchx_plugin.found import FoundScheduler, found_schedulers
+
+    mine = [
+        FoundScheduler(point.name, GROUP, point.value, package=point.dist.name if point.dist else "")
+        for point in entry_points(group=GROUP)
+    ]
+    theirs, unreadable = found_schedulers()
+    taken = {*_MODULES}
+    chosen: list[FoundScheduler] = []
+    for one in (*mine, *theirs):
+        if one.name not in taken:
+            taken.add(one.name)
+            chosen.append(one)
+    return chosen, unreadable
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from typing import TypeVar
 from ...specs import InvalidRunConfigException, SchedulerError, TorchXTuiError
 from ...specs.errors import described
 from ...specs.limited_call import LimitedCaller, NoAnswerError
-from .output import Printed, printed_aside
+from ...specs.printed_aside import Printed, printed_aside
 
 logger = logging.getLogger(__name__)
 

@@ -52,8 +52,8 @@ class ProcessScheduler(Scheduler[ProcessOpts]):
     def __init__(self, session_name: str, folder: str) -> None:
         super().__init__("processes", session_name)
         self._folder = Path(folder)
-        print("a greeting that nobody asked for")
-        print("a warning that nobody asked for", file=sys.stderr)
+        print("a greeting that nobody asked for")  # noqa: T201
+        print("a warning that nobody asked for", file=sys.stderr)  # noqa: T201
 
     def _run_opts(self) -> runopts:
         return ProcessOpts.as_runopts()
@@ -69,8 +69,8 @@ class ProcessScheduler(Scheduler[ProcessOpts]):
         request = Request(app_id, commands, {role.name: dict(role.env) for role in app.roles})
         return AppDryRunInfo(request, lambda request: json.dumps(request.commands, indent=2))
 
-    def schedule(self, dryrun_info: AppDryRunInfo[Request, ProcessOpts]) -> str:
-        request = dryrun_info.request
+    def schedule(self, dryrun_info: AppDryRunInfo[Any, Any]) -> str:
+        request: Request = dryrun_info.request
         for role, commands in request.commands.items():
             for k, command in enumerate(commands):
                 folder = self._folder / request.app_id / role / str(k)
@@ -83,7 +83,7 @@ class ProcessScheduler(Scheduler[ProcessOpts]):
                         stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                     )  # fmt: skip
                 (folder / "pid").write_text(str(process.pid))
-        print("scheduled", request.app_id)
+        print("scheduled", request.app_id)  # noqa: T201
         return request.app_id
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:

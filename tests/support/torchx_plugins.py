@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from textwrap import dedent
+
+import pytest
+
+from torchx_tui.backends import registry
+from torchx_tui.backends.torchx_plugin.loading import loader_of
+from torchx_tui.specs import named_resources
 
 PROCESS_JOBS = Path(__file__).parent / "process_jobs.py"
 
@@ -38,3 +48,33 @@ class Plugins:
         """Install a scheduler that runs processes, written against TorchX's classes."""
         shutil.copy(PROCESS_JOBS, self.folder / "acme_process_jobs.py")
         self.distribution("acme-process-jobs", "torchx.schedulers", **{name: "acme_process_jobs:create"})
+
+
+@contextmanager
+def as_if_installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plugins]:
+    """Give a folder whose packages are as if installed, in this process and in those that it starts.
+
+    Args:
+        folder: it is made; what is imported of it has ``acme`` or ``torchx_plugins`` in front of its name.
+        monkeypatch: takes back what is set.
+    """
+    made = Plugins(folder)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", "3")
+    forget_plugins()
+    try:
+        yield made
+    finally:
+        forget_plugins()
+
+
+def forget_plugins() -> None:
+    """Look for plugins anew."""
+    for name in [*sys.modules]:
+        if name.startswith(("acme", "torchx_plugins")):
+            del sys.modules[name]
+    importlib.invalidate_caches()
+    registry._plugins.cache_clear()
+    loader_of.cache_clear()
+    named_resources.reset()
