@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -84,7 +85,7 @@ def _made(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -
     """Import a plugin and return what its factory gives."""
     module = importlib.import_module(found.module)
     factory: Any = functools.reduce(getattr, filter(None, found.attribute.split(".")), module)
-    made = factory(session_name, **params)
+    made = factory(session_name, **{**_from_environment(), **params})
     if isinstance(made, Scheduler):
         return made
     from torchx.schedulers.api import Scheduler as TheirScheduler
@@ -94,6 +95,11 @@ def _made(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -
             f"{found.name} could not be loaded: it made a {type(made).__name__}, which is no scheduler"
         )
     return made
+
+
+def _from_environment() -> dict[str, Any]:
+    """Return what TorchX's Runner gives every factory: each variable TORCHX_*, its name in lower case."""
+    return {name.lower(): value for name, value in os.environ.items() if name.startswith("TORCHX_")}
 
 
 def _behind_ours(found: FoundScheduler, calls: PluginCalls, session_name: str, theirs: Any) -> Scheduler[Any]:

@@ -23,7 +23,7 @@ def is_set_up() -> bool:
 
 
 def create_scheduler(session_name: str, **params: Any) -> Any:
-    """Return TorchX's Slurm scheduler; ``params`` are its own."""
+    """Return TorchX's Slurm scheduler; of ``params`` it minds ``docker_client``."""
     from torchx.schedulers import slurm_scheduler as theirs
     from torchx.specs import is_terminal
 
@@ -46,7 +46,7 @@ def create_scheduler(session_name: str, **params: Any) -> Any:
                     raise
 
     MendedSlurmScheduler.__name__ = theirs.SlurmScheduler.__name__
-    return MendedSlurmScheduler(session_name, **params)
+    return MendedSlurmScheduler(session_name, params.get("docker_client"))
 
 
 class _Seldom:

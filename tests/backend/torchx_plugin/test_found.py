@@ -115,10 +115,33 @@ def test_torchx_is_not_imported_to_find_them(plugins: Plugins) -> None:
 
 
 def test_a_scheduler_of_our_contract_in_their_group(plugins: Plugins) -> None:
-    plugins.module("acme_ours", "from torchx_tui.backends.local.scheduler import create_scheduler as create")
+    plugins.module(
+        "acme_ours",
+        """
+        from torchx_tui.backends.local.scheduler import LocalScheduler
+        def create(session_name, **kwargs):
+            return LocalScheduler(session_name, handle_signals=False)
+        """,
+    )
     plugins.distribution("acme", "torchx.schedulers", ours="acme_ours:create")
-    made: Any = registry.create_scheduler("ours", "torchx", handle_signals=False)
+    made: Any = registry.create_scheduler("ours", "torchx")
     assert made.capabilities.log_files
+
+
+def test_a_factory_is_given_what_torchx_gives_it(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHX_ACME_TOKEN", "abc")
+    plugins.process_jobs()
+    plugins.module(
+        "acme_taking",
+        """
+        from acme_process_jobs import ProcessScheduler
+        def create(session_name, torchx_acme_token, **kwargs):
+            return ProcessScheduler(session_name, torchx_acme_token + session_name)
+        """,
+    )
+    plugins.distribution("acme", "torchx.schedulers", taking="acme_taking:create")
+    made: Any = registry.create_scheduler("taking", "mine")
+    assert str(made._theirs._folder) == "abcmine"
 
 
 def test_a_run_option_called_context_chooses_no_other_scheduler(plugins: Plugins) -> None:
