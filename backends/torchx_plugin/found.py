@@ -15,8 +15,8 @@ from ...specs.plugin_modules import namespace_modules, plugin_sources
 
 ENTRY_POINT_GROUP = "torchx.schedulers"
 NAMESPACE_PART = "schedulers"
-# TorchX's schedulers that are not here as well, by the module here that makes them.
-_THEIR_OWN = {"slurm": f"{__package__}.slurm"}
+# TorchX's schedulers that are not here as well, and the modules here that mend them.
+_THEIR_OWN = {"slurm": ("torchx.schedulers.slurm_scheduler", f"{__package__}.slurm")}
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class FoundScheduler:
         attribute: the factory in that module, with dots where it is within something; empty where the module has one
             of the decorator's ``name``.
         package: the distribution that it came with, as far as that is known.
+        mended_by: a module of ours that makes it in place of its own.
     """
 
     name: str
@@ -37,6 +38,7 @@ class FoundScheduler:
     module: str
     attribute: str = ""
     package: str = ""
+    mended_by: str = ""
 
     @property
     def origin(self) -> str:
@@ -82,8 +84,9 @@ def found_schedulers() -> tuple[list[FoundScheduler], list[Unreadable]]:
             why = f"{one.name} is registered by {where.origin} ({where.group}) as well, which wins: remove one of them"
             unreadable.append(Unreadable(one.module, why))
     if has_torchx():
-        for name, module in _THEIR_OWN.items():
-            found.setdefault(name, FoundScheduler(name, "torchx", module, "create_scheduler", "TorchX itself"))
+        for name, (module, mended_by) in _THEIR_OWN.items():
+            theirs = FoundScheduler(name, "torchx", module, "create_scheduler", "TorchX itself", mended_by)
+            found.setdefault(name, theirs)
     return list(found.values()), unreadable
 
 

@@ -83,7 +83,7 @@ class PluginLoader:
 
 def _made(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -> Any:
     """Import a plugin and return what its factory gives."""
-    module = importlib.import_module(found.module)
+    module = importlib.import_module(found.mended_by or found.module)
     factory: Any = functools.reduce(getattr, filter(None, found.attribute.split(".")), module)
     made = factory(session_name, **{**_from_environment(), **params})
     if isinstance(made, Scheduler):
