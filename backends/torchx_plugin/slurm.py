@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
+
+from ..api import DAYS_IN_2_WEEKS
 
 # Before this version `squeue --json -j ID` tells of every job, and TorchX takes them all for parts of that one.
 _SQUEUE_CHOOSES = (23, 2)
@@ -27,9 +30,16 @@ def create_scheduler(session_name: str, **params: Any) -> Any:
     from torchx.schedulers import slurm_scheduler as theirs
     from torchx.specs import is_terminal
 
+    def _state(text: str) -> Any:
+        return theirs.appstate_from_slurm_state(text)
+
     class MendedSlurmScheduler(theirs.SlurmScheduler):
         def _describe_squeue(self, app_id: str) -> Any:
             return super()._describe_squeue(app_id) if theirs.version() >= _SQUEUE_CHOOSES else None
+
+        def _list_sacct(self) -> list[Any]:
+            rows = _accounted()
+            return [theirs.ListAppResponse(one.app_id, _state(one.state), name=one.name) for one in rows]
 
         def log_iter(self, app_id: str, *args: Any, **wanted: Any) -> Iterable[str]:
             looking: Any = SimpleNamespace(describe=_Seldom(self.describe))
@@ -47,6 +57,37 @@ def create_scheduler(session_name: str, **params: Any) -> Any:
 
     MendedSlurmScheduler.__name__ = theirs.SlurmScheduler.__name__
     return MendedSlurmScheduler(session_name, params.get("docker_client"))
+
+
+class _Accounted(NamedTuple):
+    app_id: str
+    name: str
+    state: str
+
+
+def _accounted() -> list[_Accounted]:
+    """Return this user's jobs of the last weeks, as accounting has them.
+
+    TorchX asks for every job of everybody since accounting began, which takes minutes where there are many, and takes
+    the parts of a job of several replicas for jobs of their own.
+
+    Raises:
+        CalledProcessError: there is no accounting.
+    """
+    wanted = ["--user", str(os.getuid()), "--starttime", f"now-{DAYS_IN_2_WEEKS}days", "--format", "JobID,JobName,State"]
+    told = subprocess.run(
+        ["sacct", "--noheader", "--allocations", "--parsable2", *wanted], capture_output=True, text=True, check=True
+    )
+    found: list[_Accounted] = []
+    for line in told.stdout.splitlines():
+        job, _, rest = line.partition("|")
+        # A name may have anything in it.
+        name, _, state = rest.rpartition("|")
+        app_id, _, part = job.partition("+")
+        if part in ("", "0") and state:
+            # Such as `CANCELLED by 1000`; the name is not known at first.
+            found.append(_Accounted(app_id, "" if name == "allocation" else name, state.split()[0].rstrip("+")))
+    return found
 
 
 class _Seldom:
