@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -34,13 +34,16 @@ class Printed:
     def file(self) -> IO[bytes]:
         """A file for it; made when something is printed, or when a program is started."""
         if self._file is None:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - as long as this object
+            # Unbuffered: programs write to it as well.
+            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as this object
         return self._file
 
     def write(self, text: str) -> None:
-        """Add a text."""
+        """Add a text; of a great deal the beginning is forgotten."""
+        if self.file.tell() > 10 * _MOST:
+            self.file.seek(0)
+            self.file.truncate()
         self.file.write(text.encode("utf-8", "replace"))
-        self.file.flush()
 
     def text(self) -> str:
         """Return the end of it."""
@@ -82,6 +85,17 @@ class _ByThread:
             return self._stream.write(text)
         printed.write(text)
         return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write several texts where this thread writes."""
+        for line in lines:
+            self.write(line)
+
+    @property
+    def buffer(self) -> Any:
+        """What takes bytes, where this thread writes."""
+        printed: Printed | None = getattr(_here, "printed", None)
+        return self._stream.buffer if printed is None else printed.file
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -74,10 +74,9 @@ def _accounted() -> list[_Accounted]:
     Raises:
         CalledProcessError: there is no accounting.
     """
-    wanted = ["--user", str(os.getuid()), "--starttime", f"now-{DAYS_IN_2_WEEKS}days", "--format", "JobID,JobName,State"]
-    told = subprocess.run(
-        ["sacct", "--noheader", "--allocations", "--parsable2", *wanted], capture_output=True, text=True, check=True
-    )
+    command = ["sacct", "--noheader", "--allocations", "--parsable2", "--format", "JobID,JobName,State"]
+    chosen = ["--user", str(os.getuid()), "--starttime", f"now-{DAYS_IN_2_WEEKS}days"]
+    told = subprocess.run([*command, *chosen], capture_output=True, text=True, errors="replace", check=True)
     found: list[_Accounted] = []
     for line in told.stdout.splitlines():
         job, _, rest = line.partition("|")

@@ -294,8 +294,7 @@ class SchedulerContract:
         assert sorted(scheduler.log_iter(app_id, "worker", streams=Stream.COMBINED)) == ["err\n", "out\n"]
 
     def test_time_range(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        if not scheduler.capabilities.log_time_range:
-            pytest.skip("this scheduler has no times of lines")
+        self.needs(scheduler, "log_time_range")
         app_id = scheduler.submit(self.app(f"echo early; sleep {self.gap}; echo late"), cfg)
         wait_until(lambda: list(scheduler.log_iter(app_id, "worker")), self.patience, "the first line")
         time.sleep(self.gap / 2)

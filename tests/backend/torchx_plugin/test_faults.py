@@ -117,7 +117,8 @@ def test_a_plugin_that_hangs_at_import_holds_up_no_other(install: Any, monkeypat
 
 
 def test_what_makes_no_scheduler_is_refused(plugins: Plugins) -> None:
-    plugins.distribution("acme-odd", "torchx.schedulers", odd="builtins:str")
+    plugins.module("acme_words", "def create(session_name, **kwargs):\n    return 'a scheduler'")
+    plugins.distribution("acme-odd", "torchx.schedulers", odd="acme_words:create")
     with pytest.raises(BackendUnavailableError, match="it made a str, which is no scheduler"):
         registry.create_scheduler("odd", "torchx")
 
@@ -151,6 +152,7 @@ def test_nothing_reaches_the_terminal(install: Any, capfd: pytest.CaptureFixture
         "def list(self, cfg=None):\n"
         "    import logging, subprocess, warnings\n"
         "    print('PRINTED'); print('PRINTED', file=sys.stderr); warnings.warn('PRINTED')\n"
+        "    sys.stdout.writelines(['PRINTED']); sys.stdout.buffer.write(b'PRINTED'); sys.stdout.flush()\n"
         "    subprocess.run(['sh', '-c', 'echo PRINTED; echo PRINTED >&2'])\n"
         "    subprocess.run(['sh', '-c', 'echo the partition is down >&2; exit 3'], check=True)"
     )
