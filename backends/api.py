@@ -70,6 +70,8 @@ class Scheduler(abc.ABC, Generic[T]):
     capabilities: Capabilities = Capabilities()
     context: str = ""
     """In which context apps are launched and found, for schedulers that have several: those of a kubeconfig."""
+    takes_contexts: bool = True
+    """Whether the run option ``context``, where there is one, chooses among these."""
 
     def __init__(self, backend: str, session_name: str) -> None:
         self.backend = backend

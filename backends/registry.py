@@ -6,15 +6,21 @@ import functools
 import importlib
 import logging
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..specs import BackendUnavailableError, UnknownSchedulerException
 from .api import Scheduler
 
+if TYPE_CHECKING:
+    from .torchx_plugin.found import FoundScheduler, Unreadable
+
 logger = logging.getLogger(__name__)
 
 GROUP = "torchx_tui.schedulers"
-"""The entry-point group in which other packages register schedulers: name = module:factory."""
+"""The entry-point group in which other packages register schedulers of our contract: name = module:factory.
+
+Those that are written against TorchX's classes are found where TorchX finds them, see `torchx_plugin.found`.
+"""
 
 # In TorchX's order; the first is the default.
 _MODULES = {
@@ -25,7 +31,7 @@ _MODULES = {
 
 
 # Modules whose ``is_set_up`` tells whether anybody uses the scheduler here; the others are always there to be tried.
-_USED = {"kubernetes": ".kubernetes.contexts"}
+_USED = {"kubernetes": ".kubernetes.contexts", "slurm": ".torchx_plugin.slurm"}
 
 
 class SchedulerFactory(Protocol):
@@ -39,7 +45,7 @@ class SchedulerFactory(Protocol):
 def get_scheduler_factories() -> dict[str, SchedulerFactory]:
     """Return how to make each scheduler, by name, the default first. A module is imported when its factory is called.
 
-    Schedulers of other packages follow ours and never replace them.
+    Schedulers of other packages follow ours and never replace them: first those of our contract, then TorchX's.
     """
     ours: dict[str, SchedulerFactory] = {name: functools.partial(_create, module) for name, module in _MODULES.items()}
     return ours | {name: factory for name, factory in _plugins().items() if name not in ours}
@@ -79,14 +85,43 @@ def _create(module: str, session_name: str, **kwargs: Any) -> Scheduler[Any]:
     return factory(session_name, **kwargs)
 
 
+def scheduler_plugins() -> tuple[list[FoundScheduler], list[Unreadable]]:
+    """Return the schedulers of other packages that can be used here, and what should register some and cannot be read.
+
+    Those of ours that have the name of another, and TorchX's of which we have our own, are left out.
+    """
+    from importlib.metadata import entry_points
+
+    from .torchx_plugin.found import FoundScheduler, found_schedulers
+
+    mine = [
+        FoundScheduler(point.name, GROUP, point.value, package=point.dist.name if point.dist else "")
+        for point in entry_points(group=GROUP)
+    ]
+    theirs, unreadable = found_schedulers()
+    taken = {*_MODULES}
+    chosen: list[FoundScheduler] = []
+    for one in (*mine, *theirs):
+        if one.name not in taken:
+            taken.add(one.name)
+            chosen.append(one)
+    return chosen, unreadable
+
+
 @functools.cache
 def _plugins() -> dict[str, SchedulerFactory]:
     # importlib.metadata takes 20 ms and more to import.
     from importlib.metadata import entry_points
 
-    return {
+    from .torchx_plugin.found import found_schedulers
+
+    ours: dict[str, SchedulerFactory] = {
         point.name: functools.partial(_create_plugin, point.name, point.load) for point in entry_points(group=GROUP)
     }
+    theirs: dict[str, SchedulerFactory] = {
+        found.name: functools.partial(_create_torchx_plugin, found) for found in found_schedulers()[0]
+    }
+    return ours | {name: factory for name, factory in theirs.items() if name not in ours}
 
 
 def _create_plugin(name: str, load: Callable[[], SchedulerFactory], session_name: str, **kwargs: Any) -> Scheduler[Any]:
@@ -96,3 +131,9 @@ def _create_plugin(name: str, load: Callable[[], SchedulerFactory], session_name
         logger.warning("the scheduler %s cannot be loaded", name, exc_info=True)
         raise BackendUnavailableError(f"the scheduler {name} cannot be loaded: {error}") from error
     return factory(session_name, **kwargs)
+
+
+def _create_torchx_plugin(found: FoundScheduler, session_name: str, **kwargs: Any) -> Scheduler[Any]:
+    from .torchx_plugin.loading import loader_of
+
+    return loader_of(found).make(session_name, **kwargs)

@@ -218,6 +218,10 @@ class Capabilities:
         usage: `Scheduler.usage` measures what replicas use.
         working_folder: apps run in the folder that they are launched from.
         remembers_cancel: an app that was cancelled says CANCELLED; where not, the Runner remembers it.
+        times: it tells when an app was submitted, started and ended.
+        exit_codes: it tells what a replica exited with.
+        replica_counts: its list tells how many replicas an app has.
+        named_ids: an app's id begins with its name.
     """
 
     cancel: bool = True
@@ -234,6 +238,10 @@ class Capabilities:
     usage: bool = False
     working_folder: bool = False
     remembers_cancel: bool = True
+    times: bool = True
+    exit_codes: bool = True
+    replica_counts: bool = True
+    named_ids: bool = True
 
 
 @dataclass(frozen=True)

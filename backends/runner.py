@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .logs.replica_log import ReplicaLog
     from .logs.spools import LogSpools
     from .progress import Progress
+    from .torchx_plugin.found import FoundScheduler, Unreadable
 
 logger = logging.getLogger(__name__)
 
@@ -134,6 +135,12 @@ class Runner:
     def watched_schedulers(self) -> list[str]:
         """Return the names of the schedulers whose jobs are shown: of one that nobody has set up, no word is said."""
         return self._schedulers.watched()
+
+    def scheduler_plugins(self) -> tuple[builtins.list[FoundScheduler], builtins.list[Unreadable]]:
+        """Return the schedulers of other packages, and what should register some and cannot be read."""
+        from .registry import scheduler_plugins
+
+        return scheduler_plugins()
 
     def default_scheduler(self) -> str:
         """Return the name of the first scheduler that can be used now; the first of all where none can."""

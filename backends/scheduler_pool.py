@@ -31,6 +31,7 @@ class SchedulerPool:
         self._params = dict(params or {})
         self._contexts = dict(contexts or {})
         self._made: dict[str, Scheduler[Any]] = {}
+        self._making: dict[str, threading.RLock] = {}
         self._lock = threading.RLock()
 
     def names(self) -> list[str]:
@@ -61,10 +62,15 @@ class SchedulerPool:
         from .registry import create_scheduler
 
         with self._lock:
+            making = self._making.setdefault(name, threading.RLock())
+        # One that hangs while it is made holds up no other.
+        with making:
             if name not in self._made:
                 registered, context = split_context(name)
                 params = {**self._params.get(registered, {}), **({"context": context} if context else {})}
-                self._made[name] = create_scheduler(registered, self._session_name, **params)
+                made = create_scheduler(registered, self._session_name, **params)
+                with self._lock:
+                    self._made[name] = made
             return self._made[name]
 
     def put(self, name: str, scheduler: Scheduler[Any]) -> None:
@@ -80,7 +86,10 @@ class SchedulerPool:
             cfg: its run options.
         """
         context = str(cfg.get("context") or "")
-        return name if not context or context == self.get(name).context else in_context(name, context)
+        if not context:
+            return name
+        chosen = self.get(name)
+        return in_context(name, context) if chosen.takes_contexts and context != chosen.context else name
 
     def made(self) -> list[tuple[str, Scheduler[Any]]]:
         """Return the schedulers that were made, with their names."""

@@ -1,8 +1,8 @@
 """Resources by name: generic ones, AWS's, and those that a site or an installed package registers.
 
 Later sources win: generic, AWS, the module named by `TORCHX_CUSTOM_NAMED_RESOURCES` (its `NAMED_RESOURCES`), the
-entry points of the group `torchx.named_resources`. They are gathered at the first look-up, since reading entry points
-costs more than importing this package.
+modules of `torchx_plugins.named_resources`, the entry points of the group `torchx.named_resources`. They are gathered
+at the first look-up, since reading entry points costs more than importing this package.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from .resources import RESOURCE_NAME_TAG, Resource, null_resource
 logger = logging.getLogger(__name__)
 
 CUSTOM_MODULE_VARIABLE = "TORCHX_CUSTOM_NAMED_RESOURCES"
-ENTRY_POINT_GROUP = "torchx.named_resources"
 
 ResourceFactory = Callable[[], Resource]
 
@@ -89,7 +88,7 @@ class NamedResources(Mapping[str, Resource]):
                 # Set before others' code runs, which may look a resource up itself.
                 self._factories = {**named_resources_generic.NAMED_RESOURCES, **named_resources_aws.NAMED_RESOURCES}
                 self._factories.update(self._custom())
-                self._factories.update(_registered())
+                self._factories.update(self._registered())
                 self._factories.update(NULL=null_resource, MISSING=null_resource)
             return self._factories
 
@@ -108,23 +107,13 @@ class NamedResources(Mapping[str, Resource]):
             self._problems.append(problem)
             return {}
 
+    def _registered(self) -> Mapping[str, ResourceFactory]:
+        from .resource_plugins import registered_resources
 
-def _registered() -> dict[str, ResourceFactory]:
-    from importlib.metadata import EntryPoint, entry_points
+        def failed(module: str, reason: str) -> None:
+            self._problems.append(f"({module} could not be read: {reason})")
 
-    def factory(entry: EntryPoint) -> ResourceFactory:
-        def load() -> Resource:
-            try:
-                return entry.load()()
-            except Exception as error:
-                raise UnknownResourceError(
-                    f"The named resource {entry.name} of the entry point {entry.value} could not be made: "
-                    f"{type(error).__name__}: {error}"
-                ) from error
-
-        return load
-
-    return {entry.name: factory(entry) for entry in entry_points(group=ENTRY_POINT_GROUP)}
+        return {one.name: one.make for one in registered_resources(failed)}
 
 
 def _converted(foreign: Any) -> Resource:

@@ -10,6 +10,7 @@ from support.docker_engine import private_engine, shared_engine
 from support.kubernetes_cluster import new_namespace, private_cluster, shared_cluster
 from support.oracle_counts import OracleCounts
 from support.shared_service import NoServiceError
+from support.slurm_cluster import shared_slurm
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -39,7 +40,9 @@ def own_home(tmp_path_factory, monkeypatch):
     for variable in ("NO_COLOR", "TORCHX_TUI_CONFIG", "TORCHXCONFIG", "SSH_CONNECTION", "TMUX", "COLUMNS", "LINES"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
-    # No engine and no cluster, unless a test asks for one.
+    # No engine, no cluster and no plugin, unless a test asks for one.
+    monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", "0")
+    monkeypatch.setenv("SLURM_CONF", f"{home}/no-slurm.conf")
     monkeypatch.setenv("DOCKER_HOST", f"unix://{home}/no-docker.sock")
     monkeypatch.setenv("KUBECONFIG", f"{home}/no-kubeconfig")
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
@@ -143,3 +146,27 @@ def own_cluster(own_home, require, monkeypatch):
         assert cluster is not None
         monkeypatch.setenv("KUBECONFIG", cluster.kubeconfig)
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def _shared_slurm():
+    """Give the settings of the Slurm cluster that all tests share, or the reason why there is none."""
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(shared_slurm()), ""
+        except NoServiceError as error:
+            found = "", str(error)
+        yield found
+
+
+@pytest.fixture
+def slurm_cluster(_shared_slurm, own_home, require, monkeypatch, tmp_path):
+    """Give SLURM_CONF of a real cluster that other tests use as well, set in the environment.
+
+    The working folder is a new one: TorchX looks for logs there.
+    """
+    settings, reason = _shared_slurm
+    require("slurm", bool(settings), reason)
+    monkeypatch.setenv("SLURM_CONF", settings)
+    monkeypatch.chdir(tmp_path)
+    return settings

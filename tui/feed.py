@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..specs import NotAllowedError, parse_app_handle
-from .limited_call import LimitedCaller, NoAnswerError
+from ..specs.limited_call import LimitedCaller, NoAnswerError
 from .messages import FailureExplained, HistoryRead, JobDescribed, UsageSampled
 from .pacing import UNWATCHED_SECONDS, tick_seconds
 from .poller import BackendPoller, Post

@@ -38,6 +38,7 @@ class JobRow:
         history: the backend no longer knows the job, the journal does.
         foreign: TorchX did not launch it.
         group: what the jobs of one sweep share.
+        called: the app's name, where its id does not tell it.
     """
 
     handle: str
@@ -58,14 +59,19 @@ class JobRow:
     history: bool = False
     foreign: bool = False
     group: str = ""
+    called: str = ""
 
     @property
     def name(self) -> str:
-        """The app id as it may be drawn, less its namespace: a backend could hold anything."""
+        """The app id as it may be drawn, less its namespace: a backend could hold anything.
+
+        One that is a number has the app's name in front.
+        """
         # Not on the way to the first paint.
         from ..backends.logs.sanitize import plain
 
-        return plain(self.app_id.rpartition(":")[2] or self.app_id)
+        shown = plain(self.app_id.rpartition(":")[2] or self.app_id)
+        return f"{self.called} {shown}" if self.called else shown
 
     @property
     def is_final(self) -> bool:

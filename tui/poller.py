@@ -12,8 +12,8 @@ from textual.message import Message
 
 from ..backends.jitter import jittered
 from ..specs import AppState, is_terminal
+from ..specs.limited_call import LimitedCaller
 from .job_rows import JobRow
-from .limited_call import LimitedCaller
 from .messages import BackendChecked, BackendFailed, JobsChanged
 from .pacing import back_off_seconds, tick_seconds
 from .row_making import row_of

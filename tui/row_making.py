@@ -38,6 +38,7 @@ def row_of(app: ListAppResponse, record: LaunchRecord | None) -> JobRow:
         handle=app.app_handle,
         scheduler=scheduler,
         app_id=app.app_id,
+        called=_called(app, record),
         state=app.state,
         running=app.replicas_succeeded if final else app.replicas_running,
         wanted=app.replicas_wanted,
@@ -53,6 +54,13 @@ def row_of(app: ListAppResponse, record: LaunchRecord | None) -> JobRow:
         foreign=app.foreign,
         group=plain(record.group) if record else "",
     )
+
+
+def _called(app: ListAppResponse, record: LaunchRecord | None) -> str:
+    """Return the app's name where its id is a mere number, as Slurm's are."""
+    if not app.app_id.isdecimal():
+        return ""
+    return plain(app.name or (str(record.app.get("name", "")) if record else ""))
 
 
 def history_rows(records: Iterable[LaunchRecord], known: Set[str]) -> list[JobRow]:

@@ -16,6 +16,9 @@ from torchx_tui.specs import BackendUnavailableError, UnknownSchedulerException
 
 @pytest.fixture
 def plugins(monkeypatch: pytest.MonkeyPatch) -> Any:
+    # TorchX itself may be installed, and has a scheduler that is not ours.
+    monkeypatch.setattr("torchx_tui.backends.torchx_plugin.found.has_torchx", lambda: False)
+
     def install(**points: str) -> None:
         made = [EntryPoint(name, value, registry.GROUP) for name, value in points.items()]
         monkeypatch.setattr("importlib.metadata.entry_points", lambda group: made if group == registry.GROUP else [])

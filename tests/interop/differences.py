@@ -790,6 +790,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         "`builtins` has `utils.hydra`",
         "it has `demo.train` instead, and a line about each",
         "Hydra's own configurations are another program's; a job to look at needs none",
+        "addition",
     ),
     Difference(
         "local jobs",

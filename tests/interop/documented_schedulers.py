@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interop.documented_names import LOG_ITER, Difference, Documented, Part, not_here
+from interop.documented_names import LOG_ITER, Difference, Documented, Part
 
 _API = "torchx_tui.backends.api:"
 _SCHEDULER = _API + "Scheduler."
@@ -16,9 +16,11 @@ _FACTORIES = (
         "torchx.schedulers.get_default_scheduler_name", "function", _REGISTRY + "get_default_scheduler_name", "()"
     ),
     Documented("torchx.schedulers.SchedulerFactory", "class", _REGISTRY + "SchedulerFactory", "(*args, **kwargs)"),
-    not_here(
+    Documented(
         "entry points of torchx.schedulers",
-        "they are written against TorchX's classes; schedulers for this program are in the group torchx_tui.schedulers",
+        "value",
+        "torchx_tui.backends.torchx_plugin.found:ENTRY_POINT_GROUP",
+        "'torchx.schedulers'",
     ),
 )  # fmt: skip
 

@@ -22,6 +22,7 @@ from torchx_tui.specs import (
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv("TORCHX_CUSTOM_NAMED_RESOURCES", raising=False)
+    monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", "3")
     named_resources.reset()
     yield
     named_resources.reset()

@@ -17,10 +17,10 @@ from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.launch_origin import LaunchOrigin
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppDef, AppState, Role
+from torchx_tui.specs.limited_call import LimitedCaller, NoAnswerError
 from torchx_tui.tui.config import WatchSettings
 from torchx_tui.tui.feed import Feed
 from torchx_tui.tui.job_rows import JobRow
-from torchx_tui.tui.limited_call import LimitedCaller, NoAnswerError
 from torchx_tui.tui.messages import BackendFailed, JobDescribed, JobsChanged
 from torchx_tui.tui.pacing import back_off_seconds, tick_seconds
 from torchx_tui.tui.poller import BackendPoller

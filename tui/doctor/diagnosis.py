@@ -46,6 +46,7 @@ def diagnose(settings: Settings, runner: Runner, config_file: str | None) -> Ite
     from ...backends.logout import logout_findings
     from .config_checks import config_findings, launch_config_findings
     from .machine_checks import folder_findings, program_findings, terminal_findings
+    from .plugin_checks import plugin_findings
 
     yield from _of("program", program_findings())
     yield from _of("config.toml", config_findings(config_file))
@@ -54,6 +55,7 @@ def diagnose(settings: Settings, runner: Runner, config_file: str | None) -> Ite
     yield from _of("folders", folder_findings())
     at_logout = logout_findings()
     yield from _of("logout", at_logout or [Finding("ok", "jobs on this machine go on after you log out")])
+    yield from _of("plugins", plugin_findings(runner))
     for name, findings in _backend_findings(runner):
         yield from _of(name, [one for one in findings if one not in at_logout])
 
@@ -71,15 +73,16 @@ def _of(subject: str, findings: Iterable[Finding]) -> Iterator[Diagnosed]:
 
 def _backend_findings(runner: Runner) -> Iterator[tuple[str, list[Finding]]]:
     """Ask every backend; one that hangs is left behind."""
-    from ..limited_call import LimitedCaller, NoAnswerError
+    from ...specs.limited_call import LimitedCaller, NoAnswerError
 
-    caller = LimitedCaller("doctor")
     watched = runner.watched_schedulers()
     for name in runner.scheduler_names():
         if name not in watched:
             yield name, [Finding("ok", "not set up here")]
             continue
         try:
+            # Each has its own: those that hang are not laid at another's door.
+            caller = LimitedCaller(f"doctor-{name}")
             yield name, caller.call(lambda name=name: runner.check(name), PATIENCE_SECONDS) or [Finding("ok", "there")]
         except NoAnswerError as error:
             yield name, [Finding("error", str(error), "see whether what it asks, and the way to it, answers at all")]

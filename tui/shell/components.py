@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...specs import BackendUnavailableError, ComponentLoadError, UnknownSchedulerException
+from ...specs import ComponentLoadError, SchedulerError, UnknownSchedulerException
 from .output import green, put, put_json, say
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _runopts(arguments: Any, settings: Settings) -> int:
                 found[name] = runner.run_opts(name)
             except UnknownSchedulerException:
                 raise
-            except BackendUnavailableError as error:
+            except SchedulerError as error:
                 if arguments.scheduler:
                     raise
                 say(f"{name} is left out: {error}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from ...specs import AppState, BackendUnavailableError, UnknownAppException, parse_app_handle
+from ...specs import AppState, SchedulerError, UnknownAppException, parse_app_handle
 from ..make_runner import make_runner
 from .output import put, put_json, put_table, say
 
@@ -62,7 +62,7 @@ def _list(arguments: Any, settings: Settings) -> int:
         for name in [chosen] if chosen else runner.watched_schedulers():
             try:
                 apps += runner.list(name, _options(runner, defaults, name, arguments.scheduler_args))
-            except BackendUnavailableError as error:
+            except SchedulerError as error:
                 if chosen:
                     raise
                 say(f"{name} is left out: {error}")

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ...specs import ReplicaState
+from ...specs import MISSING, ReplicaState
 from ..job_rows import JobRow, backend_word
 from ..theme import palette_of, signs_of
 from ..words import age, clock, cut, duration
@@ -118,7 +118,8 @@ def _described_facts(described: DescribeAppResponse, colors: Palette, signs: Sig
     if described.roles:
         role = described.roles[0]
         command = plain(" ".join([role.entrypoint, *role.args]).replace("\n", " "))
-        facts.append(("command", Text(cut(command, 200, signs.cut), colors.text2)))
+        if role.entrypoint != MISSING:
+            facts.append(("command", Text(cut(command, 200, signs.cut), colors.text2)))
         if role.resource.cpu > 0 or role.resource.gpu > 0:
             facts.append(("each", Text(_resource_words(role.resource), colors.text2)))
     if described.log_dir:

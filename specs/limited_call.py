@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from ..specs.errors import TorchXTuiError
+from .errors import TorchXTuiError
 
 T = TypeVar("T")
 
@@ -21,7 +21,14 @@ class NoAnswerError(TorchXTuiError, TimeoutError):
     """A call did not come back in time."""
 
 
-class _Call(Generic[T]):
+class AwaitedCall(Generic[T]):
+    """A call in a daemon thread, begun at once.
+
+    Args:
+        function: what is called.
+        name: what the thread is called.
+    """
+
     def __init__(self, function: Callable[[], T], name: str) -> None:
         self._function = function
         self._result: T | None = None
@@ -39,9 +46,11 @@ class _Call(Generic[T]):
             self._done.set()
 
     def wait(self, seconds: float) -> bool:
+        """Wait so long at most, and tell whether it came back."""
         return self._done.wait(seconds)
 
     def result(self) -> T:
+        """Return what the call returned, or raise what it raised; only for one that came back."""
         if self._error is not None:
             if isinstance(self._error, Exception):
                 raise self._error
@@ -80,7 +89,7 @@ class LimitedCaller:
         self._given_up = [thread for thread in self._given_up if thread.is_alive()]
         if len(self._given_up) >= _MOST_GIVEN_UP:
             raise NoAnswerError(f"no answer to {len(self._given_up)} questions, they still hang")
-        call = _Call(function, self._name)
+        call = AwaitedCall(function, self._name)
         began = time.monotonic()
         told = False
         while not call.wait(_LOOK_SECONDS):

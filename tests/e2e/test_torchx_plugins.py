@@ -1,0 +1,80 @@
+"""Schedulers that are written against TorchX's classes, in the dashboard: one that works, beside some that do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from actions import fill, open_form, submit
+from support.torchx_plugins import Plugins
+
+from torchx_tui.backends.torchx_plugin.found import has_torchx
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def environ(require, tmp_path: Path) -> dict[str, str]:
+    """Return the environment of a dashboard with a plugin, one that hangs and one that raises."""
+    require("interop", has_torchx(), "torchx-nightly is not installed: pip install 'torchx-tui[interop]'")
+    plugins = Plugins(tmp_path / "site")
+    plugins.process_jobs()
+    plugins.module("acme_hangs", "import threading; threading.Event().wait()")
+    plugins.module("acme_raises", "print('noise'); raise RuntimeError('no licence')")
+    plugins.distribution("acme", "torchx.schedulers", hangs="acme_hangs:create", raises="acme_raises:create")
+    (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = processes\n[processes]\nfolder = x\n")
+    return {
+        "PYTHONPATH": str(plugins.folder),
+        "PROCESS_JOBS": str(tmp_path / "jobs"),
+        "TORCHX_PLUGINS_SOURCE": "3",
+    }
+
+
+def test_launch_follow_and_cancel_beside_broken_ones(terminal, environ):
+    app = terminal(environ=environ)
+    app.wait("No jobs yet|Asking")
+    open_form(app, "utils.sh")
+    # Its run options are in the form, with what it takes them for.
+    assert "processes" in app.text()
+    app.wait("folder")
+    app.wait("nice")
+    fill(app, {"args": "sh -c 'echo hello from a plugin; sleep 600'"})
+    submit(app)
+    app.wait(r"Running\s+sh")
+    app.wait("hello from a plugin")
+    # What is wrong with the others is told, and nothing of what they print.
+    app.press(":")
+    app.press("doctor")
+    app.press("enter")
+    app.wait(r"scheduler processes: acme_process_jobs:create of acme-process-jobs", 60)
+    app.wait(r"RuntimeError: no licence", 60)
+    app.wait(r"hangs\s+hangs still hangs: importing acme_hangs:create of acme", 60)
+    assert "nobody asked for" not in app.text()
+    app.press("escape")
+    app.wait(r"Running\s+sh")
+    app.press("x")
+    app.wait("Cancel this job")
+    app.press("y")
+    app.wait(r"Cancelled\s+sh")
+    app.press("q")
+    assert app.wait_for_end() == 0
+
+
+def test_a_job_of_slurm(terminal, environ, slurm_cluster, tmp_path: Path):
+    (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = slurm\n")
+    app = terminal(environ={"TORCHX_PLUGINS_SOURCE": "0", "SLURM_CONF": slurm_cluster})
+    app.wait("No jobs yet|Asking")
+    open_form(app, "utils.sh")
+    app.wait("partition")
+    fill(app, {"args": "sh -c 'echo hello from a node; echo an aside >&2; sleep 600'"})
+    submit(app)
+    # A number is no name.
+    app.wait(r"Running\s+sh \d+", 60)
+    app.wait("hello from a node", 60)
+    app.wait("an aside", 60)
+    app.press("x")
+    app.wait("Cancel this job")
+    app.press("y")
+    app.wait(r"Cancelled\s+sh \d+", 60)
+    app.press("q")
+    assert app.wait_for_end() == 0

@@ -1,0 +1,67 @@
+"""What doctor says of the packages that add schedulers, components and named resources."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...backends.responses import Finding
+from ...specs.limited_call import LimitedCaller
+from ...specs.plugin_modules import sources_fault
+
+if TYPE_CHECKING:
+    from ...backends.runner import Runner
+
+# Seconds that one named resource has to be made.
+_PATIENCE_SECONDS = 5.0
+_ADVICE = "mend, update or uninstall the package"
+
+
+def plugin_findings(runner: Runner) -> Iterator[Finding]:
+    """Yield each plugin that was found, with its group, and what is wrong with those that are of no use.
+
+    Whether a scheduler can be loaded is told with what else is said of it.
+    """
+    if fault := sources_fault():
+        yield Finding("error", fault, "both are looked at; set it to one of these, or unset it")
+    found = [*_schedulers(runner), *_components(), *_named_resources()]
+    yield from found
+    if not found:
+        yield Finding("ok", "no other package adds schedulers, components or named resources")
+
+
+def _schedulers(runner: Runner) -> Iterator[Finding]:
+    plugins, unreadable = runner.scheduler_plugins()
+    for one in plugins:
+        yield Finding("ok", f"scheduler {one.name}: {one.origin} (group {one.group})")
+    for one in unreadable:
+        yield Finding("error", f"schedulers: {one.where}: {one.why}", _ADVICE)
+
+
+def _components() -> Iterator[Finding]:
+    from ...components.finder import ENTRY_POINT_GROUP, plugins
+
+    faults: list[tuple[str, str]] = []
+    counts = Counter(one.module for one in plugins(failed=lambda name, reason: faults.append((name, reason))))
+    for module, count in counts.items():
+        words = "1 component" if count == 1 else f"{count} components"
+        yield Finding("ok", f"{words} of {module} (group {ENTRY_POINT_GROUP})")
+    for name, reason in faults:
+        yield Finding("error", f"components of {name} (group {ENTRY_POINT_GROUP}): {reason}", _ADVICE)
+
+
+def _named_resources() -> Iterator[Finding]:
+    from ...specs.errors import described
+    from ...specs.resource_plugins import NAMESPACE, NAMESPACE_PART, registered_resources
+
+    faults: list[tuple[str, str]] = []
+    for one in registered_resources(lambda module, reason: faults.append((module, reason))):
+        try:
+            LimitedCaller(f"doctor-{one.name}").call(one.make, _PATIENCE_SECONDS)
+        except Exception as error:  # whatever a package raises
+            yield Finding("error", f"named resource {one.name} (group {one.group}): {described(error)}", _ADVICE)
+        else:
+            yield Finding("ok", f"named resource {one.name}: {one.origin} (group {one.group})")
+    for module, reason in faults:
+        yield Finding("error", f"named resources of {module} (group {NAMESPACE}.{NAMESPACE_PART}): {reason}", _ADVICE)
