@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import MISSING, AppDef, AppState, Role, appdef_to_dict, is_terminal
-from ..kept_app_def import LAUNCH_VARIABLES
+from ..found_macros import Place, as_given_or_first
+from ..kept_app_def import LAUNCH_VARIABLES, RANK0_HOST
 from ..user import user_name
 from .environment import ELASTIC_LOG_DIR, ERROR_FILE
 from .record import TORCHX_FOLDER
 from .supervisor import FORMAT
-from .torchx_live import LiveJob, Place, app_name
+from .torchx_live import LiveJob, app_name
+from .torchx_live import Place as ReplicaPlace
 from .torchx_processes import JobProcess
 
 # What TorchX's command line or a shell sets anew for each process.
@@ -47,7 +49,7 @@ def new_document(app_id: str, job_id: str, folder: Path | None, started_at: floa
     }
 
 
-def new_replica(folder: Path | None, place: Place, process: JobProcess | None = None) -> dict[str, Any]:
+def new_replica(folder: Path | None, place: ReplicaPlace, process: JobProcess | None = None) -> dict[str, Any]:
     """Return what is known of a replica: by its first process, or only that it was there."""
     role, number = place
     return {
@@ -63,18 +65,44 @@ def new_replica(folder: Path | None, place: Place, process: JobProcess | None = 
     }
 
 
-def launched_roles(job: LiveJob) -> dict[str, Role]:
-    """Return the roles as far as the processes of their first replicas tell; the image is not known."""
+def launched_roles(job: LiveJob, lost: list[str]) -> dict[str, Role]:
+    """Return the roles as far as the first processes of their replicas tell; the image is not known.
+
+    Macros that stand replaced in arguments and variables are found again.
+
+    Args:
+        job: the job.
+        lost: gets what could not be rebuilt.
+    """
+    random_id = job.app_id if app_name(job.app_id) != job.app_id else ""
     roles: dict[str, Role] = {}
-    for (name, _), process in job.leaders.items():
-        if name in roles:
-            continue
-        entrypoint, *args = _texts(process.pid, "cmdline") or [MISSING]
-        roles[name] = Role(name, "", entrypoint=entrypoint, args=args, env=_role_env(process))
+    for name in dict.fromkeys(role for role, _ in job.leaders):
+        replicas = [(number, process) for (role, number), process in job.leaders.items() if role == name]
+        places = [Place(random_id, number, (RANK0_HOST,)) for number, _ in replicas]
+        roles[name] = _role(name, [process for _, process in replicas], places, lost)
     return roles
 
 
-def app_document(name: str, roles: Mapping[str, Role], places: Iterable[Place]) -> dict[str, Any]:
+def _role(name: str, replicas: list[JobProcess], places: list[Place], lost: list[str]) -> Role:
+    commands = [_texts(process.pid, "cmdline") or [MISSING] for process in replicas]
+    if len({len(command) for command in commands}) > 1:
+        commands = [commands[0]] * len(commands)
+        lost.append(f"{name}: the arguments of its replicas differ: those of the first are taken for all")
+    entrypoint, *args = [
+        as_given_or_first(texts, places, f"{name}: its argument {number}", lost)
+        for number, texts in enumerate(zip(*commands, strict=True))
+    ]
+    values = [_role_env(process) for process in replicas]
+    env = {
+        variable: as_given_or_first(
+            [each.get(variable, "") for each in values], places, f"{name}: its variable {variable}", lost
+        )
+        for variable in values[0]
+    }
+    return Role(name, "", entrypoint=entrypoint, args=args, env=env, num_replicas=len(replicas))
+
+
+def app_document(name: str, roles: Mapping[str, Role], places: Iterable[ReplicaPlace]) -> dict[str, Any]:
     """Return the AppDef of a job as a document: a role that nothing is known of has its name alone."""
     counts: dict[str, int] = {}
     for role, _ in places:
@@ -87,7 +115,7 @@ def app_document(name: str, roles: Mapping[str, Role], places: Iterable[Place]) 
     return appdef_to_dict(AppDef(name, made), strict=False)
 
 
-def places_in(folder: Path) -> Iterator[tuple[Place, float]]:
+def places_in(folder: Path) -> Iterator[tuple[ReplicaPlace, float]]:
     """Yield the replicas whose logs are in a job's folder, each with the time when its role's folder was made."""
     try:
         with os.scandir(folder) as roles:
@@ -133,7 +161,7 @@ def final_document(document: dict[str, Any], success: Mapping[str, Any]) -> dict
     }
 
 
-def _ended_replicas(success: Mapping[str, Any]) -> Iterator[tuple[Place, int | None, int | None]]:
+def _ended_replicas(success: Mapping[str, Any]) -> Iterator[tuple[ReplicaPlace, int | None, int | None]]:
     for role, rows in success["roles"].items():
         if "/" in role or role in ("", ".", "..") or not role.isprintable():
             continue  # such a folder is not looked for

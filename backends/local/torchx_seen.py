@@ -85,11 +85,15 @@ def live_run(seen: Seen, job: LiveJob) -> Run:
         entry["gone"] = place not in job.leaders
     order = [*job.leaders, *(place for place in places if place not in job.leaders)]
     if before != set(places) or any(role not in seen.roles for role, _ in job.leaders):
-        seen.roles = {**launched_roles(job), **seen.roles}
+        lost: list[str] = []
+        for role, found in launched_roles(job, lost).items():
+            # The more of its replicas live, the better its macros are found.
+            if role not in seen.roles or found.num_replicas >= seen.roles[role].num_replicas:
+                seen.roles[role] = found
         order.sort(key=lambda place: _launch_order(places[place]))
         app = app_document(seen.document["name"], seen.roles, order)
         places = {place: places[place] for place in order}
-        seen.document = {**seen.document, "app": app}
+        seen.document = {**seen.document, "app": app, "notes": lost}
     seen.document = {**seen.document, "replicas": list(places.values())}
     seen.gone_since = None
     return _running(seen)
@@ -102,12 +106,16 @@ def _launch_order(entry: dict[str, Any]) -> tuple[float, int, str, int]:
 
 def _running(seen: Seen) -> Run:
     document = seen.document
-    run = Run(document["app_id"], seen.state, document, AppState.RUNNING, notes=[BY_TORCHX])
+    run = Run(document["app_id"], seen.state, document, AppState.RUNNING, notes=_notes(document))
     run.supervised = seen.launcher is not None and supervisor.is_running(*seen.launcher)
     if not run.supervised:
         run.notes.insert(0, "orphaned")
         run.reason = "the torchx process that ran it has ended: how its replicas end will not be known"
     return run
+
+
+def _notes(document: dict[str, Any]) -> list[str]:
+    return [BY_TORCHX, *document["notes"]]
 
 
 def ended_run(seen: Seen) -> Run:
@@ -121,14 +129,14 @@ def ended_run(seen: Seen) -> Run:
         try:
             document = final_document(seen.document, success)
             state = AppState[document["state"]]
-            return Run(document["app_id"], seen.state, document, state, over=True, notes=[BY_TORCHX])
+            return Run(document["app_id"], seen.state, document, state, over=True, notes=_notes(document))
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             pass  # it is being written
     replicas = [{**entry, "gone": True} for entry in seen.document["replicas"]]
     launched = seen.launcher is not None and supervisor.is_running(*seen.launcher)
     document = {**seen.document, "replicas": replicas}
     if launched and now - seen.gone_since < _RECORD_SECONDS and (seen.folder is None or is_there(seen.folder)):
-        waiting = Run(document["app_id"], seen.state, document, AppState.RUNNING, notes=[BY_TORCHX])
+        waiting = Run(document["app_id"], seen.state, document, AppState.RUNNING, notes=_notes(document))
         waiting.supervised = True
         waiting.notes.append(f"its replicas ended {age_words(now - seen.gone_since)} ago")
         return waiting
@@ -152,5 +160,5 @@ def _lost(seen: Seen, document: dict[str, Any], launched: bool) -> Run:
         "timeline": [*document["timeline"], [AppState.UNKNOWN.name, seen.gone_since]],
     }
     run = Run(document["app_id"], seen.state, ended, AppState.UNKNOWN, over=True, reason=reason)
-    run.notes = [BY_TORCHX]
+    run.notes = _notes(document)
     return run
