@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
 from interop.differences import DIFFERENCES
-from interop.differences_page import compatibility_page
+from interop.differences_page import COUNTED, compatibility_page, rounded_down
+from support import oracle_counts
 
+# Held against TorchX on processes of its own, which take seconds each: no case is made up.
+LOCAL_JOBS = "local jobs"
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -38,3 +44,26 @@ def test_the_page_is_made_without_torchx() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == len(compatibility_page())
+
+
+def test_the_counts_of_workers_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oracle_counts, "COUNTS", {})
+    oracle_counts.count("runopts")
+    worker = {"runopts": {"cases": 5, "differed": 2, "entries": {"quotes": 2}}}
+    oracle_counts.OracleCounts().pytest_testnodedown(SimpleNamespace(workeroutput={"oracle_counts": worker}), None)
+    assert oracle_counts.COUNTS == {"runopts": {"cases": 6, "differed": 2, "entries": {"quotes": 2}}}
+    # A worker that crashed hands nothing over.
+    oracle_counts.OracleCounts().pytest_testnodedown(SimpleNamespace(), "crashed")
+    assert oracle_counts.COUNTS["runopts"]["cases"] == 6
+
+
+def test_every_area_was_counted() -> None:
+    counted = json.loads(COUNTED.read_text(encoding="utf-8"))
+    for area in {entry.area for entry in DIFFERENCES} - {LOCAL_JOBS}:
+        assert counted[area]["cases"] >= 800, area
+        assert 0 < counted[area]["differed"] < counted[area]["cases"]
+
+
+@pytest.mark.parametrize(("number", "shown"), [(0, 0), (7, 7), (842, 840), (1391, 1300), (50_312, 50_000)])
+def test_counts_are_rounded_down(number: int, shown: int) -> None:
+    assert rounded_down(number) == shown

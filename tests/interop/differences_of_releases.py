@@ -1,0 +1,112 @@
+"""Differences from TorchX: the commands, and the release before nightly."""
+
+from __future__ import annotations
+
+from interop.difference import Difference
+
+RELEASES: tuple[Difference, ...] = (
+    Difference(
+        "torchx 0.7.0",
+        "what nightly does too",
+        "what the areas above list",
+        "what they say",
+        "it did not change",
+        "upstream fault",
+    ),
+    Difference(
+        "torchx 0.7.0",
+        "unknown options",
+        "an option that was not declared is passed over by `cfg_from_str`, and kept by `resolve`; `logDir` is none",
+        "`InvalidRunConfigException` that lists the options; `logDir` is `log_dir`",
+        "as nightly: what was mistyped must not be lost",
+        "generation",
+    ),
+    Difference(
+        "torchx 0.7.0",
+        "truth values",
+        "any word but `true` is False for an option",
+        "`yes`, `1` and `on` are True, another word is refused",
+        "as nightly: a mistyped word must not switch off what was to be switched on",
+        "generation",
+    ),
+    Difference(
+        "torchx 0.7.0",
+        "quotes",
+        "quotes stay in options and in arguments",
+        "they keep a value together, and go",
+        "as nightly: any value can be written down",
+        "generation",
+    ),
+    Difference(
+        "torchx 0.7.0",
+        "handles without session",
+        "`MalformedAppHandleException` for `local_cwd:///x`",
+        "the session may be empty",
+        "as nightly: only the id counts",
+        "generation",
+    ),
+    Difference(
+        "torchx 0.7.0",
+        "capitals in names of resources",
+        "`KeyError` for `GPU.small`",
+        "it is `gpu.small`",
+        "as nightly",
+        "generation",
+    ),
+    Difference(
+        "torchx 0.7.0",
+        "error files",
+        "`format()` fails on an error file that is not torchelastic's",
+        "the text of any error file",
+        "as nightly: programs write their own",
+        "generation",
+    ),
+    Difference(
+        "torchx 0.7.0",
+        "TORCHX_IMAGE",
+        "the variable is not set, or is the role's own",
+        "it is the replica's image",
+        "as nightly",
+        "generation",
+    ),
+    Difference(
+        "torchx 0.7.0",
+        "what came later",
+        "no `dist.torchrun`, no `--mounts` of `utils.copy`, no resource `aws_g6e.xlarge`",
+        "they are there",
+        "as nightly",
+        "generation",
+    ),
+    Difference(
+        "torchx 0.7.0",
+        "the name of a run",
+        "`dist.ddp` and `dist.spmd` do not set `TORCHX_TRACKING_RUN_NAME`",
+        "it is the second part of `--name`, or the role's name",
+        "as nightly",
+        "generation",
+    ),
+    Difference(
+        "commands",
+        "builtin components",
+        "`run` of a builtin component whose AppDef differs",
+        "its AppDef here",
+        "as the area of builtin components says",
+        "addition",
+    ),
+    Difference(
+        "commands",
+        "names that are no folder's",
+        "`run -s local_cwd` takes an app's name with a `/`, or none",
+        "it is refused",
+        "as the area of local replicas says",
+        "upstream fault",
+    ),
+    Difference(
+        "commands",
+        "the components that there are",
+        "`builtins` has `utils.hydra`",
+        "it has `demo.train` instead, and a line about each",
+        "Hydra's own configurations are another program's; a job to look at needs none",
+        "addition",
+    ),
+)
