@@ -10,11 +10,9 @@ from typing import Any, TypeVar
 
 from ...specs import (
     AppDef,
-    AppDefError,
     AppDryRunInfo,
     CfgVal,
     JobNotFoundError,
-    SchedulerError,
     TorchXTuiError,
     is_terminal,
     runopts,
@@ -28,6 +26,7 @@ from .known_apps import KnownApps
 from .log_reading import PluginLogIterator
 from .logs import check_replica, outputs
 from .options import given_options, our_options
+from .refusing import refuse
 from .to_torchx import ToTorchX
 
 T = TypeVar("T")
@@ -102,22 +101,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         self._check("_validate", app, scheduler, cfg)
 
     def _check(self, method: str, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
-        """Let the plugin refuse an app.
-
-        Raises:
-            AppDefError: it does.
-        """
-        check = getattr(self._theirs, method, None)
-        if check is None:
-            return
-        given = given_options(dict(cfg), self.run_opts())
-        resolve = getattr(self._theirs, "_resolve_cfg", self._theirs.run_opts().resolve)
-        try:
-            self._ask("take this app", lambda: check(ToTorchX().app(app), scheduler, resolve(given)))
-        except SchedulerError as error:
-            if isinstance(error.__cause__, ValueError):
-                raise AppDefError(str(error.__cause__)) from error
-            raise
+        refuse(self._calls, self._theirs, method, app, scheduler, given_options(dict(cfg), self.run_opts()))
 
     # Watching
 

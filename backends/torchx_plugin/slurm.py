@@ -28,7 +28,7 @@ def is_set_up() -> bool:
 def create_scheduler(session_name: str, **params: Any) -> Any:
     """Return TorchX's Slurm scheduler; of ``params`` it minds ``docker_client``."""
     from torchx.schedulers import slurm_scheduler as theirs
-    from torchx.specs import is_terminal
+    from torchx.specs import AppState
 
     def _state(text: str) -> Any:
         return theirs.appstate_from_slurm_state(text)
@@ -52,7 +52,7 @@ def create_scheduler(session_name: str, **params: Any) -> Any:
             except RuntimeError:
                 # There is no file yet; TorchX takes that for the end of a job that has written nothing.
                 described = self.describe(app_id)
-                if described is None or is_terminal(described.state):
+                if described is None or described.state not in (AppState.PENDING, AppState.RUNNING):
                     raise
 
     MendedSlurmScheduler.__name__ = theirs.SlurmScheduler.__name__

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import Any
 
 from ...specs import AppDef, Role
@@ -92,8 +91,3 @@ def _is_default(field: Any, value: Any) -> bool:
     if field.default is not dataclasses.MISSING:
         return value == field.default
     return field.default_factory is not dataclasses.MISSING and value == field.default_factory()
-
-
-def log_range(since: datetime | None, until: datetime | None) -> dict[str, Any]:
-    """Return the times that a log was asked for, those that were given."""
-    return {name: at for name, at in (("since", since), ("until", until)) if at is not None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from ...backends.responses import Finding
 from ...backends.torchxconfig import find_configs, nearest, read_config
 from ...specs import ConfigError, TorchXTuiError, split_context
+from ...specs.limited_call import LimitedCaller
 from ..config import config_path, settings_that_hold
 from ..launch_defaults import LaunchDefaults
 
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from ...specs import runopts
     from ..config import Profile, Settings
 
+logger = logging.getLogger(__name__)
+
+# Seconds that a scheduler has to tell its run options.
+_OPTION_SECONDS = 10.0
 # Sections of .torchxconfig that are no scheduler's, by what comes before the colon; the tracker's are TorchX's alone.
 _PREFIXES = ("component", "cli", "torchx", "tracker")
 
@@ -80,10 +86,13 @@ def _run_options(runner: Runner) -> dict[str, runopts]:
     options: dict[str, runopts] = {}
     for name in runner.scheduler_names():
         registered, _ = split_context(name)
+        if registered in options:
+            continue
+        caller = LimitedCaller(f"options-{registered}")
         try:
-            options.setdefault(registered, runner.run_opts(registered))
-        except TorchXTuiError:
-            continue  # its own check tells
+            options[registered] = caller.call(lambda name=registered: runner.run_opts(name), _OPTION_SECONDS)
+        except Exception:  # whatever another package raises; its own check tells
+            logger.warning("%s does not tell its run options", registered, exc_info=True)
     return options
 
 

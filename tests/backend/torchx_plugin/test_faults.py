@@ -17,6 +17,7 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.torchx_plugin import loading
 from torchx_tui.specs import (
     AppDef,
+    AppDefError,
     BackendUnavailableError,
     InvalidRunConfigException,
     Resource,
@@ -226,3 +227,12 @@ def test_no_logs_at_all(install: Any) -> None:
     assert not scheduler.capabilities.log_streams
     with pytest.raises(NotImplementedError, match="odd has no logs"):
         scheduler.log_iter("app-1", "worker")
+
+
+def test_an_app_that_the_plugin_refuses(install: Any) -> None:
+    install("")
+    runner = Runner("torchx")
+    with pytest.raises(AppDefError, match="No resource for role: worker"):
+        runner.dryrun(AppDef("app", [Role("worker", "image", entrypoint="true")]), "odd", {})
+    assert "app" in str(runner.dryrun(APP, "odd", {}))
+    runner.close()

@@ -14,7 +14,9 @@ from support.command import Command, command_runner
 from support.torchx_plugins import forget_plugins
 from support.waiting import wait_for
 
+from torchx_tui.backends import registry
 from torchx_tui.backends.torchx_plugin import slurm
+from torchx_tui.backends.torchx_plugin.from_torchx import our_app
 
 ACCOUNTED = """\
 7|allocation|PENDING
@@ -63,6 +65,27 @@ def test_it_is_set_up_where_its_commands_and_settings_are(
     assert slurm.is_set_up()
     monkeypatch.setenv("PATH", str(tmp_path))
     assert not slurm.is_set_up()
+
+
+def test_the_request_is_torchxs(torchx: None, fresh_registry: None, program: Any) -> None:
+    # Without settings it looks for them in the network.
+    program("sinfo", "echo slurm 24.05.8")
+    from torchx import specs
+    from torchx.schedulers.slurm_scheduler import create_scheduler
+
+    mount = specs.BindMount("/data", "/data")
+    theirs = specs.AppDef("app", [
+        specs.Role(
+            "trainer", "image", entrypoint="python", args=["-m", "it's", "${app_id}/${replica_id}"], env={"A": "b c"},
+            num_replicas=2, max_retries=3, resource=specs.Resource(4, 1, 2048), mounts=[mount],
+        ),
+        specs.Role("reader", "image", entrypoint="cat", resource=specs.Resource(1, 0, 64)),
+    ])  # fmt: skip
+    cfg: Any = {"partition": "main", "comment": "two words", "mail-type": "END"}
+    expected = str(create_scheduler("torchx").submit_dryrun(theirs, cfg))
+    assert "hetjob" in expected
+    assert "--comment=two words" in expected
+    assert str(registry.create_scheduler("slurm", "torchx").submit_dryrun(our_app(theirs), cfg)) == expected
 
 
 @pytest.mark.slow
