@@ -10,11 +10,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis.internal.conjecture import providers
 
 Launcher = Callable[..., str]
 
 # TorchX reads the texts of options from its source whenever it is asked for them: most of what a case would take.
 _getsource = functools.lru_cache(maxsize=256)(inspect.getsource)
+
+
+@pytest.fixture(autouse=True)
+def same_cases_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep hypothesis from trying constants of the modules that happen to be loaded: those of the tests before."""
+    if hasattr(providers, "_get_local_constants"):
+        none = providers.Constants()
+        monkeypatch.setattr(providers, "_get_local_constants", lambda: none)
+        providers.CONSTANTS_CACHE.cache.clear()
 
 
 @pytest.fixture

@@ -76,6 +76,12 @@ def later_than(name: str) -> Callable[..., str | None]:
     return lambda _arguments, their, nightly, our: name if isinstance(their, Refused) and same(nightly, our) else None
 
 
+def without_session(_arguments: Any, their: Any, nightly: Any, our: Any) -> str | None:
+    """Tell where 0.7.0 wants a session: it refuses the handle, or takes another part of it for one."""
+    _, session, _ = nightly if isinstance(nightly, list) else (None, None, None)
+    return "handles without session" if same(nightly, our) and (isinstance(their, Refused) or not session) else None
+
+
 def capitals(arguments: Any, their: Any, nightly: Any, our: Any) -> str | None:
     name = arguments[0].get("h", "") if isinstance(arguments[0], dict) else arguments[0]
     if isinstance(their, Refused) and name.lower() != name:
@@ -127,7 +133,7 @@ def component(arguments: Any, their: Any, nightly: Any, our: Any) -> str | None:
 
 EXPLAINED: dict[str, Callable[..., str | None]] = {
     "resolve": unknown_option, "read": option_text, "help": later_than("help"), "macros": later_than("macros"),
-    "mounts": later_than("mounts"), "handle": later_than("handles without session"), "resource": capitals,
+    "mounts": later_than("mounts"), "handle": without_session, "resource": capitals,
     "named": capitals, "status": later_than("error files"), "docker": image_variable, "kubernetes": image_variable,
     "component": component,
 }  # fmt: skip
