@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from subprocess import CalledProcessError
 from typing import TypeVar
 
@@ -89,17 +88,19 @@ class PluginCalls:
                 str(getattr(error, "cfg_key", "")),
                 getattr(error, "cfg", {}) or {},
             )
-        words = _words(error)
-        last = printed.text().splitlines()[-1:] if printed else []
-        return SchedulerError(f"{self.name} could not {what}: {words}{f': {last[0].strip()}' if last else ''}")
+        return SchedulerError(f"{self.name} could not {what}: {_words(error, printed.text() if printed else '')}")
 
 
-def _words(error: BaseException) -> str:
-    """Return what an error says, that of a program which failed among it."""
-    words = described(error)
-    if isinstance(error, CalledProcessError):
-        said = error.stderr or error.output or b""
-        text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-        with suppress(IndexError):
-            return f"{words} {text.strip().splitlines()[-1].strip()}"
-    return words
+def _words(error: BaseException, printed: str) -> str:
+    """Return what an error says: of a program that failed its own last words, of another also what was printed last."""
+    if not isinstance(error, CalledProcessError):
+        return ": ".join([described(error), *_last_line(printed)])
+    said = error.stderr or error.output or b""
+    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    command = [error.cmd] if isinstance(error.cmd, (str, bytes)) else list(error.cmd)
+    ended = f"{command[0]} ended with {error.returncode}"
+    return ": ".join([ended, *(_last_line(text) or _last_line(printed))])
+
+
+def _last_line(text: str) -> list[str]:
+    return [line.strip() for line in text.strip().splitlines()[-1:]]
