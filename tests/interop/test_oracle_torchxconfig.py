@@ -148,7 +148,10 @@ def test_files(torchx: str, tmp_path: Path, files: dict[str, str], named: str | 
 
 def text_fault(said: str, cfg: dict[str, Any], their: Any, our: Any) -> str | None:
     """Return the entry that the text of files falls under, None where it is as usual."""
+    no_pair = isinstance(their, Refused) and their.names[0] == "IndexError"
     if isinstance(our, Refused):
+        if no_pair:
+            return "quotes in lists and dicts"  # and ours refuses a line below it
         if "%" in str(our.error):
             return "a lone %"
         if their.__class__ is Refused and their.names[0] == "InvalidRunConfigException":
@@ -158,7 +161,6 @@ def text_fault(said: str, cfg: dict[str, Any], their: Any, our: Any) -> str | No
         return "given in another spelling"
     if "#FIXME" in said and (isinstance(their, Refused) or "#FIXME" in repr(their)):
         return "what is to be filled in"
-    no_pair = isinstance(their, Refused) and their.names[0] == "IndexError"
     quoted = re.search(r"(env|tags)\s*[=:].*'", said)
     return "quotes in lists and dicts" if no_pair or quoted else None
 
