@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -62,6 +62,41 @@ def as_given_or_first(texts: Sequence[str], places: Sequence[Place], what: str, 
         return found
     lost.append(f"{what} differs between its replicas: that of the first is taken for all")
     return literal(texts[0])
+
+
+def command_as_given(
+    commands: Sequence[Sequence[str]], places: Sequence[Place], role: str, lost: list[str]
+) -> list[str]:
+    """Return the entrypoint and the arguments of a role, which became these in its replicas.
+
+    Args:
+        commands: what each replica runs.
+        places: what the macros stood for there.
+        role: its name.
+        lost: gets what could not be rebuilt.
+    """
+    if len({len(command) for command in commands}) > 1:
+        commands, places = commands[:1], places[:1]
+        lost.append(f"{role}: the arguments of its replicas differ: those of the first are taken for all")
+    return [
+        as_given_or_first(texts, places, f"{role}: its argument {number}", lost)
+        for number, texts in enumerate(zip(*commands, strict=True))
+    ]
+
+
+def variable_as_given(
+    name: str, values: Sequence[Mapping[str, str]], places: Sequence[Place], role: str, lost: list[str]
+) -> str:
+    """Return the value of a role's variable.
+
+    Args:
+        name: the variable.
+        values: the variables of each replica.
+        places: what the macros stood for there.
+        role: its name.
+        lost: gets what could not be rebuilt.
+    """
+    return as_given_or_first([each.get(name, "") for each in values], places, f"{role}: its variable {name}", lost)
 
 
 def literal(text: str) -> str:

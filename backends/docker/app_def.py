@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ...specs import AppDef, BindMount, DeviceMount, Mount, Resource, Role, VolumeMount
-from ..found_macros import Place, as_given_or_first
+from ..found_macros import Place, command_as_given, variable_as_given
 from ..kept_app_def import LAUNCH_VARIABLES, RANK0_HOST, kept_text, read_kept
 from . import labels
 from .inspected import Inspected
@@ -59,13 +59,7 @@ def _role(
     places = [_place(one) for one in replicas]
     configs = [one["Config"] for one in replicas]
     commands = [list(config.get("Cmd") or [""]) for config in configs]
-    if len({len(command) for command in commands}) > 1:
-        commands = [commands[0]] * len(commands)
-        notes.append(f"{name}: the arguments of its replicas differ: those of the first are taken for all")
-    entrypoint, *args = [
-        as_given_or_first(texts, places, f"{name}: its argument {number}", notes)
-        for number, texts in enumerate(zip(*commands, strict=True))
-    ]
+    entrypoint, *args = command_as_given(commands, places, name, notes)
     host = replicas[0].get("HostConfig") or {}
     return Role(
         name,
@@ -91,7 +85,7 @@ def _environment(
     """Return the variables that a role gives to its containers: all but those of the image and of the launch."""
     values = [dict(_pairs(one["Config"].get("Env") or [])) for one in replicas]
     return {
-        name: as_given_or_first([each.get(name, "") for each in values], places, f"{role}: its variable {name}", notes)
+        name: variable_as_given(name, values, places, role, notes)
         for name, value in values[0].items()
         if name not in LAUNCH_VARIABLES and f"{name}={value}" not in of_image
     }

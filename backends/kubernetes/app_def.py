@@ -16,7 +16,7 @@ from ...specs import (
     Role,
     VolumeMount,
 )
-from ..found_macros import Place, as_given_or_first
+from ..found_macros import Place, command_as_given, variable_as_given
 from ..kept_app_def import LAUNCH_VARIABLES, RANK0_HOST, kept_text, read_kept
 from ..user import user_name
 from . import labels
@@ -100,14 +100,7 @@ def _role(name: str, tasks: list[Object], places: list[Place], lost: list[str]) 
     spec = template.get("spec") or {}
     containers = [_main_container(task) for task in tasks]
     container = containers[0]
-    commands = [_command(one) for one in containers]
-    if len({len(command) for command in commands}) > 1:
-        commands, places = commands[:1], places[:1]
-        lost.append(f"{name}: the arguments of its replicas differ: those of the first are taken for all")
-    entrypoint, *args = [
-        as_given_or_first(texts, places, f"{name}: its argument {number}", lost)
-        for number, texts in enumerate(zip(*commands, strict=True))
-    ]
+    entrypoint, *args = command_as_given([_command(one) for one in containers], places, name, lost)
     maximum, policy = _retries(first)
     role = Role(
         name,
@@ -150,8 +143,7 @@ def _environment(role: str, containers: list[Object], places: list[Place], lost:
         if name in LAUNCH_VARIABLES:
             continue
         if not source:
-            texts = [each.get(name, "") for each in values[: len(places)]]
-            env[name] = as_given_or_first(texts, places, f"{role}: its variable {name}", lost)
+            env[name] = variable_as_given(name, values, places, role, lost)
         elif path := (source.get("fieldRef") or {}).get("fieldPath"):
             env[name] = f"{FIELD_PATH}{path}"
         else:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import MISSING, AppDef, AppState, Role, appdef_to_dict, is_terminal
-from ..found_macros import Place, as_given_or_first
+from ..found_macros import Place, command_as_given, variable_as_given
 from ..kept_app_def import LAUNCH_VARIABLES, RANK0_HOST
 from ..user import user_name
 from .environment import ELASTIC_LOG_DIR, ERROR_FILE
@@ -85,20 +85,9 @@ def launched_roles(job: LiveJob, lost: list[str]) -> dict[str, Role]:
 
 def _role(name: str, replicas: list[JobProcess], places: list[Place], lost: list[str]) -> Role:
     commands = [_texts(process.pid, "cmdline") or [MISSING] for process in replicas]
-    if len({len(command) for command in commands}) > 1:
-        commands = [commands[0]] * len(commands)
-        lost.append(f"{name}: the arguments of its replicas differ: those of the first are taken for all")
-    entrypoint, *args = [
-        as_given_or_first(texts, places, f"{name}: its argument {number}", lost)
-        for number, texts in enumerate(zip(*commands, strict=True))
-    ]
+    entrypoint, *args = command_as_given(commands, places, name, lost)
     values = [_role_env(process) for process in replicas]
-    env = {
-        variable: as_given_or_first(
-            [each.get(variable, "") for each in values], places, f"{name}: its variable {variable}", lost
-        )
-        for variable in values[0]
-    }
+    env = {variable: variable_as_given(variable, values, places, name, lost) for variable in values[0]}
     return Role(name, "", entrypoint=entrypoint, args=args, env=env, num_replicas=len(replicas))
 
 

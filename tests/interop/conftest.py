@@ -22,7 +22,7 @@ _getsource = functools.lru_cache(maxsize=256)(inspect.getsource)
 def same_cases_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep hypothesis from trying constants of the modules that happen to be loaded: those of the tests before."""
     if hasattr(providers, "_get_local_constants"):
-        none = providers.Constants()
+        none = type(providers._get_local_constants())()
         monkeypatch.setattr(providers, "_get_local_constants", lambda: none)
         providers.CONSTANTS_CACHE.cache.clear()
 
