@@ -143,9 +143,11 @@ class Runner:
         return scheduler_plugins()
 
     def default_scheduler(self) -> str:
-        """Return the name of the first scheduler that can be used now; the first of all where none can."""
+        """Return the name of the first scheduler that is set up and can be used now; the first of all where none can."""
         names = self.scheduler_names()
-        usable = (name for name in names if all(finding.level != "error" for finding in self.check(name)))
+        usable = (
+            name for name in self.watched_schedulers() if all(finding.level != "error" for finding in self.check(name))
+        )
         return next(usable, names[0])
 
     def scheduler(self, name: str) -> Scheduler[Any]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..backends.runner import Runner
     from .config import Settings
 
+_LOG_HANDLER = "torchx-tui.log"
 # Bytes; a larger log file is put aside when the program starts.
 LARGEST_LOG = 5_000_000
 
@@ -224,6 +225,10 @@ def _log_to_file(debug: bool) -> None:
         handler: logging.Handler = logging.FileHandler(path, delay=True)
     except OSError:
         handler = logging.NullHandler()
+    for earlier in [one for one in root.handlers if one.get_name() == _LOG_HANDLER]:
+        root.removeHandler(earlier)
+        earlier.close()
+    handler.set_name(_LOG_HANDLER)
     handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s %(message)s"))
     root.addHandler(handler)
 

@@ -186,12 +186,15 @@ def _hand_over(starting: subprocess.Popen[bytes], message: Mapping[str, Any]) ->
     assert starting.stdin is not None
     assert starting.stdout is not None
     answer = b""
+    # select() takes no descriptor above 1023, of which a process that reads many logs has some.
+    answering = select.poll()
+    answering.register(starting.stdout, select.POLLIN)
     deadline = time.monotonic() + _ANSWER_SECONDS
     try:
         starting.stdin.write(json.dumps(message).encode())
         starting.stdin.close()
         while not answer.endswith(b"}\n"):
-            if not select.select([starting.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if not answering.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 raise TimeoutError(f"the supervisor does not answer within {_ANSWER_SECONDS:.0f} s")
             data = os.read(starting.stdout.fileno(), 65536)
             if not data:

@@ -189,7 +189,8 @@ def test_retries_that_will_not_be_made_are_said_before_the_launch(runner, app):
     [(("ok", "ok"), "first"), (("error", "warning"), "second"), (("error", "error"), "first")],
 )
 def test_the_default_is_the_first_scheduler_that_can_be_used(runner, monkeypatch, levels, chosen):
-    monkeypatch.setattr(runner, "scheduler_names", lambda: ["first", "second"])
+    for method in ("scheduler_names", "watched_schedulers"):
+        monkeypatch.setattr(runner, method, lambda: ["first", "second"])
     for name, level in zip(("first", "second"), levels, strict=True):
         made = CannedScheduler()
         runner._schedulers.put(name, made)

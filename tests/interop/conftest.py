@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis.internal.conjecture import providers
+from interop.release_0_7 import HOW, NIGHTLY, PYTHON, is_installed
 
 Launcher = Callable[..., str]
 
@@ -38,9 +39,20 @@ def torchx(require: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> str
 
 
 @pytest.fixture
-def interpreter(torchx: str) -> str:
-    """Return the Python that TorchX is installed for."""
-    return sys.executable
+def release() -> str:
+    """Return which release of TorchX is run; tests of several override it."""
+    return NIGHTLY
+
+
+@pytest.fixture
+def interpreter(torchx: str, release: str, require: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the Python that this release of TorchX is installed for."""
+    if release == NIGHTLY:
+        return sys.executable
+    require("interop", is_installed(), HOW)
+    # That it is empty says nothing to the release before: the home folder is empty too.
+    monkeypatch.delenv("TORCHXCONFIG")
+    return str(PYTHON)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from torchx_tui.backends.docker import labels, scheduler
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.kubernetes import manifest
 
+NIGHTLY, BEFORE = "nightly", "0.7.0"
 PYTHON = Path(sys.prefix, "torchx-0.7", "bin", "python")
 """The Python that `make test` installs TorchX 0.7.0 for."""
 HOW = "install torchx 0.7.0: `make .venv/torchx-0.7/.installed`"

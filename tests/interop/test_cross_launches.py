@@ -6,6 +6,7 @@ What either launched, the other describes, reads, launches again, cancels and de
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from backend.contract import wait_until
 from interop import cross_launched
+from interop.release_0_7 import BEFORE, NIGHTLY
 
 import torchx_tui.specs as our_specs
 from torchx_tui.backends.journal import Journal
@@ -27,6 +29,7 @@ Launcher = Callable[..., str]
 # What the node keeps for itself is all that is asked for: the machine has few cores.
 RESERVED = 1000
 CFG = {"local_docker": {}, "kubernetes": {"queue": "default", "reserved_millicpu": RESERVED}}
+ALL = [("reader", "0"), ("reader", "1"), ("trainer", "0")]
 OURS_ONLY = {"local_docker": {"pull": False}, "kubernetes": {}}
 
 
@@ -89,11 +92,24 @@ class Backend:
         return next((one for one in self.runner.list(self.scheduler) if one.app_handle == handle), None)
 
 
-@pytest.fixture(params=["local_docker", "kubernetes"])
+@pytest.fixture(
+    params=[("local_docker", NIGHTLY), ("local_docker", BEFORE), ("kubernetes", NIGHTLY)],
+    ids=lambda pair: "-".join(pair),
+)
+def scheduler_and_release(request: pytest.FixtureRequest) -> tuple[str, str]:
+    return request.param
+
+
+@pytest.fixture
+def release(scheduler_and_release: tuple[str, str]) -> str:
+    return scheduler_and_release[1]
+
+
+@pytest.fixture
 def backend(
-    request: pytest.FixtureRequest, python: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, scheduler_and_release: tuple[str, str], python: Launcher, tmp_path: Path
 ) -> Iterator[Backend]:
-    scheduler = request.param
+    scheduler, _ = scheduler_and_release
     cfg = dict(CFG[scheduler])
     if scheduler == "local_docker":
         request.getfixturevalue("docker_engine")
@@ -141,8 +157,8 @@ class TestTheirs:
         assert again != handle
         new = backend.reached(again, AppState.RUNNING)
         assert_is_the_job(new, backend.folder)
-        # The copy is TorchX's as well: its roles and replicas are as those of what it launched itself.
-        assert seen_by_them(cli, again) == seen_by_them(cli, handle)
+        # The copy is TorchX's as well, as is what it launched itself.
+        assert seen_by_them(cli, again) == seen_by_them(cli, handle) == ALL
 
         backend.runner.delete(handle)
         wait_until(lambda: backend.runner.describe(handle) is None, 90, "the job's end")
@@ -150,20 +166,22 @@ class TestTheirs:
         assert backend.row(again) is not None
 
 
-def seen_by_them(cli: Launcher, handle: str) -> dict[str, list[int]]:
-    status = json.loads(cli("status", "--json", handle))
-    return {role["role"]: sorted(one["id"] for one in role["replicas"]) for role in status["roles"]}
+def seen_by_them(cli: Launcher, handle: str) -> list[tuple[str, str]]:
+    """Return the roles and numbers of replicas that TorchX says are running; one release has no JSON for it."""
+    return sorted(re.findall(r"(\w+)\[(\d)\]:RUNNING", cli("status", handle)))
 
 
 class TestOurs:
-    def test_is_described_read_and_deleted_by_them(self, backend: Backend, cli: Launcher) -> None:
+    def test_is_described_read_and_deleted_by_them(self, backend: Backend, cli: Launcher, release: str) -> None:
         handle = backend.launch_ours()
         app_id = parse_app_handle(handle).app_id
         backend.ran_again(handle)
-        assert seen_by_them(cli, handle) == {"reader": [0, 1], "trainer": [0]}
-        said = cli("describe", handle)
-        assert "reader" in said
-        assert "trainer" in said
+        assert seen_by_them(cli, handle) == ALL
+        if release == NIGHTLY:
+            # The release before ends with a traceback for every job of Docker.
+            said = cli("describe", handle)
+            assert "reader" in said
+            assert "trainer" in said
         options = [f"{name}={value}" for name, value in backend.cfg.items()]
         listed = cli("list", "-s", backend.scheduler, *(("-cfg", ",".join(options)) if options else ()))
         assert any(handle in line and "RUNNING" in line for line in listed.splitlines())
@@ -171,7 +189,7 @@ class TestOurs:
             assert f"hello of {app_id.partition(':')[2] or app_id} from {k}" in cli("log", f"{handle}/reader/{k}")
         assert "again" in cli("log", f"{handle}/trainer/0")
 
-        cli("delete", handle)
+        cli("delete" if release == NIGHTLY else "cancel", handle)
         if backend.is_docker:
             # TorchX stops containers and leaves them; these end well when they are told to.
             backend.reached(handle, AppState.SUCCEEDED)

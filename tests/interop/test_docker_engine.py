@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from backend.contract import wait_until
-from interop.release_0_7 import HOW, PYTHON, is_installed
+from interop.release_0_7 import BEFORE, NIGHTLY
 
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.engine import Engine
@@ -19,7 +18,6 @@ from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppDef, AppState, Resource, Role, parse_app_handle
 
-NIGHTLY, BEFORE = "nightly", "0.7.0"
 PULL_OFF = {"pull": False}
 Launcher = Callable[..., str]
 
@@ -27,17 +25,6 @@ Launcher = Callable[..., str]
 @pytest.fixture(params=[NIGHTLY, BEFORE])
 def release(request: pytest.FixtureRequest) -> str:
     return request.param
-
-
-@pytest.fixture
-def interpreter(torchx: str, release: str, require: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the Python of each of the two releases."""
-    if release == NIGHTLY:
-        return sys.executable
-    require("interop", is_installed(), HOW)
-    # That it is empty says nothing to the release before: the home folder is empty too.
-    monkeypatch.delenv("TORCHXCONFIG")
-    return str(PYTHON)
 
 
 @pytest.fixture
