@@ -143,7 +143,7 @@ class Runner:
         return scheduler_plugins()
 
     def default_scheduler(self) -> str:
-        """Return the name of the first scheduler that is set up and can be used now; the first of all where none can."""
+        """Return the first scheduler that is set up here and can be used now; the first of all where none can."""
         names = self.scheduler_names()
         usable = (
             name for name in self.watched_schedulers() if all(finding.level != "error" for finding in self.check(name))
