@@ -71,9 +71,16 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
     def run_opts(self) -> runopts:
         """Return the plugin's run options, those of its workspaces included."""
         if self._options is None:
-            theirs = self._ask("tell its run options", self._theirs.run_opts, QUICK_SECONDS)
+            theirs = self._ask("tell its run options", self._told_options, QUICK_SECONDS)
             self._options = our_options(theirs, self.backend)
         return self._options
+
+    def _told_options(self) -> Any:
+        try:
+            return self._theirs.run_opts()
+        except SystemError:
+            # TorchX parses its own source for it, and CPython before 3.11.9 fails where two threads parse at once.
+            return self._theirs.run_opts()
 
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[Any]:
         given = given_options(dict(cfg), self.run_opts())
