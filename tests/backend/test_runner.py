@@ -196,3 +196,14 @@ def test_the_default_is_the_first_scheduler_that_can_be_used(runner, monkeypatch
         runner._schedulers.put(name, made)
         made.findings = [Finding("ok", "something"), Finding(level, "what was found")]
     assert runner.default_scheduler() == chosen
+
+
+def test_a_scheduler_that_nobody_has_set_up_is_no_default(runner, monkeypatch):
+    monkeypatch.setattr(runner, "scheduler_names", lambda: ["first", "second"])
+    monkeypatch.setattr(runner, "watched_schedulers", lambda: ["first"])
+    findings = {"first": Finding("error", "cannot be used"), "second": Finding("ok", "can be used")}
+    for name, finding in findings.items():
+        made = CannedScheduler()
+        runner._schedulers.put(name, made)
+        made.findings = [finding]
+    assert runner.default_scheduler() == "first"

@@ -236,3 +236,17 @@ def test_an_app_that_the_plugin_refuses(install: Any) -> None:
         runner.dryrun(AppDef("app", [Role("worker", "image", entrypoint="true")]), "odd", {})
     assert "app" in str(runner.dryrun(APP, "odd", {}))
     runner.close()
+
+
+def test_options_are_asked_again_after_a_false_alarm(install: Any) -> None:
+    install(
+        "asked = 0\n"
+        "def _run_opts(self):\n"
+        "    Odd.asked += 1\n"
+        "    if Odd.asked == 1:\n"
+        "        raise SystemError('AST constructor recursion depth mismatch')\n"
+        "    opts = runopts()\n"
+        "    opts.add('queue', type_=str, help='where', default='fast')\n"
+        "    return opts"
+    )
+    assert registry.create_scheduler("odd", "torchx").run_opts().resolve({})["queue"] == "fast"
