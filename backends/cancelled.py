@@ -79,14 +79,15 @@ class Cancellations:
 
     def correct_rows(self, rows: Iterable[ListAppResponse]) -> None:
         """Set the state and the reason of the rows, handles filled in, whose apps were cancelled."""
-        records = self._journal.by_handle(_JOURNAL_SECONDS)
+        rows = list(rows)
+        records = self._journal.find_all((row.app_handle for row in rows), _JOURNAL_SECONDS)
         for row in rows:
             if (cancelled := self._find(row.app_handle, records)) is not None:
                 row.state, row.msg = _corrected(row, cancelled)
 
     def correct(self, described: DescribeAppResponse, handle: str) -> None:
         """Set the state, the reason and the replicas' states of an app that was cancelled."""
-        cancelled = self._find(handle, self._journal.by_handle())
+        cancelled = self._find(handle, self._journal.find_all([handle]))
         if cancelled is None:
             return
         before = described.state

@@ -133,9 +133,10 @@ class Retry:
         self._stop = stop
         self._seconds = _FIRST_RETRY
 
-    def wait(self) -> None:
-        """Wait before the next try."""
-        self._stop.wait(jittered(self._seconds))
+    def wait(self, most: float | None = None) -> None:
+        """Wait before the next try, ``most`` seconds at most."""
+        seconds = jittered(self._seconds)
+        self._stop.wait(seconds if most is None else min(seconds, most))
         self._seconds = min(2 * self._seconds, _LAST_RETRY)
 
     def worked(self) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Iterable
 from typing import Any
 
 from ..specs import NONE
+from ..specs.foreign import decode_json
 from .logs.sanitize import plain
 from .logs.tracebacks import TRACEBACK, is_from_worker, is_wrapper, whole_tracebacks, without_worker
 
@@ -67,7 +67,7 @@ def error_sentence(error: str) -> str:
         return ""
     message: Any = error
     try:
-        decoded = json.loads(error)
+        decoded = decode_json(error)
         message = decoded["message"]
         message = message["message"] if isinstance(message, dict) else message
     except (ValueError, TypeError, KeyError):

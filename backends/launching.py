@@ -6,6 +6,8 @@ On its way an app is checked, given what every job gets, and its workspaces are 
 from __future__ import annotations
 
 import copy
+import json
+import os
 import time
 import uuid
 from collections.abc import Mapping
@@ -15,16 +17,18 @@ from .. import specs
 from .launch_world import WorldNotes
 
 if TYPE_CHECKING:
-    from ..specs import AppDef, AppDryRunInfo
+    from ..specs import AppDef, AppDryRunInfo, Workspace
     from .api import Finding, NameFault, Scheduler
     from .journal import Journal
     from .launch_origin import LaunchOrigin
     from .progress import Progress
+    from .runner import Runner
     from .scheduler_pool import SchedulerPool
 
 # TorchX's own environment variables of a job.
 ENV_JOB_ID = "TORCHX_JOB_ID"
 ENV_SESSION_ID = "TORCHX_INTERNAL_SESSION_ID"
+ENV_PARENT_RUN_ID = "TORCHX_PARENT_RUN_ID"
 
 
 class Launcher:
@@ -34,13 +38,15 @@ class Launcher:
         schedulers: where.
         journal: where launches are recorded.
         session_name: the session part of new handles.
+        most_replicas: an app of more replicas is refused.
     """
 
-    def __init__(self, schedulers: SchedulerPool, journal: Journal, session_name: str) -> None:
+    def __init__(self, schedulers: SchedulerPool, journal: Journal, session_name: str, most_replicas: int) -> None:
         self._schedulers = schedulers
         self._journal = journal
         self._session_name = session_name
         self._session_id = str(uuid.uuid4())
+        self._most_replicas = most_replicas
         self._worlds = WorldNotes(journal)
 
     def close(self) -> None:
@@ -48,9 +54,14 @@ class Launcher:
         self._worlds.close()
 
     def preflight(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[Finding]:
-        """Return what would go wrong with a launch that the scheduler itself would accept."""
+        """Return what would go wrong with a launch that the scheduler itself would accept.
+
+        Raises:
+            AppDefError: the app cannot be run anywhere.
+        """
         from .responses import Finding
 
+        _check(app, self._most_replicas)
         chosen = self._schedulers.get(scheduler)
         ignored = [role for role in app.roles if role.max_retries > 0 and not chosen.capabilities.retries]
         return [
@@ -66,7 +77,12 @@ class Launcher:
         ]
 
     def check_names(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[NameFault]:
-        """Return the names that the scheduler refuses or changes, see `Scheduler.check_names`."""
+        """Return the names that the scheduler refuses or changes, see `Scheduler.check_names`.
+
+        Raises:
+            AppDefError: the app cannot be run anywhere.
+        """
+        _check(app, self._most_replicas)
         return self._schedulers.get(scheduler).check_names(app, cfg)
 
     def dryrun(
@@ -74,11 +90,13 @@ class Launcher:
     ) -> AppDryRunInfo[Any]:
         """Return the request that `run` would send; ``app`` is not changed, and no workspace is built.
 
-        Its text says what would be built; the request itself then has the image that is built on.
+        It ends early when the current progress is cancelled. Its text says what would be built; the request itself
+        then has the image that is built on.
 
         Raises:
             AppDefError: the app cannot be run anywhere.
             InvalidRunConfigException: a run option is unknown, missing or of the wrong type.
+            LaunchCancelledError: the current progress was cancelled.
             SchedulerError: the scheduler does not take this app.
         """
         return self._request(app, scheduler, cfg, workspace, build=False)
@@ -86,6 +104,7 @@ class Launcher:
     def _request(
         self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None, *, build: bool
     ) -> AppDryRunInfo[Any]:
+        _check(app, self._most_replicas)
         name = self._schedulers.at(scheduler, cfg)
         chosen = self._schedulers.get(name)
         registered, _ = specs.split_context(name)
@@ -124,7 +143,8 @@ class Launcher:
 
         journal = self._journal
         scheduler = self._schedulers.at(scheduler, cfg)
-        info = self.dryrun(app, scheduler, cfg, workspace)
+        with shown_progress(progress):
+            info = self.dryrun(app, scheduler, cfg, workspace)
         try:
             record = journal.record_intent(
                 app,
@@ -162,6 +182,47 @@ def _expected_app_id(info: AppDryRunInfo[Any]) -> str:
     return str(getattr(info.request, "app_id", ""))
 
 
+def with_parent(app: AppDef, parent_run_id: str | None) -> AppDef:
+    """Return an app whose jobs belong to a run: the one of this process's own environment, else the one named.
+
+    Args:
+        app: what to run; it is not changed.
+        parent_run_id: the run's id, for trackers of experiments.
+    """
+    parent = os.environ.get(ENV_PARENT_RUN_ID) or parent_run_id
+    if not parent:
+        return app
+    child = copy.deepcopy(app)
+    for role in child.roles:
+        role.env[ENV_PARENT_RUN_ID] = parent
+    return child
+
+
+def workspace_text(workspace: Workspace | str | None) -> str | None:
+    """Return a workspace as `Workspace.from_str` reads it, None where there is none."""
+    if not workspace:
+        return None
+    if isinstance(workspace, str):
+        return workspace
+    single = workspace.is_unmapped_single_project()
+    return next(iter(workspace.projects)) if single else json.dumps(workspace.projects)
+
+
+def relaunch(runner: Runner, handle: str, progress: Progress | None) -> str:
+    """Launch a job again as it was, see `Runner.relaunch`."""
+    record = runner.journal.find(handle)
+    if record is not None:
+        origin = record.origin(relaunch_of=record.id)
+        workspace = record.workspace or None
+        return runner.run(record.app_def(), record.scheduler, record.cfg, workspace, origin=origin, progress=progress)
+    name, _, _ = specs.parse_app_handle(handle)
+    described = runner.describe(handle)
+    if described is None or not described.roles:
+        raise specs.UnknownAppException(handle)
+    app = specs.AppDef(name=described.name or described.app_id, roles=described.roles)
+    return runner.run(app, name, described.cfg, progress=progress)
+
+
 def prepared_app(
     app: AppDef, scheduler: Scheduler[Any], name: str, handle: str, session_id: str, workspace: str | None
 ) -> AppDef:
@@ -176,10 +237,8 @@ def prepared_app(
         workspace: what the first role takes along, in place of a workspace of its own.
 
     Raises:
-        AppDefError: the app cannot be run anywhere.
         SchedulerError: the scheduler takes no workspace.
     """
-    _check(app)
     if workspace and not scheduler.capabilities.workspace:
         raise specs.SchedulerError(f"{name} takes no workspace: it runs in the current folder; leave it empty")
     prepared = copy.deepcopy(app)
@@ -229,8 +288,8 @@ def request_of(
     return info
 
 
-def _check(app: AppDef) -> None:
-    """Refuse an app that no scheduler could run."""
+def _check(app: AppDef, most_replicas: int) -> None:
+    """Refuse an app that no scheduler could run, and of more replicas than anybody wants."""
     if not app.roles:
         raise specs.AppDefError(f"{app.name or 'the app'} has no roles: a component must return at least one")
     for role in app.roles:
@@ -238,3 +297,10 @@ def _check(app: AppDef) -> None:
             raise specs.AppDefError(f"role {role.name} has no entrypoint: nothing to run")
         if role.num_replicas < 1:
             raise specs.AppDefError(f"role {role.name} asks for {role.num_replicas} replicas: at least 1 is needed")
+    replicas = sum(role.num_replicas for role in app.roles)
+    if replicas > most_replicas:
+        asks = f"role {app.roles[0].name} asks" if len(app.roles) == 1 else f"the {len(app.roles)} roles ask"
+        raise specs.AppDefError(
+            f"{asks} for {replicas:,} replicas, and an app may have {most_replicas:,}: ask for fewer, "
+            "or raise most_replicas under [launch] in config.toml"
+        )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..specs.files import read_file
 from .responses import Finding
 from .user import user_name
 
@@ -39,7 +40,7 @@ def _kills(root: Path, user: str) -> bool:
     settings = {"KillUserProcesses": "no", "KillExcludeUsers": "root"}
     for path in _files(root):
         try:
-            settings.update(_SETTING.findall(path.read_text("utf-8", "replace")))
+            settings.update(_SETTING.findall(read_file(path).decode("utf-8", "replace")))
         except OSError:
             continue
     ends = settings["KillUserProcesses"].lower() in ("yes", "true", "on", "1", "y", "t")

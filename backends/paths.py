@@ -8,18 +8,54 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ..specs.errors import ConfigError
+
 _NAME = "torchx-tui"
+
+
+class NoHomeError(ConfigError):
+    """There is no home folder, as in containers that run under a number without an entry for a user."""
+
+    def __init__(self, variable: str) -> None:
+        super().__init__(
+            f"there is no home folder: HOME is not set, and user {os.getuid()} is not in the password database. "
+            f"Set HOME, or {variable} to a folder for torchx-tui"
+        )
+
+
+def home_folder() -> Path | None:
+    """Return the home folder of this process's user, None where there is none."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
+
+
+def current_folder() -> Path | None:
+    """Return the current folder, None where it was removed."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
 
 
 def _xdg_folder(variable: str, *default: str) -> Path:
     value = os.environ.get(variable, "")
     # The specification says that a relative path is to be ignored.
-    base = Path(value) if value.startswith("/") else Path.home().joinpath(*default)
-    return base / _NAME
+    if value.startswith("/"):
+        return Path(value) / _NAME
+    home = home_folder()
+    if home is None:
+        raise NoHomeError(variable)
+    return home.joinpath(*default) / _NAME
 
 
 def state_folder() -> Path:
-    """Return the folder of the journal, the local runs and the log file (not created)."""
+    """Return the folder of the journal, the local runs and the log file (not created).
+
+    Raises:
+        NoHomeError: there is no home folder, and no variable names another; so for the other folders.
+    """
     return _xdg_folder("XDG_STATE_HOME", ".local", "state")
 
 

@@ -1,13 +1,16 @@
-"""How far a launch has come, in words, for what takes long before it: pulling an image, building a workspace."""
+"""How far a launch or dry run has come, and the wish to end it: pulling images, building workspaces, many replicas."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
 from ..specs import LaunchCancelledError
+
+T = TypeVar("T")
 
 
 class Progress:
@@ -31,9 +34,17 @@ class Progress:
         Raises:
             LaunchCancelledError: nobody wants it any more.
         """
+        self.check()
+        self._show(text)
+
+    def check(self) -> None:
+        """Go on only while somebody wants it.
+
+        Raises:
+            LaunchCancelledError: nobody wants it any more.
+        """
         if self._cancelled.is_set():
             raise LaunchCancelledError
-        self._show(text)
 
     def cancel(self) -> None:
         """End the launch at its next word, and what it waits for at once; a launch that is over is left alone."""
@@ -64,6 +75,18 @@ class Progress:
         finally:
             with self._lock:
                 self._enders.remove(end)
+
+
+def while_wanted(items: Iterable[T]) -> Iterator[T]:
+    """Yield items for as long as the current launch, or dry run, is wanted.
+
+    Raises:
+        LaunchCancelledError: it was cancelled.
+    """
+    progress = current_progress()
+    for item in items:
+        progress.check()
+        yield item
 
 
 _NOBODY = Progress(lambda text: None)

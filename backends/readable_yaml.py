@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from .progress import current_progress
+
 
 @cache
 def _dumper() -> type[Any]:
@@ -19,6 +21,7 @@ def _dumper() -> type[Any]:
             return True
 
     def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        current_progress().check()
         style = "|" if "\n" in text else None
         return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
@@ -27,7 +30,11 @@ def _dumper() -> type[Any]:
 
 
 def readable_yaml(data: Any) -> str:
-    """Return plain data (mappings, sequences, texts, numbers) as YAML."""
+    """Return plain data (mappings, sequences, texts, numbers) as YAML.
+
+    Raises:
+        LaunchCancelledError: the launch or dry run that it is for is not wanted any more.
+    """
     import yaml
 
     return yaml.dump(data, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=10_000)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, Protocol
 
 from ..specs import NONE, AppState, AppStatus, Role, RoleStatus, is_terminal
+from ..specs.foreign import epoch_seconds
+
+logger = logging.getLogger(__name__)
 
 BY_TORCHX = "launched by torchx"
 """What is noted of jobs whose logs are in a folder of TorchX's: to delete the job leaves that as it is."""
@@ -170,6 +174,24 @@ class ListAppResponse:
         return hash((self.app_id, self.app_handle, self.state))
 
 
+def is_usable(row: ListAppResponse) -> bool:
+    """Tell whether a row can be shown: its id can stand in a handle. Its times are corrected as `check_times` does."""
+    if not isinstance(row.app_id, str) or not row.app_id or "\n" in row.app_id:
+        logger.warning("a job whose id is %.60r is left out of the list", row.app_id)
+        return False
+    check_times(row)
+    return True
+
+
+def check_times(app: ListAppResponse | DescribeAppResponse) -> None:
+    """Replace the times of an answer that are no times, such as nan, by None."""
+    app.submitted_at = epoch_seconds(app.submitted_at)
+    app.started_at = epoch_seconds(app.started_at)
+    app.finished_at = epoch_seconds(app.finished_at)
+    if isinstance(app, DescribeAppResponse):
+        app.timeline = [change for change in app.timeline if epoch_seconds(change.at) is not None]
+
+
 @dataclass(frozen=True)
 class ReplicaUsage:
     """What one running replica uses now; None where that is not known.
@@ -218,6 +240,7 @@ class Capabilities:
         usage: `Scheduler.usage` measures what replicas use.
         working_folder: apps run in the folder that they are launched from.
         remembers_cancel: an app that was cancelled says CANCELLED; where not, the Runner remembers it.
+        logs_after_cancel: what becomes of an app's logs when it is cancelled, in a sentence; empty where they are kept.
         times: it tells when an app was submitted, started and ended.
         exit_codes: it tells what a replica exited with.
         replica_counts: its list tells how many replicas an app has.
@@ -238,6 +261,7 @@ class Capabilities:
     usage: bool = False
     working_folder: bool = False
     remembers_cancel: bool = True
+    logs_after_cancel: str = ""
     times: bool = True
     exit_codes: bool = True
     replica_counts: bool = True

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import builtins
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from .. import specs
+from .outage import OnLost, ignore, until_answered, wait_for_end
 from .scheduler_pool import SchedulerPool
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from typing_extensions import Self
 
     from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, Workspace, runopts
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 class Runner:
     """Submits and watches apps on any scheduler, and keeps the journal of it.
@@ -57,6 +60,7 @@ class Runner:
         scheduler_params: keyword arguments of scheduler factories, by scheduler name.
         contexts: the contexts in which a scheduler is asked, by its name; each is a scheduler of its own.
         spool_limits: bytes that are kept of logs which are no files here: of one job, and of all.
+        most_replicas: an app of more replicas, in all its roles, is refused.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class Runner:
         scheduler_params: Mapping[str, Mapping[str, Any]] | None = None,
         contexts: Mapping[str, Sequence[str]] | None = None,
         spool_limits: tuple[int, int] | None = None,
+        most_replicas: int = sys.maxsize,
     ) -> None:
         self.session_name = session_name
         self._journal = journal
@@ -76,7 +81,7 @@ class Runner:
         self._schedulers = SchedulerPool(session_name, scheduler_params, contexts)
         self._lock = threading.RLock()
         self._launches: Launcher | None = None
-        self._spool_limits = spool_limits
+        self._spool_limits, self._most_replicas = spool_limits, most_replicas
         self._spools: LogSpools | None = None
 
     @property
@@ -104,24 +109,21 @@ class Runner:
             if self._launches is None:
                 from .launching import Launcher
 
-                self._launches = Launcher(self._schedulers, self.journal, self.session_name)
+                self._launches = Launcher(self._schedulers, self.journal, self.session_name, self._most_replicas)
             return self._launches
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_raised: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Close every scheduler that was made, end every log that is read; jobs that run go on."""
         with self._lock:
             spools, self._spools = self._spools, None
-            launches = self._launches
-        if launches is not None:
-            launches.close()
+        if self._launches is not None:
+            self._launches.close()
         if spools is not None:
             spools.close()
         self._schedulers.close()
@@ -151,11 +153,7 @@ class Runner:
         return next(usable, names[0])
 
     def scheduler(self, name: str) -> Scheduler[Any]:
-        """Return the scheduler ``name``, made at the first call.
-
-        Raises:
-            UnknownSchedulerException: there is none of that name.
-        """
+        """Return the scheduler ``name``, see `SchedulerPool.get`."""
         return self._schedulers.get(name)
 
     def capabilities(self, name: str) -> Capabilities:
@@ -186,81 +184,84 @@ class Runner:
         return self._launcher.preflight(app, scheduler, cfg)
 
     def list_workspace(self, workspace: Workspace, is_wanted: Callable[[], bool] = lambda: True) -> WorkspaceListing:
-        """Return what of a workspace would be shipped, with sizes and rules; it ends where it is not wanted any more.
+        """Return what of a workspace would be shipped, see `list_workspace`."""
+        from .workspace import listing
 
-        Raises:
-            SchedulerError: a project is missing or cannot be read.
-        """
-        from .workspace.listing import list_workspace
-
-        return list_workspace(workspace, is_wanted)
+        return listing.list_workspace(workspace, is_wanted)
 
     def check_names(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> builtins.list[NameFault]:
         """Return the names that the scheduler refuses or changes, see `Scheduler.check_names`."""
         return self._launcher.check_names(app, scheduler, cfg)
 
     def dryrun(
-        self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None = None
+        self,
+        app: AppDef,
+        scheduler: str,
+        cfg: Mapping[str, Any] | None = None,
+        workspace: Workspace | str | None = None,
+        parent_run_id: str | None = None,
     ) -> AppDryRunInfo[Any]:
         """Return the request that `run` would send, see `Launcher.dryrun`; ``app`` is not changed."""
-        return self._launcher.dryrun(app, scheduler, cfg, workspace)
+        from .launching import with_parent, workspace_text
 
+        return self._launcher.dryrun(with_parent(app, parent_run_id), scheduler, cfg or {}, workspace_text(workspace))
+
+    @overload
     def run(
         self,
         app: AppDef,
         scheduler: str,
-        cfg: Mapping[str, Any],
-        workspace: str | None = None,
+        cfg: Mapping[str, Any] | None = ...,
+        workspace: Workspace | str | None = ...,
+        parent_run_id: str | None = ...,
         *,
+        origin: LaunchOrigin | None = ...,
+        progress: Progress | None = ...,
+    ) -> str: ...
+    @overload
+    def run(
+        self, app: AppDef, scheduler: str, *args: Any, dryrun: Literal[True], **more: Any
+    ) -> AppDryRunInfo[Any]: ...
+    def run(
+        self,
+        app: AppDef,
+        scheduler: str,
+        cfg: Mapping[str, Any] | None = None,
+        workspace: Workspace | str | None = None,
+        parent_run_id: str | None = None,
+        *,
+        dryrun: bool = False,
         origin: LaunchOrigin | None = None,
         progress: Progress | None = None,
-    ) -> str:
-        """Launch ``app`` and return its handle, see `Launcher.run`.
+    ) -> str | AppDryRunInfo[Any]:
+        """Launch ``app`` and return its handle, see `Launcher.run`; or what `dryrun` gives.
 
         Raises:
             ReadOnlyError: this runner may not change anything.
             TorchXTuiError: nothing was launched.
         """
+        if dryrun:
+            return self.dryrun(app, scheduler, cfg, workspace, parent_run_id)
+        from .launching import with_parent, workspace_text
+
         self._refuse_if_read_only("Launching a job")
-        return self._launcher.run(app, scheduler, cfg, workspace, origin=origin, progress=progress)
+        child, shipped = with_parent(app, parent_run_id), workspace_text(workspace)
+        return self._launcher.run(child, scheduler, cfg or {}, shipped, origin=origin, progress=progress)
 
     def relaunch(self, handle: str, progress: Progress | None = None) -> str:
-        """Launch a job again as it was, and return the new handle.
-
-        Args:
-            handle: the job's handle.
-            progress: see `run`.
+        """Launch a job again as it was, and return the new handle; see `run`.
 
         Raises:
             UnknownAppException: neither the journal nor the backend knows what it was.
         """
-        record = self.journal.find(handle)
-        if record is not None:
-            origin = record.origin(relaunch_of=record.id)
-            return self.run(
-                record.app_def(),
-                record.scheduler,
-                record.cfg,
-                record.workspace or None,
-                origin=origin,
-                progress=progress,
-            )
-        name, _, _ = specs.parse_app_handle(handle)
-        described = self.describe(handle)
-        if described is None or not described.roles:
-            raise specs.UnknownAppException(handle)
-        app = specs.AppDef(name=described.name or described.app_id, roles=described.roles)
-        return self.run(app, name, described.cfg, progress=progress)
+        from .launching import relaunch
+
+        return relaunch(self, handle, progress)
 
     def changed_since(
         self, record: LaunchRecord, config: Mapping[str, str] | None = None, now: WorldNow | None = None
     ) -> builtins.list[Changed]:
-        """Return what is another than at a launch: the git commit, images, config.
-
-        Args:
-            record: the launch's.
-            config: what config gives now, see `LaunchOrigin.config`; None where that is not to be compared.
-            now: remembers what is around now, for several launches.
+        """Return what is another than at a launch: the git commit, images, config; see `changed_since`.
 
         Raises:
             UnknownSchedulerException: there is none of the record's name.
@@ -273,21 +274,18 @@ class Runner:
     # Watching
 
     def list(self, scheduler: str, cfg: Mapping[str, Any] | None = None) -> list[ListAppResponse]:
-        """Return every app that the scheduler knows, handles filled in.
-
-        Args:
-            scheduler: the scheduler's name.
-            cfg: run options that say where it looks, such as a context or a namespace.
+        """Return every app that a scheduler knows, where ``cfg`` tells it to look; handles are filled in.
 
         Raises:
             SchedulerError: the scheduler answered with something else.
         """
-        from .responses import ListAppResponse
+        from .responses import ListAppResponse, is_usable
 
         scheduler = self._schedulers.at(scheduler, cfg or {})
         apps = self.scheduler(scheduler).list(cfg)
         if not isinstance(apps, (list, tuple)) or not all(isinstance(app, ListAppResponse) for app in apps):
             raise specs.SchedulerError(f"{scheduler} did not answer with a list of jobs, but with {apps!r:.80}")
+        apps = [app for app in apps if is_usable(app)]
         for app in apps:
             app.app_handle = specs.make_app_handle(scheduler, self.session_name, app.app_id)
         if not self.capabilities(scheduler).remembers_cancel:
@@ -298,24 +296,26 @@ class Runner:
         """Let a scheduler tell of changes, see `Scheduler.subscribe`."""
         return self.scheduler(scheduler).subscribe(on_change)
 
-    def describe(self, handle: str) -> DescribeAppResponse | None:
+    def describe(self, app_handle: str) -> DescribeAppResponse | None:
         """Return what the backend knows of a job, or None if it knows nothing of it."""
-        name, _, app_id = specs.parse_app_handle(handle)
-        described = self.scheduler(name).describe(app_id)
-        if described is not None and not self.capabilities(name).remembers_cancel:
-            self._cancellations.correct(described, self._own_handle(handle))
+        from .responses import check_times
+
+        name, _, app_id = specs.parse_app_handle(app_handle)
+        if (described := self.scheduler(name).describe(app_id)) is not None:
+            check_times(described)
+            if not self.capabilities(name).remembers_cancel:
+                self._cancellations.correct(described, self._own_handle(app_handle))
         return described
 
-    def describe_native(self, handle: str) -> str:
+    def describe_native(self, app_handle: str) -> str:
         """Return what the backend itself says of a job, in its own form."""
-        name, _, app_id = specs.parse_app_handle(handle)
+        name, _, app_id = specs.parse_app_handle(app_handle)
         return self.scheduler(name).describe_native(app_id)
 
     def usage(self, handle: str) -> builtins.list[ReplicaUsage]:
         """Return what each running replica of a job uses now; nothing where its scheduler does not measure it."""
         name, _, app_id = specs.parse_app_handle(handle)
-        scheduler = self.scheduler(name)
-        return scheduler.usage(app_id) if scheduler.capabilities.usage else []
+        return self.scheduler(name).usage(app_id) if self.capabilities(name).usage else []
 
     def shell_command(self, handle: str, role_name: str, k: int) -> builtins.list[str]:
         """Return what opens a shell in a replica, see `Scheduler.shell_command`.
@@ -327,36 +327,63 @@ class Runner:
         name, _, app_id = specs.parse_app_handle(handle)
         return self.scheduler(name).shell_command(app_id, role_name, k)
 
-    def status(self, handle: str) -> AppStatus | None:
+    def status(self, app_handle: str) -> AppStatus | None:
         """Return a job's status, or None if the backend knows nothing of it."""
-        described = self.describe(handle)
+        described = self.describe(app_handle)
         return None if described is None else described.status()
 
-    def wait(self, handle: str, interval: float = 0.2) -> AppStatus:
-        """Wait for a job's end and return its status; ask every ``interval`` seconds.
+    def wait(
+        self,
+        app_handle: str,
+        wait_interval: float = 10,
+        *,
+        timeout: float | None = None,
+        on_lost: OnLost = ignore,
+    ) -> AppStatus | None:
+        """Wait for a job's end and return its status, or None if the backend knows nothing of it.
 
-        The state is UNKNOWN where the job ended and its backend could not tell how.
+        The state is UNKNOWN where the job ended and its backend could not tell how. A backend that cannot be reached
+        is asked again, see `until_answered`.
+
+        Args:
+            app_handle: the job's handle.
+            wait_interval: seconds between two questions at most; a short job is asked for more often.
+            timeout: how long to wait, in seconds.
+            on_lost: called at each outage with the error.
 
         Raises:
-            UnknownAppException: the backend does not know the job.
+            TimeoutError: the job has not ended in time; the message says what was known last.
         """
-        while True:
-            described = self.describe(handle)
-            if described is None:
-                raise specs.UnknownAppException(handle)
-            if described.has_ended:
-                return described.status()
-            time.sleep(interval)
+
+        def ask(deadline: float | None) -> DescribeAppResponse | None:
+            describe = partial(self.describe, app_handle)
+            return self.until_answered(app_handle, describe, on_lost=on_lost, deadline=deadline)
+
+        return wait_for_end(ask, app_handle, wait_interval, timeout)
+
+    def until_answered(
+        self, handle: str, ask: Callable[[], T], *, on_lost: OnLost = ignore, deadline: float | None = None
+    ) -> T:
+        """Return the answer of a job's backend, which is asked again while it cannot be reached, see `until_answered`.
+
+        A scheduler that is not set up here, or cannot be loaded, is asked once.
+        """
+        name, _, _ = specs.parse_app_handle(handle)
+        self.scheduler(name)
+        if not self._schedulers.is_set_up(name):
+            return ask()
+        return until_answered(ask, threading.Event(), on_lost=on_lost, deadline=deadline)
 
     def remember(self, handle: str, state: AppState, message: str) -> None:
         """Keep a job's last known state in the journal, for when its backend no longer knows it."""
         record = self.journal.find(handle)
         if record is not None and (record.state, record.message) != (state.name, message):
-            self.journal.note(record, state=state.name, message=message, state_at=time.time(), app_id=_app_id(handle))
+            known = {"state": state.name, "message": message, "app_id": specs.parse_app_handle(handle).app_id}
+            self.journal.note(record, state_at=time.time(), **known)
 
     def log_lines(
         self,
-        handle: str,
+        app_handle: str,
         role_name: str,
         k: int = 0,
         regex: str | None = None,
@@ -365,9 +392,17 @@ class Runner:
         should_tail: bool = False,
         streams: Stream | None = None,
     ) -> Iterable[str]:
-        """Return the log lines of replica ``k`` of a role; its ``close()`` ends a blocked read."""
-        name, _, app_id = specs.parse_app_handle(handle)
-        return self.scheduler(name).log_iter(app_id, role_name, k, regex, since, until, should_tail, streams)
+        """Return the log lines of replica ``k`` of a role; its ``close()`` ends a blocked read.
+
+        Raises:
+            UnknownAppException: the backend does not know the job.
+            ValueError: there is no such role, replica or stream, or the expression is malformed.
+        """
+        name, _, app_id = specs.parse_app_handle(app_handle)
+        try:
+            return self.scheduler(name).log_iter(app_id, role_name, k, regex, since, until, should_tail, streams)
+        except specs.JobNotFoundError as error:
+            raise specs.UnknownAppException(app_handle) from error
 
     def log_path(self, handle: str, role_name: str, k: int, streams: Stream) -> Path | None:
         """Return the file that holds a replica's log, or None where the backend keeps none here."""
@@ -376,89 +411,63 @@ class Runner:
 
     def replica_log(self, handle: str, role_name: str, k: int) -> ReplicaLog:
         """Return where a replica's log is kept: in files, or in a spool that is filled while somebody reads it."""
-        from .logs.replica_log import ReplicaLog
-        from .responses import Stream
+        from .streaming import open_replica_log
 
-        paths = {stream: self.log_path(handle, role_name, k, stream) for stream in Stream}
-        if any(paths.values()):
-            return ReplicaLog(role_name, k, paths[Stream.COMBINED], paths[Stream.STDOUT], paths[Stream.STDERR])
-        from .logs.spools import SpooledLog
-        from .streaming import ReplicaOrigin, gives_letters
-
-        name, _, _ = specs.parse_app_handle(handle)
-        scheduler = self.scheduler(name)
-        letters = gives_letters(scheduler)
-        return ReplicaLog(
-            role_name,
-            k,
-            spool=SpooledLog(
-                self._log_spools(),
-                handle,
-                role_name,
-                k,
-                lambda stream: ReplicaOrigin(self, handle, role_name, k, Stream(stream)),
-                parted=not letters,
-                streams={Stream.STDOUT, Stream.STDERR} <= set(scheduler.capabilities.log_streams),
-            ),
-        )
+        return open_replica_log(self, self._log_spools, handle, role_name, k)
 
     def remove_stale_spools(self) -> None:
         """Remove, in the background, what programs that ended without a word have left of logs in the cache folder."""
-        spools = self._log_spools()
-        threading.Thread(target=spools.remove_stale, name="stale-spools", daemon=True).start()
+        threading.Thread(target=self._log_spools().remove_stale, name="stale-spools", daemon=True).start()
 
     def _log_spools(self) -> LogSpools:
         from .logs.spools import LogSpools, SpoolLimits
 
         with self._lock:
-            if self._spools is None:
-                self._spools = LogSpools(SpoolLimits(*self._spool_limits) if self._spool_limits else None)
+            self._spools = self._spools or LogSpools(SpoolLimits(*self._spool_limits) if self._spool_limits else None)
             return self._spools
 
     # Ending
 
-    def cancel(self, handle: str) -> None:
+    def cancel(self, app_handle: str) -> None:
         """Ask the backend to stop a job; one that is final or unknown is left alone.
+
+        Where its logs go with it, those that were read are completed first, see `LogSpools.complete`.
 
         Raises:
             ReadOnlyError: this runner may not change anything.
         """
         self._refuse_if_read_only("Cancelling a job")
-        name, _, app_id = specs.parse_app_handle(handle)
-        self._cancellations.cancel(self.scheduler(name), app_id, self._own_handle(handle))
+        name, _, app_id = specs.parse_app_handle(app_handle)
+        scheduler = self.scheduler(name)
+        if (spools := self._spools) is not None and scheduler.capabilities.logs_after_cancel:
+            spools.complete(app_handle)
+        self._cancellations.cancel(scheduler, app_id, self._own_handle(app_handle))
 
-    def delete(self, handle: str) -> None:
+    def delete(self, app_handle: str) -> None:
         """Cancel a job if it runs, and remove what the backend and the journal keep of it.
 
         Raises:
             ReadOnlyError: this runner may not change anything.
         """
         self._refuse_if_read_only("Deleting a job")
-        name, _, app_id = specs.parse_app_handle(handle)
+        name, _, app_id = specs.parse_app_handle(app_handle)
         self.scheduler(name).delete(app_id)
-        self._cancellations.forget(self._own_handle(handle))
-        record = self.journal.find(handle)
-        if record is not None:
+        self._cancellations.forget(self._own_handle(app_handle))
+        if (record := self.journal.find(app_handle)) is not None:
             self.journal.forget(record)
 
     def prune(self, scheduler: str, *, dryrun: bool = False) -> builtins.list[str]:
         """Remove what a backend keeps of finished jobs beyond the age and size that its settings allow.
 
-        Args:
-            scheduler: the scheduler's name.
-            dryrun: remove nothing.
-
-        Returns:
-            The handles of what was removed, or would be.
+        The handles of what was removed are returned; of what would be, where ``dryrun`` removes nothing.
 
         Raises:
             ReadOnlyError: this runner may not change anything.
         """
         if not dryrun:
             self._refuse_if_read_only("Removing finished jobs")
-        chosen = self.scheduler(scheduler)
         # A scheduler of another package may not know a dry run.
-        app_ids = chosen.prune(dryrun=True) if dryrun else chosen.prune()
+        app_ids = self.scheduler(scheduler).prune(**({"dryrun": True} if dryrun else {}))
         return [specs.make_app_handle(scheduler, self.session_name, app_id) for app_id in app_ids]
 
     # Jobs that end with this process
@@ -489,7 +498,3 @@ class Runner:
     def _refuse_if_read_only(self, what: str) -> None:
         if self.read_only:
             raise specs.ReadOnlyError(what)
-
-
-def _app_id(handle: str) -> str:
-    return specs.parse_app_handle(handle).app_id

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath, PurePosixPath
 
 from ..specs import Role
+from ..specs.files import read_file
 from .responses import Finding
 from .workspace.build_context import DOCKERFILE, is_url
 from .workspace.ignore import IgnorePatterns
@@ -101,7 +102,7 @@ def _below(script: str, remote: str) -> str | None:
 
 def _stays_at_home(folder: Path, path: str) -> bool:
     try:
-        lines = (folder / ".dockerignore").read_text("utf-8", "replace").splitlines()
+        lines = read_file(folder / ".dockerignore").decode("utf-8", "replace").splitlines()
     except OSError:
         return False
     return IgnorePatterns(lines).is_ignored(path)

@@ -1,21 +1,53 @@
-"""Values that look secret are masked on screen and in what is copied."""
+"""The one masker: what looks secret, in names and in texts, is replaced by `MASK` wherever it is shown or copied.
+
+Nothing is masked in what a scheduler is sent. What is recognised, and docs/launching.md says the same:
+
+- the value of a name that looks secret: a variable, a parameter, ``NAME=value``, ``--name=value``, ``--name value``,
+  ``"name": "value"``;
+- the password of a URL, ``scheme://user:password@host``, and of http and https the user alone, which is a token;
+- the value of a URL's query parameter whose name looks secret or that is a signature;
+- what follows ``Bearer``, and all of an Authorization header.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import Any
 
 SECRET_NAMES = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*KEY*")
 """Patterns of names whose values are masked, in any case."""
 
 MASK = "********"
 
+MASKED_NOTE = f"{MASK} stands for what looks secret: put it in before you run it"
+"""What is said when something that was masked is copied to be run."""
+
+# Words of machine learning and of keyboards that the patterns would take for secrets.
+_HARMLESS = re.compile(r"TOKENI[SZ](?:ERS?|ED?)|TOKENS|KEY_?VALUE|KEY(?:POINT|WORD|FRAME)S?|KEYBOARD|MONKEY")
+_SIGNATURES = ("sig", "signature", "x-amz-signature", "x-goog-signature")
+
 # A value ends before the next pair: quotes keep it together, and a comma that no name follows belongs to it.
 _PIECE = r"""(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^,;\s])"""
 _PAIR = re.compile(
-    rf"(?P<name>[A-Za-z_][\w.-]*)(?P<sign>[=:])(?P<value>{_PIECE}+(?:[,;](?![\w.-]*[=:])[^,;\s]*)*)", re.DOTALL
+    rf"(?<![?&\w])(?P<name>[A-Za-z_][\w.-]*)(?P<sign>[=:])(?P<value>{_PIECE}+(?:[,;](?![\w.-]*[=:])[^,;\s]*)*)",
+    re.DOTALL,
 )
+_FLAG = re.compile(rf"(?<![\w-])--?(?P<name>[A-Za-z][\w.-]+)\s+(?P<value>(?!-){_PIECE}+)")
+_QUOTED = re.compile(
+    r"""(?P<sign>["'])(?P<name>[\w.-]+)(?P=sign)\s*:\s*(?P<end>["'])(?P<value>(?:\\.|(?!(?P=end)).)+)"""
+)
+_QUERY = re.compile(r"""[?&](?P<name>[\w.%-]+)=(?P<value>[^&#\s"'<>]+)""")
+_PASSWORD = re.compile(r"""\b[A-Za-z][\w+.-]*://[^\s/@:"']*:(?P<value>[^\s/@"']+)@""")
+_USER = re.compile(r"""\bhttps?://(?P<value>[^\s/@:"']+)@""")
+_BEARER = re.compile(r"\bbearer\s+(?P<value>[\w.~+/=-]{8,})", re.IGNORECASE)
+_HEADER = re.compile(r"""\bauthorization["']?\s*[:=]\s*["']?(?P<value>[^\s"',;]+(?:\s+[^\s"',;]+)?)""", re.IGNORECASE)
+_NAMED = (_PAIR, _FLAG, _QUOTED, _QUERY)
+_UNNAMED = (_PASSWORD, _USER, _BEARER, _HEADER)
+# What messages and help write for a value: `key=value`, KEY=VALUE,...
+_IS_PLACEHOLDER = re.compile(r"(?:value|VALUE)[`'\"]*(?:,?\.\.\.|[.:,])?")
+_IS_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.-]+)")
 _chosen: tuple[str, ...] = SECRET_NAMES
 
 
@@ -32,28 +64,60 @@ def is_secret(name: str, patterns: Sequence[str] | None = None) -> bool:
         name: the name.
         patterns: shell patterns, matched in any case; the chosen ones if None.
     """
-    return any(fnmatchcase(name.upper(), pattern.upper()) for pattern in (_chosen if patterns is None else patterns))
+    left = _HARMLESS.sub("", name.upper().replace("-", "_"))
+    return any(fnmatchcase(left, pattern.upper()) for pattern in (_chosen if patterns is None else patterns))
 
 
-def mask_env(env: Mapping[str, str], patterns: Sequence[str] | None = None) -> dict[str, str]:
-    """Return environment variables with secret values masked; an empty value says nothing and stays."""
-    return {name: MASK if value and is_secret(name, patterns) else value for name, value in env.items()}
+def mask_env(env: Mapping[str, str]) -> dict[str, str]:
+    """Return environment variables with what looks secret masked; an empty value says nothing and stays."""
+    return {name: mask_text(name, value) for name, value in env.items()}
 
 
 def mask_text(name: str, text: str) -> str:
-    """Return the text of a parameter or option with what looks secret masked.
+    """Return the text of a variable, parameter or option with what looks secret masked.
 
     Args:
-        name: its name; all of the text is masked where that looks secret.
-        text: its text; of pairs such as ``A=1,HF_TOKEN=x`` the values whose names look secret are masked.
+        name: its name; all of the text is masked where that looks secret. Empty for a text that has none.
+        text: its text, in which what the head of this module lists is masked.
     """
-    if text and is_secret(name):
+    if not text or text == MASK:
+        return text
+    if is_secret(name):
         return MASK
+    made, end = [], 0
+    for start, stop in sorted(_spans(text)):
+        if stop > end:
+            made += [text[end : max(start, end)], MASK if start >= end else ""]
+            end = stop
+    return "".join([*made, text[end:]])
 
-    def masked(pair: re.Match[str]) -> str:
-        return f"{pair['name']}{pair['sign']}{MASK}" if is_secret(pair["name"]) else pair[0]
 
-    return _PAIR.sub(masked, text)
+def mask_args(args: Sequence[str]) -> list[str]:
+    """Return the arguments of a command with what looks secret masked, ``--name value`` in two of them as well."""
+    made, is_value = [], False
+    for arg in args:
+        made.append(MASK if is_value and arg and not arg.startswith("-") else mask_text("", arg))
+        flag = _IS_FLAG.fullmatch(arg)
+        is_value = flag is not None and is_secret(flag["name"])
+    return made
+
+
+def mask_data(value: Any, name: str = "") -> Any:
+    """Return a copy of plain data with what looks secret masked: by the keys, in arguments and in texts.
+
+    Args:
+        value: plain data.
+        name: the key that it has.
+    """
+    if isinstance(value, str):
+        return mask_text(name, value)
+    if isinstance(value, Mapping):
+        return {key: mask_data(item, str(key)) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        if value and all(isinstance(item, str) for item in value):
+            return [MASK if item else item for item in value] if is_secret(name) else mask_args(value)
+        return [mask_data(item, name) for item in value]
+    return value
 
 
 def mask_words(words: str, name: str, text: str) -> str | None:
@@ -67,10 +131,24 @@ def mask_words(words: str, name: str, text: str) -> str | None:
     Returns:
         the words; None where a part of what is secret is left in them.
     """
-    secrets = [text] if is_secret(name) else [pair["value"] for pair in _PAIR.finditer(text) if is_secret(pair["name"])]
+    secrets = [text] if is_secret(name) else [text[start:stop] for start, stop in _spans(text)]
     for secret in filter(None, secrets):
         words = re.sub(rf"(?<=[`=:]){re.escape(secret)}(?![\w.-])", MASK, words)
         parts = [part for part in re.split(r"[^\w.-]+", secret) if part]
         if any(re.search(rf"(?<![\w.-]){re.escape(part)}(?![\w.-])", words) for part in parts):
             return None
     return words
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where in a text something looks secret: its start and its end."""
+    for pattern in _NAMED:
+        for found in pattern.finditer(text):
+            if _IS_PLACEHOLDER.fullmatch(found["value"]):
+                continue
+            query = pattern is _QUERY and found["name"].lower() in _SIGNATURES
+            if query or is_secret(found["name"]):
+                yield found.span("value")
+    for pattern in _UNNAMED:
+        for found in pattern.finditer(text):
+            yield found.span("value")

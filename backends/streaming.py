@@ -8,6 +8,10 @@ from ..specs import parse_app_handle
 from .api import Scheduler, Stream
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .logs.replica_log import ReplicaLog
+    from .logs.spools import LogSpools
     from .logs.stream import Cursor, LogStream
     from .runner import Runner
 
@@ -45,3 +49,39 @@ class ReplicaOrigin:
 def gives_letters(scheduler: Scheduler[Any]) -> bool:
     """Whether the scheduler tells stdout from stderr within one stream: it has a `log_stream` of its own."""
     return type(scheduler).log_stream is not Scheduler.log_stream
+
+
+def open_replica_log(
+    runner: Runner, spools: Callable[[], LogSpools], handle: str, role_name: str, k: int
+) -> ReplicaLog:
+    """Return where a replica's log is kept, see `Runner.replica_log`.
+
+    Args:
+        runner: the door to the scheduler.
+        spools: gives what logs are kept in that are no files here.
+        handle: the job's handle.
+        role_name: the role.
+        k: the replica's number in the role.
+    """
+    from .logs.replica_log import ReplicaLog
+
+    paths = {stream: runner.log_path(handle, role_name, k, stream) for stream in Stream}
+    if any(paths.values()):
+        return ReplicaLog(role_name, k, paths[Stream.COMBINED], paths[Stream.STDOUT], paths[Stream.STDERR])
+    from .logs.spools import SpooledLog
+
+    name, _, _ = parse_app_handle(handle)
+    scheduler = runner.scheduler(name)
+    return ReplicaLog(
+        role_name,
+        k,
+        spool=SpooledLog(
+            spools(),
+            handle,
+            role_name,
+            k,
+            lambda stream: ReplicaOrigin(runner, handle, role_name, k, Stream(stream)),
+            parted=not gives_letters(scheduler),
+            streams={Stream.STDOUT, Stream.STDERR} <= set(scheduler.capabilities.log_streams),
+        ),
+    )

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from ..specs import ConfigError
+from ..specs.files import read_file
+from .paths import current_folder, home_folder
 
 if TYPE_CHECKING:
     import configparser
@@ -78,9 +80,11 @@ def find_configs(dirs: Iterable[str | Path] | None = None, environ: Mapping[str,
         if named and not Path(named).is_file():
             raise ConfigError(f"{CONFIG_VARIABLE} names {named}, which is no file: correct it, or unset it")
         return [named] if named else []
-    folders = [Path(folder) for folder in dirs or ()] or [Path.cwd(), Path.home()]
+    folders = [Path(folder) for folder in dirs or ()] or [
+        folder for folder in (current_folder(), home_folder()) if folder is not None
+    ]
     paths = [folder / CONFIG_FILE for folder in dict.fromkeys(folders)]
-    return [str(path) for path in paths if path.is_file()]
+    return [str(path) for path in paths if path.exists()]
 
 
 def read_config(path: str | Path) -> Sections:
@@ -90,7 +94,7 @@ def read_config(path: str | Path) -> Sections:
         ConfigError: it cannot be read, or is no INI file; the message has the file and the line.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_file(path).decode()
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -177,35 +181,33 @@ def merged(files: Iterable[Sections]) -> Sections:
 
 
 def section_options(
-    values: Mapping[str, ConfigValue], known: runopts, *, strict: bool = False
-) -> tuple[dict[str, ConfigValue], list[str]]:
-    """Return which values of a scheduler's section are run options, by declared name, and what is wrong with others.
+    values: Mapping[str, ConfigValue], known: runopts
+) -> tuple[dict[str, ConfigValue], list[str], list[str]]:
+    """Return the values of a scheduler's section that are run options, and what is wrong with the others.
 
     Args:
         values: the section's values by key, of one file or of several.
         known: the scheduler's options. Their texts are read as those of ``-cfg`` are, see `option_value`.
-        strict: raise where a value is wrong. What is no option, or not filled in yet, is told of in any case.
 
-    Raises:
-        ConfigError: a value is not of its option's type, or given twice, where ``strict``.
+    Returns:
+        The values by declared name; warnings about keys that are no option or not filled in yet; errors about values
+        that are not of their option's type, or given twice. Each names file and line.
     """
     options: dict[str, ConfigValue] = {}
-    problems = []
+    warnings, errors = [], []
     for key, value in values.items():
         name = known.canonical_key(key)
         if name is None:
-            problems.append(f"{value.place} is no run option of {value.section}; {nearest(key, known_names(known))}")
+            warnings.append(f"{value.place} is no run option of {value.section}; {nearest(key, known_names(known))}")
         elif value.text.startswith(PLACEHOLDER):
-            problems.append(f"{value.place} is to be filled in still")
+            warnings.append(f"{value.place} is to be filled in still")
         else:
             try:
                 _check_alike(options.get(name), value, option_value(value, known), known)
                 options.setdefault(name, value)
             except ConfigError as error:
-                if strict:
-                    raise
-                problems.append(str(error))
-    return options, problems
+                errors.append(str(error))
+    return options, warnings, errors
 
 
 def _check_alike(before: ConfigValue | None, value: ConfigValue, mine: CfgVal, known: runopts) -> None:
@@ -278,9 +280,11 @@ def _add_options(sections: Sections, scheduler: str, cfg: dict[str, CfgVal]) -> 
     given = {known.canonical_key(name) or name for name in cfg}
     values = sections.get(scheduler, {})
     mine = {key: value for key, value in values.items() if known.canonical_key(key) not in given}
-    options, problems = section_options(mine, known, strict=True)
-    for problem in problems:
-        logger.warning("%s", problem)
+    options, warnings, errors = section_options(mine, known)
+    if errors:
+        raise ConfigError(errors[0])
+    for warning in warnings:
+        logger.warning("%s", warning)
     cfg.update({name: option_value(value, known) for name, value in options.items()})
 
 

@@ -140,7 +140,12 @@ def list_rows(scheduler: DockerScheduler, runner: Runner, theirs: Any) -> list[R
         maker = RowMaker()
         raw = median_seconds(raw_list)
         ours = median_seconds(scheduler.list)
-        polled = median_seconds(lambda: maker.make(runner.list("local_docker"), runner.journal.by_handle()))
+
+        def poll() -> None:
+            apps = runner.list("local_docker")
+            maker.make(apps, runner.journal.find_all(app.app_handle for app in apps))
+
+        polled = median_seconds(poll)
         rows = [
             (f"{len(ids)} containers, one raw /containers/json", f"{raw * 1000:.0f} ms"),
             (f"{len(ids)} containers, list", f"{ours * 1000:.0f} ms"),

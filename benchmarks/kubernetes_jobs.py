@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from support.api_proxy import ApiProxy, api_proxy
 from support.kubernetes_cluster import OwnCluster, private_cluster
-from support.shared_service import NoServiceError
+from support.services import NoServiceError
 from support.volcano_jobs import make_job, start_job
 
 from benchmarks._budget import judged

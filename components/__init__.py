@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .listing import component_key, each_listed, list_components, listed_by_key, name_here
     from .model import REQUIRED, ComponentDoc, ComponentSummary, Computed, Parameter, ValueType
     from .role_overrides import ROLE_FIELDS, check_role_field, override_roles, read_overrides, role_texts
+    from .standalone import get_builtin_source
     from .values import check_argument, parse_value, to_text
 
 _HOMES = {
@@ -28,6 +29,7 @@ _HOMES = {
     "listing": ("component_key", "each_listed", "list_components", "listed_by_key", "name_here"),
     "model": ("REQUIRED", "ComponentDoc", "ComponentSummary", "Computed", "Parameter", "ValueType"),
     "role_overrides": ("ROLE_FIELDS", "check_role_field", "override_roles", "read_overrides", "role_texts"),
+    "standalone": ("get_builtin_source",),
     "values": ("check_argument", "parse_value", "to_text"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -50,6 +52,7 @@ __all__ = [
     "describe",
     "each_listed",
     "find",
+    "get_builtin_source",
     "list_components",
     "listed_by_key",
     "name_here",

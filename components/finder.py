@@ -148,11 +148,14 @@ def _builtins_of(module: str) -> tuple[Component, ...]:
     )
 
 
-def plugins(failed: Callable[[str, str], object] = lambda name, reason: None) -> Iterator[Component]:
+def plugins(
+    failed: Callable[[str, str], object] = lambda name, reason: None, *, private: bool = False
+) -> Iterator[Component]:
     """Give the components of the entry points, save those that have a builtin's name.
 
     Args:
         failed: called with an entry point that gives none, or a file of it that cannot be read, and why.
+        private: also those whose name begins with an underscore, which are found by it as in TorchX, but not listed.
     """
     taken = {component.name for component in builtins()}
     for entry in _entry_points(failed):
@@ -168,7 +171,7 @@ def plugins(failed: Callable[[str, str], object] = lambda name, reason: None) ->
             failed(entry.name, f"its module {base} is not there: install the package that gives it again, or remove it")
         for module, path in modules:
             below = [part for part in module.removeprefix(base).split(".") if part]
-            for function in _component_names(".".join([*prefix, *below]), path, failed):
+            for function in _component_names(".".join([*prefix, *below]), path, failed, private=private):
                 name = ".".join([*prefix, *below, function])
                 if name not in taken:
                     taken.add(name)
@@ -197,9 +200,10 @@ def _distribution_name(one: Distribution) -> str:
         return "a package"
 
 
-def _component_names(name: str, path: Path, failed: Callable[[str, str], object]) -> list[str]:
+def _component_names(name: str, path: Path, failed: Callable[[str, str], object], *, private: bool) -> list[str]:
     try:
-        return [node.name for node in read_source(path).components]
+        source = read_source(path)
+        return [node.name for node in (source.all_components if private else source.components)]
     except ComponentLoadError as error:
         failed(name or path.stem, str(error))
         return []
@@ -208,7 +212,7 @@ def _component_names(name: str, path: Path, failed: Callable[[str, str], object]
 def _registered(name: str) -> Component | None:
     module, _, function = name.rpartition(".")
     # Entry points are read only for what is no builtin.
-    for component in chain(_builtins_of(module) if module in BUILTIN_MODULES else (), plugins()):
+    for component in chain(_builtins_of(module) if module in BUILTIN_MODULES else (), plugins(private=True)):
         if component.name == name:
             return component
     path = module_path(module) if module else None
@@ -218,7 +222,7 @@ def _registered(name: str) -> Component | None:
 def _in_file_or_module(name: str) -> Component | None:
     place, _, function = name.rpartition(":")
     path = Path(place).expanduser()
-    if path.is_file():
+    if path.exists() and not path.is_dir():
         return Component(name, "file", path.absolute(), function)
     if place.endswith(".py") or "/" in place:
         raise ComponentNotFoundException(f"{name}: there is no file {path.absolute()}")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..specs import ComponentNotFoundException
+from ..specs.files import SOURCE, read_file
 from .annotations import AnnotationError, read_annotation
 from .lint_fixes import missing_annotation, refused_annotation
 from .source import Definition, Function, SourceFile, return_name
@@ -54,7 +55,7 @@ def validate(path: str, component_function: str) -> list[LinterMessage]:
         ComponentNotFoundException: There is no such file.
     """
     try:
-        data = Path(path).expanduser().read_bytes()
+        data = read_file(Path(path).expanduser(), SOURCE)
     except OSError as error:
         raise ComponentNotFoundException(f"{path}: {error.strerror or error}") from error
     try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import logging
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
 from ..specs import ComponentLoadError
+from ..specs.files import read_file
 from .docstrings import first_sentence
 from .finder import Component, builtins, find, plugins
 from .lint import lint_definition
@@ -18,9 +18,6 @@ from .model import ComponentSummary
 from .source import read_source
 
 logger = logging.getLogger(__name__)
-
-# A component's file is written by people: what is larger was generated.
-_LARGEST_FILE = 1 << 20
 
 
 def list_components(folders: Sequence[Path] = ()) -> list[ComponentSummary]:
@@ -134,9 +131,8 @@ def _in_folder(folder: Path) -> Iterator[list[ComponentSummary]]:
 def _in_file(path: Path) -> list[ComponentSummary]:
     shown = shown_path(path)
     try:
-        status = path.stat()
-        # A pipe would be waited for.
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_FILE or b"AppDef" not in path.read_bytes():
+        # What has more than 1 MB was generated.
+        if b"AppDef" not in read_file(path):
             return []
         source = read_source(path)
     except OSError:

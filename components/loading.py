@@ -17,6 +17,7 @@ from typing import Any
 
 from ..specs import ArgumentError, ComponentLoadError
 from ..specs.errors import described
+from ..specs.files import SOURCE, read_file
 from .finder import Component
 
 # Files change sys.path and sys.modules while they run: one at a time.
@@ -130,7 +131,7 @@ def _run_file(path: Path, name: str) -> ModuleType:
     # dataclasses and pickle look their module up there.
     sys.modules[name] = module
     try:
-        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)  # noqa: S102 - that is what a launch is
+        exec(compile(read_file(path, SOURCE), str(path), "exec"), module.__dict__)  # noqa: S102 - that is what a launch is
     except BaseException:
         sys.modules.pop(name, None)
         if before is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..specs import ComponentLoadError
+from ..specs.files import SOURCE, read_file
 from .annotations import AnnotationError, read_annotation
 from .docstrings import read_docstring
 from .model import REQUIRED, Computed, Parameter, ParameterKind, ValueType
@@ -43,8 +44,13 @@ class SourceFile:
     @property
     def components(self) -> list[Definition]:
         """The public functions that say that they return an AppDef, and the classes whose `build` does."""
+        return [node for node in self.all_components if not node.name.startswith("_")]
+
+    @property
+    def all_components(self) -> list[Definition]:
+        """`components`, and those whose name begins with an underscore."""
         last = {node.name: node for node in self.definitions}
-        return [node for name, node in last.items() if not name.startswith("_") and returns_appdef(node)]
+        return [node for node in last.values() if returns_appdef(node)]
 
     @cached_property
     def constants(self) -> dict[str, Any]:
@@ -80,7 +86,7 @@ def read_source(path: Path) -> SourceFile:
         ComponentLoadError: It cannot be read, or is not Python; the message has the line.
     """
     try:
-        return SourceFile(path, ast.parse(path.read_bytes(), filename=str(path)))
+        return SourceFile(path, ast.parse(read_file(path, SOURCE), filename=str(path)))
     except OSError as error:
         raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
     except SyntaxError as error:

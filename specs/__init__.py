@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from .serialize import appdef_from_dict, appdef_from_json, appdef_to_dict, appdef_to_json
     from .states import AppState, ReplicaState, is_started, is_terminal, may_follow
     from .status import AppStatus, ReplicaStatus, RoleStatus
+    from .torchx_names import TORCHX_CONTEXT_NAME, TORCHX_HOME, CapabilityKey, app_metadata, cases
     from .workspace import Workspace, copy_projects_with
 
 _HOMES = {
@@ -109,6 +110,7 @@ _HOMES = {
     "serialize": ("appdef_from_dict", "appdef_from_json", "appdef_to_dict", "appdef_to_json"),
     "states": ("AppState", "ReplicaState", "is_started", "is_terminal", "may_follow"),
     "status": ("AppStatus", "ReplicaStatus", "RoleStatus"),
+    "torchx_names": ("TORCHX_CONTEXT_NAME", "TORCHX_HOME", "CapabilityKey", "app_metadata", "cases"),
     "workspace": ("Workspace", "copy_projects_with"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -119,6 +121,8 @@ __all__ = [
     "NA",
     "NONE",
     "NULL_RESOURCE",
+    "TORCHX_CONTEXT_NAME",
+    "TORCHX_HOME",
     "UNKNOWN",
     "AppDef",
     "AppDefError",
@@ -130,6 +134,7 @@ __all__ = [
     "ArgumentError",
     "BackendUnavailableError",
     "BindMount",
+    "CapabilityKey",
     "CfgVal",
     "ComponentLoadError",
     "ComponentNotFoundException",
@@ -162,10 +167,12 @@ __all__ = [
     "UnknownSchedulerException",
     "VolumeMount",
     "Workspace",
+    "app_metadata",
     "appdef_from_dict",
     "appdef_from_json",
     "appdef_to_dict",
     "appdef_to_json",
+    "cases",
     "copy_projects_with",
     "format_cfg",
     "format_value",

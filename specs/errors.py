@@ -204,6 +204,11 @@ def described(error: BaseException) -> str:
     first = text.splitlines()[0] if text else ""
     if isinstance(error, TorchXTuiError):
         return first
+    # What `os.getcwd` raises says nothing of what is missing; that of a file has its name.
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        return "the current folder is not there any more: change to one that is"
+    if isinstance(error, RuntimeError) and first == "Could not determine home directory.":
+        return "there is no home folder that ~ could stand for: set HOME"
     name = type(error).__name__
     return f"{name}: {first}" if first else name
 

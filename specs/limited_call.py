@@ -21,6 +21,10 @@ class NoAnswerError(TorchXTuiError, TimeoutError):
     """A call did not come back in time."""
 
 
+class CallDroppedError(TorchXTuiError):
+    """Nobody waits for the answer of a call any more; it says nothing about whether one would have come."""
+
+
 class AwaitedCall(Generic[T]):
     """A call in a daemon thread, begun at once.
 
@@ -84,6 +88,7 @@ class LimitedCaller:
             dropped: tells that nobody waits for the answer any more.
 
         Raises:
+            CallDroppedError: ``dropped`` said so before the answer came.
             NoAnswerError: it did not come back in time, or too many earlier calls still hang.
         """
         self._given_up = [thread for thread in self._given_up if thread.is_alive()]
@@ -94,7 +99,10 @@ class LimitedCaller:
         told = False
         while not call.wait(_LOOK_SECONDS):
             waited = time.monotonic() - began
-            if waited >= limit or dropped():
+            if dropped():
+                self._given_up.append(call.thread)
+                raise CallDroppedError("the answer is not wanted any more")
+            if waited >= limit:
                 self._given_up.append(call.thread)
                 raise NoAnswerError(f"no answer within {limit:g} s")
             if waited >= self._slow_seconds and not told:

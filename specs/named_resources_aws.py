@@ -6,6 +6,7 @@ are TorchX's, so that a job asks for the same whichever tool launches it.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 
 from .resources import Resource
@@ -100,3 +101,14 @@ def _factory(instance: str) -> Callable[[], Resource]:
 
 
 NAMED_RESOURCES: Mapping[str, Callable[[], Resource]] = {f"aws_{name}": _factory(name) for name in _INSTANCES}
+
+
+def instance_type_from_resource(resource: Resource) -> str | None:
+    """Return the instance type that a resource names, None where it names none; then it warns too, as TorchX does."""
+    found = resource.capabilities.get(INSTANCE_TYPE)
+    if found is None:
+        warnings.warn(
+            f"the resource names no instance type: give it the capability {INSTANCE_TYPE}, so that all nodes are alike",
+            stacklevel=2,
+        )
+    return found

@@ -13,12 +13,15 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from .errors import AppDefError
+from .foreign import decode_json
 from .mounts import BindMount, DeviceMount, Mount, MountType, VolumeMount
 from .resources import Resource
 from .roles import AppDef, RetryPolicy, Role
 from .workspace import Workspace
 
 FORMAT = 1
+MOST_REPLICAS = 100_000
+"""No role that is read has more: its replicas are listed one by one."""
 
 _MOUNTS: dict[str, type[Mount]] = {
     MountType.BIND.value: BindMount,
@@ -63,7 +66,7 @@ def appdef_from_json(text: str) -> AppDef:
         AppDefError: It is not JSON, or as for `appdef_from_dict`.
     """
     try:
-        data = json.loads(text)
+        data = decode_json(text)
     except ValueError as error:
         raise AppDefError(f"An AppDef is not JSON: {error}") from error
     return appdef_from_dict(data)
@@ -75,6 +78,15 @@ def appdef_from_dict(data: Any) -> AppDef:
     Raises:
         AppDefError: Something is missing, unknown or of another type, or the format is newer than this program's.
     """
+    try:
+        return _app_from_dict(data)
+    except AppDefError:
+        raise
+    except (TypeError, ValueError, RecursionError) as error:  # a key that is a list, a pair of three, endless nesting
+        raise AppDefError(f"AppDef: {error}") from error
+
+
+def _app_from_dict(data: Any) -> AppDef:
     data = _object(data, "AppDef")
     version = data.pop("format", FORMAT)
     if not isinstance(version, int) or version > FORMAT:
@@ -137,8 +149,14 @@ def _role_from_dict(data: Any, where: str) -> Role:
         role.resource = _resource_from_dict(resource, f"{where}.resource")
     for name, kind in (("num_replicas", int), ("max_retries", int), ("entrypoint", str), ("args", list)):
         setattr(role, name, _take(data, name, kind, where, getattr(role, name)))
-    for name in ("env", "port_map", "metadata"):
+    role.args = [_text(item, f"{where}.args") for item in role.args]
+    role.env = {name: _text(value, f"{where}.env") for name, value in _mapping(data, "env", where).items()}
+    for name in ("port_map", "metadata"):
         setattr(role, name, _mapping(data, name, where))
+    if not all(type(port) is int for port in role.port_map.values()):
+        raise AppDefError(f"{where}: port_map has a port that is no integer")
+    if role.num_replicas > MOST_REPLICAS:
+        raise AppDefError(f"{where}: num_replicas is {role.num_replicas}, more than {MOST_REPLICAS:,}")
     role.base_image = _take(data, "base_image", (str, type(None)), where, None)
     role.min_replicas = _take(data, "min_replicas", (int, type(None)), where, None)
     _nothing_left(data, where, [field.name for field in fields(Role) if field.name != "overrides"])
@@ -164,6 +182,8 @@ def _mount_from_dict(data: Any, where: str) -> Mount:
     kind = _MOUNTS.get(data.pop("type", ""))
     if kind is None:
         raise AppDefError(f"{where}: its type is not valid. Valid types: {', '.join(_MOUNTS)}")
+    if not all(isinstance(value, (str, bool)) for value in data.values()):
+        raise AppDefError(f"{where}: a value is neither a text nor true or false")
     try:
         return kind(**data)
     except TypeError as error:
@@ -185,6 +205,13 @@ def _take(data: dict[str, Any], name: str, kind: Any, where: str, *default: Any)
     if not isinstance(value, kind):
         raise AppDefError(f"{where}: {name} is {type(value).__name__}, which it cannot be")
     return value
+
+
+def _text(value: Any, where: str) -> str:
+    """Return a value as the text that a process is given."""
+    if not isinstance(value, (str, int, float)):
+        raise AppDefError(f"{where}: want a text, not {type(value).__name__}")
+    return value if isinstance(value, str) else str(value)
 
 
 def _mapping(data: dict[str, Any], name: str, where: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ..backends.parallel import parallel_map
 from ..specs.errors import described
 from .messages import ActionDone
 from .words import count
@@ -22,6 +23,8 @@ def act_on_jobs(
     *,
     forget: bool = False,
     progress: Progress | None = None,
+    most: int = 1,
+    on_done: Callable[[int], object] = lambda count: None,
 ) -> ActionDone:
     """Do something with each job; it may take long.
 
@@ -32,15 +35,21 @@ def act_on_jobs(
         after: the rest of that sentence, after the job's name.
         forget: whether the jobs are no more then.
         progress: of the launch that it is, if it is one.
+        most: how many at a time; each after the other, in their order, if 1.
+        on_done: called after each with how many are done.
     """
-    handles: list[str] = []
-    results: list[tuple[str, str]] = []
-    for row in rows:
+    came: dict[str, str] = {}
+    failures: dict[str, str] = {}
+
+    def act_on(row: JobRow) -> None:
         try:
-            handles.append(act(row.handle) or row.handle)
-            results.append((row.name, ""))
+            came[row.handle] = act(row.handle) or row.handle
         except Exception as error:
-            results.append((row.name, described(error)))
+            failures[row.handle] = described(error)
+
+    parallel_map(act_on, rows, lambda count, _: on_done(count), most)
+    handles = [came[row.handle] for row in rows if row.handle in came]
+    results = [(row.name, failures.get(row.handle, "")) for row in rows]
     failed = len(rows) - len(handles)
     gone = tuple(handles) if forget else ()
     text = _outcome(results, f"{verb} {{}} {after}".strip())

@@ -22,7 +22,7 @@ from textual.widgets import Input
 from ..backends.user import user_name
 from ..specs import AppState, parse_app_handle
 from . import palette
-from .garbage import spare_living
+from .garbage import collect_while_idle, spare_living
 from .governor import AppGovernor
 from .job_rows import JobRow, backend_word
 from .job_store import JobStore
@@ -33,7 +33,7 @@ from .theme import css_variables, textual_theme
 from .ui_state import UiStateFile
 
 # Actions after which one types.
-_OPEN_FIELDS = ("ask", "filter", "confirm")
+_OPEN_FIELDS = ("ask", "filter", "confirm", "command_palette", "new")
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
         ActionDone,
         BackendChecked,
         BackendFailed,
+        EditReady,
         FailureExplained,
-        ForeignJobRead,
         HistoryRead,
         JobDescribed,
         JobsChanged,
@@ -65,6 +65,9 @@ def _command_provider() -> type[Provider]:
 
     return DashboardCommands
 
+
+# After so long without a key nobody types (s).
+_IDLE_SECONDS = 2.0
 
 # How long SIGINT goes on to end nothing after another program had the terminal (s).
 _INTERRUPTS_PASS = 0.2
@@ -180,7 +183,12 @@ class TorchXTuiApp(TellingApp):
 
     def _start_feed(self) -> None:
         spare_living()
+        self.set_interval(_IDLE_SECONDS, self._collect_while_idle)
         self.run_worker(self._find_schedulers, thread=True, group="schedulers", exit_on_error=False)
+
+    def _collect_while_idle(self) -> None:
+        if self.feed.seconds_without_keys >= _IDLE_SECONDS:
+            collect_while_idle()
 
     def _find_schedulers(self) -> None:
         """Find the backends off the event loop: their entry points are read from disk."""
@@ -243,6 +251,7 @@ class TorchXTuiApp(TellingApp):
 
     def on_jobs_changed(self, message: JobsChanged) -> None:
         """Take the changes of one backend over."""
+        self.recovered(message.scheduler)
         self.tell_ended(self.jobs.apply(message))
         self.show_title()
         self.update_screens(message.changed.values(), message.removed)
@@ -256,7 +265,8 @@ class TorchXTuiApp(TellingApp):
         if self.jobs.fail(message):
             wait = round(message.next_try - self.now())
             again = f"   asked again in {wait} s" if wait > 0 else ""
-            self.say(f"{backend_word(message.scheduler, long=True)}: {message.reason}{again}", failed=True)
+            words = f"{backend_word(message.scheduler, long=True)}: {message.reason}{again}"
+            self.say(words, failed=True, about=message.scheduler)
         self.update_screens()
 
     def on_backend_checked(self, message: BackendChecked) -> None:
@@ -266,6 +276,8 @@ class TorchXTuiApp(TellingApp):
 
     def on_job_described(self, message: JobDescribed) -> None:
         """Hand the described job to the screens that show it."""
+        if message.described is not None:
+            self.recovered(message.handle)
         self._hand("show_described", message)
 
     def on_usage_sampled(self, message: UsageSampled) -> None:
@@ -299,11 +311,11 @@ class TorchXTuiApp(TellingApp):
 
         run_shell(self, message)
 
-    def on_foreign_job_read(self, message: ForeignJobRead) -> None:
+    def on_edit_ready(self, message: EditReady) -> None:
         """Open the form with what is known of the job."""
         from .screens.launch import LaunchScreen
 
-        self.push_screen(LaunchScreen(foreign=message.job))
+        self.push_screen(LaunchScreen(message.record, message.job))
 
     def on_relaunch_asked(self, message: RelaunchAsked) -> None:
         """Ask whether jobs are launched again although the world has changed."""
@@ -389,19 +401,19 @@ class TorchXTuiApp(TellingApp):
         if isinstance(self.focused, Input):
             return False
         active = self.screen.active_bindings.get(key)
-        if active is None or not active.enabled or active.binding.action.partition("(")[0] not in _OPEN_FIELDS:
+        if active is None or not active.enabled or _action_name(active.binding) not in _OPEN_FIELDS:
             return False
         await self.run_action(active.binding.action, active.node)
         return True
 
     # Keys that act everywhere
 
-    def action_command_palette(self) -> None:
+    async def action_command_palette(self) -> None:  # type: ignore[override]
         """Show the commands."""
         from .command_provider import CommandsScreen
 
         if not any(isinstance(screen, CommandsScreen) for screen in self.screen_stack):
-            self.push_screen(CommandsScreen(id="--command-palette"))
+            await self.push_screen(CommandsScreen(id="--command-palette"))
 
     def action_keys(self) -> None:
         """Show the keys of this view."""
@@ -445,6 +457,11 @@ class TorchXTuiApp(TellingApp):
     def action_interrupt(self) -> None:
         """Take ctrl+c for a wish to quit, which asks where jobs would end."""
         self.action_leave()
+
+
+def _action_name(binding: Binding) -> str:
+    """Return a binding's action without its namespace and arguments."""
+    return binding.action.partition("(")[0].rpartition(".")[2]
 
 
 def _theme_name(settings: Settings, no_color: bool) -> str:

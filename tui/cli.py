@@ -37,6 +37,12 @@ class Arguments:
     no_mouse = False
 
 
+# Values of TERM for what has no cursor to move, such as a shell within Emacs.
+_CANNOT_DRAW = ("dumb", "unknown")
+
+# How long backends may take to close at the end (s).
+_LAST_SECONDS = 1.0
+
 # The options before a command that have a value.
 _WITH_VALUE = ("--config", "--profile", "--theme", "--fps")
 
@@ -63,7 +69,9 @@ def build_parser(commands: Collection[str] | None = None) -> argparse.ArgumentPa
     parsers = parser.add_subparsers(dest="command", metavar="COMMAND", prog=parser.prog)
     for name, (_, words) in COMMANDS.items():
         description = f"{words[0].upper()}{words[1:]}."
-        one = parsers.add_parser(name, help=words, description=description, formatter_class=help_formatter)
+        one = parsers.add_parser(
+            name, help=words, description=description, formatter_class=help_formatter, allow_abbrev=False
+        )
         if commands is None or name in commands:
             add_arguments(name, one)
     return parser
@@ -212,25 +220,38 @@ def _settings(arguments: Any) -> tuple[Settings, str]:
 
 def _log_to_file(debug: bool) -> None:
     """Send loggers and warnings to a file: nothing may print to the terminal while the dashboard runs."""
-    from ..backends.paths import private_folder, state_folder
+    from ..backends.paths import NoHomeError, private_folder, state_folder
 
     logging.captureWarnings(True)
     root = logging.getLogger()
     root.setLevel(logging.DEBUG if debug else logging.INFO)
     try:
         path = private_folder(state_folder()) / "torchx-tui.log"
-        if path.exists() and path.stat().st_size > LARGEST_LOG:
+        if path.is_file() and path.stat().st_size > LARGEST_LOG:
             path.replace(path.with_suffix(".log.1"))
         path.touch(mode=0o600)
-        handler: logging.Handler = logging.FileHandler(path, delay=True)
-    except OSError:
+        # A named pipe would be waited for.
+        handler: logging.Handler = logging.FileHandler(path, delay=True) if path.is_file() else logging.NullHandler()
+    except (OSError, NoHomeError):
         handler = logging.NullHandler()
+    # A disk that becomes full costs the log its lines, and does not put tracebacks on the terminal.
+    logging.raiseExceptions = False
     for earlier in [one for one in root.handlers if one.get_name() == _LOG_HANDLER]:
         root.removeHandler(earlier)
         earlier.close()
     handler.set_name(_LOG_HANDLER)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s %(message)s"))
+    handler.setFormatter(MaskingFormatter("%(asctime)s %(process)d %(levelname)s %(name)s %(message)s"))
     root.addHandler(handler)
+
+
+class MaskingFormatter(logging.Formatter):
+    """Writes records with what looks secret in them masked: messages and tracebacks quote what users gave."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the text of a record."""
+        from ..backends.secrets import mask_text
+
+        return mask_text("", super().format(record))
 
 
 def _give_terminal_a_size() -> None:
@@ -298,6 +319,13 @@ def open_dashboard(
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         print("torchx-tui: the dashboard needs a terminal; `torchx-tui list` works without one", file=sys.stderr)
         return 2
+    if (terminal := os.environ.get("TERM", "")) in _CANNOT_DRAW:
+        print(
+            f"torchx-tui: a terminal with TERM={terminal} cannot draw the dashboard; set TERM to what yours is, such "
+            "as TERM=xterm-256color, or use `torchx-tui list`",
+            file=sys.stderr,
+        )
+        return 2
     _give_terminal_a_size()
     # Textual reads these when it is imported.
     frames = settings.frames_per_second or _usual_frames(os.environ)
@@ -305,12 +333,21 @@ def open_dashboard(
         os.environ["TEXTUAL_FPS"] = str(frames)
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
+    import asyncio
+
+    from ..specs.limited_call import AwaitedCall
     from .make_runner import make_runner
 
-    with make_runner(settings) as runner:
+    runner = make_runner(settings)
+    try:
         opens = launch(runner) if launch else ""
         from .app import TorchXTuiApp
 
         app = TorchXTuiApp(runner, settings, problem=problem, opens=opens, config_file=config_file)
-        result = app.run(mouse=settings.mouse)
-    leave(result if isinstance(result, int) else app.return_code or 0)
+        # On a loop of its own: that of `asyncio.run` waits at its end for every thread that still works.
+        result = app.run(mouse=settings.mouse, loop=asyncio.new_event_loop())
+    finally:
+        # What hangs in a backend ends with the process.
+        AwaitedCall(runner.close, "close").wait(_LAST_SECONDS)
+    # Whoever quits gives a code; without one it was a crash.
+    leave(result if isinstance(result, int) else app.return_code or 1)

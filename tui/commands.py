@@ -28,29 +28,31 @@ def run_command(
     workspace: str = "",
     overrides: Mapping[str, Mapping[str, str]] | None = None,
     parameters: Sequence[Parameter] | None = None,
+    *,
+    ignores_config: bool = False,
 ) -> list[str]:
     """Return the argument list that launches a component with these arguments and run options, secrets masked.
 
     The component's file is read where its parameters are not given.
     """
-    from ..backends.secrets import MASK, is_secret
+    from ..backends.secrets import mask_args, mask_data, mask_text
     from ..components import to_command_line
     from ..specs import format_cfg, split_context
 
-    # TorchX knows the current context alone.
-    ours = split_context(scheduler)[1] or cfg.get("context") or overrides
+    # TorchX knows the current context alone, and reads its config always.
+    ours = split_context(scheduler)[1] or cfg.get("context") or overrides or ignores_config
     program = "torchx-tui" if ours else program_for(component)
     command = [program, "run", "--scheduler", scheduler]
     if cfg:
-        masked = {key: MASK if value and is_secret(key) else _masked(key, value) for key, value in cfg.items()}
-        command += ["--scheduler_args", format_cfg(masked)]
+        command += ["--scheduler_args", format_cfg(_masked_options(cfg))]
+    if ignores_config:
+        command.append("--ignore-config")
     if workspace:
         command += ["--workspace", workspace]
     for role, texts in (overrides or {}).items():
         for name, text in texts.items():
-            command += ["--set", f"{role}.{name}={_masked(name, text)}"]
-    shown = {name: _masked(name, value) for name, value in arguments.items()}
-    return [*command, component, *to_command_line(component, shown, parameters)]
+            command += ["--set", f"{role}.{name}={mask_text(name, text)}"]
+    return [*command, component, *mask_args(to_command_line(component, mask_data(arguments), parameters))]
 
 
 def plan_command(plan: LaunchPlan, parameters: Sequence[Parameter]) -> list[str]:
@@ -58,7 +60,16 @@ def plan_command(plan: LaunchPlan, parameters: Sequence[Parameter]) -> list[str]
     if plan.base is not None:
         return ["#", plan.base.name, "was made by no component that is known here"]
     arguments, cfg = dict(plan.arguments), dict(plan.cfg)
-    return run_command(plan.component, arguments, plan.scheduler, cfg, plan.workspace, plan.overrides, parameters)
+    return run_command(
+        plan.component,
+        arguments,
+        plan.scheduler,
+        cfg,
+        plan.workspace,
+        plan.overrides,
+        parameters,
+        ignores_config=plan.ignores_config,
+    )
 
 
 def launch_command(record: LaunchRecord) -> list[str]:
@@ -78,7 +89,7 @@ def ssh_command(port: PublishedPort, login: str) -> list[str]:
     return ["ssh", "-N", "-L", f"{port.container_port}:127.0.0.1:{port.host_port}", port.host or login]
 
 
-def _masked(name: str, value: Any) -> Any:
-    from ..backends.secrets import mask_text
+def _masked_options(cfg: Mapping[str, Any]) -> dict[str, Any]:
+    from ..backends.secrets import MASK, is_secret, mask_data
 
-    return mask_text(name, value) if isinstance(value, str) else value
+    return {key: MASK if value and is_secret(key) else mask_data(value, key) for key, value in cfg.items()}

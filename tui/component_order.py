@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..components import component_key
 
 if TYPE_CHECKING:
-    from ..backends.journal import LaunchRecord
+    from ..backends.journal import Journal, LaunchRecord
     from ..components import ComponentSummary
     from ..specs import AppState
 
 MOST_RECENT = 5
 """How many components that were launched lately come first."""
+
+# Of one component; nobody looks at more, and each is a file to read.
+_MOST_LAUNCHES = 1000
 
 
 @dataclass(frozen=True)
@@ -59,32 +63,43 @@ def arranged(listed: Mapping[str, ComponentSummary], pinned: Sequence[str], rece
     return [*sections, Section("Components" if sections else "", rest)]
 
 
-def newest_launches(records: Iterable[LaunchRecord]) -> dict[str, LaunchRecord]:
+def newest_launches(journal: Journal, patience: float = math.inf) -> dict[str, LaunchRecord]:
     """Return the newest launch of each component, the latest first.
 
     Args:
-        records: the journal's, newest first.
+        journal: where launches are recorded.
+        patience: seconds that reading may take; what that is not enough for is left out.
     """
     seen: set[tuple[str, str]] = set()
-    found: dict[str, LaunchRecord] = {}
-    for record in records:
+
+    def is_new(component: str, cwd: str) -> bool:
         # A key costs more than the thousands of launches of the same name in the same folder should.
-        if record.component and (record.component, record.cwd) not in seen:
-            seen.add((record.component, record.cwd))
-            found.setdefault(component_key(record.component, record.cwd), record)
+        known = (component, cwd) in seen
+        seen.add((component, cwd))
+        return not known
+
+    found: dict[str, LaunchRecord] = {}
+    for record in journal.launches(is_new, patience=patience):
+        found.setdefault(component_key(record.component, record.cwd), record)
     return found
 
 
-def launches_of(key: str, records: Iterable[LaunchRecord]) -> list[LaunchRecord]:
-    """Return the launches of a component, in the order of the records.
+def launches_of(key: str, journal: Journal, patience: float = math.inf) -> list[LaunchRecord]:
+    """Return the latest launches of a component, newest first.
 
     Args:
         key: the component, as `component_key` calls it.
-        records: the journal's.
+        journal: where launches are recorded.
+        patience: see `newest_launches`.
     """
     function = key.rpartition(":")[2]
-    return [
-        record
-        for record in records
-        if record.component.endswith(function) and component_key(record.component, record.cwd) == key
-    ]
+    known: dict[tuple[str, str], bool] = {}
+
+    def is_wanted(component: str, cwd: str) -> bool:
+        if not component.endswith(function):
+            return False
+        if (component, cwd) not in known:
+            known[component, cwd] = component_key(component, cwd) == key
+        return known[component, cwd]
+
+    return journal.launches(is_wanted, _MOST_LAUNCHES, patience)

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..backends.paths import config_folder
+from ..backends.paths import NoHomeError, config_folder
 from ..specs import ConfigError
+from ..specs.files import read_file
 from .choices import FRAMES_PER_SECOND, FRAMES_WORDS, ThemeName
 
 CONFIG_VARIABLE = "TORCHX_TUI_CONFIG"
@@ -90,6 +91,9 @@ class LaunchSettings:
     most_of_a_sweep: int = 64
     """A sweep that would launch more jobs than this is refused."""
 
+    most_replicas: int = 10_000
+    """An app of more replicas than this, in all its roles, is refused: it is a slip of the finger."""
+
     profile: str = ""
     """The profile that is taken where none is named; empty means none."""
 
@@ -151,7 +155,7 @@ class Settings:
     """The most often the screen is drawn, 30 to 240; 0 chooses 30 over SSH, else 60."""
 
     secret_names: tuple[str, ...] = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*KEY*")
-    """Environment variables whose values are masked on screen and in copies."""
+    """Names of variables, parameters and arguments whose values are masked on screen, in copies and in the log file."""
 
     local: LocalSettings = LocalSettings()
     docker: DockerSettings = DockerSettings()
@@ -212,7 +216,10 @@ def load_settings(path: Path | None = None) -> Settings:
             file of a path that was named, here or in the environment.
     """
     named = path is not None or bool(os.environ.get(CONFIG_VARIABLE))
-    path = path or config_path()
+    try:
+        path = path or config_path()
+    except NoHomeError:
+        return Settings()
     data = _read(path, named=named)
     return _decode(data, path) if data else Settings()
 
@@ -223,11 +230,11 @@ def settings_that_hold() -> tuple[Settings, str]:
     Of a file with a mistake in it every setting without one holds, so that ``read_only`` does, and the names of
     secrets. Of a file that is no TOML the defaults hold.
     """
-    path = config_path()
     try:
         return load_settings(), ""
     except ConfigError as error:
         fault = str(error)
+    path = config_path()
     try:
         data = _read(path, named=True)
     except ConfigError:
@@ -258,7 +265,7 @@ def _holds(data: Mapping[str, Any], path: Path) -> bool:
 def _read(path: Path, *, named: bool) -> dict[str, Any]:
     """Return what a file says; one that nobody named may be missing."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path).decode()
     except FileNotFoundError:
         if named:
             raise ConfigError(f"{path} does not exist: make it from config.example.toml, or name another") from None

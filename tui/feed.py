@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ..specs import NotAllowedError, parse_app_handle
-from ..specs.limited_call import LimitedCaller, NoAnswerError
+from ..specs.limited_call import CallDroppedError, LimitedCaller, NoAnswerError
 from .messages import FailureExplained, HistoryRead, JobDescribed, UsageSampled
 from .pacing import UNWATCHED_SECONDS, tick_seconds
 from .poller import BackendPoller, Post
@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 # How often what replicas use is measured while somebody looks (s).
 _USAGE_SECONDS = 2.0
+# Between two parts of the journal that are shown (s).
+_HISTORY_PAUSE = 0.05
 
 
 class JobWatcher(JobWatchingThread):
@@ -64,10 +66,11 @@ class JobWatcher(JobWatchingThread):
         backend = parse_app_handle(handle).scheduler_backend
         caller = self._callers.setdefault(backend, LimitedCaller(f"describe-{backend}"))
         try:
-            described, logs = caller.call(lambda: self._read(handle), self._limit, lambda: self._wake.is_set())
+            # An answer about this job is taken, also where it was asked for once more meanwhile.
+            described, logs = caller.call(lambda: self._read(handle), self._limit, lambda: self._handle != handle)
+        except CallDroppedError:
+            return 0.0
         except NoAnswerError as error:
-            if self._handle != handle:
-                return 0.0
             self._posted = ""
             self._post(JobDescribed(handle, None, error=f"{backend}: {error}"))
             return self._interval * 4
@@ -126,7 +129,7 @@ class UsageWatcher(JobWatchingThread):
 
     def _measure(self, handle: str) -> None:
         try:
-            usages = self._caller.call(lambda: self._runner.usage(handle), self._limit, self._wake.is_set)
+            usages = self._caller.call(lambda: self._runner.usage(handle), self._limit, lambda: self._handle != handle)
         except Exception as error:
             logger.debug("usage of %s: %s", handle, error)
             return
@@ -152,6 +155,7 @@ class Feed:
         self._usage_watcher = UsageWatcher(runner, post, settings.timeout_seconds)
         self._last_key_at = time.monotonic()
         self._ended = threading.Event()
+        self._history_reading = 0
 
     def start(self, schedulers: list[str]) -> None:
         """Start a poller for each of these schedulers, and the watcher."""
@@ -169,6 +173,11 @@ class Feed:
         away, self._last_key_at = now - self._last_key_at, now
         if away >= UNWATCHED_SECONDS:
             self.refresh()
+
+    @property
+    def seconds_without_keys(self) -> float:
+        """How long ago the last key was pressed."""
+        return time.monotonic() - self._last_key_at
 
     def refresh(self, handle: str | None = None) -> None:
         """Ask every backend now, or the one that has a job."""
@@ -204,17 +213,46 @@ class Feed:
 
         threading.Thread(target=work, name="explain-failure", daemon=True).start()
 
-    def read_history(self, known: frozenset[str]) -> None:
-        """Read the launches that no backend knows any more; the answer is a `HistoryRead`.
+    def read_history(self, known: frozenset[str]) -> int:
+        """Read the launches that no backend knows any more, newest first; the answers are `HistoryRead`.
 
         Args:
             known: the handles that the backends list.
+
+        Returns:
+            The number of this reading; one that was begun before ends.
         """
+        self._history_reading += 1
+        reading = self._history_reading
 
         def work() -> None:
-            self._post(HistoryRead(history_rows(self._runner.journal.records(), known)))
+            found = False
+            for records, left in self._runner.journal.pages():
+                if reading != self._history_reading or self._ended.is_set():
+                    return
+                found = True
+                self._post(HistoryRead(reading, history_rows(records, known), left))
+                # The rows are drawn, and keys answered, before more of them come.
+                self._ended.wait(_HISTORY_PAUSE)
+            if not found:
+                self._post(HistoryRead(reading, [], 0))
 
         threading.Thread(target=work, name="read-history", daemon=True).start()
+        return reading
+
+    def find_history(self, handles: Collection[str]) -> None:
+        """Read the launches of these jobs, which backends have just forgotten; the answer is a `HistoryRead`."""
+        reading = self._history_reading
+
+        def work() -> None:
+            records = self._runner.journal.find_all(handles)
+            self._post(HistoryRead(reading, history_rows(records.values(), frozenset()), 0))
+
+        threading.Thread(target=work, name="find-history", daemon=True).start()
+
+    def end_history(self) -> None:
+        """Read no further in the journal for what the backends have forgotten."""
+        self._history_reading += 1
 
     def end(self) -> None:
         """End all threads; none is waited for."""

@@ -58,6 +58,7 @@ class FormModel:
         scheduler: the chosen scheduler's name.
         fields: arguments first, then the workspace and run options, then those of roles.
         lost: what an earlier launch had changed in roles that the app does not have now.
+        ignores_config: whether `.torchxconfig` is left out.
     """
 
     doc: ComponentDoc
@@ -66,6 +67,7 @@ class FormModel:
     scheduler: str = ""
     fields: list[Field] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    ignores_config: bool = False
     _options: runopts | None = None
     _kept: dict[str, dict[str, str]] = field(default_factory=dict)
 
@@ -274,6 +276,7 @@ class FormModel:
             base=self.base,
             config=config,
             label=label,
+            ignores_config=self.ignores_config,
         )
 
     def _overrides(self, text_of: Callable[[Field], str]) -> dict[str, dict[str, str]]:

@@ -5,6 +5,7 @@ The form and `torchx-tui run` read both from here, so that they take the same.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -54,50 +55,79 @@ class LaunchDefaults:
         sections: what the files `.torchxconfig` say.
         profiles: the profiles by name.
         profile: the one in force, empty for none.
-        problems: what could not be read, in words.
+        problems: what does not keep a launch back, in words.
+        file_faults: why a file cannot be read, in words.
     """
 
     def __init__(
-        self, sections: Sections, profiles: Mapping[str, Profile], profile: str = "", problems: Sequence[str] = ()
+        self,
+        sections: Sections,
+        profiles: Mapping[str, Profile],
+        profile: str = "",
+        problems: Sequence[str] = (),
+        file_faults: Sequence[str] = (),
     ) -> None:
         self._sections = sections
         self.profile = profile if profile in profiles else ""
         self._profile = profiles.get(profile)
         self._problems = dict.fromkeys(problems)
+        self._file_faults = dict.fromkeys(file_faults)
+        self._profile_faults: dict[str, None] = {}
 
     @classmethod
     def load(
-        cls, settings: Settings, profile: str | None = "", environ: Mapping[str, str] | None = None
+        cls,
+        settings: Settings,
+        profile: str | None = "",
+        environ: Mapping[str, str] | None = None,
+        *,
+        ignore_files: bool = False,
     ) -> LaunchDefaults:
-        """Read the files; what cannot be read is a problem, and no error.
+        """Read the files; what cannot be read is one of the `faults`.
 
         Args:
             settings: what config.toml says.
             profile: the profile; the one of the settings if empty, none at all if None.
             environ: the environment; this process's if None.
+            ignore_files: read no `.torchxconfig`.
         """
         chosen = settings.launch.profile if profile == "" else profile or ""
         problems: list[str] = []
+        faults: list[str] = []
         files: list[Sections] = []
         if chosen and chosen not in settings.profiles:
             known = ", ".join(settings.profiles) or "none"
             problems.append(f"{chosen} is no profile of config.toml; there are {known}")
+        paths: list[str] = []
         try:
-            paths = find_configs(environ=environ)
+            paths = [] if ignore_files else find_configs(environ=environ)
         except ConfigError as error:
-            paths = []
-            problems.append(str(error))
+            faults.append(str(error))
         for path in paths:
             try:
                 files.append(read_config(path))
             except ConfigError as error:
-                problems.append(f"{error}; nothing of this file is in force")
-        return cls(merged(files), settings.profiles, chosen, problems)
+                faults.append(str(error))
+        return cls(merged(files), settings.profiles, chosen, problems, faults)
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What could not be read or is not known, in words; asking for options and arguments can add to it."""
-        return tuple(self._problems)
+        """What is not known or to be filled in, and `faults`; asking for options and arguments can add to it."""
+        return (*self.faults, *self._problems)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What cannot be read, so that a launch would go elsewhere than config says; asking for options can add."""
+        return (*self._file_faults, *self._profile_faults)
+
+    @property
+    def has_file_faults(self) -> bool:
+        """Whether there are faults that `ignore_files` takes away."""
+        return bool(self._file_faults)
+
+    def ignore_files(self) -> None:
+        """Leave out what the files `.torchxconfig` say, and what is wrong with them."""
+        self._sections, self._file_faults = {}, {}
 
     def scheduler(self) -> Given | None:
         """Return where to launch."""
@@ -136,7 +166,7 @@ class LaunchDefaults:
             doc: what is known of it; an argument that it does not have is then a problem, and left out.
         """
         values = self._sections.get(f"component:{component}", {})
-        found = {key: _of_file(value, value.text) for key, value in values.items()}
+        found = {key: _of_file(value, _file_text(value.text, key, doc)) for key, value in values.items()}
         places = {key: value.place for key, value in values.items()}
         if self._profile:
             for key, value in self._profile.components.get(component, {}).items():
@@ -161,12 +191,13 @@ class LaunchDefaults:
 
         Args:
             scheduler: the scheduler's name; its context, where it has one, does not matter to `.torchxconfig`.
-            known: its options; what is none of them, or of another type, is a problem and left out.
+            known: its options; what is none of them is a problem, what is of another type a fault.
         """
         registered, _ = split_context(scheduler)
         found: dict[str, Given] = {}
-        options, problems = section_options(self._sections.get(registered, {}), known)
-        self._add_problems(problems)
+        options, warnings, errors = section_options(self._sections.get(registered, {}), known)
+        self._add_problems(warnings)
+        self._file_faults |= dict.fromkeys(errors)
         for name, value in options.items():
             found[name] = _of_file(value, option_value(value, known))
         if self._profile and self._counts_for(self._profile, scheduler):
@@ -189,7 +220,7 @@ class LaunchDefaults:
             try:
                 found[name] = self._of_profile(_option_value(value, option))
             except ValueError as error:
-                self._add_problems([f"{place}: {error}"])
+                self._profile_faults[f"{place}: {error}"] = None
         return found
 
     def _of_profile(self, value: Any) -> Given:
@@ -212,14 +243,21 @@ def _of_file(value: ConfigValue, meaning: Any) -> Given:
     return Given(meaning, FILE, f"{value.file}, section [{value.section}]")
 
 
+def _file_text(text: str, name: str, doc: ComponentDoc | None) -> str:
+    """Return a value of `.torchxconfig` as a person would type it: that of `*args` is split at spaces, as by TorchX."""
+    parameter = doc.parameter(name) if doc else None
+    if parameter is None or parameter.kind != "var_positional":
+        return text
+    words = text.split()
+    return shlex.join(words[1:] if words[:1] == ["--"] else words)
+
+
 def _argument_text(value: Any, name: str, doc: ComponentDoc | None) -> str:
     """Return a value of config.toml as a person would type it for an argument."""
     from ..components import to_text
 
     parameter = doc.parameter(name) if doc else None
     if parameter is not None and parameter.kind == "var_positional" and isinstance(value, list):
-        import shlex
-
         return shlex.join(str(word) for word in value)
     return str(value).lower() if isinstance(value, bool) else to_text(value)
 

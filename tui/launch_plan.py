@@ -25,6 +25,7 @@ class LaunchPlan:
         base: the AppDef of a job that no component of ours made.
         config: what config gave, see `LaunchOrigin`.
         label: what tells it from the others of a sweep, such as ``lr=0.1 batch=32``; empty for a launch of its own.
+        ignores_config: whether `.torchxconfig` is left out.
     """
 
     component: str
@@ -36,6 +37,7 @@ class LaunchPlan:
     base: AppDef | None = None
     config: Mapping[str, str] = field(default_factory=dict)
     label: str = ""
+    ignores_config: bool = False
 
     @property
     def name(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..backends.api import Finding
+from ..backends.progress import shown_progress
 from ..specs import (
     ArgumentError,
     InvalidRunConfigException,
@@ -20,6 +21,9 @@ from ..specs.errors import described
 from .form_field import ARGUMENT, OPTION, role_section
 from .launch_messages import DryRunDone, Submitted
 
+# Lines of a request that a form shows.
+_MOST_LINES = 5_000
+
 if TYPE_CHECKING:
     from ..backends.api import NameFault, WorkspaceListing
     from ..backends.progress import Progress
@@ -28,15 +32,20 @@ if TYPE_CHECKING:
     from .launch_plan import LaunchPlan
 
 
-def try_plan(runner: Runner, generation: int, plan: LaunchPlan) -> DryRunDone:
+def try_plan(runner: Runner, generation: int, plan: LaunchPlan, progress: Progress) -> DryRunDone:
     """Return the request that a plan makes, or the error and the field that it is about.
 
     Args:
         runner: makes the request.
         generation: of the form that the plan was made from.
         plan: the launch.
+        progress: ends it when it is cancelled; the answer is of no use then.
     """
-    done = DryRunDone(generation)
+    with shown_progress(progress):
+        return _tried(runner, DryRunDone(generation), plan)
+
+
+def _tried(runner: Runner, done: DryRunDone, plan: LaunchPlan) -> DryRunDone:
     try:
         done.app = plan.made_app()
         app = plan.changed(done.app)
@@ -45,7 +54,7 @@ def try_plan(runner: Runner, generation: int, plan: LaunchPlan) -> DryRunDone:
             # Builtins, and most components, name their one role as the app.
             done.error, done.section, done.field_name = _name_words(refused[0]), ARGUMENT, "name"
             return done
-        done.text = str(runner.dryrun(app, plan.scheduler, plan.cfg, plan.workspace or None))
+        done.text = _first_lines(str(runner.dryrun(app, plan.scheduler, plan.cfg, plan.workspace or None)))
         done.findings = [
             *runner.preflight(app, plan.scheduler, plan.cfg),
             *(Finding("warning", _name_words(fault), "") for fault in names),
@@ -59,6 +68,15 @@ def try_plan(runner: Runner, generation: int, plan: LaunchPlan) -> DryRunDone:
     except Exception as error:
         done.error = str(error) or type(error).__name__
     return done
+
+
+def _first_lines(text: str) -> str:
+    """Return as much of a request as can be looked at."""
+    lines = text.split("\n", _MOST_LINES)
+    if len(lines) <= _MOST_LINES:
+        return text
+    more = lines.pop().rstrip("\n").count("\n") + 1
+    return "\n".join([*lines, f"# and {more:,} more lines: torchx-tui dryrun prints all of them"])
 
 
 def _name_words(fault: NameFault) -> str:

@@ -18,4 +18,5 @@ def make_runner(settings: Settings) -> Runner:
         scheduler_params=settings.scheduler_params(),
         contexts=settings.contexts(),
         spool_limits=settings.spool_limits(),
+        most_replicas=settings.launch.most_replicas,
     )

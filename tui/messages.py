@@ -9,6 +9,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from ..backends.api import DescribeAppResponse, Finding, ReplicaUsage
+    from ..backends.journal import LaunchRecord
     from ..backends.launch_changes import Changed
     from ..backends.logs.failure import Failure
     from ..backends.logs.replica_log import ReplicaLog
@@ -86,9 +87,17 @@ class FailureExplained(Message):
 
 @dataclass
 class HistoryRead(Message):
-    """The journal was read; these launches are no longer known to any backend, newest first."""
+    """A part of the journal was read; of these launches no backend knows any more.
 
+    Attributes:
+        reading: tells one reading from another.
+        rows: the launches, newest first.
+        left: how many records are still to be read.
+    """
+
+    reading: int
     rows: list[JobRow]
+    left: int
 
 
 @dataclass
@@ -132,10 +141,16 @@ class ActionDone(Message):
 
 
 @dataclass
-class ForeignJobRead(Message):
-    """A backend told of a job that is to be launched again and was not launched here."""
+class EditReady(Message):
+    """What a form is to be filled with is read.
 
-    job: ForeignJob
+    Attributes:
+        record: the launch; None for a job that no component of ours made.
+        job: what is known of such a job.
+    """
+
+    record: LaunchRecord | None = None
+    job: ForeignJob | None = None
 
 
 @dataclass

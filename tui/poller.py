@@ -31,8 +31,9 @@ Post = Callable[[Message], object]
 
 # Changes that a backend pushes are taken together for so long (s).
 _PUSH_PAUSE = 0.2
-# Rows do not wait longer than this for a long history (s); what it says of them follows, after a pause for the rest.
-_JOURNAL_SECONDS = 0.2
+# Rows do not wait longer than this for a long journal (s). What it says of them follows: it is read on meanwhile, with
+# pauses (s) in which the event loop has the interpreter for itself.
+_JOURNAL_SECONDS = 0.05
 _JOURNAL_PAUSE = 0.05
 # A backend may not know a job yet that it has just taken (s).
 _NEW_SECONDS = 30.0
@@ -69,6 +70,8 @@ class BackendPoller(WatchingThread):
         self._rows = RowMaker()
         self._sent: dict[str, JobRow] = {}
         self._unremembered: dict[str, JobRow] = {}
+        # What was listed while the journal is not read as far as that needs.
+        self._unjoined: list[ListAppResponse] = []
         self._answers = 0
         self._faults: set[str] = set()
         self._failures = 0
@@ -83,7 +86,7 @@ class BackendPoller(WatchingThread):
         self._prepare()
         while not self._ended.is_set():
             delay = self._tick()
-            if self._wake.wait(delay) and not self._ended.is_set():
+            if self._wait(delay) and not self._ended.is_set():
                 self._ended.wait(_PUSH_PAUSE)
             self._wake.clear()
         if self._unsubscribe is not None:
@@ -106,9 +109,7 @@ class BackendPoller(WatchingThread):
         """Ask once; return the seconds until the next time."""
         try:
             apps = self._caller.call(lambda: self._runner.list(self._scheduler), self._settings.timeout_seconds)
-            journal = self._runner.journal
-            records, whole = journal.by_handle(_JOURNAL_SECONDS), journal.is_whole
-            rows, faults = self._rows.make(apps, records)
+            rows = self._join(apps)
         except Exception as error:
             self._failures += 1
             delay = jittered(back_off_seconds(self._failures))
@@ -119,12 +120,6 @@ class BackendPoller(WatchingThread):
                 logger.warning("%s did not answer: %s", self._scheduler, reason, exc_info=True)
             self._fail(reason, delay)
             return delay
-        for fault in set(faults) - self._faults:
-            logger.warning("%s: %s", self._scheduler, fault)
-        self._faults = set(faults)
-        self._take(rows, records if whole else None)
-        if not whole:
-            return _JOURNAL_PAUSE
         now = time.monotonic()
         return jittered(
             tick_seconds(
@@ -136,12 +131,34 @@ class BackendPoller(WatchingThread):
             )
         )
 
-    def _take(self, rows: dict[str, JobRow], records: Mapping[str, LaunchRecord] | None) -> None:
+    def _join(self, apps: list[ListAppResponse]) -> dict[str, JobRow]:
+        """Post the rows of listed apps, with what the journal adds as far as it was read, and return them."""
+        journal = self._runner.journal
+        records = journal.find_all((app.app_handle for app in apps), _JOURNAL_SECONDS)
+        self._unjoined = [] if journal.is_whole else apps
+        rows, faults = self._rows.make(apps, records)
+        for fault in set(faults) - self._faults:
+            logger.warning("%s: %s", self._scheduler, fault)
+        self._faults = set(faults)
+        self._take(rows, records)
+        return rows
+
+    def _wait(self, seconds: float) -> bool:
+        """Wait for the next time to ask, and read a long journal meanwhile; return whether it was cut short."""
+        until = time.monotonic() + seconds
+        while self._unjoined and time.monotonic() < until:
+            if self._runner.journal.read_on(_JOURNAL_SECONDS):
+                self._join(self._unjoined)
+            elif self._wake.wait(_JOURNAL_PAUSE):
+                break
+        return self._wake.wait(max(0.0, until - time.monotonic()))
+
+    def _take(self, rows: dict[str, JobRow], records: Mapping[str, LaunchRecord]) -> None:
         """Post what differs from what was posted before.
 
         Args:
             rows: of every job.
-            records: the journal's; None while it is not read to its end.
+            records: the journal's of these jobs, as far as it was read.
         """
         recovered = self._failures > 0 or self._told_slow
         self._failures, self._told_slow, self._noted = 0, False, ""
@@ -151,7 +168,7 @@ class BackendPoller(WatchingThread):
         removed = self._sent.keys() - rows.keys()
         self._note(changed)
         self._unremembered.update(changed)
-        if records is not None:
+        if not self._unjoined:
             self._remember(records)
         if changed or removed:
             self._changed_at = time.monotonic()

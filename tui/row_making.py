@@ -8,7 +8,7 @@ from collections.abc import Iterable, Set
 from typing import TYPE_CHECKING
 
 from ..backends.logs.sanitize import plain
-from ..backends.secrets import mask_text
+from ..backends.secrets import mask_args, mask_text
 from ..specs import AppState, is_terminal, parse_app_handle
 from .job_rows import JobRow
 
@@ -24,7 +24,7 @@ def arguments_text(record: LaunchRecord) -> str:
     words: list[str] = []
     for name, value in record.arguments.items():
         if isinstance(value, (list, tuple)):
-            words += [str(item) for item in value]
+            words += mask_args([str(item) for item in value])
         else:
             words += [f"--{name}", mask_text(name, str(value))]
     return plain(shlex.join(words))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -9,7 +10,9 @@ from textual.app import App
 from textual.message import Message
 from textual.timer import Timer
 
+from ..specs import AppState
 from .theme import palette_of, signs_of
+from .words import count
 
 if TYPE_CHECKING:
     from .config import Settings
@@ -32,19 +35,29 @@ class TellingApp(App[int]):
         self._terminal_title = ""
         self._status = Text()
         self._status_failed = False
+        self._status_about = ""
         self._status_timer: Timer | None = None
+        self._to_be_cancelled: set[str] = set()
 
     def post_from_thread(self, message: Message) -> None:
         """Hand a message to the app from any thread, without waiting; dropped once the app ends."""
         if self._running and not self._exit:
             self.post_message(message)
 
-    def say(self, text: str, *, failed: bool = False) -> None:
-        """Show a message in the status line for a while; one of a failure stays until the next key."""
-        from ..backends.logs.sanitize import plain
+    def say(self, text: str, *, failed: bool = False, about: str = "") -> None:
+        """Show a message in the status line for a while; one of a failure stays until the next key.
 
-        self._status = Text(plain(text), no_wrap=True)
+        Args:
+            text: the message.
+            failed: whether it tells of a failure.
+            about: the backend or the job that failed: `recovered` takes the message away.
+        """
+        from ..backends.logs.sanitize import plain
+        from ..backends.secrets import mask_text
+
+        self._status = Text(plain(mask_text("", text)), no_wrap=True)
         self._status_failed = failed
+        self._status_about = about
         if self._status_timer is not None:
             self._status_timer.stop()
         self._status_timer = None if failed else self.set_timer(STATUS_SECONDS, self.clear_status)
@@ -72,27 +85,40 @@ class TellingApp(App[int]):
         if self._status_failed:
             self.clear_status()
 
+    def recovered(self, about: str) -> None:
+        """Take the message of a failure away that a backend or a job has got over."""
+        if self._status_about == about:
+            self.clear_failure()
+
     def _refresh_bars(self) -> None:
         refresh = getattr(self.screen, "refresh_bars", None) if self.screen_stack else None
         if refresh is not None:
             refresh()
 
-    def copy(self, text: str, what: str) -> None:
-        """Copy a text through the terminal, or, where that takes none, to a file; say what happened."""
+    def copy(self, text: str, what: str, *, is_command: bool = False) -> None:
+        """Copy a text through the terminal, or, where that takes none, to a file; say what happened.
+
+        Args:
+            text: the text.
+            what: what it is, for the message.
+            is_command: somebody will run it: the message says where something in it was masked.
+        """
+        from ..backends.secrets import MASK, MASKED_NOTE
         from .clipboard import copy_to_file, osc52
         from .messages import Told
 
+        note = f"; {MASKED_NOTE}" if is_command and MASK in text else ""
         what = what[:1].upper() + what[1:]
         sequence = osc52(text)
         if sequence is not None and self._driver is not None:
             self._driver.write(sequence)
             self._clipboard = text
-            self.say(f"{what} sent to the terminal's clipboard")
+            self.say(f"{what} sent to the terminal's clipboard{note}")
             return
 
         def write() -> None:
             try:
-                told = Told(f"{what} written to {copy_to_file(text)}: the terminal takes no such copy")
+                told = Told(f"{what} written to {copy_to_file(text)}: the terminal takes no such copy{note}")
             except OSError as error:
                 told = Told(f"{what} could not be copied: the terminal takes no such copy, and {error}", failed=True)
             self.post_from_thread(told)
@@ -103,8 +129,24 @@ class TellingApp(App[int]):
         """Show in the status line what a thread has to say."""
         self.say(message.text, failed=message.failed)
 
+    def expect_cancelled(self, handles: Collection[str]) -> None:
+        """Take note of jobs that are cancelled together: that each of them ends is no news."""
+        if len(handles) > 1:
+            self._to_be_cancelled = {handle for handle in self._to_be_cancelled if self._lives(handle)} | set(handles)
+
+    def _lives(self, handle: str) -> bool:
+        row = self.jobs.rows.get(handle)
+        return row is not None and not row.is_final
+
     def tell_ended(self, rows: list[JobRow]) -> None:
-        """Say which jobs have just ended; of many at once, how many."""
+        """Say which jobs have just ended; of many at once, how many; of those cancelled together, once all have."""
+        if any(row.handle in self._to_be_cancelled for row in rows):
+            rows = [
+                row for row in rows if row.handle not in self._to_be_cancelled or row.state is not AppState.CANCELLED
+            ]
+            if not any(self._lives(handle) for handle in self._to_be_cancelled):
+                self.notify(f"{count(len(self._to_be_cancelled), 'job')} ended: all that were cancelled together")
+                self._to_be_cancelled.clear()
         if not rows:
             return
         from .words import ended_words

@@ -1,7 +1,8 @@
-"""Textual's driver, with an output that never blocks the event loop."""
+"""Textual's driver, with an output that never blocks the event loop, and an input that nothing ends."""
 
 from __future__ import annotations
 
+import os
 import select
 import sys
 import threading
@@ -12,8 +13,13 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 
+from .terminal_input import TerminalInput
 from .terminal_output import TerminalOutput
 
+# Bytes of one read.
+_READ = 1 << 14
+# How often is looked whether a lone escape was the key, and whether the program ends (s).
+_TICK_SECONDS = 0.1
 # How often is looked whether the terminal is still there (s).
 _LOOK_SECONDS = 1.0
 
@@ -37,10 +43,21 @@ class TerminalDriver(LinuxDriver):
         threading.Thread(target=self._watch_terminal, args=(self._left,), name="watch-terminal", daemon=True).start()
 
     def run_input_thread(self) -> None:
-        """Read what is typed, until the terminal goes away."""
+        """Read what the terminal sends, until it goes away or the program ends."""
+        terminal_input = TerminalInput()
+        poller = select.poll()
+        poller.register(self.fileno, select.POLLIN)
         # A terminal that hung up cannot be read; the other thread says so.
         with suppress(OSError):
-            super().run_input_thread()
+            while not self.exit_event.is_set():
+                if poller.poll(_TICK_SECONDS * 1000):
+                    data = os.read(self.fileno, _READ)
+                    if not data:
+                        return
+                    for message in terminal_input.feed(data):
+                        self.process_message(message)
+                for message in terminal_input.tick():
+                    self.process_message(message)
 
     def _watch_terminal(self, left: threading.Event) -> None:
         """Tell the app when the terminal has gone: under nohup no signal does, and reading it would spin."""

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..backends.paths import private_folder, state_folder, write_private
+from ..specs.files import read_file
+from ..specs.foreign import decode_json
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +78,7 @@ class UiStateFile:
 
     def _read(self) -> UiState:
         try:
-            data = json.loads(self._path.read_text("utf-8"))
+            data = decode_json(read_file(self._path))
             self._newer = data["format"] > _FORMAT
             return _decoded(data)
         except FileNotFoundError:

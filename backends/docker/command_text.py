@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..secrets import mask_env
+from ..secrets import mask_args, mask_env
 from . import labels
 
 
@@ -18,7 +18,7 @@ def docker_run_line(image: str, command: Sequence[str], kwargs: Mapping[str, Any
         command: what is run.
         kwargs: arguments by the names of ``docker.DockerClient.containers.create``.
     """
-    return shlex.join(["docker", "run", "--detach", *_options(kwargs), image, *command])
+    return shlex.join(["docker", "run", "--detach", *_options(kwargs), image, *mask_args(command)])
 
 
 def shown_labels(given: Mapping[str, str]) -> dict[str, str]:

@@ -27,8 +27,7 @@ def in_order(found: list[Summary]) -> list[Summary]:
     # The engine gives the latest first; TorchX creates roles in their order, and has no label that tells it.
     order = {role_name(one): -place for place, one in enumerate(found)}
     for one in found:
-        index = (one.get("Labels") or {}).get(labels.ROLE_INDEX, "")
-        if index.isdecimal():
+        if index := (one.get("Labels") or {}).get(labels.ROLE_INDEX):
             order[role_name(one)] = int(index)
     return sorted(found, key=lambda one: (order[role_name(one)], replica_number(one)))
 
@@ -71,5 +70,8 @@ def container_name(container: Summary) -> str:
 
 
 def _asked(engine: Engine, label: str) -> list[Summary]:
+    """Return the containers that have a label, their labels checked; those whose app id cannot be one are left out."""
     with engine.in_words():
-        return engine.client().api.containers(all=True, filters={"label": label})
+        found = engine.client().api.containers(all=True, filters={"label": label})
+    checked = [{**one, "Labels": labels.checked_labels(one.get("Labels"))} for one in found]
+    return [one for one in checked if labels.APP_ID in one["Labels"]]

@@ -138,7 +138,7 @@ def _add_removed(statuses: dict[str, list[ReplicaStatus]], roles: list[Role]) ->
     """Add the replicas whose containers were removed by someone else, as far as the AppDef names them."""
     for role in roles:
         there = {one.id for one in statuses.get(role.name, [])}
-        for number in set(range(role.num_replicas)) - there:
+        for number in (k for k in range(role.num_replicas) if k not in there):
             statuses.setdefault(role.name, []).append(
                 ReplicaStatus(
                     id=number,

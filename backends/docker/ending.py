@@ -11,10 +11,10 @@ from typing import Any
 
 from ...specs import JobNotFoundError, SchedulerError
 from ..endings import some_of
+from ..parallel import parallel_map
 from .containers import Summary, find_containers, replica_number, role_name
 from .engine import Engine
 from .network import remove_own_networks
-from .parallel import at_once
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class Ending:
         if live and self._is_asked(app_id):
             return  # another SIGTERM would make many a program give up its own end
         waiting = [one for one in containers if one.get("State") == "created"]
-        failed = [*at_once(self._ask_to_stop, live), *at_once(self._remove, waiting)]
+        failed = [*parallel_map(self._ask_to_stop, live), *parallel_map(self._remove, waiting)]
         if failed:
             with self._lock:
                 self._asked.pop(app_id, None)
@@ -67,9 +67,9 @@ class Ending:
         containers = find_containers(self._engine, app_id)
         live = [one for one in containers if one.get("State") in _LIVE]
         # What cannot be stopped is removed by force.
-        for error in at_once(self._stop, live, most=_STOPPED_AT_ONCE):
+        for error in parallel_map(self._stop, live, most=_STOPPED_AT_ONCE):
             logger.warning("%s: %s", app_id, error)
-        failed = at_once(self._remove, containers)
+        failed = parallel_map(self._remove, containers)
         if failed:
             raise SchedulerError(f"{app_id} was not deleted in all replicas: {some_of(map(str, failed))}")
         remove_own_networks(self._engine, app_id)

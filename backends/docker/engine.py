@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import weakref
@@ -12,6 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...specs import BackendUnavailableError, JobNotFoundError, SchedulerError
+from ...specs.files import read_file
+from ...specs.foreign import decode_json
+from ..paths import home_folder
 from .engine_words import host_words, not_there_words, refused_words, unavailable_words
 
 if TYPE_CHECKING:
@@ -196,9 +198,12 @@ class Engine:
 
 def _chosen_context(environ: Mapping[str, str]) -> str:
     """Return the context that ``docker context use`` chose, empty where it is this machine's socket."""
-    folder = Path(environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
+    named, home = environ.get("DOCKER_CONFIG"), home_folder()
+    if not named and home is None:
+        return ""
+    folder = Path(named) if named else Path(home or "", ".docker")
     try:
-        chosen = json.loads((folder / "config.json").read_text()).get("currentContext", "")
+        chosen = decode_json(read_file(folder / "config.json")).get("currentContext", "")
     except FileNotFoundError:
         return ""
     except (OSError, ValueError, AttributeError):

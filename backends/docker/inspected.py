@@ -9,6 +9,7 @@ from ...specs import AppState, JobNotFoundError
 from ..logs.log_times import nanoseconds_of
 from .containers import Summary
 from .engine import Engine
+from .labels import checked_labels
 
 Inspected = dict[str, Any]
 
@@ -22,6 +23,7 @@ def inspect_all(engine: Engine, containers: list[Summary], app_id: str) -> list[
                 inspected = engine.client().api.inspect_container(one["Id"])
         except JobNotFoundError:
             continue
+        inspected["Config"]["Labels"] = checked_labels(inspected["Config"].get("Labels"))
         found.append((_as_inspected(one, inspected), inspected))
     return found
 

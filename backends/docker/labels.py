@@ -5,7 +5,12 @@ Labels cannot be changed once a container exists.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Any
+
+from ...specs.foreign import Check, epoch_seconds, is_name
+from ...specs.serialize import MOST_REPLICAS
 
 # TorchX's. All values are texts; of a container that something else made, any may be missing.
 VERSION = "torchx.pytorch.org/version"
@@ -33,17 +38,41 @@ APP_DEF_LIMIT = 32 * 1024
 """Bytes."""
 
 
+_COUNT = re.compile(r"[0-9]{1,9}")
+
+
+def _is_count(text: str) -> bool:
+    return _COUNT.fullmatch(text) is not None and int(text) <= MOST_REPLICAS
+
+
+def _is_time(text: str) -> bool:
+    return epoch_seconds(text) is not None
+
+
+_CHECKS: dict[str, Check] = {
+    **dict.fromkeys((APP_ID, ROLE_NAME, APP_NAME, USER), is_name),
+    **dict.fromkeys((REPLICA_ID, REPLICAS, ROLE_INDEX), _is_count),
+    SUBMITTED_AT: _is_time,
+}
+
+
+def checked_labels(found: Any) -> dict[str, str]:
+    """Return the labels of a container without those whose values cannot be: anybody can label a container.
+
+    Args:
+        found: ``Labels`` as the engine gives them: None where there are none.
+    """
+    if not isinstance(found, Mapping):
+        return {}
+    texts = {name: value for name, value in found.items() if isinstance(value, str)}
+    return {name: value for name, value in texts.items() if name not in _CHECKS or _CHECKS[name](value)}
+
+
 def replica_number(labels: Mapping[str, str]) -> int:
-    """Return which replica of its role a container is; 0 where its label is missing or no number."""
-    try:
-        return int(labels.get(REPLICA_ID, ""))
-    except ValueError:
-        return 0
+    """Return which replica of its role a container is; 0 where no label tells."""
+    return int(labels.get(REPLICA_ID, "0"))
 
 
 def submitted_at(labels: Mapping[str, str]) -> float | None:
     """Return when the app was submitted, in seconds since the epoch; None where no label tells."""
-    try:
-        return float(labels.get(SUBMITTED_AT, ""))
-    except ValueError:
-        return None
+    return epoch_seconds(labels.get(SUBMITTED_AT))

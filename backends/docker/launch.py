@@ -9,11 +9,11 @@ from typing import Any
 
 from ...specs import SchedulerError
 from ..endings import some_of
+from ..parallel import parallel_map
 from ..progress import current_progress
 from .containers import find_containers
 from .engine import Engine
 from .network import ensure_network, is_network_trouble, names_of
-from .parallel import at_once
 from .refusals import refusal_words
 from .request import DockerContainer, DockerJob
 
@@ -66,7 +66,7 @@ class Launch:
                 raise error
             report(count)
 
-        at_once(act, containers, on_done)
+        parallel_map(act, containers, on_done)
 
     def _create(self, one: DockerContainer) -> None:
         kwargs = {**one.kwargs, "labels": {**(one.kwargs.get("labels") or {}), **self._added_labels}}
@@ -118,5 +118,5 @@ class Launch:
             created = [one["Id"] for one in find_containers(self._engine, self._job.app_id)]
         except SchedulerError:
             created = list(self._created.values())
-        at_once(remove, created)
+        parallel_map(remove, created)
         return left

@@ -31,6 +31,8 @@ _OVER = ("exited", "dead")
 _NEVER = 0
 # Between two runs of a container the engine waits for so long at least (ns).
 _REST = 100_000_000
+# On a busy machine an engine notes a start after the first lines of it, but not by more than this (ns).
+_LATE_NOTE = 10_000_000_000
 
 
 class _Run(NamedTuple):
@@ -40,6 +42,8 @@ class _Run(NamedTuple):
     """When the engine had started it, which may be some moments after its first line."""
     began: int
     """A time after the lines of the run before and before the lines of this one."""
+    has_earlier_before: int
+    """A line that was logged before this time is one of an earlier run."""
     restarts: int
 
 
@@ -261,15 +265,15 @@ class DockerLogStream:
         if not self._says_restarts or run.started in (_NEVER, before):
             return
         if before != _NEVER:
-            self._say(run)
-        elif self._cursor.nanoseconds < run.began if self._cursor else run.restarts:
+            self._say(run, self._place.cursor)
+        elif self._cursor.nanoseconds < run.has_earlier_before if self._cursor else run.restarts:
             self._unsaid = run
 
-    def _say(self, run: _Run) -> None:
+    def _say(self, run: _Run, cursor: TimeCursor | None) -> None:
         _, role, k = self._names
         which = f" (restart {run.restarts})" if run.restarts else ""
         words = f"-- {role}/{k} was started again{which}: its log goes on --\n"
-        self._records.append((Record(words.encode(), run.started / 1e9, "c"), self._place.cursor))
+        self._records.append((Record(words.encode(), run.started / 1e9, "c"), cursor))
 
     def _take(self, messages: list[Message]) -> None:
         """Make records of messages: few, as each costs more than the lines in it."""
@@ -280,13 +284,14 @@ class DockerLogStream:
             at = message.nanoseconds
             is_first = self._unsaid is not None and at >= self._unsaid.began
             if pieces and (message.letter != letter or is_first or not 0 <= at - began < self._together):
-                # Before the next one is counted: the cursor is that after these.
+                # Before the next message is counted: the cursor is that after these.
                 self._add(pieces, began, letter)
                 pieces = []
+            place = self._place.cursor if is_first else None
             is_news = is_new(at)
             if is_first and self._unsaid is not None:
                 if is_news:
-                    self._say(self._unsaid)
+                    self._say(self._unsaid, place)
                 self._unsaid = None
             if not is_news:
                 continue
@@ -304,10 +309,15 @@ class DockerLogStream:
 def _run_of(found: dict[str, Any]) -> _Run:
     """Return which run a container is in, or was in last; `_NEVER` as its start where it had none."""
     started = _time_of(found["State"].get("StartedAt"))
-    # Of a container that runs, the end of the run before.
+    # Of a container that runs, the end of the run before; of one that has ended, its own.
     finished = _time_of(found["State"].get("FinishedAt"))
-    began = finished if _NEVER < finished < started else max(_NEVER, started - _REST)
-    return _Run(started, began, int(found.get("RestartCount") or 0))
+    restarts = int(found.get("RestartCount") or 0)
+    if _NEVER < finished < started:
+        # What the run before had printed may be logged a little after its end.
+        began = min(started, finished + max(_REST, (started - finished) // 4))
+        return _Run(started, began, began, restarts)
+    began = max(_NEVER, started - _REST)
+    return _Run(started, began, began if restarts else max(_NEVER, started - _LATE_NOTE), restarts)
 
 
 def _time_of(text: str | None) -> int:

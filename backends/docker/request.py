@@ -13,8 +13,9 @@ from ... import __version__
 from ...specs import AppDef, AppDefError, BindMount, DeviceMount, Role, VolumeMount, macros
 from ...specs.named_resources_aws import EFA_DEVICE, NEURON_DEVICE
 from ..kept_app_def import RANK0_HOST
+from ..progress import while_wanted
 from ..readable_yaml import readable_yaml
-from ..secrets import mask_env
+from ..secrets import mask_data
 from ..user import user_name
 from . import labels
 from .app_def import app_def_labels
@@ -91,7 +92,7 @@ def make_request(app: AppDef, app_id: str, session: str, opts: DockerOpts) -> Do
     rank0 = container_name(app_id, app.roles[0].name, 0)
     job = DockerJob(app_id)
     for index, role in enumerate(app.roles):
-        for number in range(role.num_replicas):
+        for number in while_wanted(range(role.num_replicas)):
             values = macros.Values(img_root="", app_id=app_id, replica_id=str(number), rank0_env=RANK0_HOST)
             made = _container(values.apply(role), app_id, number, opts)
             launched = {RANK0_HOST: rank0, "TORCHX_IMAGE": made.image}
@@ -187,9 +188,9 @@ def _copied(patterns: list[str]) -> dict[str, str]:
 def _as_data(one: DockerContainer) -> dict[str, Any]:
     """Return a container as plain data, secret values masked."""
     shown: dict[str, Any] = {"image": one.image, "command": one.command, **one.kwargs}
-    shown["environment"] = dict(sorted(mask_env(one.kwargs.get("environment") or {}).items()))
+    shown["environment"] = dict(sorted((one.kwargs.get("environment") or {}).items()))
     shown["labels"] = shown_labels(one.kwargs.get("labels") or {})
-    return _plain(shown)
+    return mask_data(_plain(shown))
 
 
 def _plain(value: Any) -> Any:

@@ -55,8 +55,8 @@ def summarize(app_id: str, containers: list[Summary]) -> AppSummary:
     """Return what the containers of one app tell, all of them and in order."""
     replicas = [replica_state(one) for one in containers]
     states = [one.state for one in replicas]
-    wanted = (containers[0].get("Labels") or {}).get(labels.REPLICAS, "")
-    missing = max(0, int(wanted) - len(containers)) if wanted.isdecimal() else 0
+    wanted = int((containers[0].get("Labels") or {}).get(labels.REPLICAS, "0"))
+    missing = max(0, wanted - len(containers))
     if all(state is AppState.SUBMITTED for state in states):
         missing = 0  # all are created before the first starts: those that are missing are yet to come
     if missing:

@@ -277,18 +277,19 @@ class ApiServer:
         try:
             told = json.loads(answer)
             said: dict[str, Any] = told if isinstance(told, dict) else {}
-        except ValueError:
+        except (ValueError, RecursionError):
             said = {"message": answer[:300].decode("utf-8", "replace").strip()}
         words = refused_words(status, said, self.context, wait)
         if status == 401 or status >= 500:
             return BackendUnavailableError(words)
         made = ForbiddenError if status == 403 else ApiError
-        return made(words, status, str(said.get("reason") or ""), said.get("details") or {})
+        details = said.get("details")
+        return made(words, status, str(said.get("reason") or ""), details if isinstance(details, dict) else {})
 
     def _object(self, answer: bytes, path: str) -> dict[str, Any]:
         try:
             found = json.loads(answer)
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
             raise BackendUnavailableError(

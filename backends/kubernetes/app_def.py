@@ -21,7 +21,7 @@ from ..kept_app_def import LAUNCH_VARIABLES, RANK0_HOST, kept_text, read_kept
 from ..user import user_name
 from . import labels
 from .found_overlay import DSHM, overlay_of
-from .jobs import Object, is_torchx, replica_of_task, tasks_of
+from .jobs import Object, count_of, is_torchx, replica_of_task, tasks_of
 from .names import hosts_variable
 from .overlay import NAMESPACE, POD, set_overlay
 from .pods import FIELD_PATH, GPU, is_node_label
@@ -108,7 +108,7 @@ def _role(name: str, tasks: list[Object], places: list[Place], lost: list[str]) 
         entrypoint=entrypoint,
         args=args,
         env=_environment(name, containers, places, lost),
-        num_replicas=sum(task.get("replicas") or 1 for task in tasks),
+        num_replicas=sum(count_of(task) for task in tasks),
         max_retries=maximum,
         retry_policy=policy,
         resource=_resource(container, spec),
@@ -170,11 +170,9 @@ def _min_replicas(tasks: list[Object]) -> int | None:
     known = [task.get("minAvailable") for task in tasks]
     if all(one is None for one in known):
         return None
-    least = sum(
-        (task.get("replicas") or 1) if one is None else int(one) for task, one in zip(tasks, known, strict=True)
-    )
+    least = sum(count_of(task) if one is None else int(one) for task, one in zip(tasks, known, strict=True))
     # Volcano's webhook writes it for all tasks, as their replicas.
-    return None if least >= sum(task.get("replicas") or 1 for task in tasks) else least
+    return None if least >= sum(count_of(task) for task in tasks) else least
 
 
 def _resource(container: Object, spec: Object) -> Resource:

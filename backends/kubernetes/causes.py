@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...specs import AppState
 from ..endings import ended_words, short_time
@@ -21,8 +21,28 @@ _BEFORE_CAUSE = re.compile(
     r"Error response from daemon: |(?:Head|Get) \"[^\"]*\": )+"
 )
 _NO_COMMAND = re.compile(r'exec: "(?P<command>[^"]+)": (?:executable file not found|stat .*: no such file)')
-# Warnings that say why something waits; others, such as of a cluster without DNS, do not hold anything up.
-_TELLING = ("Failed", "Unschedulable", "NetworkNotReady", "InspectFailed", "Evicted", "Preempted")
+# How an error of the API server looks that Go printed with all its fields.
+_GO_ERROR = re.compile(
+    r'&errors\.StatusError\{ErrStatus:v1\.Status\{.*?Message:"(?P<message>(?:\\.|[^"\\])*)".*?Code:\d+\}\}', re.DOTALL
+)
+_ESCAPED = re.compile(r'\\(["\\])')
+_OF_PODS = re.compile(r"^(?:\(combined from similar events\): )?Error creating pods: \[failed to create pod \S+, err: ")
+_FORBIDDEN = re.compile(r'^pods "[^"]*" is forbidden: ')
+
+# What the gang plug-in says of every group that is not ready, whatever the cause is.
+_GANG = re.compile(r"pod group is (?:not )?ready|tasks in gang")
+_CAUSE_IN_GANG = re.compile(r"Origin reason is|Insufficient |nodes are (?:un)?available")
+_GAVE_UP = "for retry limit reached"
+# How much an event tells, by its reason and words; what is not listed tells nothing. The reasons are those of Volcano's
+# scheduler and controller (pkg/scheduler, pkg/controllers/job), then those of the kubelet and of Kubernetes' scheduler.
+# Volcano tells causes in Normal events as well: the type says nothing.
+_GANG_ONLY = 1
+_TELLING: tuple[tuple[int, re.Pattern[str]], ...] = (
+    (4, re.compile(r"FailedCreate|JobStatusError|PluginError|PVCError|PodGroupError")),
+    (3, re.compile(r"Unschedulable|PodGroupPending")),
+    (3, re.compile(r"Failed.*|NetworkNotReady|InspectFailed|Evict.*|Preempt.*")),
+    (2, re.compile(r"ExecuteAction")),
+)
 _NOT_MADE = {
     "CreateContainerConfigError": "its container cannot be set up",
     "CreateContainerError": "its container cannot be made",
@@ -36,7 +56,7 @@ def pod_reason(pod: Object, events: Iterable[Object] = ()) -> str:
 
     Args:
         pod: the pod.
-        events: warnings about it, the latest last.
+        events: those about it.
     """
     status = pod.get("status") or {}
     if status.get("phase") == "Pending":
@@ -65,16 +85,77 @@ def job_message(job: Object) -> str:
     """Return what Volcano itself says of a job's state, empty where it says nothing."""
     state = (job.get("status") or {}).get("state") or {}
     said = ": ".join(str(part) for part in (state.get("reason"), state.get("message")) if part)
-    return plain(said)[:_LONGEST]
+    return plain(without_go(said))[:_LONGEST]
 
 
-def event_words(events: Iterable[Object]) -> str:
-    """Return what the latest warning says that tells why something waits, empty where there is none."""
-    latest = ""
-    for event in events:
-        if str(event.get("reason") or "").startswith(_TELLING):
-            latest = f"{event['reason']}: {_start_words(str(event.get('message') or ''))}"
-    return plain(latest)[:_LONGEST]
+class Told(NamedTuple):
+    """What events tell.
+
+    Attributes:
+        words: why something waits, or has failed; empty where nothing tells.
+        is_cause: whether they name a cause, not only that a gang is not complete.
+    """
+
+    words: str = ""
+    is_cause: bool = False
+
+
+def told_by_events(events: Iterable[Object]) -> Told:
+    """Return what the most telling event says, the newest of those that tell as much.
+
+    Args:
+        events: of one object, or of a job and its group; of any type, in any order.
+    """
+    in_order = sorted(events, key=event_time)
+    # Once a group was placed, what was said of it before is over.
+    placed = [event_time(event) for event in in_order if event.get("reason") == "Scheduled"]
+    since = placed[-1] if placed else ""
+    best, said, gave_up = 0, "", False
+    for event in in_order:
+        if event_time(event) < since:
+            continue
+        message = str(event.get("message") or "")
+        rank = _rank(str(event.get("reason") or ""), message)
+        if rank and rank >= best:
+            best, said = rank, _said_by(event)
+        gave_up = gave_up or _GAVE_UP in message
+    if gave_up and _GAVE_UP not in said:
+        said = f"{said}; Volcano has given it up" if said else "Volcano has given it up"
+    return Told(plain(said)[:_LONGEST], best > _GANG_ONLY)
+
+
+def event_time(event: Object) -> str:
+    """Return when an event was last seen, as the server writes times; they can be compared."""
+    return str(event.get("lastTimestamp") or event.get("eventTime") or "")
+
+
+def is_gang_only(message: str) -> bool:
+    """Tell whether words of the scheduler say no more than that a gang is not complete."""
+    return bool(_GANG.search(message)) and not _CAUSE_IN_GANG.search(message)
+
+
+def without_go(text: str) -> str:
+    """Return a text in which an error that Go printed with all its fields is its message."""
+    return _GO_ERROR.sub(lambda found: _ESCAPED.sub(r"\1", found["message"]), text)
+
+
+def _rank(reason: str, message: str) -> int:
+    rank = next((rank for rank, reasons in _TELLING if reasons.fullmatch(reason)), 0)
+    if reason == "ExecuteAction":
+        return rank if _GAVE_UP in message else 0
+    if rank and is_gang_only(message):
+        # A gang that is ready has its places.
+        return _GANG_ONLY if "not ready" in message else 0
+    return rank
+
+
+def _said_by(event: Object) -> str:
+    reason, message = str(event.get("reason") or ""), without_go(str(event.get("message") or ""))
+    if found := _OF_PODS.match(message):
+        # Volcano tells of all pods that it could not make in one list; the first says it.
+        first = message[found.end() :].partition(" failed to create pod ")[0].removesuffix("]")
+        return f"pods cannot be created: {_FORBIDDEN.sub('', first)}"
+    return f"{reason}: {_start_words(message)}".strip()
 
 
 def needs_events(pod: Object) -> bool:
@@ -132,8 +213,8 @@ def _pending_reason(pod: Object, events: list[Object]) -> str:
     for condition in status.get("conditions") or []:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return _unscheduled_words(condition)
-    if said := event_words(events):
-        return said
+    if told := told_by_events(events).words:
+        return told
     if status.get("containerStatuses"):
         return "its container is being made"
     return "" if (pod.get("spec") or {}).get("nodeName") else "waits for a node"
@@ -159,7 +240,9 @@ def _image_words(reason: str, message: str, events: Iterable[Object]) -> str:
     if reason == "ErrImageNeverPull":
         return "it is not on the node, and its pull policy is Never (ErrImageNeverPull)"
     if reason == "ImagePullBackOff":
-        told = [str(one.get("message") or "") for one in events if one.get("reason") == "Failed"]
+        told = [
+            str(one.get("message") or "") for one in sorted(events, key=event_time) if one.get("reason") == "Failed"
+        ]
         pulls = [one for one in told if one.startswith("Failed to pull")]
         message = plain(pulls[-1]) if pulls else message
     cause = _BEFORE_CAUSE.sub("", message)[:_LONGEST]

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...specs.files import read_file
+
 # What a pod's own service account gives to the programs in it.
 _IN_CLUSTER = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 _TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
@@ -30,7 +32,9 @@ class Contexts:
 def kubeconfig_files() -> list[Path]:
     """Return the files of the kubeconfig that exist; ``KUBECONFIG`` names several with colons between them."""
     named = os.environ.get("KUBECONFIG") or "~/.kube/config"
-    return [path for part in named.split(os.pathsep) if part and (path := Path(part).expanduser()).is_file()]
+    # Path.expanduser raises where there is no home folder.
+    paths = [Path(os.path.expanduser(part)) for part in named.split(os.pathsep) if part]  # noqa: PTH111
+    return [path for path in paths if path.is_file()]
 
 
 def in_cluster() -> bool:
@@ -56,7 +60,7 @@ def read_contexts() -> Contexts:
     current = ""
     for path in kubeconfig_files():
         try:
-            found = yaml.safe_load(path.read_text()) or {}
+            found = yaml.safe_load(read_file(path)) or {}
             listed = found.get("contexts") or []
             for one in listed:
                 if one["name"] not in names:
@@ -64,6 +68,6 @@ def read_contexts() -> Contexts:
                     if namespace := (one.get("context") or {}).get("namespace"):
                         namespaces[one["name"]] = namespace
             current = current or found.get("current-context") or ""
-        except (OSError, yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
+        except (OSError, RecursionError, yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is no kubeconfig: {error}") from error
     return Contexts(tuple(names), current, namespaces)

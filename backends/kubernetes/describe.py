@@ -1,8 +1,14 @@
-"""Everything about one job: the job, its pods, and, where that says more, their events; three requests at most."""
+"""Everything about one job: the job, its pods, and, where they say more, events.
+
+It takes two requests, and one more for each object whose events are asked: the job and its group while pods are
+missing, else the first pod that does not say itself why it waits. A namespace may hold thousands of events of other
+jobs, so they are never listed without the object that they are about.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...specs import NONE, AppState, ReplicaStatus, RoleStatus, is_terminal
@@ -11,8 +17,19 @@ from ..responses import DescribeAppResponse
 from . import labels
 from .api_server import ApiError, ApiServer
 from .app_def import read_app_def, roles_of
-from .causes import event_words, exit_code, job_message, needs_events, not_picked_up, pod_reason, together, waits
-from .jobs import Object, Replica, find_job, make_app_id, pods_of, replicas_of, tasks_of
+from .causes import (
+    Told,
+    exit_code,
+    is_gang_only,
+    job_message,
+    needs_events,
+    not_picked_up,
+    pod_reason,
+    together,
+    told_by_events,
+    waits,
+)
+from .jobs import Object, Replica, events_path, find_job, list_pods, make_app_id, replicas_of, tasks_of
 from .launched_with import cfg_of
 from .listing import image_of, name_of, uid_of
 from .phases import (
@@ -28,6 +45,7 @@ from .phases import (
     timeline,
 )
 from .port_forward import forwarded_ports
+from .shapes import checked_event, items_of, list_version
 
 # Volcano looks at a new job within seconds.
 _PICKED_UP_WITHIN = 10.0
@@ -35,22 +53,33 @@ _EVENTS = 500
 
 
 class JobFacts(NamedTuple):
-    """What the server says of one job."""
+    """What the server says of one job.
+
+    Attributes:
+        job: the job.
+        pods: its pods by name.
+        events: events by the uid, and by the name, of what they are about.
+        queue_exists: whether its queue is there; None where that was not asked, or is not known.
+        pods_version: the version of the list of pods, from which a watch goes on; empty where there is none.
+        events_version: likewise of events; empty where none were asked.
+    """
 
     job: Object
     pods: dict[str, Object]
-    events: dict[str, list[Object]]
-    """Warnings by the uid of what they are about, the latest last."""
+    events: Mapping[str, list[Object]]
     queue_exists: bool | None
+    pods_version: str = ""
+    events_version: str = ""
 
 
-def look(server: ApiServer, app_id: str, now: float) -> JobFacts | None:
+def look(server: ApiServer, app_id: str, now: float, known: Sequence[Object] | None = None) -> JobFacts | None:
     """Ask for a job and what belongs to it, None when there is no such job.
 
     Args:
         server: the server.
         app_id: the job.
         now: the time, in seconds since the epoch.
+        known: the job's events where they are known already, and not asked for.
 
     Raises:
         SchedulerError: the server did not answer.
@@ -59,15 +88,35 @@ def look(server: ApiServer, app_id: str, now: float) -> JobFacts | None:
     if job is None:
         return None
     namespace = job["metadata"]["namespace"]
-    pods = {one["metadata"]["name"]: one for one in pods_of(server, namespace, job["metadata"]["name"], uid_of(job))}
+    found, pods_version = list_pods(server, namespace, job["metadata"]["name"], uid_of(job))
+    pods = {pod["metadata"]["name"]: pod for pod in found}
     state = app_state(job)
-    events: dict[str, list[Object]] = {}
+    events, events_version = list(known or ()), ""
     queue_exists = None
-    if state is AppState.SUBMITTED and now - submitted_at(job) > _PICKED_UP_WITHIN:
+    if is_overdue(job, now):
         queue_exists = _queue_exists(server, str((job.get("spec") or {}).get("queue") or "default"))
-    elif _needs_events(job, state, pods):
-        events = _warnings(server, namespace)
-    return JobFacts(job, pods, events, queue_exists)
+    elif known is None:
+        for selector in _event_selectors(job, state, pods):
+            listed, version = _events_about(server, namespace, selector)
+            events += listed
+            # The first: what happened after it was read is not in it.
+            events_version = events_version or version
+    return JobFacts(job, pods, by_object(events), queue_exists, pods_version, events_version)
+
+
+def is_overdue(job: Object, now: float) -> bool:
+    """Tell whether Volcano should have looked at a job by now, and has not."""
+    return app_state(job) is AppState.SUBMITTED and now - submitted_at(job) > _PICKED_UP_WITHIN
+
+
+def by_object(events: Iterable[Object]) -> dict[str, list[Object]]:
+    """Return events by the uid, and by the name, of what they are about."""
+    found: dict[str, list[Object]] = {}
+    for event in events:
+        about = event.get("involvedObject") or {}
+        for key in {str(about.get("uid") or ""), str(about.get("name") or "")} - {""}:
+            found.setdefault(key, []).append(event)
+    return found
 
 
 def describe(facts: JobFacts, now: float) -> DescribeAppResponse:
@@ -85,6 +134,7 @@ def describe(facts: JobFacts, now: float) -> DescribeAppResponse:
     replicas = _replicas(facts, state)
     tasks = tasks_of(job)
     retries = (job.get("status") or {}).get("retryCount")
+    ended_at = finished_at(job, facts.pods.values())
     return DescribeAppResponse(
         app_id=make_app_id(job),
         state=state,
@@ -97,8 +147,8 @@ def describe(facts: JobFacts, now: float) -> DescribeAppResponse:
         submitted_at=submitted_at(job),
         # A job that fails at once never runs, says Volcano.
         started_at=started_at(job) or min((one.started_at for one in replicas if one.started_at), default=None),
-        finished_at=finished_at(job),
-        timeline=timeline(job),
+        finished_at=ended_at,
+        timeline=timeline(job, ended_at),
         user=(job["metadata"].get("annotations") or {}).get(labels.USER, ""),
         notes=notes,
         image=image_of(tasks[0]) if tasks else "",
@@ -106,31 +156,41 @@ def describe(facts: JobFacts, now: float) -> DescribeAppResponse:
     )
 
 
-def _needs_events(job: Object, state: AppState, pods: dict[str, Object]) -> bool:
-    """Tell whether events may say what the job and its pods do not."""
+def _event_selectors(job: Object, state: AppState, pods: Mapping[str, Object]) -> list[str]:
+    """Return the field selectors of the events that may say what the job and its pods do not."""
     if is_terminal(state):
-        return state is AppState.FAILED and not pods
-    if len(pods) < len(replicas_of(job)):
-        return phase_of(job) not in ("", "Completing", "Aborting", "Terminating", "Restarting")
-    return any(pod_state(pod) is AppState.PENDING and needs_events(pod) for pod in pods.values())
-
-
-def _warnings(server: ApiServer, namespace: str) -> dict[str, list[Object]]:
-    """Return the warnings of a namespace; none where they may not be read: they only say more."""
-    try:
-        answer = server.request(
-            "GET", f"/api/v1/namespaces/{namespace}/events", params={"fieldSelector": "type=Warning", "limit": _EVENTS}
-        )
-    except ApiError:
-        return {}
-    found: dict[str, list[Object]] = {}
-    items = answer.get("items") or []
-    for event in sorted(items, key=lambda one: str(one.get("lastTimestamp") or one.get("eventTime") or "")):
-        about = event.get("involvedObject") or {}
-        found.setdefault(str(about.get("uid") or ""), []).append(event)
-        # A pod group is named after its job.
-        found.setdefault(str(about.get("name") or ""), []).append(event)
+        is_silent = state is AppState.FAILED and not pods
+        return _job_selectors(job) if is_silent else []
+    if phase_of(job) in ("", "Completing", "Aborting", "Terminating", "Restarting"):
+        return []
+    found = []
+    waiting = [pod for pod in pods.values() if pod_state(pod) is AppState.PENDING]
+    if len(pods) < len(replicas_of(job)) or any(is_gang_only(pod_reason(pod)) for pod in waiting):
+        found += _job_selectors(job)
+    if silent := next((pod for pod in waiting if needs_events(pod)), None):
+        found.append(f"involvedObject.name={silent['metadata']['name']},involvedObject.uid={uid_of(silent)}")
     return found
+
+
+def _job_selectors(job: Object) -> list[str]:
+    uid = uid_of(job)
+    return [f"involvedObject.uid={uid}", f"involvedObject.name={group_name(job)}"] if uid else []
+
+
+def group_name(job: Object) -> str:
+    """Return the name of a job's pod group (volcano: generateRelatedPodGroupName)."""
+    return f"{job['metadata']['name']}-{uid_of(job)}"
+
+
+def _events_about(server: ApiServer, namespace: str, selector: str) -> tuple[list[Object], str]:
+    """Return events, and their list's version; nothing where they may not be read: they only say more."""
+    params = {"fieldSelector": selector, "limit": _EVENTS}
+    try:
+        answer = server.request("GET", events_path(namespace), params=params)
+    except ApiError:
+        return [], ""
+    found = [event for item in items_of(answer) if (event := checked_event(item)) is not None]
+    return found, list_version(answer)
 
 
 def _queue_exists(server: ApiServer, name: str) -> bool | None:
@@ -155,23 +215,25 @@ def _why(facts: JobFacts, state: AppState, replicas: list[ReplicaStatus], now: f
     if state is AppState.CANCELLED:
         return "; ".join(told) or job_message(job)
     waiting = [one for one in replicas if waits(one.state) and one.reason and not is_terminal(state)]
-    # What is said of the job tells why it has no pods.
     with_pod = [one for one in waiting if one.hostname in facts.pods]
-    group = "" if with_pod or told else _group_words(facts, state)
-    if chosen := with_pod or ([] if group else waiting):
+    group = Told() if told else _told_of_group(facts, state)
+    # Why some pods are missing tells more than that the others wait for them.
+    if group.is_cause:
+        with_pod = [one for one in with_pod if not is_gang_only(one.reason)]
+    if chosen := with_pod or ([] if group.words else waiting):
         told.append(together([(one.reason, f"{one.role}/{one.id}") for one in chosen]))
     if told and state is AppState.RUNNING:
         running = sum(one.state is AppState.RUNNING for one in replicas)
         told.append(f"{running} of {len(replicas)} run")
-    return "; ".join(told) or job_message(job) or group
+    return "; ".join(told) or job_message(job) or group.words
 
 
-def _group_words(facts: JobFacts, state: AppState) -> str:
-    """Return what is said of the job itself and of its group, where nothing is said of a pod."""
+def _told_of_group(facts: JobFacts, state: AppState) -> Told:
+    """Return what events say of the job itself and of its group."""
     if not waits(state) and state is not AppState.FAILED:
-        return ""
-    uid, name = uid_of(facts.job), facts.job["metadata"]["name"]
-    return event_words([*facts.events.get(f"{name}-{uid}", []), *facts.events.get(uid, [])])
+        return Told()
+    events = facts.events
+    return told_by_events([*events.get(group_name(facts.job), []), *events.get(uid_of(facts.job), [])])
 
 
 def _replicas(facts: JobFacts, state: AppState) -> list[ReplicaStatus]:
@@ -236,12 +298,15 @@ def _places(job: Object) -> dict[str, str]:
     return {"namespace": job["metadata"]["namespace"], **{name: str(value) for name, value in found.items() if value}}
 
 
-def described_now(server: ApiServer, app_id: str) -> tuple[Object, DescribeAppResponse] | None:
-    """Return a job and everything about it, None when there is no such job; see `look`."""
-    now = time.time()
-    facts = look(server, app_id, now)
-    if facts is None:
-        return None
+def describe_facts(server: ApiServer, facts: JobFacts, now: float) -> DescribeAppResponse:
+    """Return everything about a job, and the commands that make its ports reachable; see `describe`."""
     described = describe(facts, now)
     described.ports = forwarded_ports(server.context, facts.job, facts.pods)
-    return facts.job, described
+    return described
+
+
+def described_now(server: ApiServer, app_id: str) -> tuple[Object, DescribeAppResponse] | None:
+    """Read a job, and return it and everything about it, None when there is no such job; see `look`."""
+    now = time.time()
+    facts = look(server, app_id, now)
+    return None if facts is None else (facts.job, describe_facts(server, facts, now))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import Any
 
 from ...specs import SchedulerError, is_terminal
@@ -30,7 +31,13 @@ def abort(server: ApiServer, app_id: str, uid: str) -> None:
         if job is None or is_terminal(app_state(job)):
             return
         status: dict[str, Any] = job.setdefault("status", {})
-        status.setdefault("state", {})["phase"] = "Aborted"
+        # As Volcano notes a transition itself. It keeps it: else the time would be that of the phase before.
+        ended = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        status["state"] = {**(status.get("state") or {}), "phase": "Aborted", "lastTransitionTime": ended}
+        status["conditions"] = [
+            *(status.get("conditions") or []),
+            {"status": "Aborted", "lastTransitionTime": ended},
+        ]
         try:
             server.request("PUT", f"{_path(job)}/status", body=job)
             return

@@ -5,9 +5,12 @@ Paths and shapes are those of ``batch.volcano.sh/v1alpha1`` and of ``v1`` pods.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...specs import SchedulerError
 from . import labels
+from .shapes import checked_job, checked_pod, items_of, list_version
 
 if TYPE_CHECKING:
     from .api_server import ApiServer
@@ -19,6 +22,10 @@ GROUP = "batch.volcano.sh"
 VERSION = "v1alpha1"
 JOBS = f"/apis/{GROUP}/{VERSION}/jobs"
 """The jobs of all namespaces."""
+
+
+MOST_REPLICAS = 10_000
+"""Of one job more replicas are not shown: a number that somebody mistyped must not fill the memory."""
 
 
 class Replica(NamedTuple):
@@ -54,25 +61,43 @@ def pods_path(namespace: str, name: str = "") -> str:
     return f"{path}/{name}" if name else path
 
 
+def events_path(namespace: str) -> str:
+    """Return the path of a namespace's events."""
+    return f"/api/v1/namespaces/{namespace}/events"
+
+
 def find_job(server: ApiServer, app_id: str) -> Object | None:
     """Return a job, None where there is none.
 
     Raises:
-        SchedulerError: the server did not answer, or may not tell.
+        SchedulerError: the server did not answer, or may not tell, or answered with something else.
     """
     from .api_server import ApiError
 
     namespace, name = split_app_id(app_id)
+    namespace = namespace or server.namespace
     try:
-        return server.request("GET", jobs_path(namespace or server.namespace, name))
+        answer = server.request("GET", jobs_path(namespace, name))
     except ApiError as error:
         if error.status == 404:
             return None
         raise
+    job = checked_job(answer)
+    if job is None:
+        raise SchedulerError(
+            f"{app_id}: the server answered with something that is no job: is there a proxy in between?"
+        )
+    job["metadata"].setdefault("namespace", namespace)
+    return job
 
 
 def pods_of(server: ApiServer, namespace: str, job_name: str, job_uid: str = "") -> list[Object]:
-    """Return the pods of a job, in one request.
+    """Return the pods of a job; see `list_pods`."""
+    return list_pods(server, namespace, job_name, job_uid)[0]
+
+
+def list_pods(server: ApiServer, namespace: str, job_name: str, job_uid: str = "") -> tuple[list[Object], str]:
+    """Return the pods of a job, in one request, and the version of the list.
 
     Args:
         server: the server.
@@ -80,12 +105,19 @@ def pods_of(server: ApiServer, namespace: str, job_name: str, job_uid: str = "")
         job_name: the job's name.
         job_uid: where it is given, pods of an earlier job of the same name are left out.
     """
-    answer = server.request("GET", pods_path(namespace), params={"labelSelector": f"{labels.JOB_NAME}={job_name}"})
-    return [pod for pod in answer.get("items") or [] if not job_uid or job_uid in _owners(pod)]
+    answer = server.request("GET", pods_path(namespace), params={"labelSelector": pods_selector(job_name)})
+    pods = [pod for item in items_of(answer) if (pod := checked_pod(item)) is not None]
+    return [pod for pod in pods if not job_uid or job_uid in owners_of(pod)], list_version(answer)
 
 
-def _owners(pod: Object) -> list[str]:
-    return [owner.get("uid", "") for owner in pod["metadata"].get("ownerReferences") or []]
+def pods_selector(job_name: str) -> str:
+    """Return the label selector of a job's pods."""
+    return f"{labels.JOB_NAME}={job_name}"
+
+
+def owners_of(found: Object) -> list[str]:
+    """Return the uids of what owns an object."""
+    return [owner.get("uid", "") for owner in found["metadata"].get("ownerReferences") or []]
 
 
 def tasks_of(job: Object) -> list[Object]:
@@ -117,11 +149,17 @@ def replica_of_task(task: Object, index: int = 0) -> Replica:
     return Replica(name, index)
 
 
+def count_of(task: Object) -> int:
+    """Return how many pods a task asks for."""
+    return max(0, task.get("replicas") or 1)
+
+
 def replicas_of(job: Object) -> list[tuple[Replica, Object, str]]:
-    """Return each replica of a job in order, its task, and its pod's name."""
+    """Return each replica of a job in order, its task, and its pod's name; at most `MOST_REPLICAS`."""
     job_name = job["metadata"]["name"]
-    return [
+    found = (
         (replica_of_task(task, index), task, f"{job_name}-{task.get('name', '')}-{index}")
         for task in tasks_of(job)
-        for index in range(task.get("replicas") or 1)
-    ]
+        for index in range(count_of(task))
+    )
+    return list(islice(found, MOST_REPLICAS))

@@ -10,8 +10,8 @@ from ...specs import AppDefError, BackendUnavailableError, SchedulerError
 from ..progress import current_progress
 from . import labels
 from .api_server import ApiError, ApiServer
-from .jobs import Object, jobs_path, make_app_id
-from .refusals import refusal_words
+from .jobs import Object, jobs_path, make_app_id, tasks_of
+from .refusals import missing_account_words, refusal_words
 from .request import KubernetesJob
 from .sanitize import sanitize_for_serialization
 
@@ -36,6 +36,7 @@ def validate(server: ApiServer, resource: Mapping[str, Any], namespace: str = ""
         BackendUnavailableError: it cannot be asked.
     """
     job, namespace = _placed(resource, namespace)
+    _refuse_missing_accounts(server, job, namespace)
     try:
         server.request("POST", jobs_path(namespace), params={"dryRun": "All"}, body=job, timeout=_PATIENCE)
     except BackendUnavailableError as error:
@@ -64,6 +65,7 @@ def launch(
         push_images: pushes `KubernetesJob.images_to_push`.
 
     Raises:
+        AppDefError: something that its pods need is missing.
         ApiError: the server refused; the message says why. Nothing was created.
         BackendUnavailableError: the server cannot be reached; the message says where the job may have been created.
         LaunchCancelledError: the launch was ended before.
@@ -74,6 +76,7 @@ def launch(
             raise SchedulerError(f"{len(job.images_to_push)} images are to be pushed, and nothing is there to do it")
         push_images(job.images_to_push)
     made, namespace = _placed(job.resource, namespace)
+    _refuse_missing_accounts(server, made, namespace)
     annotations = made["metadata"].setdefault("annotations", {})
     annotations[labels.SUBMITTED_AT] = f"{time.time():.3f}"
     current_progress().report("creating the job")
@@ -98,6 +101,28 @@ def _placed(resource: Mapping[str, Any], namespace: str) -> tuple[Object, str]:
     metadata = made.setdefault("metadata", {})
     metadata["namespace"] = namespace or metadata.get("namespace") or "default"
     return made, metadata["namespace"]
+
+
+def _refuse_missing_accounts(server: ApiServer, job: Object, namespace: str) -> None:
+    """Refuse a job whose pods name a service account that is not there: Volcano would try in vain to make them.
+
+    Raises:
+        AppDefError: there is no such account.
+        BackendUnavailableError: the server cannot be asked.
+    """
+    specs = [(task.get("template") or {}).get("spec") or {} for task in tasks_of(job)]
+    for account in dict.fromkeys(spec.get("serviceAccountName") for spec in specs):
+        if account and not has_account(server, namespace, account):
+            raise AppDefError(missing_account_words(account, namespace))
+
+
+def has_account(server: ApiServer, namespace: str, account: str) -> bool:
+    """Tell whether a service account is there; one that this user may not look at counts as there."""
+    try:
+        server.request("GET", f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}")
+    except ApiError as error:
+        return error.status != 404
+    return True
 
 
 def _was_sent(error: BaseException | None) -> bool:

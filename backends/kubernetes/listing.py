@@ -2,48 +2,63 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...specs import AppState, is_terminal
 from ..responses import ListAppResponse
 from . import labels
 from .api_server import ApiServer
 from .causes import job_message
-from .jobs import JOBS, Object, is_torchx, jobs_path, make_app_id, tasks_of, template_labels
+from .jobs import JOBS, Object, count_of, is_torchx, jobs_path, make_app_id, tasks_of, template_labels
 from .phases import app_state, finished_at, started_at, submitted_at
+from .shapes import checked_job, items_of, list_version
+
+_log = logging.getLogger(__name__)
 
 _PAGE = 500
 
 
+class Known(NamedTuple):
+    """What was found out about a job when it was last described, and a list does not say.
+
+    Attributes:
+        state: the state that it was found in; nothing of this holds in another one.
+        reason: why it is in it.
+        finished_at: when it ended, in seconds since the epoch; None where that is not known.
+    """
+
+    state: AppState
+    reason: str = ""
+    finished_at: float | None = None
+
+
 class KnownReasons:
-    """Why jobs are in their states, as found when each was last described: the list does not say.
+    """Why jobs are in their states, and when they ended, as found when each was last described.
 
     It holds as long as the job's state does.
     """
 
     def __init__(self) -> None:
-        self._reasons: dict[str, tuple[AppState, str]] = {}
+        self._known: dict[str, Known] = {}
         self._lock = threading.Lock()
 
-    def learn(self, uid: str, state: AppState, reason: str) -> bool:
-        """Keep the reason of a job's state; return whether it is another one than before."""
+    def learn(self, uid: str, known: Known) -> None:
+        """Keep what was found out about a job."""
         with self._lock:
-            if self._reasons.get(uid, (state, "")) == (state, reason):
-                return False
-            self._reasons[uid] = (state, reason)
-            return True
+            self._known[uid] = known
 
-    def reason(self, uid: str, state: AppState) -> str:
-        """Return the reason of a job's state, empty where none is known."""
-        known, reason = self._reasons.get(uid, (state, ""))
-        return reason if known is state else ""
+    def of(self, uid: str, state: AppState) -> Known:
+        """Return what is known of a job in its state."""
+        known = self._known.get(uid)
+        return known if known is not None and known.state is state else Known(state)
 
     def forget(self, uid: str) -> None:
         """Forget a job that is no more."""
         with self._lock:
-            self._reasons.pop(uid, None)
+            self._known.pop(uid, None)
 
 
 def uid_of(job: Object) -> str:
@@ -61,22 +76,23 @@ def row_of(job: Object, reasons: KnownReasons) -> ListAppResponse:
     state = app_state(job)
     status = job.get("status") or {}
     tasks = tasks_of(job)
-    wanted = sum(task.get("replicas") or 1 for task in tasks)
+    wanted = sum(count_of(task) for task in tasks)
     annotations = job["metadata"].get("annotations") or {}
+    known = reasons.of(uid_of(job), state)
     return ListAppResponse(
         app_id=make_app_id(job),
         state=state,
         name=name_of(job),
         submitted_at=submitted_at(job) or None,
         started_at=started_at(job),
-        finished_at=finished_at(job),
+        finished_at=finished_at(job) or known.finished_at,
         # Counts are dropped when a job has ended, and while its pods end.
         replicas_running=0 if is_terminal(state) else status.get("running") or 0,
         replicas_wanted=wanted,
         replicas_succeeded=wanted if state is AppState.SUCCEEDED else status.get("succeeded") or 0,
         user=annotations.get(labels.USER, ""),
         image=image_of(tasks[0]) if tasks else "",
-        msg=reasons.reason(uid_of(job), state) or job_message(job),
+        msg=known.reason or job_message(job),
         foreign=not is_torchx(job),
     )
 
@@ -108,9 +124,19 @@ def pages(server: ApiServer, namespace: str) -> Iterator[tuple[list[Object], str
     params: dict[str, Any] = {"limit": _PAGE}
     while True:
         answer = server.request("GET", path, params=params)
-        metadata = answer.get("metadata") or {}
-        yield answer.get("items") or [], str(metadata.get("resourceVersion") or "")
-        following = metadata.get("continue")
+        metadata = answer.get("metadata")
+        yield _jobs_of(answer, namespace), list_version(answer)
+        following = metadata.get("continue") if isinstance(metadata, dict) else None
         if not following:
             return
         params["continue"] = following
+
+
+def _jobs_of(answer: Object, namespace: str) -> list[Object]:
+    """Return the jobs of a page; what is no job is left out, and noted."""
+    items = items_of(answer)
+    jobs = [job for item in items if (job := checked_job(item)) is not None]
+    if len(jobs) < len(items):
+        _log.warning("%d of %d jobs of %s have no usable name: not shown", len(items) - len(jobs), len(items),
+                     namespace or "all namespaces")  # fmt: skip
+    return jobs

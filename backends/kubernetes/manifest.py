@@ -6,10 +6,11 @@ from typing import Any
 
 from ...specs import AppDef, AppDefError, RetryPolicy, Role, macros, make_unique, normalize_str
 from ..kept_app_def import RANK0_HOST
+from ..progress import while_wanted
 from .jobs import GROUP, VERSION
 from .names import hosts_variable, task_name
 from .overlay import NAMESPACE, POD, Overlay, apply_overlay, get_overlay
-from .pods import RESERVED_MEMMB, RESERVED_MILLICPU, Object, make_pod, pod_labels
+from .pods import IMAGE_VARIABLE, RESERVED_MEMMB, RESERVED_MILLICPU, Object, make_pod, pod_labels
 from .sanitize import sanitize_for_serialization
 
 _EVENTS = ("PodEvicted", "PodFailed")
@@ -51,7 +52,7 @@ def app_to_resource(
     tasks: list[Object] = []
     for role_index, role in enumerate(app.roles):
         overlay = _overlay_of(role)
-        for replica_id in range(role.num_replicas):
+        for replica_id in while_wanted(range(role.num_replicas)):
             is_first = role_index == 0 and replica_id == 0
             values = macros.Values(
                 img_root="",
@@ -62,6 +63,7 @@ def app_to_resource(
             replica = values.apply(role)
             if is_first:
                 replica.env[RANK0_HOST] = "localhost"
+            replica.env[IMAGE_VARIABLE] = replica.image
             task = task_name(role.name, replica_id)
             pod = make_pod(task, replica, service_account, reserved_millicpu, reserved_memmb, efa_device_count)
             pod = _overlaid(pod, role, overlay, values)

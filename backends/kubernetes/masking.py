@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..secrets import MASK, is_secret
+from ..secrets import MASK, is_secret, mask_args, mask_text
 from . import labels
 
 # Annotations that hold a whole manifest, secret values and all.
@@ -19,6 +19,8 @@ def masked(value: Any, names: set[str] | None = None) -> Any:
         names: gets the names of the variables whose values were masked.
     """
     if isinstance(value, list):
+        if value and all(isinstance(item, str) for item in value):
+            return mask_args(value)
         return [masked(item, names) for item in value]
     if not isinstance(value, dict):
         return value
@@ -26,6 +28,8 @@ def masked(value: Any, names: set[str] | None = None) -> Any:
         if value["value"] and names is not None:
             names.add(value["name"])
         return {**value, "value": MASK if value["value"] else ""}
+    if isinstance(value.get("name"), str) and isinstance(value.get("value"), str):
+        return {**value, "value": mask_text(value["name"], value["value"])}
     made = {name: masked(item, names) for name, item in value.items()}
     for name in _WHOLE:
         if isinstance(text := made.get(name), str):

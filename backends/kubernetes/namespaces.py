@@ -56,9 +56,13 @@ class WatchedNamespaces:
 
         return unsubscribe
 
-    def learn(self, app_id: str, job: Object, reason: str) -> None:
+    def learn(self, app_id: str, job: Object, reason: str, finished_at: float | None = None) -> None:
         """Take note of a job that was looked at; see `JobRows.learn`."""
-        self._of(app_id).learn(job, reason)
+        self._of(app_id).learn(job, reason, finished_at)
+
+    def version(self, app_id: str) -> str:
+        """Return the version of a job that a watch keeps; see `JobRows.version`."""
+        return self._of(app_id).version(app_id)
 
     def uid(self, app_id: str) -> str:
         """Return what tells the job that was listed from another one of the same name; see `JobRows.uid`."""

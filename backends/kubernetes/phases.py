@@ -5,7 +5,7 @@ Phases are those of ``batch.volcano.sh/v1alpha1`` jobs and of ``v1`` pods; the t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -56,7 +56,7 @@ def seconds_of(text: Any) -> float | None:
         return None
     try:
         return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 
@@ -72,19 +72,23 @@ def submitted_at(job: Object) -> float:
     return ours if abs(ours - created) < 60 else created
 
 
-def timeline(job: Object) -> list[StateChange]:
-    """Return the states that a job went through, by Volcano's conditions; their times have whole seconds."""
-    first = submitted_at(job)
-    found = [StateChange(AppState.SUBMITTED, first)]
-    status = job.get("status") or {}
-    entered = [
-        *((str(one.get("status") or ""), one.get("lastTransitionTime")) for one in status.get("conditions") or []),
-        (phase_of(job), (status.get("state") or {}).get("lastTransitionTime")),
-    ]
-    for phase, when in entered:
+def timeline(job: Object, ended_at: float | None = None) -> list[StateChange]:
+    """Return the states that a job went through, by Volcano's conditions; their times have whole seconds.
+
+    Args:
+        job: the job.
+        ended_at: when it ended, see `finished_at`; a final state whose time is not known is left out.
+    """
+    found = [StateChange(AppState.SUBMITTED, submitted_at(job))]
+    for phase, when in _transitions(job):
         state = _JOB_STATES.get(phase)
-        if state is not None and state is not found[-1].state:
-            found.append(StateChange(state, max(found[-1].at, seconds_of(when) or 0.0)))
+        if state is None or state is found[-1].state:
+            continue
+        if phase == phase_of(job) and is_terminal(state) and not _has_own_time(job):
+            when = ended_at
+            if when is None:
+                continue
+        found.append(StateChange(state, max(found[-1].at, when or 0.0)))
     return found
 
 
@@ -93,11 +97,57 @@ def started_at(job: Object) -> float | None:
     return next((change.at for change in timeline(job) if change.state is AppState.RUNNING), None)
 
 
-def finished_at(job: Object) -> float | None:
-    """Return when a job ended, in seconds since the epoch; None while it has not."""
+def finished_at(job: Object, pods: Iterable[Object] = ()) -> float | None:
+    """Return when a job ended, in seconds since the epoch; None while it has not, or where nothing tells.
+
+    Who cancels a job writes its phase and mostly no time: the time beside it is that of the phase before. Then the
+    server's note of who wrote the phase tells (`managedFields`), else the job's pods.
+
+    Args:
+        job: the job.
+        pods: its pods, as far as they are known.
+    """
     if not is_terminal(app_state(job)):
         return None
-    return timeline(job)[-1].at
+    if _has_own_time(job):
+        return timeline(job)[-1].at
+    return _phase_written_at(job) or max((at for pod in pods if (at := _pod_end(pod)) is not None), default=None)
+
+
+def _transitions(job: Object) -> list[tuple[str, float | None]]:
+    """Return the phases that a job entered, and when."""
+    status = job.get("status") or {}
+    entered = [(one.get("status") or "", one.get("lastTransitionTime")) for one in status.get("conditions") or []]
+    entered.append((phase_of(job), (status.get("state") or {}).get("lastTransitionTime")))
+    return [(phase, seconds_of(when)) for phase, when in entered]
+
+
+def _has_own_time(job: Object) -> bool:
+    """Tell whether the time beside a job's phase is when it was entered, not left over from the phase before."""
+    *before, (phase, when) = _transitions(job)
+    if not before or before[-1][0] == phase:
+        return True
+    return when is not None and when > (before[-1][1] or 0.0)
+
+
+def _phase_written_at(job: Object) -> float | None:
+    """Return when the one who wrote a job's phase last wrote its status."""
+    for entry in job["metadata"].get("managedFields") or []:
+        status = (entry.get("fieldsV1") or {}).get("f:status")
+        state = status.get("f:state") if isinstance(status, dict) else None
+        # Where the server does not know the fields of the state, it notes the whole of it.
+        if isinstance(state, dict) and (not state or "f:phase" in state):
+            return seconds_of(entry.get("time"))
+    return None
+
+
+def _pod_end(pod: Object) -> float | None:
+    """Return when a pod's container ended, else when the pod was told to end."""
+    ended = (main_status(pod).get("state") or {}).get("terminated") or {}
+    if (at := seconds_of(ended.get("finishedAt"))) is not None:
+        return at
+    deadline = seconds_of(pod["metadata"].get("deletionTimestamp"))
+    return None if deadline is None else deadline - (pod["metadata"].get("deletionGracePeriodSeconds") or 0)
 
 
 def container_statuses(pod: Object) -> list[Mapping[str, Any]]:

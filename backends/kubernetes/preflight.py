@@ -12,10 +12,11 @@ from ..scripts import workspace_findings
 from .api_server import ApiError, ApiServer
 from .gpu_nodes import GpuNodes
 from .jobs import GROUP, VERSION, Object, pods_path, tasks_of
+from .launch import has_account
 from .manifest import app_to_resource
 from .options import KubernetesOpts
 from .pods import node_labels
-from .refusals import refusal_words, too_large_words
+from .refusals import missing_account_words, refusal_words, too_large_words
 
 # Seconds: a form waits for it.
 _PATIENCE = 5.0
@@ -103,8 +104,9 @@ def _place(server: ApiServer, opts: KubernetesOpts) -> Iterator[Finding]:
             "error", f"there is no priority class {opts.priority_class}", "`kubectl get priorityclasses` lists them"
         )
     account = opts.service_account
-    if account and _get(server, f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}") is None:
-        yield Finding("error", f"there is no service account {account} in {namespace}", "correct it, or create it")
+    if account and not has_account(server, namespace, account):
+        what, _, hint = missing_account_words(account, namespace).partition(": ")
+        yield Finding("error", what, hint)
 
 
 def _queue(server: ApiServer, queue: str) -> Iterator[Finding]:

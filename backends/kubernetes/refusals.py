@@ -48,6 +48,11 @@ def refusal_words(error: ApiError, namespace: str, job: Object) -> str:
     return said
 
 
+def missing_account_words(account: str, namespace: str) -> str:
+    """Return that there is no such service account, with what to do."""
+    return f"there is no service account {account} in {namespace}: correct service_account, or create it"
+
+
 def too_large_words(job: Object) -> str:
     """Return why a job has too many bytes, with what to do."""
     return (
@@ -82,7 +87,7 @@ def _admission_words(said: str) -> str:
             f"{found['used']} is used, {found['most']} is most: ask for less, or wait until jobs have ended"
         )
     if found := _NO_ACCOUNT.search(said):
-        return f"there is no service account {found['name']} in the namespace: correct service_account, or create it"
+        return missing_account_words(found["name"], "the namespace")
     if found := _NO_PRIORITY.search(said):
         return f"there is no priority class {found['name']}: `kubectl get priorityclasses` lists them"
     return ""

@@ -15,8 +15,8 @@ from ..logs.stream import Cursor, LogStream
 from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import check
 from .api_server import ApiError, ApiServer
-from .describe import described_now
 from .ending import abort, remove
+from .following import JobLooks
 from .gpu_nodes import GpuNodes
 from .jobs import find_job, pods_of, split_app_id
 from .known_values import known_values
@@ -51,7 +51,13 @@ __all__ = [
 ]
 
 _ALL = Capabilities(  # noqa: S604 - no subprocess: its `shell` says that one can be opened
-    log_time_range=True, retries=True, resources=True, workspace=True, native=True, shell=True
+    log_time_range=True,
+    retries=True,
+    resources=True,
+    workspace=True,
+    native=True,
+    shell=True,
+    logs_after_cancel="Volcano removes its pods, and their logs with them: what was read here stays until you quit.",
 )
 
 
@@ -84,13 +90,15 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self._docker_client = docker_client
         self._namespace = "" if all_namespaces else namespace or self._server.namespace
         self._rows = WatchedNamespaces(self._server, self._namespace)
+        self._looks = JobLooks(self._server, self._rows.version)
         self._gpus = GpuNodes(self._server)
         self._rights = check.Rights(self._server, self._namespace)
         self.capabilities = _ALL
         self.context = self._server.context
 
     def close(self) -> None:
-        """End the watch and close the connections. Apps go on."""
+        """End the watches and close the connections. Apps go on."""
+        self._looks.close()
         self._rows.close()
         self._server.close()
 
@@ -142,11 +150,11 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
         """Return what the server knows of an app, whoever launched it; None when it does not exist."""
-        found = described_now(self._server, app_id)
+        found = self._looks.describe(app_id)
         if found is None:
             return None
         job, described = found
-        self._rows.learn(app_id, job, "" if described.msg == NONE else described.msg)
+        self._rows.learn(app_id, job, "" if described.msg == NONE else described.msg, described.finished_at)
         return described
 
     def describe_native(self, app_id: str) -> str:
@@ -190,11 +198,13 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
     def cancel(self, app_id: str) -> None:
         """Let Volcano end the job, which is kept; one that is final or unknown is left alone."""
         with self._noting(check.CANCEL):
+            self._looks.forget(app_id)
             abort(self._server, app_id, self._rows.uid(app_id))
 
     def delete(self, app_id: str) -> None:
         """Remove the job and its pods; an unknown one is nothing to remove."""
         with self._noting(check.DELETE):
+            self._looks.forget(app_id)
             remove(self._server, app_id, self._rows.uid(app_id))
 
     def _cancel_existing(self, app_id: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ...specs import SchedulerError
@@ -18,7 +18,9 @@ from ..long_answer import LongAnswer
 from ..responses import ListAppResponse
 from .api_server import ApiError, ApiServer
 from .jobs import JOBS, Object, jobs_path
-from .listing import KnownReasons, pages, row_of, uid_of
+from .listing import Known, KnownReasons, pages, row_of, uid_of
+from .phases import app_state
+from .shapes import checked_job, list_version
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +48,8 @@ class JobRows:
         self._reasons = KnownReasons()
         self._lock = threading.Lock()
         self._jobs: dict[str, ListAppResponse] = {}
-        self._uids: dict[str, str] = {}
+        # The uid and the version of each job.
+        self._seen: dict[str, tuple[str, str]] = {}
         self._version = ""
         self._lists = 0
         self._holds = threading.Event()
@@ -77,26 +80,33 @@ class JobRows:
         Raises:
             ApiError, BackendUnavailableError: it cannot be read.
         """
-        jobs, uids, version = self._read_whole()
+        jobs, seen, version = self._read_whole()
         with self._lock:
-            for uid in set(self._uids.values()) - set(uids.values()):
+            for uid in {uid for uid, _ in self._seen.values()} - {uid for uid, _ in seen.values()}:
                 self._reasons.forget(uid)
-            self._jobs, self._uids, self._version = jobs, uids, version
+            self._jobs, self._seen, self._version = jobs, seen, version
             self._lists += 1
         self._read.set()
 
-    def learn(self, job: Object, reason: str) -> None:
-        """Take note of a job that was looked at, and of why it is in its state."""
-        self._reasons.learn(uid_of(job), row_of(job, self._reasons).state, reason)
+    def learn(self, job: Object, reason: str, finished_at: float | None = None) -> None:
+        """Take note of a job that was looked at: why it is in its state, and when it ended."""
+        self._reasons.learn(uid_of(job), Known(app_state(job), reason, finished_at))
         with self._lock:
             row = row_of(job, self._reasons)
-            if row.app_id in self._jobs and self._uids.get(row.app_id) == uid_of(job):
+            if row.app_id in self._jobs and self._seen.get(row.app_id) == _seen(job):
                 self._jobs[row.app_id] = row
 
     def uid(self, app_id: str) -> str:
         """Return what tells the job that was listed from another one of the same name; empty where none was."""
         with self._lock:
-            return self._uids.get(app_id, "")
+            return self._seen.get(app_id, ("", ""))[0]
+
+    def version(self, app_id: str) -> str:
+        """Return the version of a job that a watch keeps; empty where no watch holds, or there is no such job."""
+        if not self._holds.is_set():
+            return ""
+        with self._lock:
+            return self._seen.get(app_id, ("", ""))[1]
 
     def close(self) -> None:
         """End the watch."""
@@ -140,28 +150,29 @@ class JobRows:
         self._holds.clear()
         self._held_until = 0.0
 
-    def take(self, kind: str, job: Object) -> bool:
+    def take(self, kind: str, found: Any) -> bool:
         """Take one event of a watch; return whether a row changed.
 
         Args:
             kind: ``ADDED``, ``MODIFIED``, ``DELETED`` or ``BOOKMARK``.
-            job: the job; of a bookmark only its version.
+            found: the job; of a bookmark only its version.
         """
-        version = str(job["metadata"].get("resourceVersion") or "")
+        version = list_version(found) if isinstance(found, dict) else ""
+        job = None if kind == "BOOKMARK" else checked_job(found)
         with self._lock:
             self._version = version or self._version
-            if kind == "BOOKMARK":
+            if job is None:
                 return False
             row = row_of(job, self._reasons)
             if kind == "DELETED":
                 self._reasons.forget(uid_of(job))
-                self._uids.pop(row.app_id, None)
+                self._seen.pop(row.app_id, None)
                 return self._jobs.pop(row.app_id, None) is not None
             changed = self._jobs.get(row.app_id) != row
-            self._jobs[row.app_id], self._uids[row.app_id] = row, uid_of(job)
+            self._jobs[row.app_id], self._seen[row.app_id] = row, _seen(job)
             return changed
 
-    def _read_whole(self) -> tuple[dict[str, ListAppResponse], dict[str, str], str]:
+    def _read_whole(self) -> tuple[dict[str, ListAppResponse], dict[str, tuple[str, str]], str]:
         for _ in range(_TRIES - 1):
             try:
                 return self._read_pages()
@@ -171,16 +182,85 @@ class JobRows:
                     raise
         return self._read_pages()
 
-    def _read_pages(self) -> tuple[dict[str, ListAppResponse], dict[str, str], str]:
+    def _read_pages(self) -> tuple[dict[str, ListAppResponse], dict[str, tuple[str, str]], str]:
         jobs: dict[str, ListAppResponse] = {}
-        uids: dict[str, str] = {}
+        seen: dict[str, tuple[str, str]] = {}
         version = ""
         for page in pages(self._server, self._namespace):
             items, version = page
             for job in items:
                 row = row_of(job, self._reasons)
-                jobs[row.app_id], uids[row.app_id] = row, uid_of(job)
-        return jobs, uids, version
+                jobs[row.app_id], seen[row.app_id] = row, _seen(job)
+        return jobs, seen, version
+
+
+def _seen(job: Object) -> tuple[str, str]:
+    return uid_of(job), str(job["metadata"].get("resourceVersion") or "")
+
+
+class ObjectWatch:
+    """One watch of a list of objects.
+
+    Args:
+        server: the server.
+        path: where the objects are.
+        params: which of them.
+    """
+
+    def __init__(self, server: ApiServer, path: str, params: Mapping[str, str] | None = None) -> None:
+        self._server = server
+        self._path = path
+        self._params = params or {}
+        self._answer: LongAnswer | None = None
+        self._is_shut = False
+
+    def open(self, version: str) -> None:
+        """Begin to watch.
+
+        Args:
+            version: of the list that is gone on from.
+
+        Raises:
+            ApiError, BackendUnavailableError: it cannot be watched; status 410 where the version is too old.
+        """
+        params = {
+            **self._params,
+            "watch": "true",
+            "resourceVersion": version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": _WATCH_SECONDS,
+        }
+        self._answer = self._server.open(self._path, params)
+        if self._is_shut:
+            self._answer.shut()
+
+    def events(self) -> Iterator[tuple[str, Any]]:
+        """Yield what happens, as the kind of an event and its object, until the server or `shut` ends it.
+
+        Raises:
+            ApiError: the watch cannot go on; status 410 where it is too old.
+            OSError, ValueError, RecursionError: it broke off, or the answer is no watch's.
+        """
+        for event in self._answer.objects() if self._answer is not None else ():
+            kind, found = (event.get("type"), event.get("object")) if isinstance(event, dict) else (None, None)
+            if not isinstance(kind, str) or not isinstance(found, dict):
+                raise ValueError(f"no event of a watch: {event!r:.80}")
+            if kind == "ERROR":
+                code = found.get("code")
+                raise ApiError(str(found.get("message") or "the watch ended"), code if isinstance(code, int) else 0)
+            yield kind, found
+
+    def shut(self) -> None:
+        """End it at once, from any thread; `close` is still needed."""
+        self._is_shut = True
+        if (answer := self._answer) is not None:
+            answer.shut()
+
+    def close(self) -> None:
+        """Release the connection; called where nobody reads."""
+        if self._answer is not None:
+            self._answer.close()
+            self._answer = None
 
 
 class JobWatch:
@@ -194,17 +274,14 @@ class JobWatch:
 
     def __init__(self, rows: JobRows, server: ApiServer, on_change: Callable[[], None]) -> None:
         self._rows = rows
-        self._server = server
         self._on_change = on_change
         self._stop = threading.Event()
-        self._answer: LongAnswer | None = None
+        self._watch = ObjectWatch(server, rows.path)
 
     def close(self) -> None:
         """End it; not waited for."""
         self._stop.set()
-        answer = self._answer
-        if answer is not None:
-            answer.shut()
+        self._watch.shut()
 
     def listen(self) -> None:
         """Watch until `close`."""
@@ -227,41 +304,18 @@ class JobWatch:
     def _watch_once(self, number: int, version: str) -> bool:
         """Watch until the server ends it; return whether it broke off instead."""
         try:
-            self._watch(version)
-        except (SchedulerError, OSError, ValueError, KeyError, TypeError) as error:
+            self._watch.open(version)
+            if not self._stop.is_set():
+                self._rows.watched(True)
+            for kind, found in self._watch.events():
+                if self._rows.take(kind, found):
+                    self._on_change()
+        except (SchedulerError, OSError, ValueError, RecursionError) as error:
             _log.debug("the watch of jobs broke off: %s", error)
             if isinstance(error, ApiError):
                 # 410, or what is not allowed any more: the list says what it is.
                 self._rows.too_old(number)
             return True
         finally:
-            if self._answer is not None:
-                self._answer.close()
-                self._answer = None
+            self._watch.close()
         return False
-
-    def _watch(self, version: str) -> None:
-        params = {
-            "watch": "true",
-            "resourceVersion": version,
-            "allowWatchBookmarks": "true",
-            "timeoutSeconds": _WATCH_SECONDS,
-        }
-        self._answer = self._server.open(self._rows.path, params)
-        if self._stop.is_set():
-            return
-        self._rows.watched(True)
-        for event in self._answer.objects():
-            self._take(event)
-
-    def _take(self, event: Mapping[str, Any]) -> None:
-        """Take one event.
-
-        Raises:
-            ApiError: it says that the watch cannot go on.
-        """
-        kind, found = event["type"], event["object"]
-        if kind == "ERROR":
-            raise ApiError(str(found.get("message") or "the watch ended"), int(found.get("code") or 0))
-        if self._rows.take(kind, found):
-            self._on_change()

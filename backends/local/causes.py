@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import NONE, AppState
+from ...specs.files import open_file, read_file
 from ..endings import cancelled_words, ended_words, error_sentence, last_traceback, some_of
 from ..logs.sanitize import plain
 from .record import Run
@@ -63,7 +64,7 @@ def structured_error(run: Run, entry: dict[str, Any]) -> str:
     folder = run.replica_folder(entry["role"], entry["id"])
     error_file = Path(entry.get("error_file") or folder / "error.json")
     try:
-        text = error_file.read_text("utf-8", "replace").strip()
+        text = read_file(error_file).decode("utf-8", "replace").strip()
         if text:
             return text
     except OSError:
@@ -74,9 +75,9 @@ def structured_error(run: Run, entry: dict[str, Any]) -> str:
 def last_traceback_in(stderr: Path) -> str:
     """Return the last traceback in a file, see `last_traceback`; empty where it cannot be read."""
     try:
-        with stderr.open("rb") as file:
-            file.seek(max(0, stderr.stat().st_size - _TAIL))
-            return last_traceback(file.read().decode("utf-8", "replace"))
+        with os.fdopen(open_file(stderr), "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+            return last_traceback(file.read(_TAIL).decode("utf-8", "replace"))
     except OSError:
         return ""
 

@@ -10,10 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ...specs import AppDef, SchedulerError, appdef_to_dict, make_app_handle
+from ...specs.files import read_file
+from ...specs.foreign import decode_json, encode_json
 from ..paths import private_folder
 from ..user import user_name
 from . import supervisor
@@ -141,10 +144,16 @@ def write_cancel(folder: Path, by: str) -> dict[str, Any]:
     """
     path = folder / "cancel.json"
     try:
-        return json.loads(path.read_bytes())
+        return decode_json(read_file(path))
     except (OSError, ValueError):
         asked = {"format": supervisor.FORMAT, "by": by, "host": os.uname().nodename, "at": time.time()}
-        supervisor.replace_file(str(path), json.dumps(asked).encode())
+        try:
+            supervisor.replace_file(str(path), json.dumps(asked).encode())
+        except OSError:
+            # On a full disk an empty file can be had mostly: that it was asked for says more than who asked.
+            with suppress(OSError):
+                path.touch(mode=0o600)
+            raise
         return asked
 
 
@@ -191,7 +200,7 @@ def _hand_over(starting: subprocess.Popen[bytes], message: Mapping[str, Any]) ->
     answering.register(starting.stdout, select.POLLIN)
     deadline = time.monotonic() + _ANSWER_SECONDS
     try:
-        starting.stdin.write(json.dumps(message).encode())
+        starting.stdin.write(encode_json(message).encode())
         starting.stdin.close()
         while not answer.endswith(b"}\n"):
             if not answering.poll(max(0.0, deadline - time.monotonic()) * 1000):

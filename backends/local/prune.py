@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from ...specs.files import read_file
+from ...specs.foreign import decode_json
 from . import supervisor
 from .record import Run
 from .runs import Runs
@@ -91,7 +92,7 @@ def _remove_turns(folder: Path) -> None:
     here = (os.uname().nodename, supervisor.boot_id())
     for path in folder.glob("*-*"):
         try:
-            turn = json.loads(path.read_bytes())
+            turn = decode_json(read_file(path))
             of_this_boot = (turn["host"], turn["boot_id"]) == here
             if turn["host"] == here[0] and not (
                 of_this_boot and supervisor.is_running(turn["pid"], turn["pid_started"])

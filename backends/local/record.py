@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from dataclasses import dataclass, field
@@ -11,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import AppDef, AppState, appdef_from_dict
+from ...specs.files import LARGE, read_file
 from . import supervisor
+from .state_file import TORCHX_FOLDER, read_document
 
 FORMAT = supervisor.FORMAT
-TORCHX_FOLDER = "torchx_folder"
-"""In the state of a job that TorchX launched: the folder of its logs, which is TorchX's; empty if not known."""
 
 # A supervisor writes a heartbeat every 5 s; on a busy network file system it is seen late.
 _QUIET_SECONDS = 30.0
+# What it writes on this machine is seen at once: after so long, that it could not write is as good as certain.
+_STUCK_SECONDS = supervisor.HEARTBEAT_SECONDS + 2.0
 
 
 @dataclass
@@ -94,11 +95,11 @@ def read_run(app_id: str, folder: Path) -> Run | None:
     """
     path = folder / "state.json"
     try:
-        text = path.read_bytes()
+        text = read_file(path, LARGE)
         while True:
             run = _judged(app_id, folder, text)
             # A supervisor writes the end and then goes: that it has gone counts only if the file is still the same.
-            again = text if run.supervised or not run.reason else path.read_bytes()
+            again = text if run.supervised or not run.reason else read_file(path, LARGE)
             if again == text:
                 return run
             text = again
@@ -108,30 +109,11 @@ def read_run(app_id: str, folder: Path) -> Run | None:
 
 def _judged(app_id: str, folder: Path, text: bytes) -> Run:
     try:
-        run = Run(app_id, folder, json.loads(text))
-        _check(run.document)
-        _judge(run)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        what = f"its state file is damaged: {folder / 'state.json'}: {type(error).__name__}: {error}"
-        return Run(app_id, folder, {}, over=True, reason=what)
+        run = Run(app_id, folder, read_document(text))
+    except ValueError as error:
+        return Run(app_id, folder, {}, over=True, reason=f"its state file is damaged: {folder / 'state.json'}: {error}")
+    _judge(run)
     return run
-
-
-def _check(document: dict[str, Any]) -> None:
-    """Raise one of the errors of wrong types when the document is not what a supervisor writes."""
-    AppState[document["state"]]
-    for name in ("host", "boot_id", "pid_started", "job_id", "name", "user"):
-        if not isinstance(document[name], str):
-            raise TypeError(f"{name} is no text")
-    for name in ("heartbeat", "submitted_at"):
-        float(document[name])
-    for entry in document["replicas"]:
-        if missing := {"role", "id", "pid", "pid_started", "exit_code"} - set(entry):
-            raise KeyError(*missing)
-    if not all(state in AppState.__members__ and isinstance(at, float) for state, at in document["timeline"]):
-        raise TypeError("timeline is no list of states and times")
-    if not isinstance(document["app"], dict) or not isinstance(document["format"], int):
-        raise TypeError("no AppDef")
 
 
 def _judge(run: Run) -> None:
@@ -158,22 +140,35 @@ def _judge(run: Run) -> None:
         _lost(run, AppState.FAILED, "the machine restarted")
     elif not supervisor.is_running(document["pid"], document["pid_started"]):
         _judge_unsupervised(run)
+    elif quiet > _STUCK_SECONDS and _has_ended(run):
+        asked = document.get("cancel") or (run.folder / "cancel.json").exists()
+        reason = "its processes have ended, and how cannot be written: is the disk full?"
+        _lost(run, AppState.CANCELLED if asked else AppState.UNKNOWN, reason)
     elif quiet > _QUIET_SECONDS:
         run.notes.append(f"its state was written {age_words(quiet)} ago: is the disk full?")
 
 
-def _judge_unsupervised(run: Run) -> None:
-    """Find out what became of an app whose supervisor was killed."""
-    started = [entry for entry in run.replicas if entry["pid"]]
-    if any(supervisor.is_running(entry["pid"], entry["pid_started"]) for entry in started) or (
+def _lives(run: Run) -> bool:
+    """Tell whether a process of an app lives, by what the system says and not by the state file."""
+    return any(supervisor.is_running(entry["pid"], entry["pid_started"]) for entry in run.replicas) or bool(
         # What torchrun left, or replicas that were started just before the supervisor could write their pids.
         supervisor.job_processes(run.job_id, set())
-    ):
+    )
+
+
+def _has_ended(run: Run) -> bool:
+    """Tell whether an app has ended, though its supervisor lives: replicas have run, and no process does now."""
+    return any(entry["pid"] for entry in run.replicas) and not _lives(run)
+
+
+def _judge_unsupervised(run: Run) -> None:
+    """Find out what became of an app whose supervisor was killed."""
+    if _lives(run):
         run.supervised = False
         run.state = AppState.RUNNING
         run.notes.append("unsupervised")
         run.reason = "its supervisor was killed: how its replicas end will not be known"
-    elif not started and run.document.get("started_at") is None:
+    elif not any(entry["pid"] for entry in run.replicas) and run.document.get("started_at") is None:
         _lost(run, AppState.FAILED, "its supervisor was killed before it started the replicas")
     else:
         _lost(run, AppState.UNKNOWN, "its supervisor was killed: how its replicas ended is not known")

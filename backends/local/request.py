@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...specs import AppDef, Role, macros, make_app_handle
 from ..kept_app_def import RANK0_HOST
+from ..progress import while_wanted
 from ..readable_yaml import readable_yaml
-from ..secrets import mask_env
+from ..secrets import mask_data
 from . import environment
 from .gpus import VISIBLE_DEVICES, count_gpus, visible_devices
 from .image_provider import ImageProvider, ReplicaParam
@@ -68,7 +69,7 @@ def make_request(
     for role in app.roles:
         img_root = images.fetch_role(role)
         params, folders = [], []
-        for number in range(role.num_replicas):
+        for number in while_wanted(range(role.num_replicas)):
             here = folder / role.name / str(number)
             values = macros.Values(img_root, app_id, str(number), rank0_env=RANK0_HOST)
             param = images.get_replica_param(
@@ -99,13 +100,14 @@ def _as_data(request: PopenRequest) -> dict[str, Any]:
     """Return a request as plain data, secret values masked."""
     roles = {
         role: [
-            {"replica": number, "command": param.args, "cwd": param.cwd or os.curdir, "env": _shown(param.env)}
+            {
+                "replica": number,
+                "command": param.args,
+                "cwd": param.cwd or os.curdir,
+                "env": dict(sorted(param.env.items())),
+            }
             for number, param in enumerate(params)
         ]
         for role, params in request.role_params.items()
     }
-    return {"app_id": request.app_id, "log_dir": request.log_dir, "roles": roles}
-
-
-def _shown(env: Mapping[str, str]) -> dict[str, str]:
-    return dict(sorted(mask_env(env).items()))
+    return mask_data({"app_id": request.app_id, "log_dir": request.log_dir, "roles": roles})

@@ -10,8 +10,10 @@ from collections import OrderedDict
 from pathlib import Path
 
 from ...specs import JobNotFoundError
+from ...specs.files import LARGE, read_file
+from ...specs.foreign import decode_json
 from .record import Run, read_run
-from .supervisor import FORMAT, replace_file
+from .supervisor import FORMAT, is_running, replace_file
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +66,7 @@ class Runs:
             known = self._folders.get(app_id)
         if known is None:
             try:
-                record = json.loads(self.record_path(app_id).read_bytes())
+                record = decode_json(read_file(self.record_path(app_id)))
                 known = Path(record["folder"])
             except (OSError, ValueError, TypeError, KeyError):
                 return None
@@ -138,9 +140,11 @@ class Runs:
         """Keep an app that will not change; write down an end that no supervisor could."""
         if signature is None:
             return
-        if run.reason and not run.read_only and run.here:
+        # A supervisor that lives, and cannot write at present, will write more than this.
+        lives = run.reason and is_running(run.document["pid"], run.document["pid_started"])
+        if run.reason and not lives and not run.read_only and run.here:
             try:
-                written = json.loads((run.folder / "state.json").read_bytes())
+                written = decode_json(read_file(run.folder / "state.json", LARGE))
                 if written.get("finished_at") is None and written.get("pid") == run.document["pid"]:
                     replace_file(str(run.folder / "state.json"), json.dumps(run.document).encode())
                     signature = signature_of(run.folder) or signature

@@ -134,6 +134,16 @@ def replace_file(path: str, data: bytes, sync: bool = True) -> None:
         raise
 
 
+def read_note(path: str) -> dict:
+    """Return the small JSON object in a file, an empty one where it holds none; a named pipe is not waited for."""
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            note = json.loads(file.read(_CHUNK))
+            return note if isinstance(note, dict) else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
 class CombinedLog:
     """Derives one replica's combined.log: whole lines of both streams in the order in which they came.
 
@@ -151,10 +161,7 @@ class CombinedLog:
         self.partial_since = [0.0, 0.0]  # since when each stream has a line without an end, 0.0 without one
 
     def copy(self, last: bool = False) -> float:
-        """Copy what came, when it was the last also a line without an end.
-
-        Return in how many seconds to come again, infinity when only the next write matters.
-        """
+        """Copy what came, if ``last`` a partial line too; return the seconds to the next copy, infinity for a write."""
         try:
             return min(self._copy_stream(0, last), self._copy_stream(1, last))
         except OSError:  # the disk is full: what was not written is copied later
@@ -313,11 +320,9 @@ class Supervisor:
         if now - self.looked_at >= _LOOK_SECONDS:
             asked, self.looked_at = asked or os.path.exists(path), now
         if asked and (self.queued or self.replicas) and not self.state["cancel"]:
-            try:
-                with open(path) as file:
-                    self.state["cancel"] = json.load(file)
-            except (OSError, ValueError):
-                self.state["cancel"] = {"by": "", "at": time.time()}
+            said = read_note(path)
+            usable = isinstance(said.get("by"), str) and type(said.get("at")) in (int, float) and 0 <= said["at"] < 1e11
+            self.state["cancel"] = said if usable else {"by": "", "at": time.time()}
             self.changed = True
 
     def is_waiting(self) -> bool:
@@ -327,13 +332,9 @@ class Supervisor:
         for name in sorted(os.listdir(folder)) if most else ():
             if name >= mine:
                 break
-            try:
-                with open(os.path.join(folder, name)) as file:
-                    other = json.load(file)
-            except (OSError, ValueError):
-                continue
-            here = (other["host"], other["boot_id"]) == (self.state["host"], self.state["boot_id"])
-            if here and is_running(other["pid"], other["pid_started"]):
+            other = read_note(os.path.join(folder, name))
+            here = (other.get("host"), other.get("boot_id")) == (self.state["host"], self.state["boot_id"])
+            if here and type(other.get("pid")) is int and is_running(other["pid"], other.get("pid_started")):
                 before.append(name.partition("-")[2])
         before = before if len(before) >= most else []
         if before and self.state["state"] != "PENDING":
@@ -388,9 +389,8 @@ class Supervisor:
     def sleep(self, now: float) -> None:
         """Sleep until there is something to do."""
         wait = _TURN_SECONDS if self.queued or self.changed else _LOOK_SECONDS
-        wait = (
-            _ENDING_SECONDS if self.ending_since else _COPY_SECONDS * 2 if self.watch.file < 0 and self.logs else wait
-        )
+        wait = _COPY_SECONDS * 2 if self.watch.file < 0 and self.logs else wait
+        wait = _ENDING_SECONDS if self.ending_since else wait
         wait = min([wait, *(at - now for at in self.copy_at.values())])
         files = [self.woken] + ([self.watch.file] if self.watch.file >= 0 else [])
         ready = select.select(files, [], [], max(0.0, wait))[0]
@@ -446,9 +446,8 @@ class Supervisor:
         self.state.update(finished_at=time.time(), waits_for=[])
         self.enter("CANCELLED" if self.state["cancel"] else "FAILED" if failed else "SUCCEEDED")
         success.update(final_state=self.state["state"], last_updated=time.time())
-        for entry, replica in zip(
-            (entry for role in success["roles"].values() for entry in role), replicas, strict=True
-        ):
+        entries = (entry for role in success["roles"].values() for entry in role)
+        for entry, replica in zip(entries, replicas, strict=True):
             entry.update(pid=replica["pid"], exitcode=replica["exit_code"])
         until = time.monotonic() + 2 * _LOOK_SECONDS
         while os.path.isdir(self.folder):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import stat
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from ...specs import AppState, make_app_handle
+from ...specs.files import LARGE, read_file
+from ...specs.foreign import decode_json
 from ..responses import BY_TORCHX
 from .record import Run
 from .torchx_record import app_document, final_document, new_document, new_replica, places_in
@@ -24,7 +24,6 @@ MOST_FINISHED = 200
 # Folders are looked at again after so long; of the folders in a log_dir, so many may be sessions.
 _AGAIN_SECONDS = 2.0
 _MOST_SESSIONS = 50
-_MOST_BYTES = 1 << 20
 _OWN_STATE = "state.json"
 
 Signature = tuple[int, int]
@@ -103,14 +102,9 @@ class FinishedJobs:
 
 def read_success(folder: Path) -> dict[str, Any] | None:
     """Return what the file SUCCESS in a job's folder holds, None where there is none that TorchX wrote."""
-    path = folder / "SUCCESS"
     try:
-        # A named pipe of this name would block.
-        if not stat.S_ISREG(path.stat().st_mode):
-            return None
-        with path.open("rb") as file:
-            success = json.loads(file.read(_MOST_BYTES))
-    except (OSError, ValueError, RecursionError):
+        success = decode_json(read_file(folder / "SUCCESS", LARGE))
+    except (OSError, ValueError):
         return None
     return success if isinstance(success, dict) and success.get("app_id") == folder.name else None
 

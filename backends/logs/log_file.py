@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
 from pathlib import Path
 from typing import NamedTuple, Protocol
+
+from ...specs.files import open_file
+
+# Runs of stored bytes of one file that are looked at for where the last one ends.
+_MOST_EXTENTS = 100_000
 
 
 class FileState(NamedTuple):
@@ -41,6 +47,11 @@ class GrowingFile(Readable, Protocol):
         """Return the bytes of what is read from, wherever that is by now; 0 if nothing is open."""
         ...
 
+    def stored_end(self, start: int, end: int) -> int:
+        """Return where the last bytes between two offsets end that are stored: behind them is a hole, which reads as
+        zeros; ``start`` where all is a hole."""
+        ...
+
     def close(self) -> None:
         """Release the descriptor."""
         ...
@@ -70,6 +81,22 @@ class LogFile:
             return None
         return FileState(found.st_size, found.st_ino, found.st_mtime) if stat.S_ISREG(found.st_mode) else None
 
+    def is_longer(self, size: int) -> bool:
+        """Return whether the file that is at the path now has a byte at an offset, which its state may not say yet.
+
+        A network file system tells sizes some seconds late, but opens a file as it is.
+        """
+        try:
+            descriptor = open_file(self.path)
+        except (OSError, ValueError):
+            return False
+        try:
+            return bool(os.pread(descriptor, 1, size))
+        except OSError:
+            return False
+        finally:
+            os.close(descriptor)
+
     def read(self, start: int, size: int) -> bytes:
         """Return the bytes ``start`` to ``start + size`` of the file first opened; fewer at its end or on an error."""
         with self._lock:
@@ -93,6 +120,20 @@ class LogFile:
         with self._lock:
             return os.fstat(self._descriptor).st_size if self._descriptor >= 0 else 0
 
+    def stored_end(self, start: int, end: int) -> int:
+        """Return where the last stored bytes end; ``end`` where the file system does not tell, see lseek(2)."""
+        with self._lock:
+            descriptor = self._open()
+            if descriptor < 0:
+                return end
+            try:
+                return _stored_end(descriptor, start, end)
+            except OSError:
+                return end
+            finally:
+                if not self._keep_open:
+                    self._release()
+
     def close(self) -> None:
         """Release the descriptor; later reads give nothing."""
         with self._lock:
@@ -103,12 +144,11 @@ class LogFile:
         if self._descriptor >= 0 or self._closed:
             return self._descriptor
         try:
-            # Without O_NONBLOCK a named pipe at the path would block until somebody writes.
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except (OSError, ValueError):
+            descriptor = open_file(self.path)
+        except OSError:
             return -1
         found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or self._inode not in (0, found.st_ino):
+        if self._inode not in (0, found.st_ino):
             os.close(descriptor)
             return -1
         self._descriptor, self._inode = descriptor, found.st_ino
@@ -118,6 +158,23 @@ class LogFile:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _stored_end(descriptor: int, start: int, end: int) -> int:
+    found = start
+    for _ in range(_MOST_EXTENTS):
+        try:
+            data = os.lseek(descriptor, start, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # a hole up to the file's end
+                return found
+            raise
+        if data >= end:
+            return found
+        start = found = min(end, os.lseek(descriptor, data, os.SEEK_HOLE))
+        if start == end:
+            break
+    return end
 
 
 class Notices:

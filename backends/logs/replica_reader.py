@@ -120,7 +120,7 @@ class ReplicaReader:
     @property
     def settled(self) -> bool:
         """Whether every byte of the replica's own files is accounted for."""
-        return not self._is_behind()
+        return not self._is_behind() and not self._is_told_late()
 
     def close(self) -> None:
         """Release what `register` knows nothing of."""
@@ -181,6 +181,12 @@ class ReplicaReader:
         combined = LogFile(self.log.combined).look()
         raw = sum(state.size for state in self._raw_states().values() if state is not None)
         return raw > (combined.size if combined else 0)
+
+    def _is_told_late(self) -> bool:
+        """Whether a file is longer than its state says."""
+        paths = {*(source.file.path for source in self._sources), self.log.stdout, self.log.stderr}
+        files = [LogFile(path) for path in paths if path is not None]
+        return any((state := file.look()) is not None and file.is_longer(state.size) for file in files)
 
     def _check_rest(self) -> None:
         """Start to read the streams' own files where the combined one has been behind for too long."""

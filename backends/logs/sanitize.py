@@ -34,6 +34,15 @@ _CONTROL = re.compile(
 
 _REPLACEMENT = "\ufffd"
 
+# The first character that `_of_known_width` does not let through as it is: a combining mark.
+_FIRST_DISPUTED = "\u0903"
+# Variation selectors, skin tones, fillers of Hangul.
+_DROPPED = frozenset(
+    map(chr, (*range(0xFE00, 0xFE10), *range(0x1F3FB, 0x1F400), *range(0xE0100, 0xE01F0), 0x3164, 0xFFA0))
+)
+# Wide since Unicode 16; narrow, or wider, in tables before it.
+_NEWLY_WIDE = re.compile("[\u2630-\u2637\u268a-\u268f\u3248-\u324f]")
+
 
 @dataclass(frozen=True)
 class SafeLine:
@@ -86,11 +95,14 @@ def sanitize(data: bytes, *, limit: int = LINE_LIMIT, omitted: int = 0) -> SafeL
 def plain(text: str) -> str:
     """Return a name or a message as one line of printable text, without styles.
 
-    Sequences are dropped whole; line breaks and tabs become spaces.
+    Sequences are dropped whole; line breaks and tabs become spaces. What terminals draw in different numbers of cells
+    is replaced or dropped, so that what stands behind it in a row stays in its column.
     """
-    if text.isprintable():
+    if not text.isprintable():
+        text = _printable(_CONTROL.sub(_plain_control, text.replace("\r\n", "\n")))
+    if text.isascii() or max(text) < _FIRST_DISPUTED:
         return text
-    return _printable(_CONTROL.sub(_plain_control, text.replace("\r\n", "\n")))
+    return "".join(_of_known_width(char) for char in text)
 
 
 def size_words(count: int) -> str:
@@ -135,6 +147,21 @@ def _substitute(char: str) -> str:
         return "  " if char == "\u3000" else " "
     # Format characters reorder or hide text (bidi controls, zero-width ones); the width of the others is unknown.
     return "" if category in ("Cf", "Cc") else _REPLACEMENT
+
+
+def _of_known_width(char: str) -> str:
+    """Return what stands for a character of whose width terminals have different tables.
+
+    Tried with tmux 3.3a and Rich: all others of Unicode's planes have one width in both.
+    """
+    if char < _FIRST_DISPUTED:
+        return char
+    if char in _DROPPED or unicodedata.category(char) == "Mc":
+        return ""
+    if "\U0001f1e6" <= char <= "\U0001f1ff":
+        # Two of them are a flag in some terminals.
+        return chr(ord(char) - 0x1F1E6 + ord("A"))
+    return _REPLACEMENT if _NEWLY_WIDE.match(char) else char
 
 
 def _whole_characters(data: bytes, limit: int) -> int:

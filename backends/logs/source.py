@@ -201,10 +201,12 @@ class Source:
         """Return where the line starts that reaches ``end``, None if no line ends after ``floor``."""
         while end > floor:
             start = max(floor, end - BLOCK)
-            feed = self.file.read(start, end - start).rfind(b"\n")
+            data = self.file.read(start, end - start)
+            feed = data.rfind(b"\n")
             if feed >= 0:
                 return start + feed + 1
-            end = start
+            # Zeros may be a hole of gigabytes, as a program leaves whose file was cut while it wrote.
+            end = start if data.count(0) < len(data) else self.file.stored_end(floor, start)
         return None
 
 

@@ -21,6 +21,8 @@ _SMALLEST = 262_144
 HOLD_SECONDS = 1.0
 # A stream that has been quiet for so long (s) has given what was there when it began.
 _CAUGHT_UP_AFTER = 0.3
+# A stream that is quiet for so long (s), the time to connect included, has nothing more for now.
+_QUIET = 1.5
 # Remarks that are kept for whoever reads.
 _MOST_NOTICES = 1000
 
@@ -60,6 +62,7 @@ class ReplicaSpool:
         self._held: dict[str, tuple[float | None, bytes, float]] = {}
         self._writer: object = None
         self._writing_at = math.inf
+        self._latest = -math.inf
         self._is_new = True
 
     @property
@@ -82,6 +85,12 @@ class ReplicaSpool:
     def caught_up(self) -> bool:
         """Whether the lines that were there when the stream began have probably come."""
         return not self._is_new or self.ended or time.monotonic() - self._writing_at > _CAUGHT_UP_AFTER
+
+    def has_all_until(self, when: float) -> bool:
+        """Tell whether what was printed until a time, in seconds since the epoch, has probably come, or will not."""
+        if self.ended or self.trouble or self._latest >= when:
+            return True
+        return time.monotonic() - self._writing_at > _QUIET
 
     def begin(self, writer: object) -> None:
         """Let a writer be the one that may add from now on."""
@@ -119,6 +128,8 @@ class ReplicaSpool:
                 self._held.pop(record.stream, None)
             self.cursor = cursor
             self._writing_at = time.monotonic()
+            if record.time is not None:
+                self._latest = max(self._latest, record.time)
             if record.time is not None and record.time > time.time() - 1:
                 self._is_new = False
 

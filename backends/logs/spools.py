@@ -22,6 +22,10 @@ from .spool_owner import TOUCH_EVERY, remove_stale, this_owner
 # Streams that nobody reads any more go on for so long (s), for whoever goes from one replica to another.
 _GRACE = 0.5
 _TICK = 0.25
+# A job that was told to end goes on printing for so long (s): what was read of it is read on to its end.
+_REST = 60.0
+# How long (s) what it printed before is waited for at most, and how often that is looked for.
+_LAST_SECONDS, _LOOK = 5.0, 0.05
 # A segment is at most this part of what a job may keep.
 _PARTS = 16
 
@@ -36,11 +40,13 @@ class SpoolLimits(NamedTuple):
 class _Spool:
     """A replica's spool with those who use it."""
 
-    def __init__(self, spool: ReplicaSpool) -> None:
+    def __init__(self, spool: ReplicaSpool, origin: Callable[[], Origin]) -> None:
         self.spool = spool
+        self.origin = origin
         self.feed: SpoolFeed | None = None
         self.users = 0
         self.left_at = 0.0
+        self.wanted_until = 0.0
 
 
 class _Job:
@@ -142,15 +148,10 @@ class LogSpools:
             found.read_at = time.monotonic()
             if names[0] not in found.spools:
                 largest = max(1, self.limits.job // _PARTS)
-                found.spools[names[0]] = _Spool(ReplicaSpool(found.folder / names[0], names[1], largest))
+                found.spools[names[0]] = _Spool(ReplicaSpool(found.folder / names[0], names[1], largest), origin)
             one = found.spools[names[0]]
             one.users += 1
-            # What ended in trouble is tried again.
-            is_over = one.spool.ended and not one.spool.trouble
-            if one.feed is None and not is_over and not self._closed:
-                one.feed = SpoolFeed(one.spool, origin(), self)
-                one.feed.start()
-                self._keep()
+            self._feed(one)
             return one.spool
 
     def release(self, job: str, name: str) -> None:
@@ -162,6 +163,27 @@ class LogSpools:
             one.users -= 1
             one.left_at = self._jobs[job].read_at = time.monotonic()
         self._wake.set()
+
+    def complete(self, job: str) -> None:
+        """Read the rest of those logs of a job that were read, because they are about to go with it.
+
+        What the job has printed until now is waited for, 5 s at most; the streams go on for a minute, for what it
+        prints while it ends.
+
+        Args:
+            job: the job's handle.
+        """
+        now, deadline = time.time(), time.monotonic() + _LAST_SECONDS
+        with self._lock:
+            found = self._jobs.get(job)
+            read = [one for one in found.spools.values() if not _is_over(one)] if found is not None else []
+            for one in read:
+                one.wanted_until = time.monotonic() + _REST
+                self._feed(one)
+        while any(not one.spool.has_all_until(now) for one in read):
+            if self._closed or time.monotonic() > deadline:
+                return
+            time.sleep(_LOOK)
 
     def close(self) -> None:
         """End all streams and remove what came of them; returns without waiting for any stream."""
@@ -219,6 +241,13 @@ class LogSpools:
 
     # Housekeeping
 
+    def _feed(self, one: _Spool) -> None:
+        """Fill a spool, unless that is done already, or its log has ended."""
+        if one.feed is None and not _is_over(one) and not self._closed:
+            one.feed = SpoolFeed(one.spool, one.origin(), self)
+            one.feed.start()
+            self._keep()
+
     def _job(self, handle: str) -> _Job:
         if self._folder is None:
             self._folder = self._root / this_owner().folder_name
@@ -239,6 +268,7 @@ class LogSpools:
                 fed = [one for job in self._jobs.values() for one in job.spools.values() if one.feed is not None]
                 now = time.monotonic()
                 left = [one for one in fed if one.users == 0 and now - one.left_at >= _GRACE]
+                left = [one for one in left if one.spool.ended or now >= one.wanted_until]
                 feeds = [one.feed for one in left if one.feed is not None]
                 for one in left:
                     one.feed = None
@@ -259,6 +289,11 @@ class LogSpools:
             self._touched_at = time.monotonic()
             with suppress(OSError):
                 os.utime(private_folder(self._folder))
+
+
+def _is_over(one: _Spool) -> bool:
+    # What ended in trouble is tried again.
+    return one.spool.ended and not one.spool.trouble
 
 
 def _last_use(job: _Job) -> float:

@@ -9,12 +9,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from ...specs import BackendUnavailableError
+from ..outage import until_answered
 from .line_assembler import LineAssembler
-from .stream import Cursor, LogStream
+from .stream import Cursor, LogStream, Record
 
-# A log that was cut off is asked for again after so many seconds, twice as many each time, and for so long in all:
-# an engine that is started anew takes some.
-_FIRST_RETRY, _LAST_RETRY, _GIVE_UP = 0.1, 5.0, 120.0
 # How often (s) an app is looked at whose replica has ended: at first, and at most.
 _FIRST_LOOK, _LAST_LOOK = 0.1, 2.0
 LATE = 1.0
@@ -48,8 +46,7 @@ class StreamLines:
         self._assembler = LineAssembler()
         self._lines: deque[str] = deque()
         self._ended = False
-        self._lost_at: float | None = None
-        self._retry = _FIRST_RETRY
+        self._is_cut = False
         self._closed = threading.Event()
         self._alarm: threading.Timer | None = None
         if is_over is not None and until is not None:
@@ -79,14 +76,7 @@ class StreamLines:
         self._release()
 
     def _fill(self) -> None:
-        try:
-            record = next(self._stream, None)
-        except BackendUnavailableError:
-            if self._is_over is None or self._closed.is_set():
-                raise
-            self._reconnect()
-            return
-        self._lost_at, self._retry = None, _FIRST_RETRY
+        record = self._next_record() if self._is_over is None else until_answered(self._next_record, self._closed)
         if record is not None:
             self._take(self._assembler.add(record))
         elif not self._closed.is_set():
@@ -94,24 +84,23 @@ class StreamLines:
             self._ended = True
             self._wait_for_the_app()
 
-    def _reconnect(self) -> None:
-        """Take the log up again after a while.
+    def _next_record(self) -> Record | None:
+        """Return the next record, of a stream that takes up the one that was cut off; None at the log's end.
 
         Raises:
-            BackendUnavailableError: the engine has been away for too long.
+            SchedulerError: the log cannot be read; where the stream was cut off, it can be asked for again.
         """
-        now = time.monotonic()
-        if self._lost_at is None:
-            self._lost_at = now
-        elif now - self._lost_at > _GIVE_UP:
+        if self._is_cut:
+            stream = self._connect(self._stream.cursor)
+            self._stream.close()
+            self._stream, self._is_cut = stream, False
+            if self._closed.is_set():
+                stream.close()
+        try:
+            return next(self._stream, None)
+        except BackendUnavailableError:
+            self._is_cut = True
             raise
-        self._closed.wait(self._retry)
-        self._retry = min(2 * self._retry, _LAST_RETRY)
-        stream = self._connect(self._stream.cursor)
-        self._stream.close()
-        self._stream = stream
-        if self._closed.is_set():
-            stream.close()
 
     def _wait_for_the_app(self) -> None:
         """Wait until the other replicas have ended too; what cannot be told is not waited for."""

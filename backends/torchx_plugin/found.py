@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from ...specs.errors import described
+from ...specs.files import read_file
 from ...specs.plugin_modules import namespace_modules, plugin_sources
 
 ENTRY_POINT_GROUP = "torchx.schedulers"
@@ -108,8 +109,8 @@ def _entry_points(unreadable: list[Unreadable]) -> Iterator[FoundScheduler]:
 def _in_namespace(unreadable: list[Unreadable]) -> Iterator[FoundScheduler]:
     for module, path in namespace_modules(NAMESPACE_PART):
         try:
-            tree = ast.parse(path.read_bytes())
-        except (OSError, SyntaxError, ValueError) as error:
+            tree = ast.parse(read_file(path))
+        except (OSError, SyntaxError, ValueError, RecursionError) as error:
             unreadable.append(Unreadable(module, f"{path} is not Python: {described(error)}"))
             continue
         for name, attribute in _registered(tree):

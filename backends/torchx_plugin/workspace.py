@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...specs import CfgVal, Role, Workspace
+from ...specs import CfgVal, Role
 from ..workspace import WorkspaceMixin
 from .calls import LAUNCH_SECONDS
 from .from_torchx import our_role
@@ -32,7 +32,8 @@ class TorchXWorkspaceScheduler(WorkspaceMixin[Any], TorchXScheduler):
             # What a builder may change: the image, and what the replicas need to find the files.
             role.image, role.env, role.mounts, role.metadata = made.image, made.env, made.mounts, made.metadata
 
-    def caching_build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, CfgVal]) -> None:
-        """Build one folder on top of the role's image."""
-        role.workspace = Workspace({workspace: ""})
+    def caching_build_workspace_and_update_role(
+        self, role: Role, cfg: Mapping[str, CfgVal], build_cache: dict[object, object]
+    ) -> None:
+        """Let the plugin build one role's workspace."""
         self.build_workspaces([role], cfg)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...specs import copy_projects_with
 from .copying import copy_project
-from .mixin import WorkspaceMixin
+from .mixin import WorkspaceMixin, pin_workspace_images
 
-__all__ = ["WorkspaceMixin", "copy_project"]
+__all__ = ["WorkspaceMixin", "copy_project", "pin_workspace_images"]
 
 copy_projects_with(copy_project)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ...specs import SchedulerError
+from ...specs.files import open_file, read_file
 from .copying import wanted_files, wanted_paths
 
 DOCKERFILE = "Dockerfile.torchx"
@@ -39,7 +40,7 @@ def dockerfile_of(workspace: str) -> bytes:
             system, root = open_url(workspace)
             path = f"{root.rstrip('/')}/{DOCKERFILE}"
             return system.cat_file(path) if system.exists(path) else _DEFAULT
-        return (_folder(workspace) / DOCKERFILE).read_bytes()
+        return read_file(_folder(workspace) / DOCKERFILE)
     except FileNotFoundError:
         return _DEFAULT
     except OSError as error:
@@ -111,7 +112,7 @@ def _local(folder: Path) -> Iterator[bytes]:
         elif stat.S_ISDIR(found.st_mode):
             yield _head(path, kind=tarfile.DIRTYPE, mode=found.st_mode)
         elif stat.S_ISREG(found.st_mode):
-            with source.open("rb") as file:
+            with os.fdopen(open_file(source), "rb") as file:
                 yield from _file(path, file, found.st_size, found.st_mode, found.st_mtime)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...specs.files import read_file
 from .ignore import IGNORE_FILES, IgnorePatterns
 
 
@@ -62,7 +63,7 @@ def read_patterns(folder: Path, ignore_files: Sequence[str]) -> tuple[IgnorePatt
     """Return the patterns of the first of these files that a project has, and its name; none, and an empty name."""
     for name in ignore_files:
         try:
-            return IgnorePatterns((folder / name).read_text("utf-8", "replace").splitlines()), name
+            return IgnorePatterns(read_file(folder / name).decode("utf-8", "replace").splitlines()), name
         except FileNotFoundError:
             continue
     return IgnorePatterns(), ""

@@ -108,7 +108,7 @@ class DockerWorkspaceMixin(WorkspaceMixin[Any]):
             context = _counted(build_context(workspace), current_progress(), name)
             return build(client, context, params, name=name, quiet=bool(options.get("quiet")))
 
-    def caching_build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, CfgVal]) -> None:
+    def build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, CfgVal]) -> None:
         """Build a workspace on top of ``role.image`` and set ``role.image`` to the result; the engine keeps layers."""
         role.image = self.build_workspace_image(role.image, workspace, cfg)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import abc
 import copy
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from ...specs import CfgVal, Role, SchedulerError, Workspace, runopts
+from ...specs import AppDef, CfgVal, Role, SchedulerError, Workspace, runopts
 
 T = TypeVar("T")
 
@@ -30,28 +31,44 @@ class WorkspaceMixin(abc.ABC, Generic[T]):
         Raises:
             SchedulerError: a workspace could not be built.
         """
-        built: dict[tuple[str, Workspace], str] = {}
+        cache: dict[object, object] = {}
         for role in roles:
-            if not role.workspace:
-                continue
-            key = (role.image, role.workspace)
-            if key not in built:
-                twin = copy.deepcopy(role)
-                self.build_workspace_and_update_role(twin, role.workspace, cfg)
-                built[key] = twin.image
-            role.image = built[key]
+            if role.workspace:
+                self.caching_build_workspace_and_update_role(role, cfg, cache)
 
-    def build_workspace_and_update_role(self, role: Role, workspace: Workspace, cfg: Mapping[str, CfgVal]) -> None:
-        """Build one workspace and set the role's image to the result.
+    def caching_build_workspace_and_update_role(
+        self, role: Role, cfg: Mapping[str, CfgVal], build_cache: dict[object, object]
+    ) -> None:
+        """Build a role's workspace and set the role's image to the result.
 
-        Several projects, or one that goes into a folder, are first merged into a temporary folder.
+        Several projects, or one that goes into a folder, are first merged into a temporary folder. An equal workspace
+        on an equal image is not built again where the build changed nothing of its role but the image.
+
+        Args:
+            role: the role; it is changed.
+            cfg: the resolved run options.
+            build_cache: what was built already of one app; for builders to keep what they like in.
 
         Raises:
             SchedulerError: the workspace could not be built.
         """
-        if workspace.is_unmapped_single_project():
-            self.caching_build_workspace_and_update_role(role, next(iter(workspace.projects)), cfg)
+        workspace = role.workspace
+        if not workspace:
             return
+        key = (role.image, workspace)
+        built = build_cache.get(key)
+        if isinstance(built, str):
+            role.image = built
+            return
+        before = copy.deepcopy(role)
+        if workspace.is_unmapped_single_project():
+            self.build_workspace_and_update_role(role, next(iter(workspace.projects)), cfg)
+        else:
+            self._build_merged(role, workspace, cfg)
+        if dataclasses.replace(before, image=role.image) == role:
+            build_cache[key] = role.image
+
+    def _build_merged(self, role: Role, workspace: Workspace, cfg: Mapping[str, CfgVal]) -> None:
         import tempfile
 
         with tempfile.TemporaryDirectory(prefix="torchx-tui-workspace-") as folder:
@@ -59,7 +76,17 @@ class WorkspaceMixin(abc.ABC, Generic[T]):
                 workspace.merge_into(Path(folder))
             except OSError as error:
                 raise SchedulerError(f"the workspace {workspace} cannot be copied: {error}") from error
-            self.caching_build_workspace_and_update_role(role, folder, cfg)
+            self.build_workspace_and_update_role(role, folder, cfg)
+
+    def build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, CfgVal]) -> None:
+        """Build a folder, or a URL that fsspec can open, on top of ``role.image``; set that to the result.
+
+        Subclasses provide this method, or `caching_build_workspace_and_update_role`.
+
+        Raises:
+            SchedulerError: the workspace could not be built.
+        """
+        raise NotImplementedError(f"{type(self).__name__} builds no workspace: write build_workspace_and_update_role")
 
     def planned_builds(self, roles: Sequence[Role]) -> list[str]:
         """Return what `build_workspaces` would do, in words; nothing is built.
@@ -73,12 +100,18 @@ class WorkspaceMixin(abc.ABC, Generic[T]):
             if role.workspace
         ]
 
-    @abc.abstractmethod
-    def caching_build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, CfgVal]) -> None:
-        """Build the folder ``workspace`` on top of ``role.image`` and set ``role.image`` to the result.
 
-        What is already built is used again.
-        """
+def pin_workspace_images(app: AppDef, images: Mapping[tuple[str, Workspace], str]) -> None:
+    """Give roles the images that their workspaces were built into already, so that none is built again.
+
+    Args:
+        app: its roles are changed: those whose image and workspace were built have the result and no workspace.
+        images: what was built, by the image that it was built on and the workspace.
+    """
+    for role in app.roles:
+        built = images.get((role.image, role.workspace)) if role.workspace else None
+        if built is not None:
+            role.image, role.workspace = built, None
 
 
 def _words(workspace: Workspace) -> str:

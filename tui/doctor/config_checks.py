@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...backends.paths import NoHomeError
 from ...backends.responses import Finding
 from ...backends.torchxconfig import find_configs, nearest, read_config
 from ...specs import ConfigError, TorchXTuiError, split_context
@@ -33,7 +34,11 @@ def config_findings(named: str | None) -> Iterator[Finding]:
     Args:
         named: the file of the command line, if there is one; it was read without a fault.
     """
-    path = Path(named) if named else config_path()
+    try:
+        path = Path(named) if named else config_path()
+    except NoHomeError as error:
+        yield Finding("warning", str(error), _EXAMPLE)
+        return
     _, problem = (None, "") if named else settings_that_hold()
     if problem:
         yield Finding("error", problem, f"correct it; {_EXAMPLE}")

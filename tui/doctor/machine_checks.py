@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ... import __version__
-from ...backends.paths import cache_folder, state_folder
+from ...backends.paths import NoHomeError, cache_folder, state_folder
 from ...backends.responses import Finding
 
 SMALLEST = (80, 24)
@@ -112,10 +112,13 @@ def _tmux_setting(name: str) -> str:
 def folder_findings() -> Iterator[Finding]:
     """Yield whether state and caches can be kept."""
     for what, folder, variable in (
-        ("state", state_folder(), "XDG_STATE_HOME"),
-        ("caches", cache_folder(), "XDG_CACHE_HOME"),
+        ("state", state_folder, "XDG_STATE_HOME"),
+        ("caches", cache_folder, "XDG_CACHE_HOME"),
     ):
-        yield from _folder(what, folder, variable)
+        try:
+            yield from _folder(what, folder(), variable)
+        except NoHomeError as error:
+            yield Finding("error", f"{what}: {error}")
 
 
 def _folder(what: str, folder: Path, variable: str) -> Iterator[Finding]:

@@ -56,7 +56,7 @@ class ComponentPicking(BaseScreen):
         worker, dashboard = get_current_worker(), self.dashboard
         folders = [Path(), *(Path(name).expanduser() for name in dashboard.settings.launch.component_folders)]
         # What of the journal cannot be read at once is left out: the list does not wait for a slow disk.
-        launches = newest_launches(dashboard.runner.journal.records(patience=_JOURNAL_PATIENCE))
+        launches = newest_launches(dashboard.runner.journal, _JOURNAL_PATIENCE)
         for listed in growing_list(folders, dashboard.ui_state.state.pinned, launches):
             if worker.is_cancelled:
                 return
@@ -105,7 +105,7 @@ class ComponentPicking(BaseScreen):
         self._read(listed, chosen=True)
 
     def _read(self, listed: ComponentSummary, *, chosen: bool) -> None:
-        launches = launches_of(component_key(listed.name), self.dashboard.runner.journal.records())
+        launches = launches_of(component_key(listed.name), self.dashboard.runner.journal, _JOURNAL_PATIENCE)
         try:
             doc = read_component(listed.name)
             faults = [fault for fault in doc.findings if fault.severity == "error"]

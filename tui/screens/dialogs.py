@@ -190,11 +190,20 @@ class ConfirmDialog(Dialog[bool]):
 
 
 class CancelDialog(ConfirmDialog):
-    """Asks before jobs are cancelled."""
+    """Asks before jobs are cancelled.
+
+    Args:
+        rows: the jobs.
+        lost_logs: what becomes of logs that are not kept, a sentence for each backend.
+    """
 
     KEEP = "Keep running"
     CONFIRM = "Cancel the job"
     COMMAND = "cancel"
+
+    def __init__(self, rows: Sequence[JobRow], lost_logs: Sequence[str] = ()) -> None:
+        super().__init__(rows)
+        self._lost_logs = lost_logs
 
     def heading(self) -> str:
         """The title, with how many jobs are meant."""
@@ -205,7 +214,8 @@ class CancelDialog(ConfirmDialog):
         which = "The job stays" if len(self.rows) == 1 else "The jobs stay"
         return [
             "Every process of it is ended, politely first, then by force.",
-            f"{which} listed as Cancelled, logs are kept.",
+            f"{which} listed as Cancelled{'.' if self._lost_logs else ', logs are kept.'}",
+            *(line for sentence in self._lost_logs for line in wrap(plain(sentence), TEXT_WIDTH)),
         ]
 
 

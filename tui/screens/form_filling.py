@@ -11,6 +11,8 @@ from textual.binding import Binding
 from textual.timer import Timer
 from textual.worker import get_current_worker
 
+from ...backends.progress import Progress
+from ...backends.torchxconfig import CONFIG_FILE
 from ...components import ComponentDoc
 from ...specs.errors import described
 from ..commands import plan_command
@@ -64,6 +66,14 @@ class FormFilling(ComponentPicking):
             show=False,
         ),
         Binding("ctrl+o", "profile", "Choose a profile", priority=True, id="launch.profile", show=False),
+        Binding(
+            "ctrl+l",
+            "ignore_config",
+            "Launch without .torchxconfig, or with it again",
+            priority=True,
+            id="launch.ignore_config",
+            show=False,
+        ),
         Binding("ctrl+g", "several", "Several values: a sweep", priority=True, id="launch.several", show=False),
         Binding("ctrl+y", "copy_command", "Copy the command", priority=True, id="launch.copy", show=False),
         Binding("down", "next_field(1)", "Next field", show=False),
@@ -82,10 +92,17 @@ class FormFilling(ComponentPicking):
         self._last: LaunchRecord | None = None
         self._generation = self._answered = 0
         self._failure = ""
+        # Why config cannot be read where the form takes something of it: a launch would go elsewhere than config says.
+        self._config_fault = ""
         # Of the launch itself: the same may be tried again, as a full disk or an engine that was away do not last.
         self._may_try_again = False
         self._findings: list[Finding] = []
         self._timer: Timer | None = None
+        self._trial: Progress | None = None
+
+    def on_unmount(self) -> None:
+        """Give up the dry run: nobody waits for it."""
+        self._end_trial()
 
     @property
     def is_answered(self) -> bool:
@@ -114,7 +131,8 @@ class FormFilling(ComponentPicking):
 
     def _read_options(self, scheduler: str, *, first: bool, refill: bool) -> None:
         runner, last = self.dashboard.runner, self._last.scheduler if self._last else ""
-        defaults = LaunchDefaults.load(self.dashboard.settings, self.dashboard.profile)
+        ignored = self.model is not None and self.model.ignores_config
+        defaults = LaunchDefaults.load(self.dashboard.settings, self.dashboard.profile, ignore_files=ignored)
         given = defaults.scheduler()
         wanted = scheduler or (given.value if given else "") or last
         chosen = wanted if wanted in runner.scheduler_names() else runner.default_scheduler()
@@ -135,12 +153,14 @@ class FormFilling(ComponentPicking):
         model.choose_scheduler(message.scheduler, message.options, takes_workspace=message.takes_workspace)
         if message.first:
             self._fill_first(model)
+        self._config_fault = ""
         if not message.first or not (self._record or self._foreign):
             if message.first or message.refill:
                 model.fill_given(ARGUMENT, defaults.arguments(model.doc.name, model.doc))
             model.fill_given(OPTION, defaults.options(message.scheduler, message.options))
             workspace = defaults.workspace()
             model.fill_given(LAUNCH, {"workspace": workspace} if workspace else {})
+            self._config_fault = _config_fault(defaults)
         if defaults.problems:
             self.dashboard.say(defaults.problems[0], failed=True)
         if message.first:
@@ -237,6 +257,19 @@ class FormFilling(ComponentPicking):
         if self.model is not None:
             self._fields.choose_profile(self.dashboard.settings.profiles, self._defaults)
 
+    def action_ignore_config(self) -> None:
+        """Leave out what .torchxconfig says, or read it again."""
+        if self.model is None or not self.model.is_whole:
+            return
+        self.model.ignores_config = not self.model.ignores_config
+        self.dashboard.say(f"{'without' if self.model.ignores_config else 'with'} .torchxconfig")
+        self.read_config()
+
+    def read_config(self) -> None:
+        """Read config again; what was typed stays."""
+        if self.model is not None:
+            self._load_options(self.model.scheduler, refill=True)
+
     def take_profile(self, name: str | None) -> None:
         """Take the defaults of a profile, none's where None."""
         self.dashboard.profile = name
@@ -249,12 +282,13 @@ class FormFilling(ComponentPicking):
         if model is None:
             return
         self._generation += 1
+        self._end_trial()
         self._failure, self._findings, self._may_try_again = "", [], False
         self._refresh_form()
         self.preview.set_diff(model.diff(self._last), self._last is not None)
-        if model.errors():
-            wrong = model.errors()[0]
-            self.preview.set_note(f"before the error in {wrong.name}")
+        if model.errors() or self._config_fault:
+            wrong = model.errors()[0].name if model.errors() else CONFIG_FILE
+            self.preview.set_note(f"before the error in {wrong}")
             self._answered = self._generation
             return
         self.preview.set_command(self._command_text())
@@ -271,13 +305,20 @@ class FormFilling(ComponentPicking):
         return "\n".join([*lines, *([f"# and {more} more"] if more > 0 else [])])
 
     def _start_dry_run(self) -> None:
-        if self.model is not None and not self.model.errors():
+        if self.model is not None and not self.model.errors() and not self._config_fault:
             self._list_workspace()
-            self._dry_run(self._generation, self.model.plan())
+            self._end_trial()
+            self._trial = Progress(lambda _: None)
+            self._dry_run(self._generation, self.model.plan(), self._trial)
+
+    def _end_trial(self) -> None:
+        if self._trial is not None:
+            self._trial.cancel()
+            self._trial = None
 
     @work(thread=True, group="dry-run", exclusive=True, exit_on_error=False)
-    def _dry_run(self, generation: int, plan: LaunchPlan) -> None:
-        self.dashboard.post_to(self, try_plan(self.dashboard.runner, generation, plan))
+    def _dry_run(self, generation: int, plan: LaunchPlan, progress: Progress) -> None:
+        self.dashboard.post_to(self, try_plan(self.dashboard.runner, generation, plan, progress))
 
     def _list_workspace(self) -> None:
         assert self.model is not None
@@ -309,6 +350,9 @@ class FormFilling(ComponentPicking):
         self._answered = message.generation
         if message.app is not None and self.model.base is None and self.model.take_app(message.app):
             await self.form.show_roles(self.model)
+            # The form may have been left meanwhile.
+            if self.model is None:
+                return
             if self.model.lost:
                 self.dashboard.say(f"no longer there, so not changed: {', '.join(self.model.lost)}", failed=True)
         wrong = self.model.get(message.section, message.field_name) if message.error else None
@@ -324,12 +368,12 @@ class FormFilling(ComponentPicking):
 
     def _refresh_form(self) -> None:
         if self.model is not None:
-            self.form.refresh_state(self.model, self._failure, self._findings)
+            self.form.refresh_state(self.model, self._config_fault or self._failure, self._findings)
         self.refresh_bars()
 
     def _is_ready(self) -> bool:
         model = self.model
-        if model is None or not model.is_whole or model.errors():
+        if model is None or not model.is_whole or model.errors() or self._config_fault:
             return False
         return not self._failure or self._may_try_again
 
@@ -354,4 +398,12 @@ class FormFilling(ComponentPicking):
     def action_copy_command(self) -> None:
         """Copy the command that does the same from a shell."""
         if self.model is not None and not self.model.errors():
-            self.dashboard.copy(self._command_text(), "the command")
+            self.dashboard.copy(self._command_text(), "the command", is_command=True)
+
+
+def _config_fault(defaults: LaunchDefaults) -> str:
+    """Return why config cannot be read and how to go on, empty where it can be."""
+    if not defaults.faults:
+        return ""
+    way = f"ctrl+l goes on without {CONFIG_FILE}" if defaults.has_file_faults else "ctrl+o chooses another profile"
+    return f"{defaults.faults[0]}; correct it and press ctrl+s, or {way}"

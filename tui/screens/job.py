@@ -122,7 +122,7 @@ class JobScreen(JobActions):
             return
         if message.described is None:
             if message.error:
-                self.dashboard.say(message.error, failed=True)
+                self.dashboard.say(message.error, failed=True, about=message.handle)
             return
         self.described = described = message.described
         self.why.show(described)
@@ -305,10 +305,8 @@ class JobScreen(JobActions):
 def appdef_yaml(described: DescribeAppResponse) -> str:
     """Return the AppDef of a described job as YAML, secrets masked."""
     from ...backends.readable_yaml import readable_yaml
-    from ...backends.secrets import mask_env
+    from ...backends.secrets import mask_data
     from ...specs import AppDef, appdef_to_dict
 
     data = appdef_to_dict(AppDef(name=described.name or described.app_id, roles=described.roles))
-    for role in data["roles"]:
-        role["env"] = mask_env(role.get("env", {}))
-    return readable_yaml(data)
+    return readable_yaml(mask_data(data))

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
-from ...specs import TorchXTuiError, torchx_handle
+from ...specs import torchx_handle
 from ...specs.errors import described
 from ..acting import job_names
+from ..job_rows import backend_word
+from ..words import count
 from .base import BaseScreen
 
 if TYPE_CHECKING:
-    from ...backends.journal import LaunchRecord
+    from ...backends.runner import Runner
     from ..app import TorchXTuiApp
     from ..job_rows import JobRow
+
+
+# Jobs that are cancelled or deleted at a time.
+_AT_ONCE = 16
+# How often is said how far that is (s).
+_TELL_SECONDS = 0.25
 
 
 class JobActions(BaseScreen):
@@ -55,11 +65,11 @@ class JobActions(BaseScreen):
         """Return whether an action can do something now."""
         return self.check_action(action, ()) is True
 
-    def action_new(self) -> None:
+    async def action_new(self) -> None:
         """Pick a component and fill its form."""
         from .launch import LaunchScreen
 
-        self.app.push_screen(LaunchScreen())
+        await self.app.push_screen(LaunchScreen())
 
     def action_logs(self) -> None:
         """Show the job's logs on the whole screen."""
@@ -78,23 +88,21 @@ class JobActions(BaseScreen):
 
     def action_copy_command(self) -> None:
         """Copy the command that launches the same from a shell."""
-        from ..commands import launch_command
+        self.dashboard.run_worker(self._copy_command(self.target_rows()), group="actions", exit_on_error=False)
 
-        rows = self.target_rows()
-        records = [record for row in rows if (record := self._record(row)) is not None]
+    async def _copy_command(self, rows: list[JobRow]) -> None:
+        dashboard = self.dashboard
         try:
-            lines = [shlex.join(launch_command(record)) for record in records if record.component]
-        except TorchXTuiError as error:
-            # The component's file is another by now, or gone.
-            self.dashboard.say(f"no command: {error}", failed=True)
+            # The journal and the components are files.
+            lines = await asyncio.to_thread(_commands, dashboard.runner, rows)
+        except Exception as error:
+            # The component's file is another by now, or gone; the journal cannot be read.
+            dashboard.say(f"no command: {described(error)}", failed=True)
             return
         if not lines:
-            self.dashboard.say(f"{job_names(rows)} was not launched from a component here", failed=True)
+            dashboard.say(f"{job_names(rows)} was not launched from a component here", failed=True)
             return
-        self.dashboard.copy("\n".join(lines), f"the command of {job_names(rows)}")
-
-    def _record(self, row: JobRow) -> LaunchRecord | None:
-        return self.dashboard.runner.journal.find(row.handle)
+        dashboard.copy("\n".join(lines), f"the command of {job_names(rows)}", is_command=True)
 
     def action_relaunch(self) -> None:
         """Launch the jobs again as they were; ask first where the world has changed since."""
@@ -112,7 +120,11 @@ class JobActions(BaseScreen):
 
         rows = [row for row in self.target_rows() if not row.is_final and not row.history]
         if rows:
-            self.app.push_screen(CancelDialog(rows), lambda yes: self._cancel(rows) if yes else None)
+            runner = self.dashboard.runner
+            said = {name: runner.capabilities(name).logs_after_cancel for name in {row.scheduler for row in rows}}
+            several = len(said) > 1
+            lost = [f"{backend_word(name)}: {words}" if several else words for name, words in said.items() if words]
+            self.app.push_screen(CancelDialog(rows, lost), lambda yes: self._cancel(rows) if yes else None)
 
     def _cancel(self, rows: list[JobRow]) -> None:
         self._act(rows, self.dashboard.runner.cancel, "Cancelling", "")
@@ -133,37 +145,53 @@ class JobActions(BaseScreen):
     ) -> None:
         """Do something with each job off the event loop, then say how each went."""
         from ..acting import act_on_jobs
+        from ..messages import Told
 
         dashboard = self.dashboard
+        doing = "Deleting" if forget else verb
+        told_at = 0.0
+
+        def tell(done: int) -> None:
+            """Say how far it is, now and then."""
+            nonlocal told_at
+            if len(rows) > 1 and done < len(rows) and time.monotonic() - told_at > _TELL_SECONDS:
+                told_at = time.monotonic()
+                dashboard.post_from_thread(Told(f"{doing} {count(len(rows), 'job')}: {done:,} asked"))
 
         def work() -> None:
-            dashboard.post_from_thread(act_on_jobs(rows, act, verb, after, forget=forget))
+            done = act_on_jobs(rows, act, verb, after, forget=forget, most=_AT_ONCE, on_done=tell)
+            dashboard.post_from_thread(done)
+
+        if not forget:
+            dashboard.expect_cancelled([row.handle for row in rows])
 
         dashboard.run_worker(work, thread=True, group="actions", exit_on_error=False)
 
 
+def _commands(runner: Runner, rows: Sequence[JobRow]) -> list[str]:
+    """Return the commands that launch jobs again; of those that no component of ours made there is none."""
+    from ..commands import launch_command
+
+    records = runner.journal.find_all([row.handle for row in rows])
+    launched = [records[row.handle] for row in rows if row.handle in records]
+    return [shlex.join(launch_command(record)) for record in launched if record.component]
+
+
 def open_edit(dashboard: TorchXTuiApp, row: JobRow) -> None:
-    """Open the form with every value of a job's launch."""
-    from ..foreign_job import ForeignJob
-    from .launch import LaunchScreen
-
-    record = dashboard.runner.journal.find(row.handle)
-    if record is not None and record.component:
-        dashboard.push_screen(LaunchScreen(record))
-    elif record is not None:
-        dashboard.push_screen(LaunchScreen(foreign=ForeignJob(record.app_def(), record.scheduler, record.cfg)))
-    else:
-        _edit_foreign(dashboard, row)
-
-
-def _edit_foreign(dashboard: TorchXTuiApp, row: JobRow) -> None:
-    """Open the form with what the backend tells of a job that was not launched here."""
-    from ..foreign_job import foreign_job
-    from ..messages import ActionDone, ForeignJobRead
+    """Open the form with every value of a job's launch, or with what its backend tells of it."""
+    from ..foreign_job import ForeignJob, foreign_job
+    from ..messages import ActionDone, EditReady
 
     def work() -> None:
         try:
-            dashboard.post_from_thread(ForeignJobRead(foreign_job(dashboard.runner, row.handle)))
+            record = dashboard.runner.journal.find(row.handle)
+            if record is not None and record.component:
+                ready = EditReady(record)
+            elif record is not None:
+                ready = EditReady(job=ForeignJob(record.app_def(), record.scheduler, record.cfg))
+            else:
+                ready = EditReady(job=foreign_job(dashboard.runner, row.handle))
+            dashboard.post_from_thread(ready)
         except Exception as error:
             dashboard.post_from_thread(ActionDone(f"{row.name}: {described(error)}", failed=True))
 

@@ -19,6 +19,7 @@ from ..garbage import spare_living
 from ..job_filter import FilterError
 from ..job_rows import JobRow, backend_word
 from ..job_view import JobView
+from ..past_jobs import PastJobs
 from ..widgets.bars import Hint
 from ..widgets.filter_field import FilterField
 from ..widgets.first_run import FirstRun
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 # Columns of the screen from which table and logs stand side by side.
 SIDE_BY_SIDE = 120
+# Between two turns of showing a long history (s).
+_PAST_PAUSE = 0.01
 # Columns from which the status line parts its counts by backend.
 EXTRA_WIDE = 160
 
@@ -81,7 +84,8 @@ class JobsScreen(JobActions):
         self.first_run = FirstRun()
         self._described: DescribeAppResponse | None = None
         self.view = JobView()
-        self._past: list[JobRow] = []
+        self._past = PastJobs()
+        self._showing_past = False
 
     def compose_body(self) -> ComposeResult:
         """Yield the two panes, and what stands there before the first job."""
@@ -142,8 +146,29 @@ class JobsScreen(JobActions):
         self.view = view
         keep = self.dashboard.ui_state.change
         keep(filter=view.filter, mine=bool(view.user), torchx_only=view.torchx_only)
-        self.table.set_rows(row for row in [*self.dashboard.jobs.rows.values(), *self._past] if view.has(row))
+        # A long history follows in turns, but for what the cursor and the marks are on.
+        cursor = self.table.cursor_row
+        past = self._past.of([*self.table.marks, *([cursor.handle] if cursor else [])])
+        self.table.set_rows(row for row in [*self.dashboard.jobs.rows.values(), *past] if view.has(row))
+        self._past.show_again()
+        self._past.take_turn(self._show_past)
         self.jobs_updated()
+        self._show_more_past()
+
+    def _show_past(self, rows: Iterable[JobRow]) -> None:
+        self.table.change_rows((row for row in rows if self.view.has(row)), ())
+
+    def _show_more_past(self) -> None:
+        """Show the rest of a long history in turns, between which keys are answered."""
+        if not self._showing_past:
+            self._showing_past = True
+            self._take_turn()
+
+    def _take_turn(self) -> None:
+        self._showing_past = self._past.take_turn(self._show_past)
+        self._refresh_title()
+        if self._showing_past:
+            self.set_timer(_PAST_PAUSE, self._take_turn)
 
     def jobs_updated(self, changed: Iterable[JobRow] = (), removed: Iterable[str] = ()) -> None:
         """Take over what changed; what did not costs nothing."""
@@ -153,7 +178,8 @@ class JobsScreen(JobActions):
         rows, removed = list(changed), set(removed)
         if removed and self.view.history:
             # What a backend has forgotten belongs to the past now, and what was deleted no more.
-            self.dashboard.feed.read_history(frozenset(jobs.rows))
+            self._past.drop(removed)
+            self.dashboard.feed.find_history(removed)
         gone = [*removed, *(row.handle for row in rows if not self.view.has(row))]
         self.table.change_rows((row for row in rows if self.view.has(row)), gone)
         self.table.set_dimmed(jobs.stale)
@@ -165,9 +191,8 @@ class JobsScreen(JobActions):
             self.table.focus()
         if nothing:
             self.first_run.show(jobs.schedulers, jobs.findings, jobs.outages)
-        total = jobs.count(self.view.backend) + sum(self.view.backend in (None, row.scheduler) for row in self._past)
-        self.table.placeholder = self._placeholder(total)
-        self._refresh_title(self.table.row_count, total)
+        self.table.placeholder = self._placeholder(self._total)
+        self._refresh_title()
         self._show_cursor_row(self.table.cursor_row)
         self.refresh_bars()
 
@@ -189,7 +214,12 @@ class JobsScreen(JobActions):
             return Text(f"Asking {names}" if names else "Asking the backends", self.palette.text3)
         return Text("No jobs here", self.palette.text3)
 
-    def _refresh_title(self, shown: int, total: int) -> None:
+    @property
+    def _total(self) -> int:
+        return self.dashboard.jobs.count(self.view.backend) + self._past.count(self.view.backend)
+
+    def _refresh_title(self) -> None:
+        shown, total = self.table.row_count, self._total
         info = f"{total:,}" if shown == total and not self.view.filter else f"{shown:,} of {total:,}"
         if self.table.marks:
             info += f"  {len(self.table.marks):,} marked"
@@ -357,18 +387,25 @@ class JobsScreen(JobActions):
     def action_history(self) -> None:
         """Show or hide launches that no backend knows any more."""
         shown = not self.view.history
-        self._past = []
+        self._past.clear()
         self.choose_view(replace(self.view, history=shown))
         self.dashboard.say("Reading the journal" if shown else "History is hidden")
         if shown:
-            self.dashboard.feed.read_history(frozenset(self.dashboard.jobs.rows))
+            self._past.reading = self.dashboard.feed.read_history(frozenset(self.dashboard.jobs.rows))
+        else:
+            self.dashboard.feed.end_history()
 
     def show_history(self, message: HistoryRead) -> None:
-        """Show the launches that no backend knows any more."""
-        if self.view.history:
-            self._past = message.rows
-            self.choose_view(self.view)
-            self.dashboard.say(f"{count(len(message.rows), 'job')} of the past")
+        """Show launches that no backend knows any more."""
+        if not self.view.history or message.reading != self._past.reading:
+            return
+        first = not len(self._past)
+        self._past.add(message.rows)
+        self._show_more_past()
+        if first and message.left:
+            self.dashboard.say(f"Reading the journal: {count(message.left, 'record')} left")
+        elif not message.left:
+            self.dashboard.say(f"{count(len(self._past), 'job')} of the past")
 
     def on_job_table_sorted(self, message: JobTable.Sorted) -> None:
         """Say and keep the order."""

@@ -75,6 +75,8 @@ class LaunchScreen(FormFilling):
         elif self._foreign is not None:
             self.open_foreign(self._foreign)
         else:
+            # At once: the next key may be here already. And again once it is shown: before, nothing takes the focus.
+            self.set_focus(self.picker.search)
             self.picker.search.focus()
 
     # Submitting
@@ -100,7 +102,10 @@ class LaunchScreen(FormFilling):
                 return
             wrong = model.errors()
             names = ", ".join(one.name for one in wrong)
-            self.dashboard.say(f"not launched: {names or self._failure}", failed=True)
+            self.dashboard.say(f"not launched: {names or self._config_fault or self._failure}", failed=True)
+            if self._config_fault and not wrong:
+                # It may have been corrected meanwhile.
+                self.read_config()
             if wrong and (row := self.form.row(wrong[0].section, wrong[0].name)):
                 row.input.focus()
             return

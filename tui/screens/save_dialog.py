@@ -78,7 +78,7 @@ class SaveDialog(Dialog[SaveRequest]):
 
     def compose_question(self) -> ComposeResult:
         """Yield the path, the choice, and what either means."""
-        field = Input(self._path, compact=True, id="save-path", select_on_focus=False)
+        field = Input(self._path, compact=True, id="save-path")
         field.cursor_blink = False
         yield field
         yield ChoiceField(tuple(_KINDS), "shown", words={str(kind): words for kind, words in _KINDS.items()})

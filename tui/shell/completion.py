@@ -92,7 +92,8 @@ def _handles(prefix: str, **_: Any) -> Iterable[str]:
 
     with make_runner(_settings()) as runner:
         handles = [app.app_handle for app in runner.list("local_cwd")]
-        return dict.fromkeys([*handles, *islice(runner.journal.by_handle(), _MOST_HANDLES)])
+        launched = (record.handle for page, _ in runner.journal.pages(_MOST_HANDLES) for record in page)
+        return dict.fromkeys([*handles, *islice(filter(None, launched), _MOST_HANDLES)])
 
 
 def _profiles(prefix: str, **_: Any) -> Iterable[str]:

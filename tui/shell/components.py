@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _add_builtins(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--print", metavar="NAME", help="print the source of a component")
+    parser.add_argument("--print", metavar="NAME", help="print a component as a file that can be launched")
     parser.add_argument("--json", action="store_true", help="print a JSON array of objects")
 
 
@@ -55,13 +55,9 @@ def _builtins(arguments: Any, settings: Settings) -> int:
 
 
 def _print_source(name: str) -> int:
-    from ...components import find
+    from ...components import get_builtin_source
 
-    component = find(name)
-    node = component.definition
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    lines = component.path.read_text("utf-8").splitlines()
-    put("\n".join(lines[first - 1 : node.end_lineno]))
+    put(get_builtin_source(name))
     return 0
 
 
@@ -127,7 +123,7 @@ def _lint_place(place: str) -> list[dict[str, Any]]:
     from ...components import LinterMessage, validate
 
     path, _, function = place.rpartition(":")
-    if not path or Path(place).expanduser().is_file():
+    if not path or Path(place).expanduser().exists():
         path, function = place, ""
     functions = [function] if function else _components_of(path)
     if not functions:

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ...specs import TorchXTuiError
+from ...specs import TorchXTuiError, UnknownAppException
 from .output import say
+from .watch import WAIT_INTERVAL_SECONDS, say_outage
 
 if TYPE_CHECKING:
     from ...backends.runner import Runner
@@ -50,6 +51,9 @@ def follow(runner: Runner, handle: str, *, logs: bool) -> AppStatus:
         runner: the way to its backend.
         handle: the job's handle.
         logs: print what its replicas write on stderr meanwhile.
+
+    Raises:
+        UnknownAppException: the job is gone.
     """
     if logs:
         from .logs import follow_logs
@@ -58,7 +62,10 @@ def follow(runner: Runner, handle: str, *, logs: bool) -> AppStatus:
             follow_logs(runner, handle, sys.stderr)
         except (TorchXTuiError, ValueError, OSError) as error:
             say(f"the logs cannot be read: {error}; still waiting for the job's end")
-    return runner.wait(handle)
+    status = runner.wait(handle, WAIT_INTERVAL_SECONDS, on_lost=say_outage)
+    if status is None:
+        raise UnknownAppException(handle)
+    return status
 
 
 def end_or_leave(runner: Runner, handle: str, interrupt: KeyboardInterrupt, *, ends: bool) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from ...specs import (
+    TORCHX_CONTEXT_NAME,
     AppState,
     ConfigError,
     InvalidRunConfigException,
@@ -26,10 +28,12 @@ if TYPE_CHECKING:
     from ..config import Settings
 
 # Words after the component after which there may be no launch, or one elsewhere.
-_UNCLEAR = frozenset(("-s", "--scheduler", "--dryrun", "--open", "--help"))
+_UNCLEAR = frozenset(("-s", "--scheduler", "--dryrun", "--open", "--help", "--ignore-config"))
 
 
 def _run(arguments: Any, settings: Settings) -> int:
+    # Local jobs inherit it, and component functions may read it.
+    os.environ.setdefault(TORCHX_CONTEXT_NAME, "cli_run")
     defaults = LaunchDefaults.load(settings)
     with make_runner(settings) as runner, _advised():
         _expect_launch(arguments, defaults, runner)
@@ -60,6 +64,8 @@ def _advised() -> Iterator[None]:
 def _expect_launch(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> None:
     """Let the scheduler begin what every launch needs, where it is clear already which one it is."""
     if arguments.dryrun or arguments.open or arguments.stdin or not _UNCLEAR.isdisjoint(arguments.rest):
+        return
+    if defaults.faults or arguments.ignore_config:
         return
     given = defaults.scheduler()
     name = arguments.scheduler or (given.value if given else "")
@@ -103,7 +109,7 @@ def _request_json(launch: Launch, info: AppDryRunInfo[Any]) -> dict[str, Any]:
 def _say_findings(launch: Launch, runner: Runner) -> None:
     for finding in runner.preflight(launch.app, launch.scheduler, launch.cfg):
         if finding.level != "ok":
-            say(f"warning: {finding.what}{f' ({finding.hint})' if finding.hint else ''}")
+            say(f"{finding.level}: {finding.what}{f' ({finding.hint})' if finding.hint else ''}")
 
 
 def _launch(launch: Launch, runner: Runner, arguments: Any) -> int:

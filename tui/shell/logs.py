@@ -6,12 +6,14 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ...specs import MalformedAppHandleException, UnknownAppException
+from ...specs.errors import described as described_error
 from ..make_runner import make_runner
-from .output import green
-from .watch import described
+from .output import green, say
+from .watch import described, say_outage
 
 if TYPE_CHECKING:
     import argparse
@@ -50,13 +52,13 @@ def _log(arguments: Any, settings: Settings) -> int:
 
         streams = Stream(arguments.streams)
     with make_runner(settings) as runner:
-        chosen = _chosen(described(runner, handle), handle, match["role"], match["replicas"])
-        show = json_line if arguments.json else line_printer(sys.stdout)
-        iterators = [
-            runner.log_lines(handle, role, k, arguments.regex, None, None, arguments.tail, streams)
-            for role, k in chosen
-        ]
-        print_lines(chosen, iterators, show)
+        if arguments.tail:
+            found = runner.until_answered(handle, lambda: described(runner, handle), on_lost=say_outage)
+        else:
+            found = described(runner, handle)
+        chosen = _chosen(found, handle, match["role"], match["replicas"])
+        reading = _Reading(runner, handle, arguments.regex, arguments.tail, streams)
+        print_lines(chosen, reading, json_line if arguments.json else line_printer(sys.stdout))
     return 0
 
 
@@ -104,45 +106,122 @@ def json_line(role: str, k: int, line: str) -> None:
 
 
 def follow_logs(runner: Runner, handle: str, file: TextIO) -> None:
-    """Print the logs of all replicas of a job until it ends."""
-    targets = all_targets(described(runner, handle))
-    iterators = [runner.log_lines(handle, role, k, None, None, None, True, None) for role, k in targets]
-    print_lines(targets, iterators, line_printer(file))
-
-
-def print_lines(targets: Sequence[Target], iterators: Sequence[Iterable[str]], show: PrintLine) -> None:
-    """Print what several iterators of lines give, each in a thread of its own, one line at a time.
+    """Print the logs of all replicas of a job until it ends.
 
     Raises:
-        Exception: what the first iterator that failed raised.
+        Exception: as `print_lines`.
     """
-    lock = threading.Lock()
-    failures: list[Exception] = []
+    found = runner.until_answered(handle, lambda: described(runner, handle), on_lost=say_outage)
+    print_lines(all_targets(found), _Reading(runner, handle, follows=True), line_printer(file))
 
-    def print_one(target: Target, lines: Iterable[str]) -> None:
-        try:
-            for line in lines:
-                with lock:
-                    show(*target, line)
-        except Exception as error:
-            failures.append(error)
 
-    threads = [
-        threading.Thread(target=print_one, args=pair, daemon=True) for pair in zip(targets, iterators, strict=True)
-    ]
+@dataclass
+class _Reading:
+    """What is read of a job's replicas.
+
+    Args:
+        runner: the way to its backend.
+        handle: the job's handle.
+        regex: only lines that match.
+        follows: read until the job ends, and survive outages.
+        streams: which output.
+    """
+
+    runner: Runner
+    handle: str
+    regex: str | None = None
+    follows: bool = False
+    streams: Stream | None = None
+
+    def lines(self, role: str, k: int) -> Iterable[str]:
+        """Begin to read a replica."""
+
+        def begin() -> Iterable[str]:
+            return self.runner.log_lines(self.handle, role, k, self.regex, None, None, self.follows, self.streams)
+
+        return self.runner.until_answered(self.handle, begin) if self.follows else begin()
+
+
+def print_lines(targets: Sequence[Target], reading: _Reading, show: PrintLine) -> None:
+    """Print the lines of several replicas, each read in a thread of its own, one line at a time.
+
+    What cannot be read of some replicas is said on stderr; the others are printed all the same.
+
+    Raises:
+        Exception: what was wrong with the first one, where none was read to its end; or with the output.
+    """
+    printing = _Printing(reading, show)
+    threads = [threading.Thread(target=printing.print_one, args=[target], daemon=True) for target in targets]
     try:
         for thread in threads:
             thread.start()
         for thread in threads:
-            while thread.is_alive() and not failures:
+            while thread.is_alive() and printing.broken is None:
                 thread.join(_LOOK_SECONDS)
+                printing.say_failures()
     finally:
-        for lines in iterators:
+        printing.close()
+    if printing.broken is not None:
+        raise printing.broken
+    if targets and len(printing.failures) == len(targets):
+        raise printing.failures[targets[0]]
+    printing.say_failures()
+
+
+class _Printing:
+    """Prints replicas, and keeps what went wrong.
+
+    Args:
+        reading: what is read.
+        show: prints a line.
+    """
+
+    def __init__(self, reading: _Reading, show: PrintLine) -> None:
+        self._reading = reading
+        self._show = show
+        self._lock = threading.Lock()
+        self._open: list[Iterable[str]] = []
+        self._is_any_read = False
+        self._told: set[Target] = set()
+        self.failures: dict[Target, Exception] = {}
+        self.broken: OSError | None = None
+
+    def print_one(self, target: Target) -> None:
+        """Print a replica's lines."""
+        try:
+            lines = self._reading.lines(*target)
+            self._open.append(lines)
+            for line in lines:
+                if not self._print(target, line):
+                    return
+        except Exception as error:  # whatever a scheduler of another package raises
+            self.failures[target] = error
+        else:
+            self._is_any_read = True
+
+    def _print(self, target: Target, line: str) -> bool:
+        with self._lock:
+            try:
+                if self.broken is None:
+                    self._show(*target, line)
+            except OSError as error:
+                self.broken = error
+            self._is_any_read = True
+        return self.broken is None
+
+    def say_failures(self) -> None:
+        """Say which replicas cannot be read, once something of others was."""
+        failed = sorted(target for target in list(self.failures) if target not in self._told)
+        for role, k in failed if self._is_any_read else ():
+            self._told.add((role, k))
+            say(f"{role}/{k} cannot be read: {described_error(self.failures[role, k])}")
+
+    def close(self) -> None:
+        """End what is read still."""
+        for lines in list(self._open):
             close = getattr(lines, "close", None)
             if close is not None:
                 close()
-    if failures:
-        raise failures[0]
 
 
 COMMANDS = {"log": (_add_log, _log)}

@@ -10,7 +10,9 @@ from typing import Any, TextIO
 
 def say(text: str) -> None:
     """Say something to the person who runs the command, on stderr."""
-    print(plain_lines(f"torchx-tui: {text}"), file=sys.stderr, flush=True)
+    from ...backends.secrets import mask_text
+
+    print(plain_lines(f"torchx-tui: {mask_text('', text)}"), file=sys.stderr, flush=True)
 
 
 def put(text: str, file: TextIO | None = None) -> None:
@@ -21,9 +23,9 @@ def put(text: str, file: TextIO | None = None) -> None:
 
 def put_json(data: Any) -> None:
     """Print one JSON value in one line, as it is."""
-    import json
+    from ...specs.foreign import encode_json
 
-    print(json.dumps(data, default=str), flush=True)
+    print(encode_json(data), flush=True)
 
 
 def put_table(rows: Sequence[Sequence[str]]) -> None:

@@ -62,6 +62,7 @@ def _add_flags(parser: argparse.ArgumentParser, *, dryrun_alone: bool) -> list[a
             "--set", action="append", metavar="ROLE.FIELD=VALUE", help="change a role, such as trainer.num_replicas=4"
         ),
         once("--parent_run_id", metavar="ID", words="the run that this one belongs to"),
+        flag("--ignore-config", "read no .torchxconfig"),
         flag("--stdin", "read what to launch as a JSON object"),
         flag("--json", "print a JSON object"),
     ]

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...specs import TorchXTuiError
+from .output import say
 
 # The fields of the JSON object that --stdin reads, and what each of them is.
 _STDIN = {
@@ -31,17 +32,21 @@ _NOT_WITH_STDIN = {
 }
 
 
-def read_stdin(arguments: Any) -> dict[str, Any]:
+def read_stdin(arguments: Any, default_scheduler: str) -> dict[str, Any]:
     """Return the JSON object on stdin; its fields are put into ``arguments``.
 
     Args:
         arguments: what the parser made of the command line; it is changed.
+        default_scheduler: the one that may be named beside the object, and says nothing then.
 
     Raises:
         TorchXTuiError: it is no such object, a field is unknown or of the wrong type, or something else stands on the
             command line as well.
     """
     given = [name for name, value in vars(arguments).items() if value and name in _NOT_WITH_STDIN]
+    # As in TorchX, where the default stands there without a word.
+    if arguments.scheduler == default_scheduler:
+        given.remove("scheduler")
     if given:
         raise TorchXTuiError(f"--stdin takes everything from the JSON object: leave out {', '.join(given)}")
     try:
@@ -74,17 +79,23 @@ def _check_field(name: str, value: Any) -> None:
 def argument_texts(component: str, data: Mapping[str, Any]) -> dict[str, str | list[str]]:
     """Return the component's arguments of a JSON object, as texts by parameter.
 
+    What is no argument of the component is said on stderr and left out, as TorchX leaves it out.
+
     Raises:
         TorchXTuiError: the words of component_args_str are no arguments of the component.
     """
-    from ...components import parse_command_line, to_text
+    from ...backends.torchxconfig import nearest
+    from ...components import describe, parse_command_line, to_text
 
     words = data.get("component_args_str") or []
     if words:
         return parse_command_line(component, [str(word) for word in words])
+    known = [parameter.name for parameter in describe(component).parameters]
     texts: dict[str, str | list[str]] = {}
     for name, value in (data.get("component_args") or {}).items():
-        if isinstance(value, list):
+        if name not in known:
+            say(f"component_args: {name} is no argument of {component}, and left out; {nearest(name, known)}")
+        elif isinstance(value, list):
             texts[name] = [str(item) for item in value]
         elif value is not None:
             texts[name] = str(value).lower() if isinstance(value, bool) else to_text(value)

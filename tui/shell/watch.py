@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from ...specs import AppState, SchedulerError, UnknownAppException, parse_app_handle
@@ -14,13 +13,13 @@ if TYPE_CHECKING:
 
     from ...backends.api import DescribeAppResponse, ListAppResponse
     from ...backends.runner import Runner
-    from ...specs import AppStatus
+    from ...specs import AppStatus, BackendUnavailableError
     from ..config import Settings
 
 # What `wait` ends with where the job has not ended in time, as timeout(1) does.
 NOT_IN_TIME = 124
-# Seconds between two questions of `wait`.
-_INTERVAL_SECONDS = 0.2
+WAIT_INTERVAL_SECONDS = 1.0
+"""Seconds between two questions about a job that is waited for, as TorchX has it."""
 
 
 def _add_list(parser: argparse.ArgumentParser) -> None:
@@ -144,30 +143,32 @@ def _describe(arguments: Any, settings: Settings) -> int:
             change["state"] = str(AppState(change["state"]))
         put_json({**data, **named})
         return 0
-    from ...backends.secrets import mask_env
+    from ...backends.secrets import mask_data
 
-    for role in data["roles"]:
-        role["env"] = mask_env(role["env"])
-    app = {"name": found.name or found.app_id, "roles": data["roles"], "metadata": data["metadata"]}
+    app = mask_data({"name": found.name or found.app_id, "roles": data["roles"], "metadata": data["metadata"]})
     put(pformat(app, indent=2, width=80, sort_dicts=False))
     return 0
 
 
 def _wait(arguments: Any, settings: Settings) -> int:
-    deadline = None if arguments.timeout is None else time.monotonic() + arguments.timeout
     with make_runner(settings) as runner:
-        found = described(runner, arguments.handle)
-        while not found.has_ended:
-            if deadline is not None and time.monotonic() >= deadline:
-                say(f"{arguments.handle} has not ended within {arguments.timeout:g} s: {found.state.name}")
-                return NOT_IN_TIME
-            time.sleep(_INTERVAL_SECONDS)
-            found = described(runner, arguments.handle)
+        try:
+            status = runner.wait(arguments.handle, WAIT_INTERVAL_SECONDS, timeout=arguments.timeout, on_lost=say_outage)
+        except TimeoutError as error:
+            say(str(error))
+            return NOT_IN_TIME
+    if status is None:
+        raise UnknownAppException(arguments.handle)
     if arguments.json:
-        put_json(status_json(arguments.handle, found.status()))
-    elif found.state is not AppState.SUCCEEDED:
-        say_status(found.status())
-    return 0 if found.state is AppState.SUCCEEDED else 1
+        put_json(status_json(arguments.handle, status))
+    elif status.state is not AppState.SUCCEEDED:
+        say_status(status)
+    return 0 if status.state is AppState.SUCCEEDED else 1
+
+
+def say_outage(error: BackendUnavailableError) -> None:
+    """Say on stderr that a backend cannot be reached, and that it is asked again."""
+    say(f"{error}; asked again until it answers")
 
 
 def say_status(status: AppStatus) -> None:

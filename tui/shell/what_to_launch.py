@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 Texts = dict[str, str | list[str]]
 
-# TorchX's own environment variable of a job that belongs to another.
-_ENV_PARENT_RUN_ID = "TORCHX_PARENT_RUN_ID"
-
 
 @dataclass
 class Launch:
@@ -31,20 +28,24 @@ class Launch:
     cfg: dict[str, Any]
     workspace: str | None
     origin: LaunchOrigin
+    parent_run_id: str | None = None
 
     def dryrun(self, runner: Runner) -> AppDryRunInfo[Any]:
         """Return the request, see `Runner.dryrun`."""
-        return runner.dryrun(self.app, self.scheduler, self.cfg, self.workspace)
+        return runner.dryrun(self.app, self.scheduler, self.cfg, self.workspace, self.parent_run_id)
 
     def run(self, runner: Runner) -> str:
         """Launch it and return the handle, see `Runner.run`."""
-        return runner.run(self.app, self.scheduler, self.cfg, self.workspace, origin=self.origin)
+        return runner.run(self.app, self.scheduler, self.cfg, self.workspace, self.parent_run_id, origin=self.origin)
 
 
 def launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Launch | None:
     """Return what is to be launched, or None where the component's help was asked for, and printed.
 
     What is wrong with config is said on stderr, whatever else is wrong.
+
+    Raises:
+        ConfigError: config cannot be read, so that the job would be launched elsewhere than it says.
     """
     try:
         return _launch_of(arguments, defaults, runner)
@@ -53,18 +54,31 @@ def launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Launc
             say(problem)
 
 
+def _refuse_faults(defaults: LaunchDefaults) -> None:
+    """Refuse to launch with less than config says.
+
+    Raises:
+        ConfigError: something of config cannot be read; what it is has been said by `launch_of`.
+    """
+    if defaults.faults:
+        way = "use --ignore-config to launch without .torchxconfig"
+        way = way if defaults.has_file_faults else "use --profile NAME to launch with another profile"
+        raise ConfigError(f"nothing was launched: correct that, or {way}")
+
+
 def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Launch | None:
     from ...components import build_app, describe, parse_command_line
 
     if arguments.stdin:
         from .run_stdin import argument_texts, read_stdin
 
-        data = read_stdin(arguments)
+        usual = None if arguments.ignore_config else defaults.scheduler()
+        data = read_stdin(arguments, usual.value if usual else runner.scheduler_names()[0])
         component = data["component_name"]
         given = argument_texts(component, data)
     else:
         data = {}
-        rest = read_rest(arguments, defaults.component())
+        rest = read_rest(arguments, "" if arguments.ignore_config else defaults.component())
         component = rest.component
         if rest.wants_help:
             from .component_help import put_component_help
@@ -72,9 +86,14 @@ def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Laun
             put_component_help(describe(component), defaults)
             return None
         given = parse_command_line(component, rest.words)
+    # Among the component's arguments as well, so known only now.
+    if arguments.ignore_config:
+        defaults.ignore_files()
+    _refuse_faults(defaults)
     config: dict[str, str] = {}
     scheduler = _scheduler(arguments, defaults, runner, config)
     cfg = _options(arguments, data, defaults, scheduler, runner.run_opts(scheduler), config)
+    _refuse_faults(defaults)
     given = _with_defaults(given, describe(component), defaults, config)
     app = build_app(component, given)
     overrides: dict[str, dict[str, str]] = {}
@@ -83,11 +102,9 @@ def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Laun
 
         overrides = read_overrides(arguments.set)
         app = override_roles(app, overrides)
-    if arguments.parent_run_id:
-        for role in app.roles:
-            role.env[_ENV_PARENT_RUN_ID] = arguments.parent_run_id
     workspace = _workspace(arguments, defaults, runner, scheduler, config)
-    return Launch(app, scheduler, cfg, workspace, LaunchOrigin(component, given, overrides, config=config))
+    origin = LaunchOrigin(component, given, overrides, config=config)
+    return Launch(app, scheduler, cfg, workspace, origin, arguments.parent_run_id)
 
 
 def _scheduler(arguments: Any, defaults: LaunchDefaults, runner: Runner, config: dict[str, str]) -> str:

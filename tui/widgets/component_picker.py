@@ -22,6 +22,7 @@ from ..fuzzy import fuzzy_match
 from ..theme import now_of, palette_of, signs_of
 from ..words import age
 from .job_cells import state_style, state_text
+from .options import Options
 from .pane import Pane
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class ComponentPicker(Pane):
             placeholder="type to search, or file.py:component", compact=True, id="search", select_on_focus=False
         )
         self.search.cursor_blink = False
-        self.list = OptionList(id="component-list", compact=True)
+        self.list = Options(id="component-list", compact=True)
         self.list.can_focus = False
         self._listed: Mapping[str, ComponentSummary] = {}
         self._launches: Mapping[str, LastLaunch] = {}

@@ -31,7 +31,7 @@ class FieldInput(Input):
         # Before Input's own, which draws already.
         self._field_name = name
         self._instead = ""
-        super().__init__(text, compact=True, placeholder=placeholder, select_on_focus=False, password=is_secret(name))
+        super().__init__(text, compact=True, placeholder=placeholder, password=is_secret(name))
         self.cursor_blink = False
 
     @property

@@ -17,6 +17,7 @@ from ...backends.logs.sanitize import plain
 from ..governor import PacedScreen
 from ..leaving import LeavesOnce
 from ..theme import palette_of, signs_of
+from .options import Options
 
 ALL = -1
 
@@ -47,7 +48,7 @@ class ReplicaPicker(PacedScreen, LeavesOnce, ModalScreen[int | None]):
         """Yield the list."""
         with Vertical() as box:
             box.border_title = "Replica"
-            yield OptionList(*self._options())
+            yield Options(*self._options())
 
     def on_mount(self) -> None:
         """Start at the one that is shown."""

@@ -12,6 +12,7 @@ from textual.widgets import Static
 
 from ...backends.logs.sanitize import plain
 from ...specs import NONE, AppState
+from ...specs.foreign import decode_json
 from ..theme import palette_of, signs_of
 from ..words import cut, state_word
 from .log_rows import clock_text
@@ -164,7 +165,7 @@ def error_quote(structured: str) -> str:
     if structured in ("", NONE):
         return ""
     try:
-        data = json.loads(structured)
+        data = decode_json(structured)
     except ValueError:
         return structured
     message = data.get("message", data) if isinstance(data, dict) else data

@@ -1,4 +1,4 @@
-"""The same request for many containers, several at once, each thread with a client of its own."""
+"""The same call for many items, several at a time, each on a thread of its own."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# The engine itself takes few at a time; 16 keep it busy.
+# An engine or a server itself takes few requests at a time; 16 keep it busy.
 _MOST = 16
 
 
-def at_once(
+def parallel_map(
     act: Callable[[T], object],
     items: Iterable[T],
     on_done: Callable[[int, Exception | None], object] | None = None,
@@ -46,7 +46,7 @@ def at_once(
             else:
                 done.put((place, None))
 
-    threads = [threading.Thread(target=work, name="docker-request", daemon=True) for _ in range(min(most, total))]
+    threads = [threading.Thread(target=work, name="parallel-map", daemon=True) for _ in range(min(most, total))]
     for thread in threads:
         thread.start()
     raised: dict[int, Exception] = {}

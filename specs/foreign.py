@@ -1,0 +1,172 @@
+"""Values that somebody else wrote, checked where they enter: JSON, times, names.
+
+Whatever passes can be compared, copied, shown and written again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+MOST_LEVELS = 100
+"""How deep arrays and objects may be nested."""
+
+LAST_SECOND = 253_370_764_800.0
+"""The first second of the year 9999: the largest time that every function of the standard library takes."""
+
+_MOST_DIGITS = 40
+
+
+def epoch_seconds(value: Any) -> float | None:
+    """Return a time in seconds since the epoch, None where the value is no time: nan, before 1970, after 9998."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < LAST_SECOND:
+        return None
+    return float(value)
+
+
+def is_name(value: Any) -> bool:
+    """Tell whether a value can be the name of something: a text that is not empty and is printable in one line."""
+    return isinstance(value, str) and value != "" and value.isprintable()
+
+
+Check = Callable[[Any], bool]
+"""Tells whether a value can be that of a field."""
+
+
+def is_text(value: Any) -> bool:
+    """Tell whether a value is a text."""
+    return isinstance(value, str)
+
+
+def is_path(value: Any) -> bool:
+    """Tell whether a value is a text that the system takes as a path, or empty."""
+    return isinstance(value, str) and "\0" not in value
+
+
+def is_object(value: Any) -> bool:
+    """Tell whether a value is a JSON object."""
+    return isinstance(value, dict)
+
+
+def is_integer(value: Any) -> bool:
+    """Tell whether a value is an integer of 32 bits."""
+    return type(value) is int and -(2**31) <= value < 2**31
+
+
+def is_count(value: Any) -> bool:
+    """Tell whether a value is an integer of 32 bits and not negative."""
+    return is_integer(value) and value >= 0
+
+
+def is_time(value: Any) -> bool:
+    """Tell whether a value is a number that `epoch_seconds` takes."""
+    return not isinstance(value, str) and epoch_seconds(value) is not None
+
+
+def is_optional(check: Check) -> Check:
+    """Return a check that takes None as well."""
+    return lambda value: value is None or check(value)
+
+
+def is_list_of(check: Check) -> Check:
+    """Return a check of a list, each of whose items a check takes."""
+    return lambda value: isinstance(value, list) and all(check(item) for item in value)
+
+
+def is_dict_of(check: Check) -> Check:
+    """Return a check of an object, each of whose values a check takes."""
+    return lambda value: isinstance(value, dict) and all(check(item) for item in value.values())
+
+
+def field_fault(value: Mapping[str, Any], required: Mapping[str, Check], optional: Mapping[str, Check]) -> str:
+    """Return what is wrong with the first field that is missing or cannot have its value, empty where all are right.
+
+    Args:
+        value: the object.
+        required: the checks of fields that must be there.
+        optional: the checks of fields that may be missing.
+    """
+    for name, check in required.items():
+        if name not in value:
+            return f"{name} is missing"
+        if not check(value[name]):
+            return f"{name} cannot be {value[name]!r:.40}"
+    for name, check in optional.items():
+        if name in value and not check(value[name]):
+            return f"{name} cannot be {value[name]!r:.40}"
+    return ""
+
+
+def decode_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: the text is not JSON, is nested deeper than `MOST_LEVELS`, or has a number that is not finite or
+            has more than 40 digits.
+    """
+    if not isinstance(text, str):
+        text = text.decode()
+    try:
+        value = _DECODER.decode(text)
+    except RecursionError:
+        raise _too_deep() from None
+    # Most texts have fewer brackets than there may be levels.
+    if text.count("[") + text.count("{") > MOST_LEVELS and _is_too_deep(value):
+        raise _too_deep()
+    return value
+
+
+def _too_deep() -> ValueError:
+    return ValueError(f"it is nested deeper than {MOST_LEVELS} levels")
+
+
+def _is_too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MOST_LEVELS + 1):
+        containers = [item for item in level if type(item) is dict or type(item) is list]
+        if not containers:
+            return False
+        level = [item for one in containers for item in (one.values() if type(one) is dict else one)]
+    return True
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _number(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"the number {text} is too large")
+    return number
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_number, parse_constant=_constant)
+
+
+def encode_json(value: Any, *, indent: int | None = None) -> str:
+    """Return a value as JSON that every reader takes: an infinite number, say, is its text."""
+    try:
+        return json.dumps(value, indent=indent, default=str, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), indent=indent, default=str, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key if isinstance(key, str) else str(key): _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
