@@ -3,23 +3,37 @@
 import os
 import signal
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from support.docker_engine import private_engine, shared_engine
 from support.kubernetes_cluster import new_namespace, private_cluster, shared_cluster
 from support.oracle_counts import OracleCounts
-from support.shared_service import NoServiceError
+from support.services import NoServiceError
 from support.slurm_cluster import shared_slurm
+from support.times import Times
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
 
+def pytest_addoption(parser):
+    """Add what `make test ARGS=...` takes beside pytest's own options."""
+    parser.addoption("--changed", action="store_true", help="only the tests of what differs from main")
+    parser.addoption("--times", action="store_true", help="tell the wall and CPU seconds of each folder")
+
+
 def pytest_configure(config):
-    """Tell at the end how many cases were held against TorchX."""
+    """Tell at the end how many cases were held against TorchX, and what took how long where that is asked for."""
     config.pluginmanager.register(OracleCounts(), "oracle counts")
+    if config.getoption("--changed"):
+        from support.changed import Changed
+
+        config.pluginmanager.register(Changed(), "changed")
+    if config.getoption("--times"):
+        config.pluginmanager.register(Times(), "times")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -65,25 +79,25 @@ def require():
     return require_service
 
 
-@pytest.fixture(scope="session")
-def _shared_engine():
-    """Give the host of the engine that all tests share, or the reason why there is none."""
-    with ExitStack() as stack:
-        try:
-            found = stack.enter_context(shared_engine()), ""
-        except NoServiceError as error:
-            found = "", str(error)
-        yield found
+def running(require, name, find):
+    """Return the service that a function finds; skip where there is none, or fail where it must be there."""
+    found: Any = None
+    reason = ""
+    try:
+        found = find()
+    except NoServiceError as error:
+        reason = str(error)
+    require(name, found is not None, reason)
+    return found
 
 
 @pytest.fixture
-def docker_engine(_shared_engine, own_home, require, monkeypatch):
+def docker_engine(own_home, require, monkeypatch):
     """Give DOCKER_HOST of a real engine that other tests use as well, set in the environment.
 
     It has the images busybox:local and python:local. A test removes what it made there.
     """
-    host, reason = _shared_engine
-    require("docker", bool(host), reason)
+    host = running(require, "docker", shared_engine)
     _choose_engine(monkeypatch, host)
     return host
 
@@ -92,13 +106,7 @@ def docker_engine(_shared_engine, own_home, require, monkeypatch):
 def own_engine(own_home, require, monkeypatch):
     """Give a started `OwnEngine`, which the test may stop and kill; DOCKER_HOST is set to it."""
     with ExitStack() as stack:
-        engine, reason = None, ""
-        try:
-            engine = stack.enter_context(private_engine())
-        except NoServiceError as error:
-            reason = str(error)
-        require("docker", engine is not None, reason)
-        assert engine is not None
+        engine = running(require, "docker", lambda: stack.enter_context(private_engine()))
         _choose_engine(monkeypatch, engine.host)
         yield engine
 
@@ -109,25 +117,13 @@ def _choose_engine(monkeypatch, host):
     monkeypatch.setenv("DOCKER_HOST", host)
 
 
-@pytest.fixture(scope="session")
-def _shared_cluster():
-    """Give the kubeconfig of the cluster that all tests share, or the reason why there is none."""
-    with ExitStack() as stack:
-        try:
-            found = stack.enter_context(shared_cluster()), ""
-        except NoServiceError as error:
-            found = "", str(error)
-        yield found
-
-
 @pytest.fixture
-def kubernetes_cluster(_shared_cluster, own_home, require, monkeypatch):
+def kubernetes_cluster(own_home, require, monkeypatch):
     """Give a `KubernetesCluster` with a namespace of the test's own, in which pods run; KUBECONFIG is set to it.
 
     It has the images busybox:local and python:local, a node, and what stands in for Volcano.
     """
-    kubeconfig, reason = _shared_cluster
-    require("kubernetes", bool(kubeconfig), reason)
+    kubeconfig = running(require, "kubernetes", shared_cluster)
     monkeypatch.setenv("KUBECONFIG", kubeconfig)
     with new_namespace(kubeconfig) as cluster:
         yield cluster
@@ -137,36 +133,18 @@ def kubernetes_cluster(_shared_cluster, own_home, require, monkeypatch):
 def own_cluster(own_home, require, monkeypatch):
     """Give a started `OwnCluster`, which the test may kill and compact; KUBECONFIG is set to it."""
     with ExitStack() as stack:
-        cluster, reason = None, ""
-        try:
-            cluster = stack.enter_context(private_cluster())
-        except NoServiceError as error:
-            reason = str(error)
-        require("kubernetes", cluster is not None, reason)
-        assert cluster is not None
+        cluster = running(require, "kubernetes", lambda: stack.enter_context(private_cluster()))
         monkeypatch.setenv("KUBECONFIG", cluster.kubeconfig)
         yield cluster
 
 
-@pytest.fixture(scope="session")
-def _shared_slurm():
-    """Give the settings of the Slurm cluster that all tests share, or the reason why there is none."""
-    with ExitStack() as stack:
-        try:
-            found = stack.enter_context(shared_slurm()), ""
-        except NoServiceError as error:
-            found = "", str(error)
-        yield found
-
-
 @pytest.fixture
-def slurm_cluster(_shared_slurm, own_home, require, monkeypatch, tmp_path):
+def slurm_cluster(own_home, require, monkeypatch, tmp_path):
     """Give SLURM_CONF of a real cluster that other tests use as well, set in the environment.
 
     The working folder is a new one: TorchX looks for logs there.
     """
-    settings, reason = _shared_slurm
-    require("slurm", bool(settings), reason)
+    settings = running(require, "slurm", shared_slurm)
     monkeypatch.setenv("SLURM_CONF", settings)
     monkeypatch.chdir(tmp_path)
     return settings

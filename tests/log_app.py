@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
+from support.waiting import PATIENCE
 from textual.app import App, ComposeResult
 
 from torchx_tui.backends.logs.replica_log import ReplicaLog
@@ -66,7 +67,7 @@ class LogApp(App[None]):
 
     async def until(self, condition: Callable[[], object]) -> None:
         """Wait for a condition."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while not condition():
             assert time.monotonic() < deadline, (self.rows()[-5:], self.status_row(), self.pane.status)
             await asyncio.sleep(0.01)

@@ -6,6 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from support.waiting import PATIENCE
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("specs", "components", "backends", "tui")
@@ -25,7 +26,7 @@ def test_the_wheel_is_complete(tmp_path):
             (source / name).write_bytes((ROOT / name).read_bytes())
     subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(source)],
-        check=True, capture_output=True, timeout=110,
+        check=True, capture_output=True, timeout=PATIENCE,
     )  # fmt: skip
     (wheel,) = tmp_path.glob("*.whl")
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("torchx_tui/")}

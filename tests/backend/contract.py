@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.api import DescribeAppResponse, ListAppResponse, Scheduler, Stream
 from torchx_tui.specs import AppDef, AppState, InvalidRunConfigException, Resource, Role, may_follow, parse_app_handle
 
 
-def wait_until(condition: Callable[[], Any], seconds: float, what: str) -> Any:
-    """Return what ``condition`` returns as soon as that is true."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not come about within {seconds:.0f} s")
-        time.sleep(0.01)
-    return found
-
-
 class SchedulerContract:
-    """Subclasses set ``patience`` and ``image``, override the fixture ``scheduler``, and may override the others."""
+    """Subclasses set ``image``, override the fixture ``scheduler``, and may override the others."""
 
-    patience: float = 20.0
     gap: float = 1.6
     """Seconds, twice those after which a line that was printed has come."""
     """Seconds in which an app that ends at once must have ended."""
@@ -75,7 +65,7 @@ class SchedulerContract:
             assert described is not None
             return described if described.state in (AppState.SUCCEEDED, AppState.FAILED, AppState.CANCELLED) else None
 
-        return wait_until(final, self.patience, f"the end of {app_id}")
+        return wait_until(final, f"the end of {app_id}")
 
     def running(self, scheduler: Scheduler[Any], app_id: str) -> DescribeAppResponse:
         """Wait until the app runs."""
@@ -84,7 +74,7 @@ class SchedulerContract:
             described = scheduler.describe(app_id)
             return described if described and described.state == AppState.RUNNING else None
 
-        return wait_until(runs, self.patience, f"the start of {app_id}")
+        return wait_until(runs, f"the start of {app_id}")
 
     def row(self, scheduler: Scheduler[Any], app_id: str) -> ListAppResponse | None:
         return next((row for row in scheduler.list() if row.app_id == app_id), None)
@@ -94,7 +84,7 @@ class SchedulerContract:
     def test_submit_runs_to_success(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
         app_id = scheduler.submit(self.app("exit 0"), cfg)
         seen = [AppState.SUBMITTED]
-        deadline = time.monotonic() + self.patience
+        deadline = time.monotonic() + PATIENCE
         while seen[-1] not in (AppState.SUCCEEDED, AppState.FAILED) and time.monotonic() < deadline:
             described = scheduler.describe(app_id)
             assert described is not None
@@ -186,7 +176,8 @@ class SchedulerContract:
         began = time.monotonic()
         scheduler.cancel(app_id)
         scheduler.cancel(app_id)
-        assert time.monotonic() - began < 2
+        # The grace is ten seconds.
+        assert time.monotonic() - began < 8
         assert self.ended(scheduler, app_id).state == self.cancelled
         scheduler.cancel(app_id)
         described = scheduler.describe(app_id)
@@ -208,7 +199,7 @@ class SchedulerContract:
         app_id = scheduler.submit(self.app(script), cfg)
         self.ended(scheduler, app_id) if script == "exit 0" else self.running(scheduler, app_id)
         scheduler.delete(app_id)
-        wait_until(lambda: not scheduler.exists(app_id), self.patience, "the end of what was deleted")
+        wait_until(lambda: not scheduler.exists(app_id), "the end of what was deleted")
         assert self.row(scheduler, app_id) is None
         scheduler.delete(app_id)
         scheduler.delete("no-such-app")
@@ -235,7 +226,7 @@ class SchedulerContract:
     def test_without_tail_it_ends_at_the_present_end(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
         app_id = scheduler.submit(self.app("echo first; sleep 60"), cfg)
         self.running(scheduler, app_id)
-        wait_until(lambda: list(scheduler.log_iter(app_id, "worker")) == ["first\n"], self.patience, "the first line")
+        wait_until(lambda: list(scheduler.log_iter(app_id, "worker")) == ["first\n"], "the first line")
 
     def test_tail_ends_at_the_final_state(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
         app_id = scheduler.submit(self.app("for i in 1 2 3; do echo $i; sleep 0.2; done"), cfg)
@@ -252,7 +243,7 @@ class SchedulerContract:
         got: list[str] = []
         reader = threading.Thread(target=lambda: got.extend(lines), daemon=True)
         reader.start()
-        wait_until(lambda: got, self.patience, "the first line")
+        wait_until(lambda: got, "the first line")
         lines.close()
         reader.join(5)
         assert not reader.is_alive()
@@ -296,7 +287,7 @@ class SchedulerContract:
     def test_time_range(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
         self.needs(scheduler, "log_time_range")
         app_id = scheduler.submit(self.app(f"echo early; sleep {self.gap}; echo late"), cfg)
-        wait_until(lambda: list(scheduler.log_iter(app_id, "worker")), self.patience, "the first line")
+        wait_until(lambda: list(scheduler.log_iter(app_id, "worker")), "the first line")
         time.sleep(self.gap / 2)
         between = datetime.now(timezone.utc)
         self.ended(scheduler, app_id)

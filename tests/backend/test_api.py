@@ -205,7 +205,7 @@ class Packer(WorkspaceMixin[Any], Recorder):
         opts.add("image_repo", type_=str, default=None, help="where images go")
         return opts
 
-    def caching_build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, CfgVal]) -> None:
+    def build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, CfgVal]) -> None:
         self.built.append(workspace)
         role.image = f"{role.image}+built"
 

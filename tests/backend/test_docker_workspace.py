@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.docker_containers import output_of
+from support.waiting import PATIENCE, PROMPT
 
 from torchx_tui.backends.progress import Progress, shown_progress
 from torchx_tui.backends.workspace.build_context import build_context
@@ -205,14 +206,14 @@ def test_a_build_that_nobody_waits_for_ends_at_once(builder: Builder, tmp_path: 
 
     thread = threading.Thread(target=launch, daemon=True)
     thread.start()
-    assert begun.wait(60)
+    assert begun.wait(PATIENCE)
     began = time.monotonic()
     progress.cancel()
-    thread.join(20)
-    assert time.monotonic() - began < 5
+    thread.join(PATIENCE)
+    assert time.monotonic() - began < PROMPT
     assert [type(failure) for failure in failures] == [LaunchCancelledError]
     with builder.workspace_engine() as client:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while any("sleep 100" in str(one.attrs["Config"]["Cmd"]) for one in client.containers.list()):
             assert time.monotonic() < deadline, "the engine goes on with the build"
             time.sleep(0.1)

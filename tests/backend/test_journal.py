@@ -2,15 +2,20 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 
 import pytest
+from support.waiting import PATIENCE
 
-from torchx_tui.backends.journal import FORMAT, Journal
+from torchx_tui.backends import journal as launch_journal
+from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.launch_origin import LaunchOrigin
+from torchx_tui.backends.launch_record import FORMAT
 from torchx_tui.specs import AppDef, AppDefError, Role
+from torchx_tui.specs.files import read_file
 
 
 @pytest.fixture
@@ -96,8 +101,10 @@ def test_killed_at_any_instant_leaves_only_whole_records(tmp_path):
     folder = tmp_path / "journal"
     code = f"""
 from pathlib import Path
+from torchx_tui.backends import journal as launch_journal
 from torchx_tui.backends.journal import Journal
 from torchx_tui.specs import AppDef, Role
+from torchx_tui.specs.files import read_file
 journal = Journal(Path({str(folder)!r}))
 app = AppDef("a", [Role("r", "i", entrypoint="e", args=["x" * 50_000])])
 while True:
@@ -106,7 +113,7 @@ while True:
 """
     for _ in range(3):
         process = subprocess.Popen([sys.executable, "-c", code])
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         count = len(list(folder.glob("*.json"))) if folder.exists() else 0
         while (not folder.exists() or len(list(folder.glob("*.json"))) < count + 5) and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -129,16 +136,75 @@ def test_forget(journal, app):
 def test_what_there_is_no_time_for_comes_with_the_next_calls_newest_first(journal, app):
     handles = [launch(journal, app, expected_app_id=f"job{number:03}").handle for number in range(60)]
     reader = Journal(journal.folder)
-    assert reader.by_handle(patience=0) == {}
+    assert reader.find_all(handles, patience=0) == {}
     assert not reader.is_whole
     seen: list[int] = []
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while not reader.is_whole and time.monotonic() < deadline:
-        found = set(reader.by_handle(patience=0.001))
+        found = set(reader.find_all(handles, patience=0.001))
         # Those that are known are the newest ones, without a gap.
         assert found == set(handles[len(handles) - len(found) :])
         seen.append(len(found))
     assert seen == sorted(seen)
-    assert set(reader.by_handle()) == set(handles)
+    assert set(reader.find_all(handles)) == set(handles)
     assert reader.is_whole
     assert [record.handle for record in reader.records()] == handles[::-1]
+
+
+def test_pages_are_read_as_they_are_asked_for_newest_first(journal, app, monkeypatch):
+    records = [launch(journal, app, expected_app_id=f"job{number:03}") for number in range(30)]
+    reader = Journal(journal.folder)
+    read = counted_reads(monkeypatch)
+    pages = reader.pages(first=5, size=10)
+    page, left = next(pages)
+    assert ([one.id for one in page], left) == ([one.id for one in records[:-6:-1]], 25)
+    assert len(read) == 5
+    assert [(len(page), left) for page, left in pages] == [(10, 15), (10, 5), (5, 0)]
+
+
+def test_no_further_is_read_than_is_asked_for(journal, app, monkeypatch):
+    records = [launch(journal, app, expected_app_id=f"job{number:03}") for number in range(30)]
+    reader = Journal(journal.folder)
+    read = counted_reads(monkeypatch)
+    assert reader.find(records[-2].handle) == records[-2]
+    assert len(read) <= 3
+    # What was read once is looked up by what was kept of it.
+    assert reader.find(records[0].handle) == records[0]
+    del read[:]
+    assert reader.find(records[15].handle) == records[15]
+    assert reader.find("local_cwd://torchx/none") is None
+    assert len(read) == 1
+
+
+def counted_reads(monkeypatch):
+    read = []
+    monkeypatch.setattr(launch_journal, "read_file", lambda path, limit: read.append(path) or read_file(path, limit))
+    return read
+
+
+def test_a_handle_that_changes_is_found_by_another_process(journal, app):
+    record = launch(journal, app, expected_app_id="expected-x")
+    reader = Journal(journal.folder)
+    assert reader.find("local_cwd://torchx/expected-x") == record
+    changed = journal.update(record, app_id="42")
+    assert reader.find("local_cwd://torchx/42") == changed
+    assert reader.find("local_cwd://torchx/expected-x") is None
+    journal.forget(changed)
+    assert reader.find("local_cwd://torchx/42") is None
+
+
+@pytest.mark.parametrize("name", ["at", "state_at", "cancelled_at"])
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999", '"soon"', "-1", "9e99", "[" * 5000])
+def test_a_time_that_is_none_costs_that_record_only(journal, app, name, value):
+    kept, odd = launch(journal, app), launch(journal, app)
+    journal.update(odd, state_at=12345.5, cancelled_at=12345.5)
+    path = journal.folder / f"{odd.id}.json"
+    path.write_text(re.sub(rf'"{name}": [\d.]+', f'"{name}": {value}', path.read_text()))
+    assert [one.id for one in Journal(journal.folder).records()] == [kept.id]
+    assert Journal(journal.folder).find("local_cwd://torchx/none") is None
+
+
+def test_what_json_cannot_hold_does_not_cost_the_record(journal, app):
+    record = launch(journal, app, origin=LaunchOrigin("a", {"rate": float("inf")}))
+    (read,) = Journal(journal.folder).records()
+    assert (read.id, read.arguments) == (record.id, {"rate": "inf"})

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backend.contract import wait_until
 from support.git import WorkTree
 from support.imaged import Imaged
+from support.waiting import PATIENCE, PROMPT, wait_until
 
 from torchx_tui.backends.api import Capabilities
 from torchx_tui.backends.git_state import differing_files, git_state
@@ -55,7 +55,7 @@ def noted(runner: Runner, handle: str) -> LaunchRecord:
         record = runner.journal.find(handle)
         return record if record is not None and record.world else None
 
-    record = wait_until(world, 30, "the note")
+    record = wait_until(world, "the note")
     assert record is not None
     return record
 
@@ -98,7 +98,7 @@ def test_a_git_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     began = time.monotonic()
     assert git_state(tmp_path, 0.2) is None
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < PROMPT
 
 
 def test_the_index_is_not_written(tree: WorkTree) -> None:
@@ -144,7 +144,7 @@ def test_a_launch_waits_neither_for_git_nor_for_the_backend(
     going_on = threading.Event()
 
     def slow(*_: Any) -> None:
-        going_on.wait(60)
+        going_on.wait(PATIENCE)
 
     monkeypatch.setattr("torchx_tui.backends.launch_world.git_state", slow)
     scheduler.waits = going_on
@@ -154,7 +154,7 @@ def test_a_launch_waits_neither_for_git_nor_for_the_backend(
     assert (record.app_id, record.world) == ("job-0", {})
     began = time.monotonic()
     runner._launcher.close()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < PROMPT
     going_on.set()
     assert noted(runner, handle).world == {"commit": "", "changes": "", "images": {}}
 
@@ -322,7 +322,7 @@ def test_launches_that_wait_for_git_take_one_answer(
 
     def slow(folder: Path, patience: float) -> Any:
         calls.append(folder)
-        going_on.wait(60)
+        going_on.wait(PATIENCE)
         return git_state(folder, patience)
 
     monkeypatch.setattr("torchx_tui.backends.launch_world.git_state", slow)

@@ -33,7 +33,7 @@ class Builder(WorkspaceMixin[Any], CannedScheduler):
     def _validate(self, app, scheduler, cfg):
         self.done.append(f"check again {app.roles[0].image}")
 
-    def caching_build_workspace_and_update_role(self, role, workspace, cfg):
+    def build_workspace_and_update_role(self, role, workspace, cfg):
         assert len(self.journal.records()) == 1
         self.done.append(f"build {workspace} on {role.image} {cfg['log_dir']}")
         current_progress().report("step 1 of 2")
@@ -102,7 +102,7 @@ def test_a_cancelled_launch_was_cancelled_not_failed(runner, scheduler, app, jou
         current_progress().report("one")
         current_progress().report("two")
 
-    scheduler.caching_build_workspace_and_update_role = report_twice
+    scheduler.build_workspace_and_update_role = report_twice
     with pytest.raises(LaunchCancelledError):
         runner.run(app, "local_cwd", {}, "/project", progress=progress)
     (record,) = journal.records()

@@ -6,8 +6,12 @@ import threading
 
 import pytest
 
+from torchx_tui.backends.docker.scheduler import DockerScheduler
+from torchx_tui.backends.kubernetes.manifest import app_to_resource
+from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.backends.progress import Progress, current_progress, shown_progress
-from torchx_tui.specs import LaunchCancelledError
+from torchx_tui.backends.readable_yaml import readable_yaml
+from torchx_tui.specs import AppDef, LaunchCancelledError, Role
 
 
 def test_words_reach_who_launches():
@@ -54,3 +58,42 @@ def test_what_waits_is_ended_at_once():
 def test_a_failure_of_its_own_stays_one():
     with pytest.raises(OSError, match="refused"), Progress(lambda text: None).ended_by(lambda: None):
         raise OSError("refused")
+
+
+class StopsAfter(Progress):
+    """Counts how often it is asked whether to go on, and is not wanted any more after some of them."""
+
+    def __init__(self, checks: int) -> None:
+        super().__init__(lambda text: None)
+        self.checks, self.left = 0, checks
+
+    def check(self) -> None:
+        self.checks += 1
+        if self.checks > self.left:
+            self.cancel()
+        super().check()
+
+
+@pytest.mark.parametrize(
+    "dry_run",
+    [
+        lambda app: LocalScheduler("mine").submit_dryrun(app, {}),
+        lambda app: DockerScheduler("mine").submit_dryrun(app, {}),
+        lambda app: app_to_resource(app, "default", None),
+    ],
+    ids=["local", "docker", "kubernetes"],
+)
+def test_a_request_of_many_replicas_can_be_given_up(dry_run, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    app = AppDef("job", [Role("r", str(tmp_path), entrypoint="true", num_replicas=10**12)])
+    progress = StopsAfter(20)
+    with shown_progress(progress), pytest.raises(LaunchCancelledError):
+        dry_run(app)
+    assert progress.checks == 21
+
+
+def test_writing_a_long_request_can_be_given_up():
+    progress = StopsAfter(20)
+    with shown_progress(progress), pytest.raises(LaunchCancelledError):
+        readable_yaml(["text"] * 100)
+    assert progress.checks == 21

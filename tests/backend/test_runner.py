@@ -4,7 +4,7 @@ import pytest
 from support.canned import CannedScheduler
 
 from torchx_tui.backends.launch_origin import LaunchOrigin
-from torchx_tui.backends.launching import ENV_JOB_ID
+from torchx_tui.backends.launching import ENV_JOB_ID, ENV_PARENT_RUN_ID, workspace_text
 from torchx_tui.backends.responses import Finding
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import (
@@ -14,12 +14,14 @@ from torchx_tui.specs import (
     AppDryRunInfo,
     AppState,
     InvalidRunConfigException,
+    JobNotFoundError,
     MalformedAppHandleException,
     ReadOnlyError,
     Role,
     SchedulerError,
     UnknownAppException,
     UnknownSchedulerException,
+    Workspace,
 )
 
 
@@ -100,6 +102,25 @@ def test_an_app_that_cannot_run_is_refused(runner, scheduler, journal, app, chan
     assert (scheduler.seen, journal.records()) == ([], [])
 
 
+def test_more_replicas_than_anybody_wants_are_refused_before_the_scheduler_is_asked(scheduler, journal, app):
+    runner = Runner(journal=journal, most_replicas=10)
+    runner._schedulers.put("local_cwd", scheduler)
+    app.roles[0].num_replicas = 99_999_999_999_999
+    words = (
+        r"role trainer asks for 99,999,999,999,999 replicas, and an app may have 10: .*most_replicas under \[launch\]"
+    )
+    for ask in (runner.dryrun, runner.run, runner.check_names, runner.preflight):
+        with pytest.raises(AppDefError, match=words):
+            ask(app, "local_cwd", {})
+    app.roles[0].num_replicas = 5
+    app.roles.append(Role("other", "image", entrypoint="x", num_replicas=6))
+    with pytest.raises(AppDefError, match="the 2 roles ask for 11 replicas"):
+        runner.dryrun(app, "local_cwd", {})
+    app.roles[1].num_replicas = 5
+    runner.dryrun(app, "local_cwd", {})
+    assert (scheduler.seen, journal.records()) == ([], [])
+
+
 def test_an_unknown_option_names_the_valid_ones(runner, scheduler, app):
     with pytest.raises(InvalidRunConfigException, match="log_dir"):
         runner.run(app, "local_cwd", {"logdir": "x"})
@@ -169,8 +190,42 @@ def test_status_and_wait(runner, scheduler):
     status = runner.wait("local_cwd://torchx/x-1")
     assert (status.state, status.msg) == (AppState.FAILED, "exit 1")
     assert runner.status("local_cwd://torchx/gone") is None
-    with pytest.raises(UnknownAppException):
-        runner.wait("local_cwd://torchx/gone")
+    assert runner.wait("local_cwd://torchx/gone") is None
+
+
+def test_a_run_belongs_to_its_parent_and_the_environment_s_wins(runner, scheduler, journal, app, monkeypatch):
+    assert runner.run(app, "local_cwd", None, None, "parent-1") == "local_cwd://torchx/train-1"
+    assert scheduler.seen[0][0].roles[0].env[ENV_PARENT_RUN_ID] == "parent-1"
+    # A relaunch belongs to it too.
+    assert journal.records()[0].app_def().roles[0].env == {ENV_PARENT_RUN_ID: "parent-1"}
+    assert app.roles[0].env == {}
+    monkeypatch.setenv(ENV_PARENT_RUN_ID, "parent-2")
+    info = runner.dryrun(app, "local_cwd", parent_run_id="parent-1")
+    assert info.app.roles[0].env[ENV_PARENT_RUN_ID] == "parent-2"
+
+
+def test_run_with_dryrun_launches_nothing(runner, scheduler, app, journal):
+    info = runner.run(app, "local_cwd", dryrun=True)
+    assert isinstance(info, AppDryRunInfo)
+    assert (scheduler.seen, journal.records()) == ([], [])
+    runner.read_only = True
+    assert isinstance(runner.run(app, "local_cwd", dryrun=True), AppDryRunInfo)
+
+
+@pytest.mark.parametrize("projects", [{"/a": ""}, {"/a": "", "/b": "lib: x"}])
+def test_a_workspace_may_be_given_as_such(projects):
+    workspace = Workspace(projects)
+    assert Workspace.from_str(workspace_text(workspace)) == workspace
+    assert (workspace_text(Workspace({})), workspace_text(""), workspace_text("/a")) == (None, None, "/a")
+
+
+def test_lines_of_a_job_that_is_gone(runner, scheduler):
+    def gone(app_id, *_):
+        raise JobNotFoundError(app_id, "local_cwd")
+
+    scheduler.log_iter = gone
+    with pytest.raises(UnknownAppException, match="torchx/gone is not known"):
+        runner.log_lines("local_cwd://torchx/gone", "r")
 
 
 def test_a_malformed_handle(runner):

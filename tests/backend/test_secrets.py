@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchx_tui.backends.secrets import MASK, is_secret, mask_env
+from torchx_tui.backends.secrets import MASK, is_secret, mask_args, mask_data, mask_env, mask_text
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,67 @@ def test_own_patterns() -> None:
 
 def test_values() -> None:
     assert mask_env({"A_KEY": "x", "B_TOKEN": "", "C": "y"}) == {"A_KEY": MASK, "B_TOKEN": "", "C": "y"}
+
+
+@pytest.mark.parametrize(
+    "name", ["tokenizer", "TOKENIZERS_PARALLELISM", "max-tokens", "num_key_value_heads", "keywords"]
+)
+def test_words_of_machine_learning_are_no_secrets(name: str) -> None:
+    assert not is_secret(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("--token=A", f"--token={MASK}"),
+        ("DB=postgres://u:pw@host/db", f"DB=postgres://u:{MASK}@host/db"),
+        ("https://ghp_x1@github.com/a", f"https://{MASK}@github.com/a"),
+        ("redis://:pw@h:6379", f"redis://:{MASK}@h:6379"),
+        ("curl -H 'Authorization: Basic dTpw' https://h", f"curl -H 'Authorization: {MASK}' https://h"),
+        ("it sent Bearer abcdef.ghij", f"it sent Bearer {MASK}"),
+        ("https://h/x?token=zz&b=1#c", f"https://h/x?token={MASK}&b=1#c"),
+        ("s3://b/a?X-Amz-Signature=abc", f"s3://b/a?X-Amz-Signature={MASK}"),
+        ("python t.py --password 'B C' --lr 0.1", f"python t.py --password {MASK} --lr 0.1"),
+        ("A=1,HF_TOKEN=x,C=3", f"A=1,HF_TOKEN={MASK},C=3"),
+        ('{"api_key": "k", "lr": 1}', f'{{"api_key": "{MASK}", "lr": 1}}'),
+        *((text, text) for text in ("ssh://git@host/x", "http://h:80/a@b", "a@b.c", "--lr=0.1", "bearer of news")),
+        *((text, text) for text in ("`log_dir` is not `key=value`: say -cfg KEY=VALUE,...", "it is not key=value.")),
+        *((text, text) for text in ("--tokenizer llama --max-tokens 5", "-p secret", "", MASK, "monkey=1")),
+    ],
+)
+def test_texts(text: str, shown: str) -> None:
+    assert mask_text("", text) == shown
+    # What is masked stays as it is.
+    assert mask_text("", shown) == shown
+
+
+def test_arguments() -> None:
+    given = [
+        "--token",
+        "A",
+        "--password",
+        "B",
+        "-p",
+        "C",
+        "--api-key",
+        "--lr",
+        "1",
+        "A_KEY=v",
+        "sh",
+        "-c",
+        "x --token q",
+    ]
+    shown = ["--token", MASK, "--password", MASK, "-p", "C", "--api-key", "--lr", "1", f"A_KEY={MASK}"]
+    assert mask_args(given) == [*shown, "sh", "-c", f"x --token {MASK}"]
+
+
+def test_data() -> None:
+    data = {
+        "env": {"HF_TOKEN": "x", "DB": "a://u:p@h"},
+        "args": ["--token", "x"],
+        "n": 1,
+        "l": [{"password": "x"}, None],
+    }
+    shown = {"env": {"HF_TOKEN": MASK, "DB": f"a://u:{MASK}@h"}, "args": ["--token", MASK]}
+    assert mask_data(data) == {**shown, "n": 1, "l": [{"password": MASK}, None]}
+    assert data["args"] == ["--token", "x"]

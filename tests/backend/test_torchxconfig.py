@@ -148,12 +148,13 @@ def test_a_value_of_the_wrong_type_is_named_with_its_line(project: Path) -> None
 def test_two_spellings_must_agree(project: Path) -> None:
     known = LocalOpts.as_runopts()
     path = write(project, "[local_cwd]\nlog_dir = a\nlogDir = a\nprepend_cwd = 1\nprependCwd = no\n")
-    options, problems = section_options(read_config(path)["local_cwd"], known)
+    options, warnings, errors = section_options(read_config(path)["local_cwd"], known)
     assert {name: option_value(value, known) for name, value in options.items()} == {
         "log_dir": "a",
         "prepend_cwd": True,
     }
-    assert problems == [f"{path}:5: [local_cwd] prependCwd is given as prepend_cwd too, with another value: remove one"]
+    assert warnings == []
+    assert errors == [f"{path}:5: [local_cwd] prependCwd is given as prepend_cwd too, with another value: remove one"]
 
 
 # What is written

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from torchx_tui.backends.workspace import WorkspaceMixin, copy_project
+from torchx_tui.backends.workspace import WorkspaceMixin, copy_project, pin_workspace_images
+from torchx_tui.backends.workspace.dir_workspace import DirWorkspaceMixin, TmpDirWorkspaceMixin
 from torchx_tui.backends.workspace.ignore import IgnorePatterns
-from torchx_tui.specs import AppDefError, Role, SchedulerError, Workspace
+from torchx_tui.specs import AppDef, AppDefError, Role, SchedulerError, Workspace
 
 
 def tree(folder: Path) -> set[str]:
@@ -122,7 +124,7 @@ class Packer(WorkspaceMixin[Any]):
     def __init__(self) -> None:
         self.built: list[tuple[str, set[str]]] = []
 
-    def caching_build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, Any]) -> None:
+    def build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, Any]) -> None:
         self.built.append((workspace, tree(Path(workspace))))
         role.image = f"{role.image}-{len(self.built)}"
 
@@ -145,6 +147,81 @@ def test_equal_workspaces_are_built_once(tmp_path: Path) -> None:
     merged, files = packer.built[2]
     assert files == {"x", "lib/y"}
     assert not Path(merged).exists()
+
+
+class EnvPacker(Packer):
+    """Changes more of a role than its image, as builders of TorchX may."""
+
+    def build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, Any]) -> None:
+        super().build_workspace_and_update_role(role, workspace, cfg)
+        role.env["WORKSPACE_DIR"] = role.name
+
+
+class CachingPacker(WorkspaceMixin[Any]):
+    """Provides the method that newer builders of TorchX do."""
+
+    def caching_build_workspace_and_update_role(
+        self, role: Role, cfg: Mapping[str, Any], build_cache: dict[object, object]
+    ) -> None:
+        role.image = f"{role.image}-{cfg['tag']}-{len(build_cache)}"
+        build_cache[role.name] = role.image
+
+
+def test_builders_of_torchx_s_kinds_work(tmp_path: Path) -> None:
+    fill(tmp_path, "a/x")
+    one = Workspace({str(tmp_path / "a"): ""})
+
+    def roles() -> list[Role]:
+        return [Role("first", "i", workspace=one), Role("second", "i", workspace=one), Role("none", "i")]
+
+    made = roles()
+    EnvPacker().build_workspaces(made, {})
+    assert [(role.image, role.env) for role in made] == [
+        ("i-1", {"WORKSPACE_DIR": "first"}), ("i-2", {"WORKSPACE_DIR": "second"}), ("i", {}),
+    ]  # fmt: skip
+    made = roles()
+    CachingPacker().build_workspaces(made, {"tag": "t"})
+    assert [role.image for role in made] == ["i-t-0", "i-t-1", "i"]
+
+    class Nothing(WorkspaceMixin[Any]):
+        pass
+
+    with pytest.raises(NotImplementedError, match="write build_workspace_and_update_role"):
+        Nothing().build_workspaces(roles(), {})
+
+
+def test_workspaces_that_become_folders(tmp_path: Path) -> None:
+    fill(tmp_path, "a/x", "a/out.log")
+    (tmp_path / "a" / ".torchxignore").write_text("*.log\n")
+    one = Workspace({str(tmp_path / "a"): ""})
+    role = Role("r", "i", workspace=one)
+    job_dir = tmp_path / "job"
+    DirWorkspaceMixin().build_workspaces([role], {"job_dir": str(job_dir)})
+    assert (role.image, tree(job_dir)) == (str(job_dir), {"x", ".torchxignore"})
+    with pytest.raises(SchedulerError, match="cannot be copied to job_dir"):
+        DirWorkspaceMixin().build_workspaces([Role("r", "i", workspace=one)], {"job_dir": str(job_dir)})
+    role = Role("r", "i", workspace=one)
+    DirWorkspaceMixin().build_workspaces([role], {})
+    assert role.image == "i"
+    TmpDirWorkspaceMixin().build_workspaces([role], {})
+    try:
+        assert tree(Path(role.image)) == {"x", ".torchxignore"}
+    finally:
+        shutil.rmtree(role.image)
+
+
+def test_images_that_were_built_are_pinned() -> None:
+    one, other = Workspace({"/a": ""}), Workspace({"/b": ""})
+    roles = [
+        Role("r", "i", workspace=one),
+        Role("s", "j", workspace=one),
+        Role("t", "i", workspace=other),
+        Role("u", "i"),
+    ]
+    pin_workspace_images(AppDef("app", roles), {("i", one): "built"})
+    assert [(role.image, bool(role.workspace)) for role in roles] == [
+        ("built", False), ("j", True), ("i", True), ("i", False),
+    ]  # fmt: skip
 
 
 def test_a_missing_project(tmp_path: Path) -> None:

@@ -40,13 +40,22 @@ def test_varargs_follow_what_stands_before_them(component_file: ComponentFile) -
 
 def test_enums_and_aliases_of_the_file(component_file: ComponentFile) -> None:
     text = "import enum\nCount = int\nclass Size(enum.Enum):\n    SMALL = 's'\n    LARGE = 'l'\n"
-    text += app("return AppDef(f'{size!r} {count!r}')", "size: Size, count: Count")
+    text += app("return AppDef(f'{size!r} {count!r} {more!r}')", "size: Size, count: Count, more: Size | None = None")
     name = component_file.write(text).name("f")
-    assert build_app(name, {"size": "LARGE", "count": "3"}).name == "<Size.LARGE: 'l'> 3"
+    assert build_app(name, {"size": "LARGE", "count": "3"}).name == "<Size.LARGE: 'l'> 3 None"
+    assert (
+        build_app(name, {"size": "LARGE", "count": "3", "more": "SMALL"}).name
+        == "<Size.LARGE: 'l'> 3 <Size.SMALL: 's'>"
+    )
     with pytest.raises(ArgumentError, match="Want one of SMALL, LARGE"):
         build_app(name, {"size": "HUGE", "count": "3"})
     with pytest.raises(ArgumentError, match="count: `x` is not a whole number"):
         build_app(name, {"size": "LARGE", "count": "x"})
+
+
+def test_a_type_that_is_there_for_type_checkers_only_takes_the_text(component_file: ComponentFile) -> None:
+    name = component_file.write(app("return AppDef(f'{kind!r}')", "kind: Nowhere")).name("f")
+    assert build_app(name, {"kind": "x"}).name == "'x'"
 
 
 def test_classes_are_built(component_file: ComponentFile) -> None:

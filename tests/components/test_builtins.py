@@ -10,12 +10,20 @@ import warnings
 from pathlib import Path
 
 import pytest
+from support.waiting import PATIENCE
 
 from torchx_tui.components import DEFAULT_IMAGE, build_app
 from torchx_tui.components.programs import program_text
 from torchx_tui.specs import ArgumentError, BindMount, Role, macros
 
 PROGRAMS = ["demo_program.py", "booth_program.py", "copy_program.py"]
+
+NAMED = {
+    "echo": {},
+    "touch": {"file": "x"},
+    "copy": {"src": "a", "dst": "b"},
+    "booth": {"x1": "1", "x2": "3"},
+}
 
 
 def role_of(component: str, **texts: str | list[str]) -> Role:
@@ -29,7 +37,7 @@ def run(role: Role, number: int = 0, **env: str) -> subprocess.CompletedProcess[
     # The interpreter of the tests stands for the `python3` of the job's machine.
     argv = [sys.executable if applied.entrypoint == "python3" else applied.entrypoint, *applied.args]
     variables = {**os.environ, **applied.env, **env}
-    return subprocess.run(argv, capture_output=True, text=True, env=variables, timeout=60, check=False)
+    return subprocess.run(argv, capture_output=True, text=True, env=variables, timeout=PATIENCE, check=False)
 
 
 def test_echo() -> None:
@@ -84,7 +92,7 @@ def test_torchrun_on_one_node() -> None:
 
 
 def test_torchrun_on_many_nodes_meets_at_the_first(tmp_path: Path) -> None:
-    role = role_of("dist.torchrun", m="a.b", j="1:3x8", rdzv_conf="join_timeout=5")
+    role = role_of("dist.torchrun", m="a.b", j="1:3x8", rdzv_conf="join_timeout=PATIENCE")
     assert (role.num_replicas, role.min_replicas, role.name) == (3, 1, "b")
     fake = tmp_path / "torchrun"
     fake.write_text('#!/bin/sh\nfor word in "$@"; do echo "$word"; done\n')
@@ -99,7 +107,7 @@ def test_torchrun_on_many_nodes_meets_at_the_first(tmp_path: Path) -> None:
         assert words[words.index("--rdzv_endpoint") + 1] == f"{host}:29500"
         assert words[words.index("--rdzv_id") + 1] == "app-1"
         assert words[words.index("--nnodes") + 1] == "1:3"
-        assert words[words.index("--rdzv_conf") + 1] == "join_timeout=5"
+        assert words[words.index("--rdzv_conf") + 1] == "join_timeout=PATIENCE"
         assert words[-2:] == ["-m", "a.b"]
 
 
@@ -141,15 +149,37 @@ def test_earlier_names_say_what_to_use() -> None:
         build_app("dist.ddp", {"script": "a.py"})
 
 
+def test_jobs_have_names() -> None:
+    names = {build_app(f"utils.{name}", texts).name for name, texts in NAMED.items()}
+    assert names == {"echo", "touch", "torchx-utils-copy", "torchx-utils-booth"}
+
+
+def test_the_level_of_logs_is_that_of_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOGLEVEL", raising=False)
+    assert role_of("dist.torchrun", script="a.py").env["LOGLEVEL"] == "WARNING"
+    monkeypatch.setenv("LOGLEVEL", "DEBUG")
+    assert role_of("dist.torchrun", script="a.py").env["LOGLEVEL"] == "DEBUG"
+    assert role_of("dist.torchrun", script="a.py", env="LOGLEVEL=INFO").env["LOGLEVEL"] == "INFO"
+
+
+def test_what_a_replica_asks_for_by_itself() -> None:
+    resource = role_of("dist.torchrun", script="a.py").resource
+    assert (resource.cpu, resource.gpu, resource.memMB) == (2, 0, 1024)
+
+
 def test_debugging_sets_pytorchs_variables() -> None:
     role = role_of("dist.torchrun", script="a.py", debug="yes")
     assert role.env["TORCH_DISTRIBUTED_DEBUG"] == "DETAIL"
 
 
 def test_booth_writes_where_torchx_reads_it(tmp_path: Path) -> None:
-    done = run(role_of("utils.booth", x1="1", x2="3", trial_idx="7", tracker_base=str(tmp_path / "out")))
+    done = run(role_of("utils.booth", x1="1", x2="3", trial_idx="7", tracker_base=str(tmp_path / "a" / "out")))
     assert done.stdout == "booth(1, 3) = 0\n"
-    assert json.loads((tmp_path / "out" / "7").read_text()) == {"booth_eval": 0.0}
+    assert json.loads((tmp_path / "a" / "out" / "7").read_text()) == {"booth_eval": 0.0}
+    # A second trial, beside the first, and where neither term is 0.
+    done = run(role_of("utils.booth", x1="2", x2="5", tracker_base=f"file://{tmp_path}/a/out"))
+    assert done.stdout == "booth(2, 5) = 41\n"
+    assert json.loads((tmp_path / "a" / "out" / "0").read_text()) == {"booth_eval": 41.0}
 
 
 def test_copy(tmp_path: Path) -> None:
@@ -181,8 +211,10 @@ def test_demo_trains() -> None:
     assert len(steps) == 12
     assert steps[0].startswith("step 1/12 loss \033[32m")
     assert "rank 2" in steps[0]
-    assert "\rloading data  10% [" in done.stderr.replace("\n", "\r")
-    assert "WARNING" in done.stderr
+    assert "\rloading data  10% [###..." in done.stderr.replace("\n", "\r")
+    assert "loading data 100% [##############################] 10/10\n" in done.stderr
+    assert "\033[33mWARNING\033[0m " in done.stderr
+    assert "\033[1m" in done.stdout
 
 
 def test_demo_fails_where_it_is_told_to(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.waiting import PATIENCE
 
 from torchx_tui.components import build_app
 from torchx_tui.specs import macros
@@ -32,7 +33,7 @@ def launch(*script_args: str) -> subprocess.CompletedProcess[str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, **role.env, "PATH": path}
     return subprocess.run(
-        [role.entrypoint, *role.args], capture_output=True, text=True, env=env, timeout=110, check=False
+        [role.entrypoint, *role.args], capture_output=True, text=True, env=env, timeout=PATIENCE, check=False
     )
 
 

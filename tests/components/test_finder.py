@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.component_files import ComponentFile
 
+from torchx_tui import components
 from torchx_tui.components import (
     DEFAULT_IMAGE,
     REQUIRED,
@@ -21,6 +22,7 @@ from torchx_tui.components import (
     listed_by_key,
     read_component,
 )
+from torchx_tui.components.finder import builtins
 from torchx_tui.specs import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
 
 BUILTINS = {
@@ -118,6 +120,46 @@ def test_a_class_is_described_by_what_it_is_made_with(component_file: ComponentF
     assert [(parameter.name, parameter.default, parameter.help) for parameter in doc.parameters] == [
         ("lr", 0.1, "rate")
     ]
+
+
+def test_a_dataclass_is_described_by_its_fields(component_file: ComponentFile) -> None:
+    text = """
+from dataclasses import dataclass, field
+import dataclasses
+LR = 0.5
+@dataclass
+class Trainer:
+    name: str
+    lr: float = LR
+    tags: list[str] = field(default_factory=list)
+    steps: int = dataclasses.field(default=3)
+    quiet: bool = field(repr=False)
+    image: str = compute()
+    sizes: dict[str, int] = field(default_factory=made)
+    constant = 1
+    kept: typing.ClassVar[int] = 2
+    made: int = field(default=1, init=False)
+    given: int = field(default=1, init=True)
+    odd: set[int] = 1
+    def build(self) -> AppDef: ...
+"""
+    doc = describe(component_file.write(text).name("Trainer"))
+    assert [(parameter.name, parameter.type.kind, parameter.default) for parameter in doc.parameters] == [
+        ("name", "str", REQUIRED),
+        ("lr", "float", 0.5),
+        ("tags", "list", []),
+        ("steps", "int", 3),
+        ("quiet", "bool", REQUIRED),
+        ("image", "str", Computed("compute()")),
+        ("sizes", "dict", Computed("made()")),
+        ("given", "int", 1),
+        ("odd", "other", 1),
+    ]
+
+
+def test_every_name_of_the_package_is_there() -> None:
+    assert all(getattr(components, name) is not None for name in components.__all__)
+    assert {component.kind for component in builtins()} == {"builtin"}
 
 
 def test_a_folder_is_listed_with_its_faults(component_file: ComponentFile, tmp_path: Path) -> None:
@@ -240,6 +282,15 @@ def test_a_component_is_known_wherever_one_stands(name: str, folder: str, key: s
     assert component_key(name, folder) == key.format(home=Path.home())
 
 
+def test_a_component_of_a_folder_that_is_gone_is_known_as_it_is_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert component_key("jobs.py:f") == "jobs.py:f"
+
+
 def test_what_a_key_named_is_listed_or_says_that_it_is_gone(
     component_file: ComponentFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +330,8 @@ def test_modules_are_found_without_importing_their_packages(
 def test_entry_points_add_to_the_builtins_and_replace_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package(tmp_path, monkeypatch)
     (tmp_path / "a_job_package" / "utils.py").write_text('def echo() -> "AppDef": ...\n')
+    with (tmp_path / "a_job_package" / "inner" / "jobs.py").open("a") as file:
+        file.write('\n\ndef _hidden() -> "AppDef": ...\n')
     info = tmp_path / "job_plugin-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: job-plugin\nVersion: 1\n")
@@ -289,6 +342,9 @@ def test_entry_points_add_to_the_builtins_and_replace_none(tmp_path: Path, monke
     assert listed["utils.echo"].kind == "builtin"
     assert set(listed) > BUILTINS
     assert find("team.jobs.deep").function == "deep"
+    # TorchX finds these too; a list of helpers is of no use.
+    assert find("team.jobs._hidden").function == "_hidden"
+    assert "team.jobs._hidden" not in listed
     assert "a_job_package" not in sys.modules
 
 

@@ -107,6 +107,15 @@ def test_a_syntax_error_has_its_place(tmp_path: Path) -> None:
     assert (message.name, message.line, message.char) == ("TorchXValidator", 2, 7)
 
 
+def test_what_is_no_text_is_not_python(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.py"
+    path.write_text("def f():\0 pass")
+    (fault,) = validate(str(path), "f")
+    assert (fault.name, fault.line, fault.char) == ("TorchXValidator", 0, 0)
+    path.write_text("(" * 1000 + ")" * 1000)
+    assert [fault.name for fault in validate(str(path), "f")] == ["TorchXValidator"]
+
+
 def test_what_is_not_there(tmp_path: Path) -> None:
     (message,) = lint(tmp_path, "", "nope")
     assert (message.name, message.description, message.line) == ("TorchXValidator", "Function nope not found", 0)
@@ -136,6 +145,10 @@ def test_linting_runs_nothing(tmp_path: Path) -> None:
         ("*args", "*args: str"),
         ("*, k=3", "k: int = 3"),
         ("a: Set[int]", "a: list[int]"),
+        ("a: FrozenSet[int]", "a: list[int]"),
+        ("a: Sequence[int]", "a: list[int]"),
+        ("a: Iterable[int]", "a: list[int]"),
+        ("a: Collection[int]", "a: list[int]"),
         ("a: List[List[int]]", "a: list[str]"),
         ("a: Dict[str, List[int]]", "a: dict[str, str]"),
         ("a: Dict[List[int], int]", "a: dict[str, int]"),

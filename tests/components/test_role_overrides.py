@@ -84,6 +84,11 @@ def test_the_texts_of_a_role_make_the_same_role(role: Role) -> None:
     assert role_texts(made) == role_texts(role)
 
 
+def test_a_mapping_of_a_workspace_is_one_line() -> None:
+    role = Role("r", "", workspace=Workspace({f"/{number:050}": "x" for number in range(3)}))
+    assert role_texts(role)["workspace"] == f"{{{', '.join(f'/{number:050}: x' for number in range(3))}}}"
+
+
 @given(ROLES)
 def test_no_text_of_a_role_is_refused(role: Role) -> None:
     assert {name: check_role_field(name, text) for name, text in role_texts(role).items()} == dict.fromkeys(

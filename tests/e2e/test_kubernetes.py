@@ -63,7 +63,7 @@ def test_launch_follow_cancel_relaunch_edit_and_delete(app):
         (
             {"num_replicas": "8", "image": "python:local"},
             {"reserved_millicpu": "0"},
-            r"(cannot be scheduled|FailedScheduling): 0/1 nodes",
+            r"resource in cluster is overused: overused cpu",
         ),
     ],
     ids=["image", "room"],

@@ -11,8 +11,9 @@ import termios
 
 import pytest
 from actions import launch, wait_top
-from support.processes import processes_of_job, wait_until
+from support.processes import processes_of_job
 from support.terminal import COMMAND
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -63,7 +63,8 @@ def test_launch_follow_and_cancel_beside_broken_ones(terminal, environ):
 def test_a_job_of_slurm(terminal, environ, slurm_cluster, tmp_path: Path):
     (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = slurm\n")
     app = terminal(environ={"TORCHX_PLUGINS_SOURCE": "0", "SLURM_CONF": slurm_cluster})
-    app.wait("No jobs yet|Asking")
+    # Slurm lists the jobs of other tests, too.
+    app.wait("No jobs yet|Asking|STATE")
     open_form(app, "utils.sh")
     app.wait("partition")
     fill(app, {"args": "sh -c 'echo hello from a node; echo an aside >&2; sleep 600'"})

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from actions import launch, wait_top
-from support.processes import processes_of_job, wait_until
+from support.processes import processes_of_job
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.torch]
 
@@ -31,7 +32,6 @@ def port():
         return probe.getsockname()[1]
 
 
-@pytest.mark.timeout(400)
 def test_four_workers_train_to_the_end(terminal, port):
     app = terminal()
     app.wait("No jobs yet")
@@ -62,7 +62,6 @@ def test_four_workers_train_to_the_end(terminal, port):
     assert float(found[1]) > 0.8
 
 
-@pytest.mark.timeout(400)
 def test_cancelled_in_the_middle_no_process_is_left(terminal, port, tmp_path):
     config = tmp_path / "config.toml"
     config.write_text(f"[local]\ngrace_seconds = {GRACE_SECONDS}\n")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis.internal.conjecture import providers
 from interop.release_0_7 import HOW, NIGHTLY, PYTHON, is_installed
+from support.waiting import PATIENCE
 
 Launcher = Callable[..., str]
 
@@ -62,7 +63,7 @@ def python(interpreter: str, tmp_path: Path) -> Launcher:
     def run(*arguments: str) -> str:
         done = subprocess.run(
             [interpreter, "-W", "ignore", *arguments],
-            cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=100, check=False,
+            cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=PATIENCE, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from interop.differences import DIFFERENCES, Difference
-
-COUNTED = Path(__file__).with_name("counted.json")
-"""How many cases the oracle tests of each area tried, see support/oracle_counts.py."""
+from support.oracle_counts import read_counted
 
 _HEAD = """\
 # What differs from TorchX
@@ -22,15 +18,17 @@ has a meaning here, a *generation* what its own releases do in different ways. W
 [docker.md](docker.md) and [kubernetes.md](kubernetes.md). Written by `python docs/compatibility.py` from
 `tests/interop/differences.py`.
 
-A case is one comparison. The counts are those of a run of `WRITE_ORACLE_COUNTS=1 make test`, rounded down; each run
-tells its own at its end. *Differed* are the cases that an entry of the table explains: none is left without.
+A case is one comparison. The counts are those of the last `make oracle`, rounded down: it tries all cases and writes
+the counts to `tests/interop/counted.json`, with a hash of what is compared; continuous integration runs it when that
+hash holds no longer. `make test` tries about one case of fifteen, with `torchx-nightly` alone, and every difference
+that this page has of it. *Differed* are the cases that an entry of the table explains: none is left without.
 """
 
 
 def compatibility_page() -> str:
     """Return the page: how many differences each area has, then each of them."""
     areas = list(dict.fromkeys(entry.area for entry in DIFFERENCES))
-    counted = json.loads(COUNTED.read_text(encoding="utf-8"))
+    counted = read_counted()["areas"]
     counts = [_row("area", "cases", "differed", "unexplained", "entries"), _row(*["---"] * 5)]
     counts += [_count_row(area, counted[area], len(_of(area))) for area in areas]
     total = {key: sum(rounded_down(counted[area][key]) for area in areas) for key in ("cases", "differed")}

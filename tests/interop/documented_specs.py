@@ -42,7 +42,8 @@ _APPS = (
         Difference(
             "generation",
             "TorchX nightly calls the session a Runner; its scheduler `local` is local_cwd",
-            adds=("workspace", "origin", "progress"),
+            adds=("workspace", "parent_run_id", "dryrun", "origin", "progress"),
+            gives_default=("cfg",),
         ),
     ),
 )  # fmt: skip

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from backend.contract import wait_until
 from support.processes import processes_of_job
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppState, parse_app_handle
 
 SCHEDULER = "local_cwd"
-PATIENCE = 60.0
 LOOP = "i=0; while :; do i=$((i+1)); echo line $i; echo wrong $i >&2; sleep 0.1; done"
 
 
@@ -36,6 +35,8 @@ class TorchXRun:
         self._stdout, self._stderr = folder / "torchx.out", folder / "torchx.err"
         # torchrun is beside the interpreter.
         env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+        # Else it keeps what it prints until it ends.
+        env["PYTHONUNBUFFERED"] = "1"
         with self._stdout.open("w") as out, self._stderr.open("w") as err:
             self.process = subprocess.Popen(
                 [sys.executable, "-W", "ignore", "-m", "torchx.cli.main", "run", "-s", SCHEDULER, *options, *arguments],
@@ -47,7 +48,7 @@ class TorchXRun:
     def handle(self) -> str:
         """The job's handle, as TorchX prints it."""
         if not self._handle:
-            found = wait_until(self._stdout.read_text, PATIENCE, f"a handle: {self._stderr.read_text()}")
+            found = wait_until(self._stdout.read_text, f"a handle: {self._stderr.read_text()}")
             self._handle = found.split()[0]
         return self._handle
 
@@ -88,4 +89,4 @@ def reached(runner: Runner, handle: str, *states: AppState, running: int | None 
         count = sum(one.state is AppState.RUNNING for role in found.roles_statuses for one in role.replicas)
         return found if running in (None, count) else None
 
-    return wait_until(described, PATIENCE, f"{handle}: {states}")
+    return wait_until(described, f"{handle}: {states}")

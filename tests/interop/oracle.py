@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, settings
 from interop.differences import DIFFERENCES, Difference
 from interop.plain_data import plain
-from support.oracle_counts import count
+from support.oracle_counts import ALL_CASES, count
 
 __all__ = ["Explain", "Refused", "cases", "entries_of", "hold", "names_of", "outcome", "plain", "same", "theirs"]
 
@@ -18,13 +18,18 @@ __all__ = ["Explain", "Refused", "cases", "entries_of", "hold", "names_of", "out
 Explain = Callable[[Any, Any], "str | None"]
 
 
+# `make test` tries one case of so many, and every explicit example.
+_PART = 15
+
+
 def cases(number: int) -> settings:
-    """Return how many cases hypothesis tries, the same ones each time."""
+    """Return how many cases hypothesis tries, the same ones each time: all by `make oracle`, else a part of them."""
+    tried = number if ALL_CASES else max(10, number // _PART)
     unhurried = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much]
     # The first case that differs is small enough to read; making it smaller takes minutes.
     phases = [Phase.explicit, Phase.generate]
     return settings(
-        max_examples=number, derandomize=True, database=None, deadline=None, suppress_health_check=unhurried,
+        max_examples=tried, derandomize=True, database=None, deadline=None, suppress_health_check=unhurried,
         phases=phases,
     )  # fmt: skip
 

@@ -12,6 +12,8 @@ from typing import Any
 from interop.component_calls import built_by_us
 from interop.oracle import Refused
 from interop.releases import Release, pinned
+from support.oracle_counts import ALL_CASES
+from support.waiting import PATIENCE
 
 import torchx_tui.specs as our_specs
 from torchx_tui.backends.docker import labels, scheduler
@@ -19,11 +21,14 @@ from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.kubernetes import manifest
 
 NIGHTLY, BEFORE = "nightly", "0.7.0"
+RELEASES = [NIGHTLY, BEFORE] if ALL_CASES else [NIGHTLY]
+"""Those whose programs are run: the one before by `make oracle` alone."""
 PYTHON = Path(sys.prefix, "torchx-0.7", "bin", "python")
-"""The Python that `make test` installs TorchX 0.7.0 for."""
+"""The Python that `make oracle` installs TorchX 0.7.0 for."""
 HOW = "install torchx 0.7.0: `make .venv/torchx-0.7/.installed`"
 _SERVER = Path(__file__).with_name("release_server.py")
-_ADDED_LABELS = {labels.APP_DEF, labels.APP_NAME, labels.SESSION, labels.USER, labels.REPLICAS, labels.ROLE_INDEX}
+ADDED_LABELS = {labels.APP_DEF, labels.APP_NAME, labels.SESSION, labels.USER, labels.REPLICAS, labels.ROLE_INDEX}
+"""The labels of containers that TorchX does not have."""
 
 
 class Release07:
@@ -49,11 +54,11 @@ class Release07:
 
     def close(self) -> None:
         """End the process."""
-        self._process.communicate(timeout=60)
+        self._process.communicate(timeout=PATIENCE)
 
 
 def is_installed() -> bool:
-    """Return whether TorchX 0.7.0 is where `make test` puts it."""
+    """Return whether TorchX 0.7.0 is where `make oracle` puts it."""
     return PYTHON.exists() and any(PYTHON.parents[1].glob("lib/python*/site-packages/torchx-0.7.0.dist-info"))
 
 
@@ -65,7 +70,7 @@ def our_release() -> Release:
         made = docker.submit_dryrun(app, cfg).request
         for container in made.containers:
             container.kwargs.pop("ports", None)
-            for name in _ADDED_LABELS:
+            for name in ADDED_LABELS:
                 container.kwargs["labels"].pop(name, None)
         return made
 

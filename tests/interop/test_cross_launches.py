@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backend.contract import wait_until
 from interop import cross_launched
-from interop.release_0_7 import BEFORE, NIGHTLY
+from interop.release_0_7 import NIGHTLY, RELEASES
+from support.waiting import wait_until
 
 import torchx_tui.specs as our_specs
 from torchx_tui.backends.journal import Journal
@@ -74,7 +74,7 @@ class Backend:
             running = [one for one in replicas if one.state is AppState.RUNNING]
             return found if len(running) == 3 and self.is_second(found) else None
 
-        return wait_until(described, 60, f"the second try of {handle}")
+        return wait_until(described, f"the second try of {handle}")
 
     def is_second(self, described: Any) -> bool:
         """Tell whether the trainer was started again: Docker counts it a container, Volcano a job."""
@@ -86,14 +86,14 @@ class Backend:
             found = self.runner.describe(handle)
             return found if found is not None and found.state in states else None
 
-        return wait_until(described, 60, f"{handle}: {states}")
+        return wait_until(described, f"{handle}: {states}")
 
     def row(self, handle: str) -> Any:
         return next((one for one in self.runner.list(self.scheduler) if one.app_handle == handle), None)
 
 
 @pytest.fixture(
-    params=[("local_docker", NIGHTLY), ("local_docker", BEFORE), ("kubernetes", NIGHTLY)],
+    params=[*(("local_docker", release) for release in RELEASES), ("kubernetes", NIGHTLY)],
     ids=lambda pair: "-".join(pair),
 )
 def scheduler_and_release(request: pytest.FixtureRequest) -> tuple[str, str]:
@@ -161,7 +161,7 @@ class TestTheirs:
         assert seen_by_them(cli, again) == seen_by_them(cli, handle) == ALL
 
         backend.runner.delete(handle)
-        wait_until(lambda: backend.runner.describe(handle) is None, 90, "the job's end")
+        wait_until(lambda: backend.runner.describe(handle) is None, "the job's end")
         assert backend.row(handle) is None
         assert backend.row(again) is not None
 
@@ -194,4 +194,4 @@ class TestOurs:
             # TorchX stops containers and leaves them; these end well when they are told to.
             backend.reached(handle, AppState.SUCCEEDED)
         else:
-            wait_until(lambda: backend.runner.describe(handle) is None, 90, "the job's end")
+            wait_until(lambda: backend.runner.describe(handle) is None, "the job's end")

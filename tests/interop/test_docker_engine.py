@@ -1,4 +1,7 @@
-"""TorchX's own command line and ours on one engine: what either launched, the other lists, reads, cancels."""
+"""TorchX's own command line and ours on one engine: what either launched, the other lists, reads, cancels.
+
+What is described, launched again and deleted is in test_cross_launches.py.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backend.contract import wait_until
-from interop.release_0_7 import BEFORE, NIGHTLY
+from interop.release_0_7 import NIGHTLY, RELEASES
+from support.waiting import wait_until
 
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.engine import Engine
@@ -19,10 +22,11 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppDef, AppState, Resource, Role, parse_app_handle
 
 PULL_OFF = {"pull": False}
+UNTIL_TOLD = "trap 'exit 5' TERM; while :; do sleep 0.1; done"
 Launcher = Callable[..., str]
 
 
-@pytest.fixture(params=[NIGHTLY, BEFORE])
+@pytest.fixture(params=RELEASES)
 def release(request: pytest.FixtureRequest) -> str:
     return request.param
 
@@ -60,8 +64,22 @@ with get_runner() as runner:
 
 
 def launch_theirs(python: Launcher, script: str, replicas: int = 1) -> str:
-    """Launch a shell script by TorchX and return its handle; its command line would wait for the job's end."""
-    arguments = ["--image", "busybox:local", "--num_replicas", str(replicas), "--memMB", "64", "sh", "-c", script]
+    """Launch a shell script by TorchX and return its handle; its command line would wait for the job's end.
+
+    The component has a shell of its own, in whose place the script's is, so that it is told to end.
+    """
+    arguments = [
+        "--image",
+        "busybox:local",
+        "--num_replicas",
+        str(replicas),
+        "--memMB",
+        "64",
+        "exec",
+        "sh",
+        "-c",
+        script,
+    ]
     return python("-c", LAUNCH, *arguments).strip().splitlines()[-1]
 
 
@@ -81,7 +99,7 @@ def reached(runner: Runner, handle: str, *states: AppState) -> Any:
         found = runner.describe(handle)
         return found if found is not None and found.state in states else None
 
-    return wait_until(described, 60, f"{handle}: {states}")
+    return wait_until(described, f"{handle}: {states}")
 
 
 def row(runner: Runner, handle: str) -> Any:
@@ -92,7 +110,7 @@ class TestTheirsSeenByUs:
     def test_listed_described_read_and_cancelled(
         self, python: Launcher, runner: Runner, remove: Callable[[str], str]
     ) -> None:
-        handle = remove(launch_theirs(python, "echo hello from torchx; sleep 300", replicas=2))
+        handle = remove(launch_theirs(python, f"echo hello from torchx; {UNTIL_TOLD}", replicas=2))
         described = reached(runner, handle, AppState.RUNNING)
         assert (described.name, described.user) == ("sh", "")
         (role,) = described.roles
@@ -119,13 +137,6 @@ class TestTheirsSeenByUs:
         assert reached(runner, again, AppState.FAILED).msg == "exit 3: sh/0"
         assert list(runner.log_lines(again, "sh")) == ["once\n"]
 
-    def test_deleted(self, python: Launcher, runner: Runner, remove: Callable[[str], str]) -> None:
-        handle = remove(launch_theirs(python, "sleep 1"))
-        reached(runner, handle, AppState.RUNNING, AppState.SUCCEEDED)
-        runner.delete(handle)
-        assert runner.describe(handle) is None
-        assert row(runner, handle) is None
-
 
 class TestOursSeenByThem:
     def test_listed_described_and_read(
@@ -146,7 +157,7 @@ class TestOursSeenByThem:
         assert "hello from here" in cli("log", f"{handle}/worker/1")
 
     def test_cancelled(self, cli: Launcher, runner: Runner, remove: Callable[[str], str]) -> None:
-        handle = remove(launch_ours(runner, "trap 'exit 5' TERM; while :; do sleep 0.1; done"))
+        handle = remove(launch_ours(runner, UNTIL_TOLD))
         reached(runner, handle, AppState.RUNNING)
         cli("cancel", handle)
         # Who cancelled it by other means than ours leaves no word of it on the engine.

@@ -8,26 +8,18 @@ from typing import Any
 
 import pytest
 from interop.docker_apps import APPS, Made
+from interop.release_0_7 import ADDED_LABELS
+from interop.releases import pinned
 
 import torchx_tui.specs as our_specs
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.runner import Runner
-from torchx_tui.specs import AppDef, AppDefError, Role
 
-# What our requests have and TorchX's do not.
-ADDED_LABELS = {
-    labels.APP_DEF,
-    labels.APP_NAME,
-    labels.SESSION,
-    labels.USER,
-    labels.REPLICAS,
-    labels.ROLE_INDEX,
-}
 ADDED_KWARGS = {"ports"}
-# What has another value: whose version it is.
-OTHER_LABELS = {labels.VERSION}
+# The labels that are only ours, and whose version it is, which is another value.
+OTHER_LABELS = {*ADDED_LABELS, labels.VERSION}
 
 Request = Callable[[Callable[[Any], Made]], Any]
 
@@ -41,7 +33,7 @@ def their_specs(torchx: str) -> Any:
 def theirs(torchx: str, their_specs: Any, monkeypatch: pytest.MonkeyPatch) -> Request:
     """Return what makes TorchX's request for an app."""
     module: Any = importlib.import_module("torchx.schedulers.docker_scheduler")
-    monkeypatch.setattr(module, "make_unique", lambda name: f"{name}-wq4xkz7dn2bcd")
+    monkeypatch.setattr(module, "make_unique", pinned)
 
     def request(make: Callable[[Any], Made]) -> Any:
         app, cfg = make(their_specs)
@@ -53,7 +45,7 @@ def theirs(torchx: str, their_specs: Any, monkeypatch: pytest.MonkeyPatch) -> Re
 @pytest.fixture
 def ours(monkeypatch: pytest.MonkeyPatch) -> Request:
     """Return what makes our request for an app."""
-    monkeypatch.setattr("torchx_tui.backends.docker.scheduler.make_unique", lambda name: f"{name}-wq4xkz7dn2bcd")
+    monkeypatch.setattr("torchx_tui.backends.docker.scheduler.make_unique", pinned)
 
     def request(make: Callable[[Any], Made]) -> Any:
         app, cfg = make(our_specs)
@@ -78,7 +70,7 @@ def test_requests_are_equal(
         for name, value in other.kwargs.items():
             if name != "labels":
                 assert mine.kwargs[name] == value, name
-        kept = {name: value for name, value in mine.kwargs["labels"].items() if name not in ADDED_LABELS | OTHER_LABELS}
+        kept = {name: value for name, value in mine.kwargs["labels"].items() if name not in OTHER_LABELS}
         assert kept == {name: value for name, value in other.kwargs["labels"].items() if name not in OTHER_LABELS}
 
 
@@ -101,44 +93,10 @@ def test_the_handle_in_the_environment_is_torchxs(torchx: str, their_specs: Any,
     assert got.kwargs["environment"].keys() == expected.kwargs["environment"].keys()
 
 
-class TestMended:
-    """Where TorchX's request is at fault, ours differs, and in nothing else."""
+def test_host_names_stay_apart_where_they_are_shortened(theirs: Request, ours: Request) -> None:
+    def make(specs: Any) -> Made:
+        return specs.AppDef("n" * 40, [specs.Role("r" * 40, "i", entrypoint="e", num_replicas=101)]), {}
 
-    def test_macros_in_the_entrypoint(self, theirs: Request, ours: Request) -> None:
-        def make(specs: Any) -> Made:
-            return specs.AppDef("job", [specs.Role("r", "i", entrypoint="/bin/${replica_id}")]), {}
-
-        assert theirs(make).containers[0].command == ["/bin/${replica_id}"]
-        assert ours(make).containers[0].command == ["/bin/0"]
-
-    def test_the_first_host_is_the_first_containers_name(self, theirs: Request, ours: Request) -> None:
-        def make(specs: Any) -> Made:
-            # The last 30 characters of the id begin with a sign, which a container's name cannot.
-            return specs.AppDef("x_________________", [specs.Role("r", "i", entrypoint="e")]), {}
-
-        for request, agree in ((theirs, False), (ours, True)):
-            first = request(make).containers[0].kwargs
-            assert (first["environment"]["TORCHX_RANK0_HOST"] == first["name"]) is agree
-
-    def test_host_names_are_no_longer_than_the_kernel_takes(self, theirs: Request, ours: Request) -> None:
-        def make(specs: Any) -> Made:
-            return specs.AppDef("n" * 40, [specs.Role("r" * 40, "i", entrypoint="e", num_replicas=101)]), {}
-
-        expected, got = theirs(make).containers, ours(make).containers
-        assert len(expected[100].kwargs["hostname"]) == 65
-        assert len(got[100].kwargs["hostname"]) == 63
-        assert [one.kwargs["name"] for one in got] == [one.kwargs["name"] for one in expected]
-        assert len({one.kwargs["hostname"] for one in got}) == 101
-
-    @pytest.mark.parametrize("name", ["a/b", "a b", "", "ü"])
-    def test_names_that_the_engine_refuses(self, ours: Request, name: str) -> None:
-        with pytest.raises(AppDefError, match="containers are named after it"):
-            ours(lambda _: (AppDef(name, [Role("r", "i", entrypoint="e")]), {}))
-
-    def test_roles_whose_containers_would_have_one_name(self, theirs: Request, ours: Request) -> None:
-        def make(specs: Any) -> Made:
-            return specs.AppDef("job", [specs.Role("r" * 30 + end, "i", entrypoint="e") for end in "ab"]), {}
-
-        assert len({one.kwargs["name"] for one in theirs(make).containers}) == 1
-        with pytest.raises(AppDefError, match="would have containers of one name"):
-            ours(make)
+    expected, got = theirs(make).containers, ours(make).containers
+    assert [one.kwargs["name"] for one in got] == [one.kwargs["name"] for one in expected]
+    assert len({one.kwargs["hostname"] for one in got}) == 101

@@ -1,4 +1,7 @@
-"""TorchX's own command line and ours on one API server: what either launched, the other lists, reads, ends."""
+"""TorchX's own command line and ours on one API server: what either launched, the other lists, reads, ends.
+
+What is described, launched again and deleted is in test_cross_launches.py.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backend.contract import wait_until
 from support.kubernetes_cluster import KubernetesCluster
+from support.waiting import wait_until
 
 from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.runner import Runner
@@ -58,7 +61,7 @@ def reached(runner: Runner, handle: str, *states: AppState) -> Any:
         found = runner.describe(handle)
         return found if found is not None and found.state in states else None
 
-    return wait_until(described, 90, f"{handle}: {states}")
+    return wait_until(described, f"{handle}: {states}")
 
 
 def row(runner: Runner, handle: str) -> Any:
@@ -97,31 +100,16 @@ class TestTheirsSeenByUs:
         assert reached(runner, again, AppState.FAILED).msg == "exit 3: sh/0"
         assert list(runner.log_lines(again, "sh")) == ["once\n"]
 
-    def test_deleted(self, python: Launcher, runner: Runner, kubernetes_cluster: KubernetesCluster) -> None:
-        handle = launch_theirs(python, kubernetes_cluster.namespace, "sleep 1")
-        reached(runner, handle, AppState.RUNNING, AppState.SUCCEEDED)
-        runner.delete(handle)
-        wait_until(lambda: runner.describe(handle) is None, 60, "the job's end")
-        assert row(runner, handle) is None
-
 
 class TestOursSeenByThem:
     def test_listed_described_and_read(
         self, cli: Launcher, runner: Runner, kubernetes_cluster: KubernetesCluster
     ) -> None:
-        handle = launch_ours(runner, "echo hello from here; sleep 300", replicas=2)
-        reached(runner, handle, AppState.RUNNING)
-        name = parse_app_handle(handle).app_id.partition(":")[2]
-        listed = json.loads(cli("status", "--json", handle))
-        assert listed["state"] == "RUNNING"
-        (role,) = listed["roles"]
-        assert [one["id"] for one in role["replicas"]] == [0, 1]
-        assert "hello from here" in cli("log", f"{handle}/worker/0")
-        assert name in cli("describe", handle)
-
-    def test_listed(self, cli: Launcher, runner: Runner, kubernetes_cluster: KubernetesCluster) -> None:
-        handle = launch_ours(runner, "true")
+        handle = launch_ours(runner, "echo hello from here", replicas=2)
         reached(runner, handle, AppState.SUCCEEDED)
+        # TorchX tells of replicas while they run.
+        assert json.loads(cli("status", "--json", handle))["state"] == "SUCCEEDED"
+        assert "hello from here" in cli("log", f"{handle}/worker/0")
         listed = cli("list", "-s", "kubernetes", "-cfg", f"queue=default,namespace={kubernetes_cluster.namespace}")
         (line,) = [one for one in listed.splitlines() if parse_app_handle(handle).app_id in one]
         assert "SUCCEEDED" in line
@@ -131,9 +119,3 @@ class TestOursSeenByThem:
         reached(runner, handle, AppState.RUNNING)
         cli("cancel", handle)
         assert reached(runner, handle, AppState.CANCELLED).roles_statuses[0].replicas[0].state is AppState.CANCELLED
-
-    def test_deleted(self, cli: Launcher, runner: Runner, kubernetes_cluster: KubernetesCluster) -> None:
-        handle = launch_ours(runner, "sleep 300")
-        reached(runner, handle, AppState.RUNNING)
-        cli("delete", handle)
-        wait_until(lambda: runner.describe(handle) is None, 60, "the job's end")

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backend.contract import wait_until
 from interop.local_jobs import LOOP, TorchXRun, reached, row
 from interop.oracle import hold, outcome, theirs
 from support.processes import processes_of_job
 from support.shell import shell
+from support.waiting import wait_until
 
 from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.responses import Stream
@@ -72,7 +72,12 @@ def pair(torchx_run: Launch, tmp_path: Path) -> TorchXRun:
     return torchx_run("jobs.py:pair", "--folder", "none")
 
 
-def test_live_listed_and_described(pair: TorchXRun, runner: Runner) -> None:
+def until_there(path: Path) -> str:
+    """Return what a shell waits with until a file is there."""
+    return f"while [ ! -e {path} ]; do sleep 0.1; done"
+
+
+def test_listed_described_tailed_and_cancelled(pair: TorchXRun, runner: Runner) -> None:
     described = reached(runner, pair.handle, AppState.RUNNING, running=3)
     assert [(one.name, one.num_replicas, one.entrypoint) for one in described.roles] == [
         ("leader", 1, "sh"),
@@ -92,7 +97,35 @@ def test_live_listed_and_described(pair: TorchXRun, runner: Runner) -> None:
     native = runner.describe_native(pair.handle)
     assert "HF_TOKEN" in native
     assert "s3cret" not in native
-    wait_until(lambda: len(runner.usage(pair.handle)) == 3, 20, "what three replicas use")
+    wait_until(lambda: len(runner.usage(pair.handle)) == 3, "what three replicas use")
+
+    # Read while it writes.
+    for stream in (None, Stream.STDOUT):
+        lines: Any = runner.log_lines(pair.handle, "worker", 1, should_tail=True, streams=stream)
+        assert next(lines) == "hello from worker\n"
+        assert wait_until(lambda lines=lines: next(lines) == "line 20\n", "line 20")
+        lines.close()
+    errors: Any = runner.log_lines(pair.handle, "worker", 0, should_tail=True, streams=Stream.STDERR)
+    assert next(errors) == "wrong 1\n"
+    errors.close()
+    paths = [runner.log_path(pair.handle, "leader", 0, stream) for stream in Stream]
+    folder = pair.logs / "torchx" / pair.app_id / "leader" / "0"
+    assert paths == [folder / f"{stream.value}.log" for stream in Stream]
+
+    # Cancelled.
+    tail: Any = runner.log_lines(pair.handle, "leader", 0, should_tail=True)
+    runner.cancel(pair.handle)
+    described = reached(runner, pair.handle, AppState.CANCELLED)
+    assert described.msg.startswith("cancelled by ")
+    assert pair.wait() == 1  # TorchX says that the job failed
+    assert processes_of_job(f"TORCHX_JOB_ID={pair.handle}") == []
+    assert row(runner, pair.handle).state is AppState.CANCELLED
+    assert "line 1\n" in list(tail)
+    # What TorchX wrote is as it was, and nothing of ours is among it.
+    folder = pair.logs / "torchx" / pair.app_id
+    assert {one.name for one in folder.iterdir()} <= {"leader", "worker", "torchelastic", "SUCCESS"}
+    with Runner() as another:  # who did not see it
+        assert another.describe(pair.handle).state is AppState.CANCELLED  # type: ignore[union-attr]
 
 
 def test_what_torchx_says_of_local_jobs_is_another(pair: TorchXRun, runner: Runner, tmp_path: Path) -> None:
@@ -121,38 +154,6 @@ def test_what_torchx_says_of_local_jobs_is_another(pair: TorchXRun, runner: Runn
         scheduler.close()
 
 
-def test_tailed_while_it_writes(pair: TorchXRun, runner: Runner) -> None:
-    reached(runner, pair.handle, AppState.RUNNING, running=3)
-    for stream, first in ((None, "hello from worker\n"), (Stream.STDOUT, "hello from worker\n")):
-        lines: Any = runner.log_lines(pair.handle, "worker", 1, should_tail=True, streams=stream)
-        assert next(lines) == first
-        assert wait_until(lambda lines=lines: next(lines) == "line 20\n", 30, "line 20")
-        lines.close()
-    errors: Any = runner.log_lines(pair.handle, "worker", 0, should_tail=True, streams=Stream.STDERR)
-    assert next(errors) == "wrong 1\n"
-    errors.close()
-    paths = [runner.log_path(pair.handle, "leader", 0, stream) for stream in Stream]
-    folder = pair.logs / "torchx" / pair.app_id / "leader" / "0"
-    assert paths == [folder / f"{stream.value}.log" for stream in Stream]
-
-
-def test_cancelled_by_us(pair: TorchXRun, runner: Runner) -> None:
-    reached(runner, pair.handle, AppState.RUNNING, running=3)
-    tail: Any = runner.log_lines(pair.handle, "leader", 0, should_tail=True)
-    runner.cancel(pair.handle)
-    described = reached(runner, pair.handle, AppState.CANCELLED)
-    assert described.msg.startswith("cancelled by ")
-    assert pair.wait() == 1  # TorchX says that the job failed
-    assert processes_of_job(f"TORCHX_JOB_ID={pair.handle}") == []
-    assert row(runner, pair.handle).state is AppState.CANCELLED
-    assert "line 1\n" in list(tail)
-    # What TorchX wrote is as it was, and nothing of ours is among it.
-    folder = pair.logs / "torchx" / pair.app_id
-    assert {one.name for one in folder.iterdir()} <= {"leader", "worker", "torchelastic", "SUCCESS"}
-    with Runner() as another:  # who did not see it
-        assert another.describe(pair.handle).state is AppState.CANCELLED  # type: ignore[union-attr]
-
-
 def test_one_that_ignores_sigterm_is_cancelled_too(torchx_run: Launch, runner: Runner) -> None:
     job = torchx_run("utils.sh", "sh", "-c", f"trap '' TERM; {LOOP}")
     reached(runner, job.handle, AppState.RUNNING)
@@ -168,7 +169,7 @@ def test_an_orphan(pair: TorchXRun, runner: Runner) -> None:
     pair.process.send_signal(signal.SIGKILL)
     pair.wait()
     described = wait_until(
-        lambda: (found := runner.describe(pair.handle)) and "orphaned" in found.notes and found, 20, "an orphan"
+        lambda: (found := runner.describe(pair.handle)) and "orphaned" in found.notes and found, "an orphan"
     )
     assert described.state is AppState.RUNNING
     assert described.msg == "the torchx process that ran it has ended: how its replicas end will not be known"
@@ -204,8 +205,11 @@ def test_lost_without_a_record(pair: TorchXRun, runner: Runner) -> None:
 
 
 def test_ended_as_its_record_says(torchx_run: Launch, runner: Runner, tmp_path: Path) -> None:
-    job = torchx_run("utils.sh", "--num_replicas", "2", "sh", "-c", "echo once; sleep 2; exit 3")
+    job = torchx_run(
+        "utils.sh", "--num_replicas", "2", "sh", "-c", f"echo once; {until_there(tmp_path / 'end')}; exit 3"
+    )
     reached(runner, job.handle, AppState.RUNNING)
+    (tmp_path / "end").touch()
     described = reached(runner, job.handle, AppState.FAILED)
     assert job.wait() == 1
     assert described.msg in ("exit 3: sh/0", "exit 3: sh/1")
@@ -226,7 +230,7 @@ def test_ended_before_we_came(
     monkeypatch.delenv("TORCHXCONFIG")
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".torchxconfig").write_text("[local_cwd]\nlog_dir = logs\n")
-    found = wait_until(lambda: row(runner, job.handle), 20, "the row")
+    found = wait_until(lambda: row(runner, job.handle), "the row")
     assert (found.state, found.replicas_succeeded, found.replicas_wanted) == (AppState.SUCCEEDED, 2, 2)
     assert found.finished_at >= found.started_at > time.time() - 600
     assert list(runner.log_lines(job.handle, "echo", 1)) == ["once\n"]
@@ -245,19 +249,20 @@ def pair_of_files(job: TorchXRun) -> tuple[str, str]:
 def test_deleted_while_it_runs(pair: TorchXRun, runner: Runner) -> None:
     reached(runner, pair.handle, AppState.RUNNING, running=3)
     runner.delete(pair.handle)
-    wait_until(lambda: runner.describe(pair.handle) is None, 30, "its end")
+    wait_until(lambda: runner.describe(pair.handle) is None, "its end")
     assert row(runner, pair.handle) is None
     assert processes_of_job(f"TORCHX_JOB_ID={pair.handle}") == []
     assert (pair.logs / "torchx" / pair.app_id / "worker" / "1" / "stdout.log").exists()
 
 
-def test_in_a_folder_that_torchx_removes(torchx_run: Launch, runner: Runner) -> None:
-    job = torchx_run("utils.sh", "sh", "-c", "echo hello; sleep 4", log_dir=False)
+def test_in_a_folder_that_torchx_removes(torchx_run: Launch, runner: Runner, tmp_path: Path) -> None:
+    job = torchx_run("utils.sh", "sh", "-c", f"echo hello; {until_there(tmp_path / 'end')}", log_dir=False)
     described = reached(runner, job.handle, AppState.RUNNING)
     assert described.cfg == {}
     lines: Any = runner.log_lines(job.handle, "sh", 0, should_tail=True)
     assert next(lines) == "hello\n"
     lines.close()
+    (tmp_path / "end").touch()
     assert job.wait() == 0
     described = reached(runner, job.handle, AppState.SUCCEEDED, AppState.UNKNOWN)
     if described.state is AppState.UNKNOWN:
@@ -289,7 +294,7 @@ def test_the_workers_of_torchrun_belong_to_their_replica(
     (tmp_path / "train.py").write_text("import time\nprint('worker starts', flush=True)\ntime.sleep(300)\n")
     job = torchx_run("dist.ddp", "-j", "1x2", "--script", "train.py")
     described = reached(runner, job.handle, AppState.RUNNING, running=1)
-    wait_until(lambda: len(processes_of_job(f"TORCHX_JOB_ID={job.handle}")) >= 3, 60, "torchrun and its workers")
+    wait_until(lambda: len(processes_of_job(f"TORCHX_JOB_ID={job.handle}")) >= 3, "torchrun and its workers")
     described = reached(runner, job.handle, AppState.RUNNING, running=1)
     assert [(one.role, [replica.id for replica in one.replicas]) for one in described.roles_statuses] == [
         ("train", [0])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from interop.builtin_calls import ARGUMENTS, NEEDED, calls
+from hypothesis import example, given
+from interop.builtin_calls import ARGUMENTS, NEEDED, TAKES_A_REST, calls
 from interop.component_calls import built_by_them, built_by_us
-from interop.oracle import Refused, cases, hold, names_of, outcome, plain
+from interop.oracle import Refused, cases, hold, names_of, outcome, plain, theirs
+
+from torchx_tui.components import get_builtin_source
 
 AREA = "builtin components"
 
@@ -48,6 +51,8 @@ def explained(name: str, argv: list[str], their: Any, our: Any) -> str | None:
 
 
 @given(calls())
+@example(("utils.python", ["--m="]))
+@example(("utils.python", ["--script="]))
 @cases(1500)
 def test_each_builtin(torchx: str, call: tuple[str, list[str]]) -> None:
     name, argv = call
@@ -70,6 +75,19 @@ def test_the_usual_call_is_equal(torchx: str, name: str) -> None:
     their_app, our_app = fields_of(built_by_them(name, argv)), fields_of(built_by_us(name, argv))
     if name not in ("utils.copy", "utils.booth"):
         assert our_app == their_app
+
+
+@pytest.mark.parametrize("name", [*sorted(ARGUMENTS), "demo.train"])
+def test_torchx_launches_a_builtin_that_was_printed(torchx: str, tmp_path: Path, name: str) -> None:
+    argv = [f"--{one}={ARGUMENTS[name][one][0]}" for one in NEEDED.get(name, [])]
+    argv += ["--", "a b"] if name in TAKES_A_REST else []
+    path = tmp_path / "copy.py"
+    path.write_text(get_builtin_source(name))
+    copied = f"{path}:{name.partition('.')[2]}"
+    made = built_by_them(copied, argv)
+    assert fields_of(made) == fields_of(built_by_us(name, argv))
+    with theirs("torchx.runner").get_runner() as runner:
+        assert str(runner.dryrun(made, "local_cwd"))
 
 
 def of_role(field: str) -> Any:

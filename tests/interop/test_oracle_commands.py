@@ -156,7 +156,7 @@ def component_differs(name: str, words: list[str]) -> str | None:
 @pytest.mark.parametrize(
     "argv",
     [("runopts", "local_cwd"), ("configure", "--print", "-s", "local_cwd"),
-     ("configure", "--print", "-a", "-s", "local_cwd")],
+     ("configure", "--print", "-a", "-s", "local_cwd"), ("configure", "--print", "-s", "kubernetes")],
     ids=" ".join,
 )  # fmt: skip
 def test_printed_alike(argv: tuple[str, ...]) -> None:
@@ -164,6 +164,60 @@ def test_printed_alike(argv: tuple[str, ...]) -> None:
     assert FAILED not in (their_text, our_text)
     # TorchX shows the scheduler's name in green, where nobody looks too.
     hold(AREA, re.sub(r"\x1b\[\d*m", "", their_text).strip(), our_text.strip(), lambda *_: None, argv)
+
+
+def test_flags_of_run_are_theirs() -> None:
+    their_text, our_text = (run("run", "--help") for run in (printed_by_them, printed_by_us))
+    for flag in ("--scheduler", "-cfg", "--scheduler_args", "--dryrun", "--wait", "--log", "--workspace",
+                 "--buck-target", "--parent_run_id", "--tee_logs", "--stdin", "--json"):  # fmt: skip
+        assert flag in their_text
+        assert flag in our_text
+
+
+STDIN = [
+    {"component_name": "utils.echo", "component_args": {"msg": "hi", "mgs": 1, "num_replicas": 2}},
+    {"component_name": "utils.sh", "component_args": {"args": ["echo", "a b"], "cpu": 3}},
+    {"component_name": "utils.sh", "component_args_str": ["--cpu", "3", "--", "echo", "a b"]},
+]
+
+
+@pytest.mark.parametrize("flags", [(), ("-s", "local_docker")], ids=" ".join)
+@pytest.mark.parametrize("data", STDIN)
+def test_stdin_is_read_alike(data: dict[str, Any], flags: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    text = json.dumps({**data, "scheduler": "local_cwd", "scheduler_args": {}})
+    made = []
+    for run in (printed_by_them, printed_by_us):
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        made.append(in_common(read(run("run", *flags, "--stdin", "--dryrun", "--json"))))
+    assert FAILED not in made
+    assert made[0]["app"] == made[1]["app"]
+
+
+@pytest.mark.parametrize(
+    ("config", "named"), [("", "kubernetes"), ("[cli:run]\nscheduler = kubernetes\n", "local_docker")]
+)
+def test_another_scheduler_beside_stdin_is_refused_alike(
+    config: str, named: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / ".torchxconfig").write_text(config)
+    monkeypatch.setenv("TORCHXCONFIG", str(tmp_path / ".torchxconfig"))
+    theirs("torchx.cli.argparse_util").torchxconfig._subcmd_configs.clear()
+    for run in (printed_by_them, printed_by_us):
+        monkeypatch.setattr(
+            "sys.stdin", io.StringIO(json.dumps({**STDIN[0], "scheduler": "local_cwd", "scheduler_args": {}}))
+        )
+        assert run("run", "-s", named, "--stdin", "--dryrun", "--json") == FAILED
+    theirs("torchx.cli.argparse_util").torchxconfig._subcmd_configs.clear()
+
+
+def test_words_in_config_are_split_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    config = tmp_path / ".torchxconfig"
+    config.write_text("[component:utils.sh]\nargs = echo 'a  b' \"c\\d\"\ncpu = 3\n")
+    monkeypatch.setenv("TORCHXCONFIG", str(config))
+    argv = ["run", "-s", "local_cwd", "--dryrun", "--json", "--workspace=", "utils.sh"]
+    their_made, our_made = in_common(read(printed_by_them(*argv))), in_common(read(printed_by_us(*argv)))
+    assert their_made["app"]["roles"][0]["args"] == ["-c", "echo ''\"'\"'a' 'b'\"'\"'' '\"c\\d\"'"]
+    assert our_made["app"] == their_made["app"]
 
 
 def test_builtins() -> None:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from interop.app_defs import App, apps
 from interop.oracle import Refused, cases, hold, names_of, outcome, theirs
 from interop.plain_data import built
+from interop.releases import pinned
 
 import torchx_tui.specs as our_specs
 from torchx_tui.backends.local import environment, gpus, request, scheduler
@@ -42,10 +43,6 @@ CFGS = st.fixed_dictionaries(
 INHERITED = st.sampled_from([f"/usr/bin:{INTERPRETER}", "/usr/bin:/bin", ":/usr/bin:", "", None])
 EXTRA_PATHS = st.sampled_from([None, ["/extra"], ["/extra:", "/more"], ["/e/${replica_id}"]])
 OTHERS = {"PYTHONUNBUFFERED": "1", "TORCHX_JOB_ID": "local_cwd://torchx/outer", "A": "inherited"}
-
-
-def pinned(name: str) -> str:
-    return f"{name}-wq4xkz7dn2bcd"
 
 
 @pytest.fixture
@@ -86,7 +83,11 @@ def _sorted(env: dict[str, str]) -> dict[str, str]:
     return {name: env[name] for name in sorted(env) if name != environment.JOB_ID}
 
 
+ODD_PATH = {"name": "job", "roles": [{"name": "r", "entrypoint": "bin/${replica_id}", "env": {"PATH": ":/x"}}]}
+
+
 @given(APPS, CFGS, INHERITED, EXTRA_PATHS, st.booleans(), st.sampled_from([0, 2, 3, 8]))
+@example(ODD_PATH, {"log_dir": "/logs", "prepend_cwd": True}, ":/usr/bin:", ["/e/${replica_id}", "/x:"], False, 0)
 @cases(1000)
 def test_what_is_started(
     their_module: Any, app: App, cfg: dict[str, Any], path: str | None, extra: Any, others: bool, available: int

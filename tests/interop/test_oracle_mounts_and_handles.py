@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from interop.oracle import Refused, cases, hold, names_of, outcome, theirs
 
@@ -34,6 +34,7 @@ HANDLES = st.one_of(LETTERS, st.builds("{}://{}/{}".format, LETTERS, LETTERS, LE
 
 
 @given(MOUNTS)
+@example(["type=bind", "src=~/a/", "dst=/b"])
 @cases(3000)
 def test_mounts(torchx: str, options: list[str]) -> None:
     their_mounts = outcome(lambda: theirs("torchx.specs").parse_mounts(options))

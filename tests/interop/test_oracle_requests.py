@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from interop.app_defs import App, apps
 from interop.oracle import Refused, cases, hold, names_of, outcome, theirs
 from interop.plain_data import built
+from interop.release_0_7 import ADDED_LABELS
+from interop.releases import pinned
 
 import torchx_tui.specs as our_specs
 from torchx_tui.backends.docker import labels as docker_labels
@@ -38,14 +40,6 @@ KUBERNETES_CFGS = st.fixed_dictionaries(
         "reserved_memmb": st.sampled_from([0, 1024]), "efa_device_count": st.sampled_from([None, 0, 1, 32]),
     },
 )  # fmt: skip
-ADDED_LABELS = {
-    docker_labels.APP_DEF, docker_labels.APP_NAME, docker_labels.SESSION, docker_labels.USER, docker_labels.REPLICAS,
-    docker_labels.ROLE_INDEX,
-}  # fmt: skip
-
-
-def pinned(name: str) -> str:
-    return f"{name}-wq4xkz7dn2bcd"
 
 
 @pytest.fixture

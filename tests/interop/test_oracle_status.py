@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from interop.oracle import cases, hold, names_of, outcome, theirs
 
 import torchx_tui.specs as our_specs
 
 RPC = "RuntimeError('On WorkerInfo(id=1, name=trainer:0:0):\n"
+# The end of an error before its start, and at once after it.
+ODD_ENDS = [json.dumps({"message": text}) for text in ("\n')" + RPC + "x", RPC + "')x")]
 PIECES = st.sampled_from(
     [RPC, "E('On WorkerInfo(a):\n", "\n')", "')", "\n", "\nException raised from x", "word " * 9, "x", "é", "$"]
 )
@@ -73,6 +75,7 @@ def unexplained(_their: Any, _our: Any) -> None:
 
 
 @given(STATUSES, FILTERS)
+@example(("FAILED", 0, "", our_specs.NONE, [("r", [(0, "FAILED", text, None) for text in ODD_ENDS])]), None)
 @cases(1500)
 def test_the_text_and_the_json(torchx: str, status: tuple[Any, ...], roles: list[str] | None) -> None:
     their_status, our_status = made(theirs("torchx.specs"), status), made(our_specs, status)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from interop.oracle import cases, hold, names_of, outcome, theirs
 from interop.structured_opts_cases import CLASSES, USUAL, VALUES, Option, OptionsClass, forget, made
@@ -22,6 +22,13 @@ KEYS = [
 ]  # fmt: skip
 ASKED = st.lists(st.sampled_from(KEYS), min_size=1, max_size=3)
 CFGS = st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=5)
+
+# A name that no field can have, a private field, a group, and what is no option.
+EVERY_FORM = OptionsClass(
+    (Option("mail_user", "str", '"a"', "usual", "mail-user"), Option("_hidden", "str", "None", "none")),
+    groups={"k8s": ((Option("context", "str", "None", "usual"),), " = None")},
+)
+FILLED = {"mail-user": "v", "k8s.context": "w", "_hidden": "x", "other": 1}
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +56,7 @@ def without_help(shown: Any) -> Any:
 
 
 @given(CLASSES)
+@example(EVERY_FORM)
 @cases(300)
 def test_declaring(torchx: str, declared: OptionsClass) -> None:
     def explain_options(their: Any, our: Any) -> str | None:
@@ -67,6 +75,7 @@ def text_fault(declared: OptionsClass) -> str | None:
 
 
 @given(CLASSES, st.lists(st.tuples(CFGS, ASKED), min_size=12, max_size=12))
+@example(EVERY_FORM, [(FILLED, ["mailUser", "k8s.context", "_hidden", "other"]), ({}, ["mail_user", "k8s"])])
 @cases(250)
 def test_made_of_a_cfg(torchx: str, declared: OptionsClass, given_and_asked: list[Any]) -> None:
     both = both_of(declared)

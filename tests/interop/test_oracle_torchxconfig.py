@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from interop.oracle import Refused, cases, hold, names_of, outcome, theirs
 
@@ -128,6 +128,11 @@ def asked(config: Any, dirs: Any, cfg: dict[str, Any]) -> list[Any]:
 
 
 @given(PLACES, NAMED, DIRS, CFGS)
+@example({"home": "[sched]\ncount = 1", "cwd": "[sched]\nquiet = 1"}, None, [], {})
+@example({"home": "[:x]\nJ = 1\n[component:]\nJ = 1"}, None, None, {})
+@example({"other": "[DEFAULT]\nJ = 1\n[cli:run]\nlog_dir = x"}, None, ["other"], {})
+@example({"cwd": "[cli:run]\nJ = 1\ncount = 2", "other": "[cli:run]\nquiet = 3\nJ = 4"}, None, ["other", "cwd"], {})
+@example({"home": "[sched]\nenv = x\nlog_dir = 100%"}, None, None, {})
 @cases(700)
 def test_files(torchx: str, tmp_path: Path, files: dict[str, str], named: str | None, dirs: Any, cfg: Any) -> None:
     with world(tmp_path, files, named) as config:

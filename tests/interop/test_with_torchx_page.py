@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from backend.contract import wait_until
 from support.processes import processes_of_job
 from support.terminal import Terminal
+from support.waiting import PATIENCE, wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "with_torchx.md"
 _HANDLE = re.compile(r"local_\w+://torchx/sh-[a-z0-9]{10,16}")
-_PATIENCE = 60.0
 
 
 def transcript(scheduler: str) -> list[tuple[str, str, list[str]]]:
@@ -47,13 +46,13 @@ class Terminals:
         command = [str(Path(sys.executable).with_name(words[0])), *words[1:]]
         process = subprocess.Popen(
             command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=(self.folder / "stderr").open("w"), text=True,
+            stderr=(self.folder / "stderr").open("w"), text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )  # fmt: skip
         if waits:
             self.waiting = process
             assert process.stdout is not None
             return process.stdout.readline()
-        printed, _ = process.communicate(timeout=_PATIENCE)
+        printed, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, f"{line}\n{printed}\n{(self.folder / 'stderr').read_text()}"
         return printed
 
@@ -65,7 +64,7 @@ class Terminals:
             output = [" ".join(one.split()) for one in self.run(line).splitlines()]
             return all(any(one in have for have in output) for one in wanted)
 
-        wait_until(says, _PATIENCE, f"{line}: {wanted}")
+        wait_until(says, f"{line}: {wanted}")
 
 
 @pytest.fixture
@@ -96,7 +95,7 @@ def test_this_machine(terminals: Terminals) -> None:
         app.wait("Cancelled")
         app.press("q")
     assert terminals.waiting is not None
-    assert terminals.waiting.wait(_PATIENCE) == 1
+    assert terminals.waiting.wait(PATIENCE) == 1
     assert processes_of_job(f"TORCHX_JOB_ID={terminals.handle}") == []
 
 

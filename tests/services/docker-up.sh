@@ -23,9 +23,9 @@ install_missing() {
     command -v apt-get >/dev/null || die "missing: ${need[*]}, and there is no apt-get to install them with"
     say "installing ${need[*]}"
     export DEBIAN_FRONTEND=noninteractive
-    apt-get -o DPkg::Lock::Timeout=300 -q update >&2 </dev/null
+    flock "${TMPDIR:-/tmp}/torchx-tui-apt.lock" apt-get -o DPkg::Lock::Timeout=300 -q update >&2 </dev/null
     # Without what is only recommended: AppArmor, git, cgroupfs-mount.
-    apt-get -o DPkg::Lock::Timeout=300 -q install -y --no-install-recommends "${need[@]}" >&2 </dev/null
+    flock "${TMPDIR:-/tmp}/torchx-tui-apt.lock" apt-get -o DPkg::Lock::Timeout=300 -q install -y --no-install-recommends "${need[@]}" >&2 </dev/null
 }
 
 make_bridge() {

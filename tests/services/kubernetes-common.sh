@@ -56,6 +56,28 @@ is_ours() { # pid: does it live, and name our state folder?
     [ -r "/proc/$1/cmdline" ] && tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null | grep -qF -- "$DIR/"
 }
 
+wait_for_end() { # pid, seconds
+    local _
+    for _ in $(seq $(($2 * 20))); do
+        is_ours "$1" || return 0
+        sleep 0.05
+    done
+    return 1
+}
+
+stop_program() { # program
+    local pid
+    if pid=$(pid_of "$1"); then
+        kill -TERM "$pid" 2>/dev/null || true
+        if ! wait_for_end "$pid" 10; then
+            say "$1 (pid $pid) did not end within 10 s: killing it"
+            kill -KILL "$pid" 2>/dev/null || true
+            wait_for_end "$pid" 5 || true
+        fi
+    fi
+    rm -f "$RUN/$1.pid"
+}
+
 install_packages() { # those of the arguments PROGRAM=PACKAGE (or FILE=PACKAGE) that are missing
     local pair need=()
     for pair in "$@"; do
@@ -65,6 +87,6 @@ install_packages() { # those of the arguments PROGRAM=PACKAGE (or FILE=PACKAGE) 
     command -v apt-get >/dev/null || die "missing: ${need[*]}, and there is no apt-get to install them with"
     say "installing ${need[*]}"
     export DEBIAN_FRONTEND=noninteractive
-    apt-get -o DPkg::Lock::Timeout=300 -q update >&2 </dev/null
-    apt-get -o DPkg::Lock::Timeout=300 -q install -y --no-install-recommends "${need[@]}" >&2 </dev/null
+    flock "${TMPDIR:-/tmp}/torchx-tui-apt.lock" apt-get -o DPkg::Lock::Timeout=300 -q update >&2 </dev/null
+    flock "${TMPDIR:-/tmp}/torchx-tui-apt.lock" apt-get -o DPkg::Lock::Timeout=300 -q install -y --no-install-recommends "${need[@]}" >&2 </dev/null
 }

@@ -10,28 +10,6 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/services/kubernetes-common.sh
 . "$HERE/kubernetes-common.sh"
 
-wait_for_end() { # pid, seconds
-    local _
-    for _ in $(seq $(($2 * 20))); do
-        is_ours "$1" || return 0
-        sleep 0.05
-    done
-    return 1
-}
-
-stop_program() { # program
-    local pid
-    if pid=$(pid_of "$1"); then
-        kill -TERM "$pid" 2>/dev/null || true
-        if ! wait_for_end "$pid" 10; then
-            say "$1 (pid $pid) did not end within 10 s: killing it"
-            kill -KILL "$pid" 2>/dev/null || true
-            wait_for_end "$pid" 5 || true
-        fi
-    fi
-    rm -f "$RUN/$1.pid"
-}
-
 kill_shims() { # and the containers below them
     local cmdline pid child children
     for cmdline in /proc/[0-9]*/cmdline; do

@@ -97,6 +97,11 @@ start_controllers() {
         --node-monitor-grace-period=20s
     start kube-scheduler "$CACHE/kube-scheduler" --kubeconfig="$PKI/scheduler.kubeconfig" --bind-address=127.0.0.1 \
         --secure-port="$SCHEDULER_PORT" --port=0 --leader-elect=false
+    # The stand-in of this checkout, as it is now, not of another that started the cluster.
+    if ! cat "$HERE"/volcano_*.py | cmp -s - "$RUN/volcano_stand_in.source"; then
+        stop_program volcano_stand_in
+        cat "$HERE"/volcano_*.py >"$RUN/volcano_stand_in.source"
+    fi
     start volcano_stand_in python3 "$HERE/volcano_stand_in.py" "$KUBECONFIG_FILE"
     wait_for 60 kube-controller-manager has_default_account
 }

@@ -21,6 +21,7 @@ class RefusedError(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status} {message}")
         self.status = status
+        self.message = message
 
 
 class Server:

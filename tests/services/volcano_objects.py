@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from plain_kubernetes import Object
@@ -10,6 +11,8 @@ GROUP = "batch.volcano.sh/v1alpha1"
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
 # What the webhook makes of a `maxRetry` of 0.
 MAX_RETRY = 3
+# How much more than there is the plug-in overcommit lets wait for pods.
+OVERCOMMIT = 1.2
 
 
 def job_path(job: Object) -> str:
@@ -196,3 +199,50 @@ def _unschedulable(pod: Object) -> str:
         if condition["type"] == "PodScheduled" and condition.get("reason") == "Unschedulable":
             return condition.get("message", "")
     return ""
+
+
+def why_not_enqueued(job: Object, queue: Object, nodes: list[Object]) -> str:
+    """Return in Volcano's words why a group has to wait before its pods are made; empty where it has not.
+
+    Those are the words of its plug-ins overcommit and proportion, of which it makes Normal events.
+
+    Args:
+        job: the job, complete.
+        queue: its queue.
+        nodes: all nodes; where there are none, nothing is known of the cluster.
+    """
+    wanted = sum(replicas_of(task) * _cpu_of(task) for task in job["spec"]["tasks"])
+    most = ((queue.get("spec") or {}).get("capability") or {}).get("cpu")
+    if most is not None and wanted > _cores(most):
+        return "queue resource quota insufficient: insufficient cpu"
+    there = sum(_cores(node["status"]["allocatable"]["cpu"]) for node in nodes)
+    if nodes and wanted > OVERCOMMIT * there:
+        return "resource in cluster is overused: overused cpu"
+    return ""
+
+
+def _cpu_of(task: Object) -> float:
+    spec = (task.get("template") or {}).get("spec") or {}
+    found = [one.get("resources") or {} for one in spec.get("containers") or []]
+    return sum(_cores({**(one.get("limits") or {}), **(one.get("requests") or {})}.get("cpu") or "0") for one in found)
+
+
+def _cores(quantity: Any) -> float:
+    text = str(quantity)
+    return float(text[:-1]) / 1000 if text.endswith("m") else float(text)
+
+
+def not_created_words(refused: list[tuple[str, int, str]]) -> str:
+    """Return what Volcano says of pods that the server refused: Go's dump of each error.
+
+    Args:
+        refused: the name of each pod, the HTTP status and the server's message.
+    """
+    dumps = [
+        f"failed to create pod {name}, err: &errors.StatusError{{ErrStatus:v1.Status{{TypeMeta:v1.TypeMeta"
+        '{Kind:"", APIVersion:""}, ListMeta:v1.ListMeta{SelfLink:"", ResourceVersion:"", Continue:"", '
+        'RemainingItemCount:(*int64)(nil), ShardInfo:(*v1.ShardInfo)(nil)}, Status:"Failure", '
+        f'Message:{json.dumps(message)}, Reason:"Forbidden", Details:(*v1.StatusDetails)(0x1), Code:{status}}}}}'
+        for name, status, message in refused
+    ]
+    return f"Error creating pods: [{' '.join(dumps)}]"

@@ -3,9 +3,10 @@
 usage: volcano_stand_in.py KUBECONFIG [--scheduler NAME] [--grace SECONDS]
 
 It makes the pods of jobs, with the labels, annotations and environment of the real one's; keeps their status; carries
-out policies; kills the pods of a job that a client aborted. A job of a queue that does not exist is left alone. It has
-no gang scheduling: the pods that have room run, and the job is Pending until the others have it too. It knows no
-limits of queues and no Command objects.
+out policies; kills the pods of a job that a client aborted. A job of a queue that does not exist is left alone. One
+that asks for more cpu than its queue allows, or the nodes have, waits without pods, and events say why, as they do of
+pods that the server refuses; after some tries it is given up. It has no gang scheduling: the pods that have room run,
+and the job is Pending until the others have it too. It knows no Command objects.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from volcano_objects import (
     job_path,
     make_pod_group,
     make_pods,
-    owner_of,
+    not_created_words,
     pod_group_name,
     pod_group_status,
+    why_not_enqueued,
     why_pending,
 )
 from volcano_states import ENDED, ENDING, has_died, next_step, status_of
@@ -38,8 +40,10 @@ PODS = "/api/v1/pods"
 JOB_LABEL = "volcano.sh/job-name"
 # Seconds until something that failed is tried again.
 RETRY = 0.3
-# Seconds until it is looked again whether a job's queue is there.
+# Seconds until it is looked again whether a job's queue is there, and has room, and whether its pods are refused.
 LATER = 1.0
+# How often pods that the server refuses are tried to be made; the real one tries 15 times, with growing pauses.
+TRIES = 5
 Key = tuple[str, str]
 
 
@@ -102,7 +106,8 @@ class Controller:
         self._server = server
         self._scheduler = scheduler
         self._grace = grace
-        self._queues: set[str] = set()
+        self._said: set[tuple[str, str]] = set()
+        self._tries: dict[str, int] = {}
 
     def bring_on(self, key: Key) -> bool:
         """Do what a job needs next; return whether it waits for something that nobody tells of."""
@@ -111,7 +116,8 @@ class Controller:
         if job is None or job["metadata"].get("deletionTimestamp"):
             self._finish(self._labelled(namespace, name))
             return False
-        if not self._has_queue(job):
+        queue = self._find(f"/apis/{SCHEDULING}/queues/{job['spec'].get('queue') or 'default'}")
+        if queue is None:
             return True
         job = self._complete(job)
         pods = self._pods_of(job)
@@ -123,23 +129,42 @@ class Controller:
             version += 1
         for pod in step.kill:
             self._kill(pod)
+        waits = ""
+        refused: list[tuple[str, int, str]] = []
         if step.make:
-            made = self._make_missing(job, pods, step.retry, version)
-            self._note_pod_group(job, pods)
-            # They are counted once the watch tells of them.
-            pods = [*pods, *made]
+            waits = "" if pods else why_not_enqueued(job, queue, self._nodes())
+            if waits:
+                self._note_that_it_waits(job, waits)
+            else:
+                made, refused = self._make_missing(job, pods, step.retry, version)
+                self._note_pod_group(job, pods)
+                # They are counted once the watch tells of them.
+                pods = [*pods, *made]
         elif step.phase in ENDED or step.phase in ENDING:
             self._remove_pod_group(job)
         self._write_status(job, status_of(job, pods, step, version, _age_of(job), _now()))
         if step.action:
             self._say(job, "ExecuteAction", f"Start to execute action {step.action} ")
-        return False
+        if refused:
+            return self._try_again(job, refused)
+        return bool(waits)
 
-    def _has_queue(self, job: Object) -> bool:
-        queue = job["spec"].get("queue") or "default"
-        if queue not in self._queues and self._find(f"/apis/{SCHEDULING}/queues/{queue}"):
-            self._queues.add(queue)
-        return queue in self._queues
+    def _nodes(self) -> list[Object]:
+        return self._server.ask("GET", "/api/v1/nodes")["items"]
+
+    def _try_again(self, job: Object, refused: list[tuple[str, int, str]]) -> bool:
+        """Say that pods were refused; return whether that is tried again, or the job is given up."""
+        uid = job["metadata"]["uid"]
+        self._tries[uid] = self._tries.get(uid, 0) + 1
+        self._say(job, "FailedCreate", not_created_words(refused), "Warning")
+        if self._tries[uid] < TRIES:
+            return True
+        self._say(job, "ExecuteAction", "Job failed on action SyncJob for retry limit reached")
+        path = job_path(job)
+        found = self._find(path) or {}
+        phase = {"phase": "Terminating", "lastTransitionTime": _now()}
+        self._server.ask("PUT", f"{path}/status", {**found, "status": {**found.get("status", {}), "state": phase}})
+        return False
 
     def _complete(self, job: Object) -> Object:
         spec = defaults_of(job)
@@ -153,14 +178,22 @@ class Controller:
         listed = self._server.ask("GET", f"/api/v1/namespaces/{namespace}/pods?labelSelector={JOB_LABEL}%3D{name}")
         return listed["items"]
 
-    def _make_missing(self, job: Object, pods: list[Object], retry: int, version: int) -> list[Object]:
+    def _make_missing(
+        self, job: Object, pods: list[Object], retry: int, version: int
+    ) -> tuple[list[Object], list[tuple[str, int, str]]]:
+        """Make the pods that are missing; return them, and what the server said of those that it refused."""
         there = {pod["metadata"]["name"] for pod in pods}
         made: list[Object] = []
+        refused: list[tuple[str, int, str]] = []
         for pod in make_pods(job, retry, version, self._scheduler):
             if pod["metadata"]["name"] not in there:
-                found = self._try("POST", f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod)
+                try:
+                    found = self._try("POST", f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod)
+                except RefusedError as error:
+                    refused.append((pod["metadata"]["name"], error.status, error.message))
+                    continue
                 made += [found] if found else []
-        return made
+        return made, refused
 
     def _kill(self, pod: Object) -> None:
         grace = min(self._grace, pod["spec"].get("terminationGracePeriodSeconds", self._grace))
@@ -193,6 +226,19 @@ class Controller:
             why = why_pending(job, pods)
             self._say(job, "PodGroupPending", f"PodGroup {place} unschedulable, reason: {why}", "Warning")
 
+    def _note_that_it_waits(self, job: Object, why: str) -> None:
+        """Make the group of a job that is not let in yet, and say why, once."""
+        path = f"/apis/{SCHEDULING}/namespaces/{job['metadata']['namespace']}/podgroups"
+        group = self._find(f"{path}/{pod_group_name(job)}") or self._try("POST", path, make_pod_group(job))
+        if group is None or (group["metadata"]["uid"], why) in self._said:
+            return
+        self._said.add((group["metadata"]["uid"], why))
+        group["status"] = {"phase": "Pending"}
+        self._try("PATCH", f"{path}/{pod_group_name(job)}/status", {"status": group["status"]}, MERGE)
+        gang = f"pod group is not ready, {job['spec']['minAvailable']} minAvailable"
+        self._say(group, "Unschedulable", why)
+        self._say(group, "Unschedulable", f"0/0 tasks in gang unschedulable: {gang}", "Warning")
+
     def _remove_pod_group(self, job: Object) -> None:
         path = f"/apis/{SCHEDULING}/namespaces/{job['metadata']['namespace']}/podgroups/{pod_group_name(job)}"
         if self._find(path):
@@ -205,16 +251,19 @@ class Controller:
             # Refused where a client has written meanwhile: then that is looked at first.
             self._server.ask("PUT", f"{job_path(job)}/status", {**job, "status": status})
 
-    def _say(self, job: Object, reason: str, message: str, kind: str = "Normal") -> None:
-        namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
-        about = {
-            "namespace": namespace,
-            **{key: owner_of(job)[0][key] for key in ("apiVersion", "kind", "name", "uid")},
-        }
+    def _say(self, about: Object, reason: str, message: str, kind: str = "Normal") -> None:
+        """Make an event about a job or a pod group."""
+        namespace, name = about["metadata"]["namespace"], about["metadata"]["name"]
+        is_group = about.get("kind") == "PodGroup"
+        component = "volcano" if is_group else "vc-controller-manager"
+        involved = {
+            "namespace": namespace, "name": name, "uid": about["metadata"]["uid"],
+            "kind": "PodGroup" if is_group else "Job", "apiVersion": SCHEDULING if is_group else GROUP,
+        }  # fmt: skip
         event = {
             "metadata": {"generateName": f"{name}.", "namespace": namespace},
-            "involvedObject": about, "reason": reason, "message": message, "type": kind, "count": 1,
-            "firstTimestamp": _now(), "lastTimestamp": _now(), "source": {"component": "vc-controller-manager"},
+            "involvedObject": involved, "reason": reason, "message": message, "type": kind, "count": 1,
+            "firstTimestamp": _now(), "lastTimestamp": _now(), "source": {"component": component},
         }  # fmt: skip
         self._try("POST", f"/api/v1/namespaces/{namespace}/events", event)
 

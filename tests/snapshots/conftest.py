@@ -1,16 +1,22 @@
-"""Pictures are the same on every machine."""
+"""Pictures are the same on every machine; an application is started once for all sizes of a picture."""
 
+import asyncio
+import pickle
 import time
 
 import pytest
+from pytest_textual_snapshot import PseudoApp, PseudoConsole, SVGImageExtension, node_to_report_path
 from support.canned import busy_scheduler
-from support.dashboard import make_app
+from support.dashboard import make_app, settled
+
+from torchx_tui.backends.logs import engine
 
 
 @pytest.fixture(autouse=True)
 def frozen(monkeypatch):
-    """Freeze what differs between machines: the time zone and where the builtins' image comes from."""
+    """Freeze what differs between machines: the time zone, and what a slow one leaves out."""
     monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setattr(engine, "MARK_SECONDS", 60.0)
     time.tzset()
     yield
     monkeypatch.undo()
@@ -20,3 +26,39 @@ def frozen(monkeypatch):
 @pytest.fixture
 def app(tmp_path):
     return make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
+
+
+@pytest.fixture
+def snap_compare(snapshot, request):
+    """Give what compares an application's pictures with the files, one of each size: the plugin's takes one of a start.
+
+    Differences stand in the plugin's report.
+    """
+    kept = snapshot.use_extension(SVGImageExtension)
+
+    async def differing(app, run_before, sizes):
+        differ = []
+        async with app.run_test(size=next(iter(sizes.values()))) as pilot:
+            await run_before(pilot)
+            for name, size in sizes.items():
+                if app.size != size:
+                    await pilot.resize_terminal(*size)
+                await settled(pilot)
+                if not is_same(name, app.export_screenshot(title=app.title, simplify=True)):
+                    differ.append(name)
+        return differ
+
+    def is_same(name, svg):
+        same = kept(name=name) == svg
+        found = kept.executions[kept.num_executions - 1].final_data
+        report = node_to_report_path(request.node)
+        console = PseudoApp(PseudoConsole(False, (80, 24)))
+        test = (request.node.path, request.node.reportinfo()[1], f"{request.node.name} {name or ''}")
+        data = (same, found or "", svg, console, *test, request.node.function.__doc__ or "", "", found is not None)
+        report.with_name(f"{report.name}_{name}").write_bytes(pickle.dumps(data))
+        return same
+
+    def compare(app, run_before, sizes=None, terminal_size=(120, 40)):
+        return not asyncio.run(differing(app, run_before, sizes or {None: terminal_size}))
+
+    return compare

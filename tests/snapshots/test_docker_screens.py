@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from support.canned import MINUTE, NOW, CannedScheduler, busy_scheduler
-from support.dashboard import make_app, settled, until
+from support.dashboard import make_app, until
 from support.pictures import RUNNING, SIZES, at_job
 
 from torchx_tui.backends.api import PublishedPort, ReplicaUsage
@@ -16,8 +16,7 @@ from torchx_tui.tui.screens.jobs import JobsScreen
 from torchx_tui.tui.screens.launch_dialog import LaunchDialog
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_long_launch(snap_compare, app, size):
+def test_long_launch(snap_compare, app):
     async def launching(pilot):
         await at_job(RUNNING)(pilot)
         progress = app.launches.begin("dist.ddp")
@@ -27,21 +26,18 @@ def test_long_launch(snap_compare, app, size):
         ):
             app.launches.show(LaunchProgressed(progress, "dist.ddp", text))
         await until(pilot, lambda: isinstance(app.screen, LaunchDialog), "the dialog")
-        await settled(pilot)
 
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=launching)
+    assert snap_compare(app, sizes=SIZES, run_before=launching)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_results_of_many(snap_compare, app, size):
+def test_results_of_many(snap_compare, app):
     async def told(pilot):
         await at_job(RUNNING)(pilot)
         names = [f"eval-arc-c-{number:02}x7k2m9q4wzdj" for number in range(9)]
         failure = "The Docker engine at /var/run/docker.sock refuses the connection: it has stopped. Start it"
         await app.push_screen(ResultsDialog([(name, failure if at in (3, 5) else "") for at, name in enumerate(names)]))
-        await settled(pilot)
 
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=told)
+    assert snap_compare(app, sizes=SIZES, run_before=told)
 
 
 @pytest.mark.parametrize("size", ["80x24", "120x40", "200x50"])
@@ -64,7 +60,6 @@ def test_job_with_ports_and_usage(snap_compare, tmp_path, monkeypatch, size):
                 "trainer", 0, cpu=4 + 3 * (step % 7) / 7, cpu_total=8.0, memory=(20 + step) << 30, memory_total=64 << 30
             )
             screen.show_usage(UsageSampled(RUNNING, [usage]))
-        await settled(pilot)
 
     columns, rows = map(int, size.split("x"))
     assert snap_compare(app, terminal_size=(columns, rows), run_before=opened)

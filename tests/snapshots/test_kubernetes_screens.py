@@ -66,25 +66,22 @@ async def at_stuck(pilot) -> None:
         "the rows of prod",
     )
     app.screen.table.move_to(f"kubernetes@prod://torchx/{STUCK}")
-    await settled(pilot)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_contexts_and_what_is_stuck(snap_compare, app, size):
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=at_stuck)
+def test_contexts_and_what_is_stuck(snap_compare, app):
+    assert snap_compare(app, sizes=SIZES, run_before=at_stuck)
 
 
-@pytest.mark.parametrize("size", ["80x24", "120x40"])
-def test_job_that_is_stuck(snap_compare, app, size):
+def test_job_that_is_stuck(snap_compare, app):
     async def opened(pilot):
         await at_stuck(pilot)
+        await settled(pilot)
         await pilot.press("enter")
         await until(
             pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.query("#replica-grid"), "the Job screen"
         )
-        await settled(pilot)
 
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=opened)
+    assert snap_compare(app, sizes=SIZES, run_before=opened)
 
 
 def test_what_options_can_be(snap_compare, app, monkeypatch):
@@ -98,14 +95,13 @@ def test_what_options_can_be(snap_compare, app, monkeypatch):
         await at_stuck(pilot)
         await pilot.press("n")
         await until(pilot, lambda: app.screen.query("#component-list, ComponentPicker"), "the picker")
-        await pilot.press(*"demo.train")
-        await settled(pilot)
+        app.screen.picker.search.value = "demo.train"
+        await until(pilot, lambda: app.screen.picker.highlighted.name == "demo.train", "the match")
         await pilot.press("enter")
         await until(pilot, lambda: app.screen.has_class("-filling"), "the form")
         await settled(pilot)
         row = app.screen.form.row("option", "queue")
         row.input.focus()
         await pilot.press("r")
-        await settled(pilot)
 
     assert snap_compare(app, terminal_size=SIZES["120x40"], run_before=filled)

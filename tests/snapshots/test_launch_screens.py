@@ -54,6 +54,8 @@ async def filled(pilot, **texts):
         await type_into(pilot, screen, name, text)
     await ready(pilot, screen)
     await until(pilot, lambda: len(screen.query(RoleRule)) == 2, "the roles")
+    # How far the form is scrolled depends on what is laid out when a field takes the focus.
+    await settled(pilot)
     return screen
 
 
@@ -62,6 +64,7 @@ def test_a_role_that_is_open(snap_compare, app, size):
     async def run(pilot):
         screen = await filled(pilot)
         screen.query(RoleRule).first().focus()
+        await settled(pilot)
         await pilot.press("enter")
         await until(pilot, lambda: screen.form.row(TRAINER, "image"), "its fields")
         await settled(pilot)
@@ -70,9 +73,8 @@ def test_a_role_that_is_open(snap_compare, app, size):
         await settled(pilot)
         # In one go: how far the form is scrolled would depend on which letters a dry run comes between.
         memory.value = "65536"
-        await until(pilot, lambda: not screen.is_answered, "the change")
+        await until(pilot, lambda: row_of(screen, "memMB", TRAINER).field.text == "65536", "the change")
         await ready(pilot, screen)
-        await settled(pilot)
 
     assert snap_compare(app, terminal_size=SIZES[size], run_before=run)
 
@@ -86,7 +88,6 @@ def test_pairs_a_line_each(snap_compare, app, size):
         await until(pilot, lambda: isinstance(pilot.app.screen, ItemsDialog), "the lines")
         await pilot.press("enter", *"OMP_NUM_THREADS")
         await until(pilot, lambda: str(pilot.app.screen._words.content), "the error")
-        await settled(pilot)
 
     assert snap_compare(app, terminal_size=SIZES[size], run_before=run)
 
@@ -96,14 +97,15 @@ def test_named_resources(snap_compare, app, size):
     async def run(pilot):
         screen = await filled(pilot)
         screen.query(RoleRule).first().focus()
+        await settled(pilot)
         await pilot.press("enter")
         await until(pilot, lambda: screen.form.row(TRAINER, "resource"), "its fields")
         await settled(pilot)
         row_of(screen, "resource", TRAINER).input.focus()
+        await settled(pilot)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog), "the resources")
         await pilot.press(*"p4", "down")
-        await settled(pilot)
 
     assert snap_compare(app, terminal_size=SIZES[size], run_before=run)
 
@@ -115,7 +117,6 @@ def test_a_sweep(snap_compare, app, size):
         await until(pilot, lambda: screen.is_answered and "the first of the sweep" in preview(screen), "the request")
         await pilot.press("ctrl+s")
         await until(pilot, lambda: isinstance(pilot.app.screen, SweepDialog), "the question")
-        await settled(pilot)
 
     assert snap_compare(app, terminal_size=SIZES[size], run_before=run)
 
@@ -124,7 +125,6 @@ def test_a_form_with_several_values(snap_compare, app):
     async def run(pilot):
         screen = await filled(pilot, lr="0.1, 0.01", batch="16..64*2")
         await until(pilot, lambda: screen.is_answered and "the first of the sweep" in preview(screen), "the request")
-        await settled(pilot)
 
     assert snap_compare(app, terminal_size=(120, 40), run_before=run)
 
@@ -139,8 +139,8 @@ def test_what_would_be_shipped(snap_compare, app, tmp_path):
     async def run(pilot):
         screen = await filled(pilot)
         await type_into(pilot, screen, "workspace", "../project", "launch")
+        await until(pilot, lambda: "Workspace" in screen.preview.rule.title.plain, "the tab")
         await pilot.press("ctrl+t", "ctrl+t", "ctrl+t")
         await until(pilot, lambda: " left out by " in preview(screen), "the files")
-        await settled(pilot)
 
     assert snap_compare(app, terminal_size=(120, 40), run_before=run)

@@ -2,8 +2,8 @@
 
 import pytest
 from support.canned import busy_scheduler
-from support.dashboard import make_app, settled, until
-from support.pictures import FAILED, RUNNING, SIZES, at_job, shows_logs
+from support.dashboard import make_app, until
+from support.pictures import FAILED, RUNNING, SIZES, at_job, shows_logs, stands_at_cause
 
 from torchx_tui.tui.config import Settings
 from torchx_tui.tui.screens.save_dialog import SaveDialog
@@ -71,7 +71,6 @@ def at_logs(*keys, wait=None):
         if wait is not None:
             shown = wait
             await until(pilot, lambda: shown(pane), "the picture")
-        await settled(pilot)
 
     return run_before
 
@@ -87,12 +86,11 @@ async def search_third(pilot):
     for rank in (5, 4):
         await pilot.press("N")
         await until(pilot, lambda rank=rank: f"{rank} of 6" in words(pane), "the match")
-    await settled(pilot)
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_logs(snap_compare, app, size):
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=at_job(FAILED, "l", wait=shows_logs))
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=at_job(FAILED, "l", wait=stands_at_cause))
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -139,18 +137,15 @@ def test_selection_ascii_no_color(snap_compare, scheduler, tmp_path, monkeypatch
     assert snap_compare(app, terminal_size=(80, 24), run_before=selected)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_jump(snap_compare, scheduler, tmp_path, size):
+def test_jump(snap_compare, scheduler, tmp_path):
     """A place that is none."""
     jumped = at_logs("ctrl+g", *"soon", "enter", wait=lambda pane: "no line and no time" in words(pane))
-    assert snap_compare(make_app(scheduler, tmp_path), terminal_size=SIZES[size], run_before=jumped)
+    assert snap_compare(make_app(scheduler, tmp_path), sizes=SIZES, run_before=jumped)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_save(snap_compare, scheduler, tmp_path, size):
+def test_save(snap_compare, scheduler, tmp_path):
     async def run_before(pilot):
         await at_logs("3", "S")(pilot)
         await until(pilot, lambda: isinstance(pilot.app.screen, SaveDialog), "the dialog")
-        await settled(pilot)
 
-    assert snap_compare(make_app(scheduler, tmp_path), terminal_size=SIZES[size], run_before=run_before)
+    assert snap_compare(make_app(scheduler, tmp_path), sizes=SIZES, run_before=run_before)

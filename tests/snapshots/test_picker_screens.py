@@ -2,7 +2,7 @@
 
 import pytest
 from support.canned import DAY, HOUR, MINUTE
-from support.dashboard import settled, until
+from support.dashboard import until
 from support.past_launches import launched
 from support.pictures import SIZES
 
@@ -37,8 +37,7 @@ async def picker_of(pilot) -> None:
     await until(pilot, lambda: any(one.kind == "file" for one in app.screen.picker.components), "the components")
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_pinned_and_launched_lately(snap_compare, app, here, size):
+def test_pinned_and_launched_lately(snap_compare, app, here):
     (here / "jobs.py").write_text(FAULTY)
     journal = app.runner.journal
     launched(journal, "jobs.py:evaluate", 3 * DAY, "SUCCEEDED", app_id="evaluate-h3v9q1zj6pcx0d")
@@ -51,19 +50,16 @@ def test_pinned_and_launched_lately(snap_compare, app, here, size):
         await picker_of(pilot)
         await pilot.press("down")
         await until(pilot, lambda: "Launched 1 time" in str(app.screen.docs._content.render()), "the last launch")
-        await settled(pilot)
 
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=run_before)
+    assert snap_compare(app, sizes=SIZES, run_before=run_before)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_component_with_findings(snap_compare, app, here, size):
+def test_component_with_findings(snap_compare, app, here):
     (here / "jobs.py").write_text(FAULTY)
 
     async def run_before(pilot):
         await picker_of(pilot)
         await pilot.press(*"trainer")
         await until(pilot, lambda: "cannot be used" in str(app.screen.docs._content.render()), "the findings")
-        await settled(pilot)
 
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=run_before)
+    assert snap_compare(app, sizes=SIZES, run_before=run_before)

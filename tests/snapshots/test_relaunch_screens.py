@@ -1,7 +1,6 @@
 """Pictures of what is asked before jobs are launched again in a world that has changed."""
 
-import pytest
-from support.dashboard import settled, until
+from support.dashboard import until
 from support.pictures import FAILED, RUNNING, SIZES, at_job
 
 from torchx_tui.backends.launch_changes import Changed
@@ -22,15 +21,13 @@ def asked(changes):
         rows = [row for row in app.jobs.rows.values() if row.handle in changes]
         app.push_screen(RelaunchDialog(rows, changes))
         await until(pilot, lambda: isinstance(app.screen, RelaunchDialog), "the dialog")
-        await settled(pilot)
 
     return run_before
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_relaunch_of_one(snap_compare, app, size):
+def test_relaunch_of_one(snap_compare, app):
     changes = {RUNNING: [FOLDER, COMMIT, IMAGE, CONFIG]}
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=asked(changes))
+    assert snap_compare(app, sizes=SIZES, run_before=asked(changes))
 
 
 def test_relaunch_of_many(snap_compare, app):

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 from support.canned import NOW, CannedScheduler, busy_scheduler
-from support.dashboard import make_app, settled, until
-from support.pictures import FAILED, RUNNING, SIZES, at_job, shows_logs
+from support.dashboard import make_app, until
+from support.pictures import FAILED, RUNNING, SIZES, at_job, stands_at_cause
+from textual import events
 
 from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.launch_origin import LaunchOrigin
@@ -21,11 +22,11 @@ from torchx_tui.tui.doctor.diagnosis import Diagnosed
 from torchx_tui.tui.screens import doctor
 from torchx_tui.tui.screens.jobs import JobsScreen
 from torchx_tui.tui.widgets.job_table import JobTable
+from torchx_tui.tui.widgets.log_pane import LogPane
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_jobs(snap_compare, app, size):
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=at_job(RUNNING))
+def test_jobs(snap_compare, app):
+    assert snap_compare(app, sizes=SIZES, run_before=at_job(RUNNING))
 
 
 def test_jobs_200x50(snap_compare, app):
@@ -50,7 +51,6 @@ def test_jobs_stale(snap_compare, tmp_path, monkeypatch):
         scheduler.error = ConnectionError("connection refused: 10.0.0.1:6443")
         await pilot.press("R")
         await until(pilot, lambda: app.jobs.outages, "the outage")
-        await settled(pilot)
 
     assert snap_compare(app, terminal_size=(120, 40), run_before=fail)
 
@@ -65,9 +65,11 @@ def test_jobs_ten_thousand_filtered(snap_compare, tmp_path):
 
     async def filtered(pilot):
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count == 10_000, "rows")
-        await pilot.press("slash", *"state:failed name~7.$", "enter", "j", "j", "space")
+        await pilot.press("slash")
+        app.post_message(events.Paste("state:failed name~7.$"))
+        await pilot.press("enter", "j", "j", "space")
         await until(pilot, lambda: app.query_one(JobTable).row_count < 1000, "the filter")
-        await settled(pilot)
+        await until(pilot, lambda: app.query_one(LogPane).status.state == "ended", "the end of the log")
 
     assert snap_compare(app, terminal_size=(200, 50), run_before=filtered)
 
@@ -79,31 +81,30 @@ def test_jobs_no_color_ascii(snap_compare, tmp_path, monkeypatch):
 
 
 def test_jobs_filter(snap_compare, app):
-    filtered = at_job(RUNNING, "slash", *"state:failed", wait=lambda app: app.screen.table.row_count == 1)
+    filtered = at_job(
+        RUNNING, "slash", *"state:failed", wait=lambda app: app.screen.table.row_count == 1 and stands_at_cause(app)
+    )
     assert snap_compare(app, terminal_size=(120, 40), run_before=filtered)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_first_run(snap_compare, tmp_path, size):
+def test_first_run(snap_compare, tmp_path):
     app = make_app(CannedScheduler(), tmp_path)
 
     async def run_before(pilot):
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.first_run.display)
         await until(pilot, lambda: app.jobs.findings)
-        await settled(pilot)
 
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=run_before)
+    assert snap_compare(app, sizes=SIZES, run_before=run_before)
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_job_failed(snap_compare, app, size):
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=at_job(FAILED, "enter", wait=shows_logs))
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=at_job(FAILED, "enter", wait=stands_at_cause))
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_cancel(snap_compare, app, size):
+def test_cancel(snap_compare, app):
     dialog = at_job(RUNNING, "x", wait=lambda app: app.screen.query("#keep"))
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=dialog)
+    assert snap_compare(app, sizes=SIZES, run_before=dialog)
 
 
 def test_keys(snap_compare, app):
@@ -111,12 +112,11 @@ def test_keys(snap_compare, app):
     assert snap_compare(app, terminal_size=(120, 40), run_before=listed)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_launch_pick(snap_compare, app, size):
+def test_launch_pick(snap_compare, app):
     picked = at_job(
         RUNNING, "n", *"sh", wait=lambda app: "utils.sh" in app.screen.docs.rule.title.plain
     )  # fmt: skip
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=picked)
+    assert snap_compare(app, sizes=SIZES, run_before=picked)
 
 
 def form_of_demo(*keys):
@@ -132,7 +132,7 @@ def form_of_demo(*keys):
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
         await pilot.press("n")
         await until(pilot, lambda: app.screen.picker.list.option_count > 5, "components")
-        await pilot.press(*"demo")
+        app.screen.picker.search.value = "demo"
         await until(pilot, lambda: app.screen.picker.list.option_count == 1, "the match")
         await pilot.press("enter")
         await until(pilot, lambda: app.screen.model is not None and app.screen.form.rows, "the form")
@@ -140,14 +140,12 @@ def form_of_demo(*keys):
         for key in keys:
             await pilot.press(key)
         await until(pilot, lambda: not keys or app.screen.model.errors() or app.screen.preview.tab != "dry run")
-        await settled(pilot)
 
     return run_before
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_launch_form_error(snap_compare, app, size):
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=form_of_demo("end", "x"))
+def test_launch_form_error(snap_compare, app):
+    assert snap_compare(app, sizes=SIZES, run_before=form_of_demo("end", "x"))
 
 
 def test_launch_form_200x50(snap_compare, app):
@@ -177,14 +175,12 @@ DIAGNOSED = [
 ]
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_doctor(snap_compare, app, monkeypatch, size):
+def test_doctor(snap_compare, app, monkeypatch):
     monkeypatch.setattr(doctor, "diagnose", lambda *_: iter(DIAGNOSED))
 
     async def run(pilot):
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
         app.action_doctor()
         await until(pilot, lambda: isinstance(app.screen, doctor.DoctorScreen) and app.screen.is_done, "the report")
-        await settled(pilot)
 
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=run)
+    assert snap_compare(app, sizes=SIZES, run_before=run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -115,3 +116,8 @@ def test_how_a_value_is_written(value: Any, text: str) -> None:
 )
 def test_how_options_are_written(cfg: dict[str, Any], text: str) -> None:
     assert format_cfg(cfg) == text
+
+
+def test_what_stands_between_two_keys_is_named() -> None:
+    with pytest.raises(ValueError, match=re.escape("`1` is not a value, `,` or `;`, and the next key")):
+        split_cfg("a=1=2")

@@ -19,7 +19,7 @@ from torchx_tui.specs import (
     parse_app_handle,
     random_id,
 )
-from torchx_tui.specs.errors import described
+from torchx_tui.specs.errors import ArgumentError, ComponentLoadError, JobNotFoundError, LaunchCancelledError, described
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,22 @@ def test_errors_are_sentences() -> None:
     assert str(InvalidRunConfigException("Bad", "key", {"a": 1})) == "Bad. Given: {'a': 1}"
     text = str(UnknownSchedulerException("slurmy", ["local_docker", "local_cwd"]))
     assert text == "There is no scheduler slurmy. Valid schedulers: local_docker, local_cwd"
+    assert InvalidRunConfigException("Bad", "key", {}).invalid_reason == "Bad"
+    assert [str(ComponentLoadError("a.py", line, "no")) for line in (3, None)] == ["a.py:3: no", "a.py: no"]
+    assert [str(ArgumentError(name, "no")) for name in ("x", "")] == ["x: no", "no"]
+    assert [str(JobNotFoundError("j", *where)).partition(":")[0] for where in ((), ("b",))] == [
+        "There is no job j",
+        "There is no job j on b",
+    ]
+    assert str(LaunchCancelledError()) == "The launch was ended before anything ran"
 
 
 def test_any_exception_in_one_line() -> None:
     assert described(ValueError("first\nsecond")) == "ValueError: first"
     assert described(KeyboardInterrupt()) == "KeyboardInterrupt"
     assert described(TorchXTuiError("ours\nmore")) == "ours"
+    assert "the current folder is not there" in described(FileNotFoundError(2, "No such file"))
+    assert described(FileNotFoundError(2, "No such file", "x")) == "FileNotFoundError: [Errno 2] No such file: 'x'"
+    assert "set HOME" in described(RuntimeError("Could not determine home directory."))
+    assert described(ValueError("Could not determine home directory.")).startswith("ValueError: ")
+    assert described(RuntimeError("x")) == "RuntimeError: x"

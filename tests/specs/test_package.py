@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.waiting import PATIENCE
+
 import torchx_tui.specs as specs
 
 LOADED = """
@@ -30,7 +32,7 @@ def test_no_module_hides_an_export() -> None:
 
 
 def test_importing_is_cheap() -> None:
-    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True, timeout=PATIENCE)
     loaded = set(json.loads(done.stdout))
     assert loaded.isdisjoint({"yaml", "importlib.metadata", "asyncio", "datetime", "concurrent.futures"})
     assert "torchx_tui.specs.named_resources_aws" not in loaded

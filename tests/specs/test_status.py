@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from datetime import datetime
 
@@ -128,3 +129,11 @@ def test_only_success_raises_nothing() -> None:
             AppStatus(state, msg="why").raise_for_status()
         assert caught.value.status.state is state
         assert str(caught.value) == f"The job did not succeed: {state.name}: why"
+
+
+def test_what_torchx_has_not_is_given_by_name():
+    names = ("exit_code", "signal", "reason", "pid", "node", "started_at", "finished_at", "restarts")
+    made = ReplicaStatus(0, ReplicaState.RUNNING, "r", "h", **{name: name for name in names})  # type: ignore[arg-type]
+    for name in names:
+        assert getattr(made, name) == name
+        assert inspect.signature(ReplicaStatus).parameters[name].kind is inspect.Parameter.KEYWORD_ONLY

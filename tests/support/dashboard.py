@@ -1,13 +1,22 @@
-"""The application on a canned scheduler, for Pilot."""
+"""The application on a canned scheduler, for Pilot, and how tests wait for it."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import textual.app
+import textual.pilot
+import textual.screen
 from support.canned import NOW, CannedScheduler
+from support.waiting import PATIENCE
+from textual._context import active_app
+from textual.app import App
 from textual.pilot import Pilot
 
 from torchx_tui.backends.journal import Journal
@@ -16,7 +25,11 @@ from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.config import Settings
 from torchx_tui.tui.ui_state import UiStateFile
 
-PATIENCE = 30.0
+# Between two looks at the application (s), and for how many looks in a row it has to stand still.
+_STEP = 0.02
+_LOOKS = 4
+# Timers that are due after longer than this (s) are not waited for: messages that go away, looks at the backends.
+_SOON = 1.0
 
 
 def make_app(
@@ -36,20 +49,76 @@ def make_app(
     return app
 
 
+async def _handled(*_limits: float) -> None:
+    """Wait until the application has handled every message; one that never rests is given a second."""
+    app = active_app.get()
+    deadline = time.monotonic() + 1.0
+    await asyncio.sleep(0.001)
+    while not app._exit and time.monotonic() < deadline:
+        if not _has_messages(app):
+            if not app.screen._callbacks:
+                return
+            # They are called once the screen is drawn.
+            app.screen._on_timer_update()
+        await asyncio.sleep(0.001)
+
+
+# Textual's own waits until the process uses no CPU time: 40 ms for each key, and up to a second where threads work.
+for module in (textual.app, textual.pilot):
+    vars(module)["wait_for_idle"] = _handled
+# Nobody looks: several changes are laid out and drawn together.
+textual.screen.UPDATE_PERIOD = 0.1
+
+
+def _has_messages(app: App[Any]) -> bool:
+    """Return whether a message waits or is being handled."""
+    pumps = [app, *(widget for screen in app.screen_stack for widget in screen.walk_children(with_self=True))]
+    return not all(_rests(pump._message_queue) for pump in pumps)
+
+
+def _rests(queue: Any) -> bool:
+    """Return whether a queue is empty and its reader waits, having handled what there was."""
+    return queue.empty() and bool(queue.ready_event._waiters)
+
+
+def _has_work(app: App[Any]) -> bool:
+    """Return whether anything may change the screen soon: a message, a worker, a thread, a timer, what is not drawn."""
+    screen = app.screen
+    if _has_messages(app) or screen._callbacks or any(not worker.is_finished for worker in app.workers):
+        return True
+    if screen._dirty_widgets or screen._layout_required or screen._repaint_required or screen._recompose_required:
+        return True
+    timers = [timer for widget in screen.walk_children(with_self=True) for timer in widget._timers]
+    return any(_is_due(timer) for timer in timers) or any(
+        _works(frame) for thread, frame in sys._current_frames().items() if thread != threading.get_ident()
+    )
+
+
+def _is_due(timer: Any) -> bool:
+    return timer._repeat == 0 and timer._interval < _SOON and timer._task is not None and not timer._task.done()
+
+
+def _works(frame: Any) -> bool:
+    """Return whether a thread is in our code, and not in a wait there that goes on."""
+    if frame.f_code is threading.Condition.wait.__code__ and (waiter := frame.f_locals.get("waiter")):
+        return not waiter.locked()
+    while frame is not None and not frame.f_globals.get("__name__", "").startswith("torchx_tui."):
+        frame = frame.f_back
+    return frame is not None
+
+
 async def settled(pilot: Pilot) -> None:
-    """Wait until the screen stands still: the same picture three times in a row, further apart than any repaint.
+    """Wait until the screen stands still: nothing is to be handled or drawn, and no thread works on anything.
 
     Raises:
         AssertionError: it did not come to rest.
     """
     deadline = time.monotonic() + PATIENCE
-    same, before = 0, ""
-    while same < 2:
+    looks = 0
+    while looks < _LOOKS:
         assert time.monotonic() < deadline, "the screen does not come to rest"
-        await asyncio.sleep(0.25)
-        await pilot.pause()
-        now = pilot.app.export_screenshot()
-        same, before = (same + 1 if now == before else 0), now
+        await asyncio.sleep(_STEP)
+        looks = 0 if _has_work(pilot.app) else looks + 1
 
 
 def screen_text(app: TorchXTuiApp) -> str:
@@ -66,6 +135,5 @@ async def until(pilot: Pilot, test: Callable[[], object], what: str = "") -> Non
     deadline = time.monotonic() + PATIENCE
     while not test():
         assert time.monotonic() < deadline, f"waited for {what or test}"
-        await pilot.pause()
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(_STEP)
     await pilot.pause()

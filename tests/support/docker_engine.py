@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import os
-import shlex
+import shutil
 import signal
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .shared_service import NoServiceError, free_slot, run_script, shared_service
+from .services import HOW, NoServiceError, free_slot, run_script
 
 IMAGES = ("busybox:local", "python:local")
 
 # Read before any test changes the environment.
 _GIVEN = os.environ.get("DOCKER_HOST", "")
-_SHARED_FOLDER = Path(os.environ.get("DOCKER_TEST_DIR") or Path(tempfile.gettempdir(), "torchx-tui-docker"))
+_SHARED = Path(os.environ.get("DOCKER_TEST_SOCK") or Path(tempfile.gettempdir(), "torchx-tui-docker.sock"))
 # Each engine of a test's own takes one: a bridge and addresses cannot be shared.
 _SLOTS = range(20, 27)
 
 
-@contextmanager
-def shared_engine() -> Iterator[str]:
-    """Give the ``DOCKER_HOST`` of the engine that was given, else of one that every test process shares.
+def shared_engine() -> str:
+    """Return the ``DOCKER_HOST`` of the engine that was given, else of the one that runs for tests.
 
     Raises:
-        NoServiceError: none runs, and none can be started.
+        NoServiceError: none runs, or it lacks the images.
     """
-    if _GIVEN:
-        _check_images(_GIVEN)
-        yield _GIVEN
-        return
-    with shared_service(_SHARED_FOLDER, lambda: _up({}), lambda: run_script("docker-down.sh", {})) as host:
-        yield host
+    host = _GIVEN or f"unix://{_SHARED}"
+    if not _GIVEN and not _SHARED.is_socket():
+        raise NoServiceError(f"{HOW.format('an engine')}, or set DOCKER_HOST to one that runs")
+    _check_images(host)
+    return host
 
 
 class OwnEngine:
@@ -56,7 +54,7 @@ class OwnEngine:
 
     def start(self) -> None:
         """Start it; its images and containers are as they were."""
-        _up(self._settings)
+        run_script("docker-up.sh", self._settings)
 
     def stop(self) -> None:
         """Stop it as a machine that shuts down does: its containers end, and are kept."""
@@ -78,6 +76,9 @@ def private_engine() -> Iterator[OwnEngine]:
     Raises:
         NoServiceError: none can be started.
     """
+    # Where an engine was given, docker-up.sh installs one for tests that stop it; nothing is installed unasked.
+    if os.geteuid() != 0 or not (_GIVEN or shutil.which("dockerd", path="/usr/sbin:/usr/bin")):
+        raise NoServiceError(HOW.format("an engine"))
     with free_slot(str(Path(tempfile.gettempdir(), "torchx-tui-docker-own")), _SLOTS) as slot:
         # A socket's path has at most 107 characters: none of pytest's long folders.
         engine = OwnEngine(Path(tempfile.mkdtemp(prefix="txd-")), slot)
@@ -86,13 +87,6 @@ def private_engine() -> Iterator[OwnEngine]:
             yield engine
         finally:
             engine.purge()
-
-
-def _up(settings: Mapping[str, str]) -> str:
-    if os.getuid() != 0:
-        raise NoServiceError("only root can start a Docker engine: set DOCKER_HOST to one that runs")
-    said = run_script("docker-up.sh", settings)
-    return shlex.split(said.strip())[-1].partition("=")[2]
 
 
 def _check_images(host: str) -> None:

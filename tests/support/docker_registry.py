@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .waiting import wait_for
+from .waiting import wait_until
 
 PROGRAM = shutil.which("docker-registry")
 """Debian's package of the same name has it."""
@@ -32,7 +32,7 @@ def local_registry(folder: Path) -> Iterator[str]:
     with (folder / "registry.log").open("w") as log:
         process = subprocess.Popen([PROGRAM, "serve", str(config)], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
-        wait_for(lambda: _answers(address), "the registry")
+        wait_until(lambda: _answers(address), "the registry")
         yield address
     finally:
         process.kill()

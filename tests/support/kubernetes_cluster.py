@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import shlex
 import signal
 import tempfile
 import time
@@ -18,7 +17,8 @@ from typing import Any
 
 import urllib3
 
-from .shared_service import NoServiceError, free_slot, run_script, shared_service
+from .services import HOW, NoServiceError, free_slot, run_script
+from .waiting import PATIENCE
 
 # Read before any test changes the environment.
 _GIVEN = os.environ.get("KUBERNETES_TEST_KUBECONFIG", "")
@@ -28,8 +28,6 @@ _CACHE = os.environ.get("KUBERNETES_TEST_CACHE") or str(Path(_USERS_CACHE, "torc
 # Each API server of a test's own takes one, for its ports.
 _SLOTS = range(8)
 _FIRST_PORT = 28000
-# How long (s) a namespace may take to be ready for pods.
-_PATIENCE = 60.0
 
 Object = dict[str, Any]
 
@@ -85,7 +83,7 @@ class KubernetesCluster:
         if token := settings.get_api_key_with_prefix("authorization"):
             headers["Authorization"] = token
         data = None if body is None else json.dumps(body).encode()
-        response = self._pool.request(method, settings.host + path, body=data, headers=headers, timeout=30.0)
+        response = self._pool.request(method, settings.host + path, body=data, headers=headers, timeout=PATIENCE)
         if response.status >= 300:
             raise RefusedError(response.status, response.data.decode("utf-8", "replace"))
         return json.loads(response.data)
@@ -106,19 +104,15 @@ class KubernetesCluster:
         return self._configuration
 
 
-@contextmanager
-def shared_cluster() -> Iterator[str]:
-    """Give the kubeconfig of the cluster that was given, else of one that every test process shares; pods run in it.
+def shared_cluster() -> str:
+    """Return the kubeconfig of the cluster that was given, else of the one that runs for tests; pods run in it.
 
     Raises:
-        NoServiceError: none runs, and none can be started.
+        NoServiceError: none runs.
     """
-    if _GIVEN:
-        yield _GIVEN
-        return
-    _check_built()
-    with shared_service(_SHARED_FOLDER, _up_shared, _down_shared) as kubeconfig:
-        yield kubeconfig
+    if not _GIVEN and not (_SHARED_FOLDER / "run" / "kubelet.pid").exists():
+        raise NoServiceError(f"{HOW.format('a cluster')}, or set KUBERNETES_TEST_KUBECONFIG to one that runs pods")
+    return _GIVEN or str(_SHARED_FOLDER / "pki" / "admin.kubeconfig")
 
 
 @contextmanager
@@ -175,7 +169,7 @@ class OwnCluster(KubernetesCluster):
         pid = int((self._folder / "run" / f"{program}.pid").read_text())
         os.kill(pid, signal.SIGKILL)
         # Until the port is free: a signal is not waited for.
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + PATIENCE
         while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
             assert time.monotonic() < deadline, f"{program} did not end"
             time.sleep(0.01)
@@ -203,7 +197,7 @@ class OwnCluster(KubernetesCluster):
 
     def _ask_etcd(self, path: str, body: Object) -> Object:
         address = f"http://127.0.0.1:{self._port + 1}/v3/{path}"
-        with urllib.request.urlopen(address, json.dumps(body).encode(), timeout=30) as answer:
+        with urllib.request.urlopen(address, json.dumps(body).encode(), timeout=PATIENCE) as answer:
             return json.load(answer)
 
 
@@ -224,27 +218,6 @@ def private_cluster() -> Iterator[OwnCluster]:
             cluster.purge()
 
 
-# Says that tests have started the cluster: one that ran before them goes on when they end.
-_STARTED = Path(f"{_SHARED_FOLDER}.started-by-tests")
-
-
-def _up_shared() -> str:
-    if not _STARTED.exists() and not _runs(_SHARED_FOLDER):
-        _STARTED.touch()
-    return _up({}, "--node")
-
-
-def _down_shared() -> None:
-    if _STARTED.exists():
-        _down({})
-        _STARTED.unlink()
-
-
-def _runs(folder: Path) -> bool:
-    kubelet = folder / "run" / "kubelet.pid"
-    return kubelet.exists() and Path(f"/proc/{kubelet.read_text().strip()}").exists()
-
-
 def _check_built() -> None:
     # Minutes of building are not what a test may begin.
     try:
@@ -256,9 +229,8 @@ def _check_built() -> None:
         ) from None
 
 
-def _up(settings: Mapping[str, str], *arguments: str) -> str:
-    said = run_script("kubernetes-up.sh", {"KUBERNETES_TEST_CACHE": _CACHE, **settings}, *arguments)
-    return shlex.split(said.strip())[-1].partition("=")[2]
+def _up(settings: Mapping[str, str], *arguments: str) -> None:
+    run_script("kubernetes-up.sh", {"KUBERNETES_TEST_CACHE": _CACHE, **settings}, *arguments)
 
 
 def _down(settings: Mapping[str, str], *arguments: str) -> None:
@@ -276,7 +248,7 @@ def _check_lives(folder: Path) -> None:
 def _await_account(cluster: KubernetesCluster) -> None:
     """Wait for the account that pods run as, and where it has one, for its token."""
     path = f"/api/v1/namespaces/{cluster.namespace}/serviceaccounts/default"
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + PATIENCE
     while True:
         try:
             # Servers from 1.24 on make no such token.

@@ -83,7 +83,7 @@ async def opened(pilot, app) -> LaunchScreen:
 async def form_of(pilot, app, name: str) -> LaunchScreen:
     """Open the form of a component."""
     screen = await opened(pilot, app)
-    await pilot.press(*name)
+    screen.picker.search.value = name
     await until(pilot, lambda: screen.picker.highlighted and screen.picker.highlighted.name == name, name)
     await pilot.press("enter")
     await until(pilot, lambda: screen.model is not None and screen.form.rows and field_with_focus(screen), "the form")

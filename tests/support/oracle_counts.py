@@ -1,18 +1,40 @@
-"""How many cases were held against TorchX, area by area: counted in every worker, told at the end of a run."""
+"""How many cases were held against TorchX, and a hash of what the cases depend on.
+
+`make test` tries a part of the cases, `make oracle` all of them, which writes tests/interop/counted.json. As a program:
+fails, and says so, where the inputs are no longer those of the last such run.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+ALL_CASES = bool(os.environ.get("ALL_ORACLE_CASES"))
+"""Whether all cases are tried, and TorchX 0.7.0 is asked too: `make oracle` sets the variable."""
 COUNTED = Path(__file__).parents[1] / "interop" / "counted.json"
-"""The counts of the last full run that wrote them, which docs/compatibility.md shows: see `write`."""
-_WRITE = "WRITE_ORACLE_COUNTS"
+"""What the last `make oracle` counted, which docs/compatibility.md shows, and the hash of its inputs."""
+_ROOT = Path(__file__).parents[2]
 _OF_WORKER = "oracle_counts"
+
+INPUTS = (
+    "specs/*.py", "components/*.py", "tests/interop/*.py", "tui/shell/*.py",
+    "backends/torchxconfig.py", "backends/structured_opts.py", "backends/kept_app_def.py",
+    "backends/local/request.py", "backends/local/environment.py", "backends/local/gpus.py",
+    "backends/local/image_provider.py", "backends/local/options.py",
+    "backends/docker/request.py", "backends/docker/names.py", "backends/docker/labels.py",
+    "backends/docker/options.py", "backends/docker/app_def.py",
+    "backends/kubernetes/manifest.py", "backends/kubernetes/request.py", "backends/kubernetes/pods.py",
+    "backends/kubernetes/names.py", "backends/kubernetes/labels.py", "backends/kubernetes/options.py",
+    "backends/kubernetes/overlay*.py", "backends/kubernetes/sanitize.py", "backends/kubernetes/app_def.py",
+)  # fmt: skip
+"""The files that decide what is compared; the pinned version of TorchX is hashed with them."""
 
 Counts = dict[str, dict[str, Any]]
 COUNTS: Counts = {}
@@ -52,20 +74,51 @@ class OracleCounts:
         """Take the counts of a worker."""
         add(getattr(node, "workeroutput", {}).get(_OF_WORKER, {}))
 
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Tell the counts; write them where WRITE_ORACLE_COUNTS is set."""
+    def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
+        """Tell the counts; a run of all cases that passed writes them."""
         if not COUNTS:
             return
         terminalreporter.section("held against TorchX")
         for area, mine in sorted(COUNTS.items()):
             told = f"{mine['cases']:,} cases, {mine['differed']:,} differ as {len(mine['entries'])} entries explain"
             terminalreporter.write_line(f"{area}: {told}")
-        if os.environ.get(_WRITE):
-            write(COUNTS)
+        if ALL_CASES:
+            terminalreporter.write_line(write(COUNTS) if exitstatus == 0 else "nothing is written: a test failed")
 
 
-def write(counts: Counts) -> None:
-    """Write the file that the page is made from; an area that was not tried keeps its counts."""
-    before = json.loads(COUNTED.read_text(encoding="utf-8")) if COUNTED.exists() else {}
-    merged = {**before, **{area: {**mine, "entries": len(mine["entries"])} for area, mine in counts.items()}}
-    COUNTED.write_text(json.dumps(dict(sorted(merged.items())), indent=2) + "\n", encoding="utf-8")
+def write(counts: Counts, path: Path = COUNTED) -> str:
+    """Write the counts and the hash of the inputs, unless an area is missing. Return what was done, for a person."""
+    before = read_counted(path)
+    missing = sorted(set(before["areas"]) - set(counts))
+    if missing:
+        return f"nothing is written: {', '.join(missing)} was not tried"
+    areas = {area: {**mine, "entries": len(mine["entries"])} for area, mine in sorted(counts.items())}
+    made = {"inputs": hash_of_inputs(), "areas": areas}
+    path.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+    return f"{path.name} is as it was" if made == before else f"COMMIT {path}: its counts or inputs are new"
+
+
+def read_counted(path: Path = COUNTED) -> dict[str, Any]:
+    """Return what the last run of all cases wrote: the hash of its `inputs`, and the counts of its `areas`."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def hash_of_inputs(root: Path = _ROOT) -> str:
+    """Return a hash of the files that the cases depend on.
+
+    Raises:
+        FileNotFoundError: an entry of `INPUTS` names no file.
+    """
+    found = hashlib.sha256()
+    for pattern in INPUTS:
+        paths = sorted(root.glob(pattern))
+        if not paths:
+            raise FileNotFoundError(f"INPUTS of {__file__} has {pattern}, and there is no such file: correct it")
+        for path in paths:
+            found.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
+    pinned = re.findall(r'"torchx-nightly==.*?"', (root / "pyproject.toml").read_text(encoding="utf-8"))
+    return hashlib.sha256(found.digest() + repr(pinned).encode()).hexdigest()[:16]
+
+
+if __name__ == "__main__" and read_counted()["inputs"] != hash_of_inputs():
+    sys.exit("What is compared with TorchX has changed since the last `make oracle`.")

@@ -1,10 +1,11 @@
 """What pictures of the screens have in common: sizes, jobs, and how to come to the screen."""
 
-from support.dashboard import settled, until
+from support.dashboard import until
 
 from torchx_tui.tui.screens.jobs import JobsScreen
 
-SIZES = {"80x24": (80, 24), "120x40": (120, 40)}
+# The largest first: the application is started at it and made smaller.
+SIZES = {"120x40": (120, 40), "80x24": (80, 24)}
 FAILED = "local_cwd://torchx/llama3-8b-sft-b7n1xk4t9wz0rg"
 RUNNING = "local_cwd://torchx/llama3-8b-sft-zq2wmx7v5hkdfd"
 
@@ -25,7 +26,6 @@ def at_job(handle, *keys, wait=None):
         if wait is not None:
             shown = wait
             await until(pilot, lambda: shown(app), "the screen")
-        await settled(pilot)
 
     return run_before
 
@@ -33,3 +33,8 @@ def at_job(handle, *keys, wait=None):
 def shows_logs(app):
     status = app.screen.logs.log_pane.status
     return status.line_count > 0 and status.exact
+
+
+def stands_at_cause(app):
+    """Whether the log of a failed job is read, and stands at the error that it ended of."""
+    return shows_logs(app) and app.screen.logs.log_pane._search.current is not None

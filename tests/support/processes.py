@@ -1,9 +1,7 @@
-"""Looking at real processes: which belong to a job, waiting for them to end."""
+"""Looking at real processes: which belong to a job."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 
@@ -21,16 +19,3 @@ def processes_of_job(marker: str) -> list[int]:
         if marker.encode() in environ and state not in ("Z", "X"):
             found.append(int(folder.name))
     return found
-
-
-def wait_until(test: Callable[[], object], what: str, patience: float = 40.0) -> None:
-    """Wait until a test holds.
-
-    Raises:
-        AssertionError: it did not come true.
-    """
-    deadline = time.monotonic() + patience
-    while not test():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {patience:.0f} s for {what}")
-        time.sleep(0.03)

@@ -13,11 +13,10 @@ from torchx_tui.backends.logs.replica_reader import StreamName
 from torchx_tui.backends.paths import cache_folder
 from torchx_tui.backends.runner import Runner
 
-from .processes import wait_until
 from .streaming import LinesScheduler
+from .waiting import PATIENCE, wait_until
 
 HANDLE = "fake://torchx/app"
-PATIENCE = 40.0
 
 
 class Reading:

@@ -60,8 +60,8 @@ class ScriptedServer:
 
 
 @contextmanager
-def scripted_server() -> Iterator[ScriptedServer]:
-    """Give a server that runs."""
+def scripted_server(port: int = 0) -> Iterator[ScriptedServer]:
+    """Give a server that runs, on a free port where none is named."""
     made = ScriptedServer()
 
     class Handler(BaseHTTPRequestHandler):
@@ -85,7 +85,7 @@ def scripted_server() -> Iterator[ScriptedServer]:
         def log_message(self, format: str, *args: Any) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     made.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()

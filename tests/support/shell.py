@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from support.terminal import COMMAND
+from support.waiting import PATIENCE
 
 # Seconds; a launch with torch takes five on a busy machine.
-PATIENCE = 60.0
 
 
 def shell(

@@ -15,9 +15,9 @@ from pathlib import Path
 import pyte
 from ptyprocess import PtyProcess
 
+from .waiting import PATIENCE
+
 COMMAND = str(Path(sys.executable).with_name("torchx-tui"))
-# Seconds; ten times what a step takes on a busy two-core machine.
-PATIENCE = 40.0
 
 KEYS = {
     "enter": "\r",
@@ -85,6 +85,8 @@ class Terminal:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         self._lock = threading.Lock()
+        # What the screen showed when it was looked at last, until more is drawn.
+        self._seen: list[str] | None = None
         self.process = PtyProcess.spawn(
             arguments or [COMMAND],
             dimensions=(rows, columns),
@@ -122,12 +124,15 @@ class Terminal:
             with self._lock:
                 self.raw += data
                 ready, pending = _whole(pending + data)
-                self._stream.feed(_OTHER_SCREEN.sub(_ERASE, _UNKNOWN.sub(b"", ready)))
+                if ready:
+                    self._stream.feed(_OTHER_SCREEN.sub(_ERASE, _UNKNOWN.sub(b"", ready)))
+                    self._seen = None
             # Like a terminal that is busy drawing, it answers after it has drawn.
             with suppress(OSError, ValueError):
                 self.process.write(_HAS_FRAMES * len(asked))
         with self._lock:
             self._stream.feed(_UNKNOWN.sub(b"", pending))
+            self._seen = None
 
     def press(self, *keys: str) -> None:
         """Press keys; names as Textual's, other texts are typed letter by letter."""
@@ -140,7 +145,9 @@ class Terminal:
     def lines(self) -> list[str]:
         """Return the rows of the screen."""
         with self._lock:
-            return [line.rstrip() for line in self._screen.display]
+            if self._seen is None:
+                self._seen = [line.rstrip() for line in self._screen.display]
+            return list(self._seen)
 
     def text(self) -> str:
         """Return the screen."""
@@ -175,5 +182,7 @@ class Terminal:
             if time.monotonic() > deadline:
                 raise AssertionError(f"still running, the screen shows:\n{self.text()}")
             time.sleep(0.03)
+        # What it wrote last may not have been read yet.
+        self._reader.join(5)
         status = self.process.exitstatus
         return status if status is not None else -(self.process.signalstatus or 0)

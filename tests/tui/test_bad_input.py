@@ -211,6 +211,9 @@ async def is_ready(pilot, screen) -> None:
 async def tried(pilot, app, screen, scheduler, bad: Bad) -> None:
     """Type a bad input, try to launch it, and take it back."""
     where = f"{bad.section} {bad.field}={bad.typed[:40]}"
+    if bad.section.startswith("role:"):
+        # The answer to what was typed before makes the rows of the role anew.
+        await until(pilot, lambda: screen.is_answered, f"the answer before {where}")
     row = row_of(screen, bad.field, bad.section)
     before, row.input.value = row.input.value, bad.typed
     await until(pilot, lambda: row.field.error and row._error.display, f"an error at {where}: {words(screen)}")

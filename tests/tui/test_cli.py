@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 from typing import get_args
@@ -76,3 +77,21 @@ def test_the_end_has_its_exit_code_whatever_threads_do():
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (3, "said before\n", "")
+
+
+def test_a_log_file_that_cannot_be_written_puts_nothing_on_the_terminal(own_home):
+    config = own_home / "config" / "torchx-tui" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("nope = 1\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", "torchx_tui.tui", "list", "-s", "local_cwd"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        # No file can grow, as on a full disk; what reads the output is a pipe.
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
+    )
+    assert (ended.returncode, ended.stdout.split()) == (0, ["APP", "HANDLE", "APP", "NAME", "APP", "STATUS"])
+    (line,) = ended.stderr.splitlines()
+    assert "nope is no setting" in line

@@ -340,6 +340,7 @@ def test_a_form_really_runs_on_this_machine(here, tmp_path, name: str, texts: di
         assert done.error == ""
         (handle,) = done.handles
         status = runner.wait(handle)
+        assert status is not None
         assert status.state is AppState.SUCCEEDED
         wanted = model.get("argument", "num_replicas")
         replicas = int(wanted.text) if texts and wanted is not None else 1

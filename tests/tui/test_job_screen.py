@@ -162,3 +162,20 @@ async def test_a_shell_is_offered_where_the_backend_can(scheduler, tmp_path, mon
         await until(pilot, lambda: "cannot be left for a shell" in app.status_text().plain, "the words")
         app.runner.read_only = True
         assert not screen.can("shell")
+
+
+async def test_what_a_description_failed_of_goes_once_there_is_one_again(scheduler, tmp_path):
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await open_failed(pilot, app)
+        describe = scheduler.describe
+
+        def fails(app_id):
+            raise SchedulerError("the server is away")
+
+        scheduler.describe = fails
+        app.feed.watch(screen.row.handle)
+        await until(pilot, lambda: "the server is away" in app.status_text().plain, "the failure")
+        scheduler.describe = describe
+        app.feed.watch(screen.row.handle)
+        await until(pilot, lambda: not app.status_text(), "the message to go")

@@ -1,11 +1,12 @@
 """The Jobs screen: what it shows, and what its keys do."""
 
+import threading
 from dataclasses import replace
 
 import pytest
 from support.canned import busy_scheduler
-from support.dashboard import make_app, until
-from textual.widgets import Button, Input
+from support.dashboard import PATIENCE, make_app, until
+from textual.widgets import Button, Input, Static
 
 from torchx_tui.backends.responses import BY_TORCHX
 from torchx_tui.specs import AppState, SchedulerError
@@ -74,6 +75,23 @@ async def test_cancel_asks_and_the_focus_is_on_the_harmless_button(app, schedule
         await until(pilot, lambda: scheduler.cancelled == ["eval-mmlu-h3v9q1zj6pcx0d"])
 
 
+async def test_the_dialog_says_what_the_backend_says_of_logs(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await filled(pilot, app)
+        await pilot.press("j", "x")
+        await until(pilot, lambda: isinstance(app.screen, CancelDialog))
+        assert "listed as Cancelled, logs are kept." in dialog_text(app)
+        await pilot.press("escape")
+        scheduler.capabilities = replace(scheduler.capabilities, logs_after_cancel="They go with [b]its pods[/b].")
+        await pilot.press("x")
+        await until(pilot, lambda: isinstance(app.screen, CancelDialog))
+        assert "listed as Cancelled.\nThey go with [b]its pods[/b].\n" in dialog_text(app)
+
+
+def dialog_text(app) -> str:
+    return str(app.screen.query_one("#dialog-text", Static).content)
+
+
 async def test_several_jobs_ask_for_their_count(app, scheduler):
     async with app.run_test(size=(120, 40)) as pilot:
         await filled(pilot, app)
@@ -86,6 +104,31 @@ async def test_several_jobs_ask_for_their_count(app, scheduler):
         assert isinstance(app.screen, CancelDialog)
         await pilot.press("backspace", "2", "enter")
         await until(pilot, lambda: len(scheduler.cancelled) == 2)
+
+
+async def test_many_jobs_are_cancelled_side_by_side_and_said_in_a_sentence(app, scheduler):
+    for number in range(40):
+        scheduler.add(f"many-{number:02}x", AppState.RUNNING, 1)
+    cancel, together = scheduler.cancel, threading.Barrier(8)
+
+    def meets_others(app_id):
+        together.wait(PATIENCE)
+        cancel(app_id)
+
+    scheduler.cancel = meets_others
+    said: list[str] = []
+    app.notify = lambda text, **_: said.append(text)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        await pilot.press("slash", *"many", "enter")
+        await until(pilot, lambda: screen.table.row_count == 40)
+        await pilot.press("asterisk", "x")
+        await until(pilot, lambda: isinstance(app.screen, CancelDialog))
+        await pilot.press("y", "4", "0", "enter")
+        await until(pilot, lambda: "Cancelling 40 jobs" in screen.query_one(StatusLine).left.plain)
+        await until(pilot, lambda: said, "the last of them to end")
+        await until(pilot, lambda: all(row.is_final for row in screen.table.rows), "the table")
+        assert said == ["40 jobs ended: all that were cancelled together"]
 
 
 async def test_a_final_job_cannot_be_cancelled_and_its_key_is_dimmed(app, scheduler):
@@ -143,10 +186,12 @@ async def test_a_silent_backend_keeps_its_rows_and_says_why(app, scheduler):
         assert screen.table.row_count == 22
         assert screen.table.dimmed == {"local_cwd"}
         assert "the disk [red] is gone" in screen.query_one(StatusLine).left.plain
+        # It comes back by itself, and the message goes with the outage, without a key.
         scheduler.error = None
-        await pilot.press("R")
+        app.feed.refresh()
         await until(pilot, lambda: not app.jobs.outages)
         assert screen.table.dimmed == frozenset()
+        await until(pilot, lambda: "gone" not in screen.query_one(StatusLine).left.plain, "the message to go")
 
 
 async def test_hostile_names_are_text(app, scheduler):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.component_files import ComponentFile
 from support.dashboard import until
-from support.launching import LaunchingScheduler, form_of, launching_app, row_of, status, type_into
+from support.launching import LaunchingScheduler, drawn, form_of, launching_app, ready, row_of, status, type_into
 
 from torchx_tui.backends.launch_origin import LaunchOrigin
 from torchx_tui.components import build_app
@@ -100,9 +100,64 @@ async def test_without_profiles_the_key_says_how_to_have_some(app):
         assert app.screen is screen
 
 
-async def test_a_broken_file_is_said_and_the_form_opens(app, tmp_path):
-    (tmp_path / "here" / ".torchxconfig").write_text("[local_cwd\nlog_dir = x\n")
+async def test_a_broken_file_keeps_the_form_back_until_it_is_corrected(app, tmp_path):
+    config = tmp_path / "here" / ".torchxconfig"
+    config.write_text("[local_cwd]\nprepend_cwd = perhaps\n")
+    async with app.run_test(size=(160, 40)) as pilot:
+        screen = await form_of(pilot, app, NAME)
+        await until(pilot, lambda: ".torchxconfig:2: [local_cwd] prepend_cwd" in drawn(screen, "#form-warnings"))
+        assert "ctrl+l goes on without .torchxconfig" in drawn(screen, "#form-warnings")
+        assert screen.form.submit.disabled
+        await type_into(pilot, screen, "batch", "64")
+        app.say("before")
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: ".torchxconfig:2: [local_cwd] prepend_cwd" in status(screen), "the words")
+        assert (app.screen, list(app.runner.journal.records())) == (screen, [])
+        config.write_text("[local_cwd]\nlog_dir = /configured\n")
+        await pilot.press("ctrl+s")
+        await ready(pilot, screen)
+        assert origins(screen) == {"batch": ("64", "typed"), "log_dir": ("/configured", "config")}
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the launch")
+
+
+async def test_a_key_goes_on_without_the_file_and_takes_it_again(app, tmp_path):
+    config = tmp_path / "here" / ".torchxconfig"
+    config.write_text(f"[local_cwd\n{config.read_text()}")
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await form_of(pilot, app, NAME)
-        await until(pilot, lambda: ".torchxconfig" in status(screen), "the words")
+        await until(pilot, lambda: "goes on without" in drawn(screen, "#form-warnings"), "the words")
         assert origins(screen) == {}
+        await pilot.press("ctrl+l")
+        await ready(pilot, screen)
+        assert origins(screen) == {}
+        assert "torchx-tui run --scheduler local_cwd --ignore-config" in screen._command_text()
+        await pilot.press("ctrl+l")
+        await until(pilot, lambda: "goes on without" in drawn(screen, "#form-warnings"), "the words")
+        assert screen.form.submit.disabled
+        await pilot.press("ctrl+l")
+        await ready(pilot, screen)
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the launch")
+        assert len(list(app.runner.journal.records())) == 1
+
+
+async def test_a_profile_that_cannot_be_read_keeps_the_form_back(app):
+    app.settings = Settings(profiles={"bad": Profile(runopts={"prepend_cwd": "perhaps"})})
+    app.profile = "bad"
+    async with app.run_test(size=(160, 40)) as pilot:
+        screen = await form_of(pilot, app, NAME)
+        await until(pilot, lambda: "ctrl+o chooses another profile" in drawn(screen, "#form-warnings"), "the words")
+        assert screen.form.submit.disabled
+        screen.take_profile(None)
+        await ready(pilot, screen)
+
+
+async def test_an_edited_launch_does_not_mind_a_broken_file(app, tmp_path):
+    (tmp_path / "here" / ".torchxconfig").write_text("[local_cwd\n")
+    app.runner.run(build_app(NAME, {"steps": "9"}), "local_cwd", {}, origin=LaunchOrigin(NAME, {"steps": "9"}))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.cursor_row, "the job")
+        await pilot.press("e")
+        await until(pilot, lambda: getattr(app.screen, "form", None) and app.screen.form.rows, "the form")
+        await ready(pilot, app.screen)

@@ -8,7 +8,7 @@ import pytest
 
 from torchx_tui.backends.kubernetes.options import KubernetesOpts
 from torchx_tui.backends.local.options import LocalOpts
-from torchx_tui.components import describe
+from torchx_tui.components import describe, parse_value
 from torchx_tui.specs import runopts
 from torchx_tui.tui.config import load_settings
 from torchx_tui.tui.launch_defaults import Given, LaunchDefaults
@@ -109,6 +109,14 @@ def test_lists_and_dicts_of_a_profile_become_what_a_person_would_type(project: P
     assert given["env"].value == "A=1,B='x,y'"
 
 
+def test_words_of_the_file_are_split_at_spaces_as_by_torchx(project: Path) -> None:
+    (project / ".torchxconfig").write_text("[component:utils.sh]\nargs = -- echo 'two words'\n")
+    given = loaded(project).arguments("utils.sh", describe("utils.sh"))
+    parameter = describe("utils.sh").parameter("args")
+    assert parameter is not None
+    assert parse_value(parameter, given["args"].value) == ("echo", "'two", "words'")
+
+
 def test_what_is_not_known_is_a_problem_and_left_out(project: Path) -> None:
     defaults = loaded(project, "here")
     assert list(defaults.options("local_cwd", LocalOpts.as_runopts())) == ["log_dir"]
@@ -116,7 +124,8 @@ def test_what_is_not_known_is_a_problem_and_left_out(project: Path) -> None:
     defaults.options("kubernetes", kubernetes_options())
     defaults.arguments("utils.echo", describe("utils.echo"))
     file = project / ".torchxconfig"
-    nope, perhaps, service_account, queue, *rest = defaults.problems
+    perhaps, nope, service_account, queue, *rest = defaults.problems
+    assert defaults.faults == (perhaps,)
     assert nope.startswith("profiles.here.runopts.nope is no run option of local_cwd; known are log_dir")
     assert perhaps.startswith("profiles.here.runopts.prepend_cwd: `perhaps` is not true or false")
     assert service_account == (
@@ -139,17 +148,19 @@ def test_an_unknown_profile_is_a_problem(project: Path) -> None:
     assert defaults.problems == ("prd is no profile of config.toml; there are prod, here",)
 
 
-def test_a_broken_file_is_a_problem_and_the_other_one_counts(project: Path, own_home: Path) -> None:
+def test_a_broken_file_is_a_fault_and_the_other_one_is_read(project: Path, own_home: Path) -> None:
     (project / ".torchxconfig").write_text("[local_cwd\n")
     (own_home / ".torchxconfig").write_text("[cli:run]\nscheduler = kubernetes\n")
     defaults = loaded(project)
-    assert [problem.partition(": ")[0] for problem in defaults.problems] == [f"{project}/.torchxconfig:1"]
+    assert [fault.partition(": ")[0] for fault in defaults.faults] == [f"{project}/.torchxconfig:1"]
     scheduler = defaults.scheduler()
     assert scheduler
     assert scheduler.value == "kubernetes"
+    defaults.ignore_files()
+    assert (defaults.faults, defaults.scheduler()) == ((), None)
 
 
-def test_a_missing_file_that_the_environment_names_is_a_problem(project: Path) -> None:
+def test_a_missing_file_that_the_environment_names_is_a_fault(project: Path) -> None:
     defaults = LaunchDefaults.load(load_settings(), environ={"TORCHXCONFIG": "/gone"})
-    assert defaults.problems == ("TORCHXCONFIG names /gone, which is no file: correct it, or unset it",)
+    assert defaults.faults == ("TORCHXCONFIG names /gone, which is no file: correct it, or unset it",)
     assert defaults.scheduler() is None

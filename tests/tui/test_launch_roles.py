@@ -201,6 +201,7 @@ async def test_what_would_be_shipped_is_listed(app, shipping, tmp_path):
     async with app.run_test(size=(140, 50)) as pilot:
         screen = await form_of(pilot, app, NAME)
         await type_into(pilot, screen, "workspace", str(project), "launch")
+        await until(pilot, lambda: "Workspace" in screen.preview.rule.title.plain, "the tab")
         await pilot.press("ctrl+t", "ctrl+t", "ctrl+t")
         await until(pilot, lambda: "2 files, 2.0 KB" in preview(screen), "the files")
         assert "train.py" in preview(screen)

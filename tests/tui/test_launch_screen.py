@@ -1,5 +1,8 @@
 """The Launch screen on a scheduler with canned answers: pick, fill, preview, submit, edit and launch again."""
 
+import itertools
+import threading
+
 import pytest
 from support.component_files import HEADER, ComponentFile
 from support.dashboard import until
@@ -24,8 +27,9 @@ from textual.widgets import Input
 
 from torchx_tui.backends.api import Finding
 from torchx_tui.backends.launch_origin import LaunchOrigin
+from torchx_tui.backends.progress import while_wanted
 from torchx_tui.components import build_app
-from torchx_tui.specs import InvalidRunConfigException
+from torchx_tui.specs import AppDryRunInfo, InvalidRunConfigException
 from torchx_tui.tui.screens.jobs import JobsScreen
 from torchx_tui.tui.screens.launch import LaunchScreen
 from torchx_tui.tui.widgets.bars import StatusLine
@@ -156,6 +160,56 @@ async def test_the_form_has_every_field_and_the_focus_on_the_first(app):
         await ready(pilot, screen)
 
 
+async def test_typing_over_a_field_that_was_entered_replaces_its_value(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "demo.train")
+        await pilot.press("7", "0", "tab")
+        await until(pilot, lambda: field_with_focus(screen) == "num_replicas")
+        await pilot.press("4")
+        await until(pilot, lambda: text_in(screen, "num_replicas") == "4", "the new value alone")
+        assert text_in(screen, "steps") == "70"
+        # A key that moves keeps the value, and goes on from there.
+        await pilot.press("shift+tab", "end", "5")
+        await until(pilot, lambda: text_in(screen, "steps") == "705")
+
+
+async def test_a_dry_run_of_what_was_typed_before_is_given_up(app, scheduler):
+    asked, given_up = threading.Event(), threading.Event()
+
+    def endless(app, cfg):
+        if app.roles[0].num_replicas == 9:
+            asked.set()
+            try:
+                for _ in while_wanted(itertools.count()):
+                    pass
+            finally:
+                given_up.set()
+
+    scheduler.refuse = endless
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "demo.train")
+        await type_into(pilot, screen, "num_replicas", "9")
+        await until(pilot, asked.is_set)
+        await type_into(pilot, screen, "num_replicas", "3")
+        await until(pilot, given_up.is_set)
+        await ready(pilot, screen)
+        # So is that of a form that is left.
+        given_up.clear()
+        asked.clear()
+        await type_into(pilot, screen, "num_replicas", "9")
+        await until(pilot, asked.is_set)
+        await pilot.press("escape", "escape")
+        await until(pilot, given_up.is_set)
+
+
+async def test_a_request_that_nobody_reads_to_its_end_is_cut(app, scheduler, monkeypatch):
+    monkeypatch.setattr(scheduler, "_submit_dryrun", lambda app, cfg: AppDryRunInfo(app, lambda _: "line\n" * 60_000))
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "demo.train")
+        await until(pilot, lambda: "and 55,000 more lines: torchx-tui dryrun prints all of them" in preview(screen))
+        assert preview(screen).count("line\n") == 5_000
+
+
 async def test_an_error_stands_at_its_field_while_typing_and_nothing_is_launched(app, scheduler):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await form_of(pilot, app, "demo.train")
@@ -175,7 +229,7 @@ async def test_an_error_stands_at_its_field_while_typing_and_nothing_is_launched
         assert row.input.value == "1x"
         assert scheduler.launched == []
         assert app.runner.journal.records() == []
-        await pilot.press("backspace")
+        await pilot.press("end", "backspace")
         await ready(pilot, screen)
         assert not row._error.display
 

@@ -20,7 +20,7 @@ from torchx_tui.backends.logs.pattern import parse_pattern
 from torchx_tui.backends.logs.replica_log import ReplicaLog
 from torchx_tui.tui.screens.save_dialog import SaveDialog
 from torchx_tui.tui.widgets.choice_field import ChoiceField
-from torchx_tui.tui.widgets.log_export import ExportError
+from torchx_tui.tui.widgets.log_export import ExportError, ExportTold
 from torchx_tui.tui.widgets.log_pane import LogPane
 from torchx_tui.tui.widgets.log_reading import AnyLog
 from torchx_tui.tui.widgets.log_save import Saved, save, save_path
@@ -280,6 +280,13 @@ async def test_esc_and_leaving_stop_it_and_nothing_is_left(tmp_path: Path, leave
         await app.until(lambda: any(text.startswith("Saving") and "esc stops it" in text for text in app.said))
         saving = app.pane._output._saving
         assert saving is not None
+        for share, words in (
+            (None, "Saving   esc stops it"),
+            (0.071, "Saving 7 %   esc stops it"),
+            (1.0, "Saving 100 %   esc stops it"),
+        ):
+            app.pane.post_message(ExportTold(saving, share))
+            await app.until(lambda words=words: words in app.said)
         if leave == "escape":
             await pilot.press("escape")
             await app.until(lambda: app.said[-1] == "Saving was stopped: nothing of it is left")

@@ -5,13 +5,16 @@ import json
 import threading
 
 import pytest
+from rich.style import Style
 from support.canned import DAY, HOUR, MINUTE, CannedScheduler
 from support.component_files import HEADER, ComponentFile
 from support.dashboard import make_app, until
 from support.past_launches import launched
+from textual import events
 
 from torchx_tui.components import list_components
 from torchx_tui.specs import AppState
+from torchx_tui.tui.command_provider import Commands, CommandsScreen
 from torchx_tui.tui.component_listing import growing_list
 from torchx_tui.tui.component_order import MOST_RECENT, arranged
 from torchx_tui.tui.config import LaunchSettings, Settings
@@ -307,6 +310,35 @@ async def test_a_terminal_that_cannot_be_left_is_said(app, monkeypatch):
         screen = await opened(pilot, app)
         await pilot.press("ctrl+e")
         await until(pilot, lambda: "cannot be left for vi" in status(screen))
+
+
+async def test_clicks_and_pages_that_come_too_late_for_a_list_do_nothing(app, here):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(pilot, app)
+        options = screen.picker.list
+        await until(pilot, lambda: options.option_count > 5)
+        # The row under the mouse is drawn of the long list still, while the short one is there already.
+        event = events.Click(options, 5, 5, 0, 0, 1, False, False, False, style=Style(meta={"option": 5}))
+        await pilot.press(*"demo.train")
+        await until(pilot, lambda: options.option_count == 1)
+        options.post_message(event)
+        await pilot.press("ctrl+u", *"zzzz")
+        await until(pilot, lambda: options.option_count == 0)
+        options.action_page_up()
+        options.action_page_down()
+        await pilot.pause()
+        assert screen.has_class("-picking")
+    assert app._exception is None
+
+
+async def test_pages_of_commands_that_are_not_there_yet(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen))
+        for key in ("colon", "pageup", "pagedown", "d", "pagedown", "pageup"):
+            app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await until(pilot, lambda: isinstance(app.screen, CommandsScreen))
+        await until(pilot, lambda: app.screen.query_one(Commands).option_count)
+    assert app._exception is None
 
 
 async def test_enter_before_the_list_has_come_chooses_what_it_brings(app, here, monkeypatch):

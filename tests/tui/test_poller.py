@@ -283,6 +283,34 @@ def test_a_backend_that_hangs_holds_up_no_description_of_another_ones_job(schedu
         feed.end()
 
 
+def test_a_description_that_is_asked_for_again_meanwhile_is_no_failure(scheduler, journal):
+    runner = Runner(journal=journal)
+    runner._schedulers.put("local_cwd", scheduler)
+    describe, asked, go_on = scheduler.describe, threading.Event(), threading.Event()
+
+    def slow(app_id):
+        asked.set()
+        assert go_on.wait(PATIENCE)
+        return describe(app_id)
+
+    scheduler.describe = slow
+    listener = Listener()
+    feed = Feed(runner, listener, replace(SETTINGS, timeout_seconds=1000))
+    feed.start([])
+    try:
+        feed.watch("local_cwd://torchx/one-x")
+        assert asked.wait(PATIENCE)
+        feed.refresh()
+        # Longer than the thread takes to look whether its question is still wanted.
+        assert not go_on.wait(0.5)
+        go_on.set()
+        posted = listener.wait(lambda message: isinstance(message, JobDescribed))
+        assert (posted.error, posted.described is not None) == ("", True)
+    finally:
+        go_on.set()
+        feed.end()
+
+
 def test_a_description_is_posted_once_until_it_differs(scheduler, journal):
     runner = Runner(journal=journal)
     runner._schedulers.put("local_cwd", scheduler)
@@ -320,7 +348,9 @@ def test_a_description_is_posted_once_until_it_differs(scheduler, journal):
 def test_rows_do_not_wait_for_a_long_history(scheduler, journal, start, monkeypatch):
     app = AppDef("train", [Role("r", "", entrypoint="sh")])
     for name in ("one-x", "two-x"):
-        journal.record_intent(app, "local_cwd", "torchx", {}, origin=LaunchOrigin("demo.train"), expected_app_id=name)
+        Journal(journal.folder).record_intent(
+            app, "local_cwd", "torchx", {}, origin=LaunchOrigin("demo.train"), expected_app_id=name
+        )
     monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", 0.0)
     _, listener = start(scheduler, replace(SETTINGS, interval_seconds=1000, slowest_seconds=1000))
     listener.wait_for_states(BOTH)

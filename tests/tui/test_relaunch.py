@@ -1,21 +1,24 @@
 """Relaunch as it was: at once where nothing has changed, after a question where the world has."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
-from backend.contract import wait_until
 from support.component_files import ComponentFile
 from support.dashboard import make_app, until
 from support.git import WorkTree
 from support.imaged import Imaged
+from support.waiting import wait_until
 from textual.widgets import Button
 
 from torchx_tui.backends.journal import LaunchRecord
 from torchx_tui.backends.launch_changes import Changed
 from torchx_tui.backends.launch_origin import LaunchOrigin
-from torchx_tui.specs import AppDef, Role, SchedulerError
+from torchx_tui.backends.responses import DescribeAppResponse
+from torchx_tui.specs import MISSING, AppDef, Role, SchedulerError, UnknownAppException
 from torchx_tui.tui.config import Profile, Settings
 from torchx_tui.tui.config_now import config_now
+from torchx_tui.tui.foreign_job import foreign_job
 from torchx_tui.tui.relaunch import summed_up
 from torchx_tui.tui.screens.jobs import JobsScreen
 from torchx_tui.tui.screens.launch import LaunchScreen
@@ -52,7 +55,7 @@ def launch(app, count: int = 1, **origin) -> list[LaunchRecord]:
         records = [runner.journal.find(handle) for handle in handles]
         return records if all(record is not None and record.world for record in records) else None
 
-    return wait_until(noted, 30, "the notes")
+    return wait_until(noted, "the notes")
 
 
 async def jobs_of(pilot, app, count: int) -> JobsScreen:
@@ -239,3 +242,23 @@ async def test_a_component_that_is_gone_keeps_nobody_from_relaunching(app, tree)
         await jobs_of(pilot, app, 1)
         await pilot.press("r")
         await until(pilot, lambda: "Launched job-0 again" in status(app))
+
+
+@pytest.mark.parametrize(
+    ("role", "unknown"),
+    [
+        (Role("r", "one:1", entrypoint="true"), []),
+        (Role("r", "one:1", args=["serve"]), []),
+        (Role("r", "one:1", entrypoint=MISSING, args=["serve"]), []),
+        (Role("r", "one:1", entrypoint=MISSING), ["entrypoint"]),
+        (Role("r", "one:1"), ["entrypoint"]),
+        (Role("r", "", entrypoint="true"), ["image"]),
+        (Role("r", ""), ["image", "entrypoint"]),
+    ],
+)
+def test_what_a_backend_does_not_tell_of_a_role_is_unknown(role, unknown):
+    answers = {"local_cwd://torchx/job-1": DescribeAppResponse("job-1", roles=[role])}
+    job = foreign_job(SimpleNamespace(describe=answers.get), "local_cwd://torchx/job-1")  # type: ignore[arg-type]
+    assert (job.app.name, job.scheduler, job.unknown) == ("job-1", "local_cwd", {"r": unknown})
+    with pytest.raises(UnknownAppException):
+        foreign_job(SimpleNamespace(describe=answers.get), "local_cwd://torchx/job-2")  # type: ignore[arg-type]

@@ -128,7 +128,7 @@ STDIN: list[tuple[str, str]] = [
     ('{"component_name": 3}', "component_name is 3, want a str"),
     ('{"component_name": "utils.echo", "schedulr": "x"}', "schedulr is no field of it; did you mean scheduler?"),
     ('{"component_name": "utils.echo", "scheduler": "slrum"}', "There is no scheduler slrum"),
-    ('{"component_name": "utils.echo", "component_args": {"mgs": "x"}}', "has no such argument. Valid arguments: msg"),
+    ('{"component_name": "utils.echo", "component_args": {"num_replicas": "x"}}', "`x` is not a whole number"),
     (
         '{"component_name": "utils.echo", "scheduler": "local_cwd", "scheduler_args": {"x": 1}}',
         "Unknown run option `x`",
@@ -148,16 +148,65 @@ def test_a_mistake_on_stdin_is_told_in_words(command: Command, monkeypatch: pyte
 
 def test_stdin_takes_nothing_beside_it(command: Command, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({"component_name": "utils.echo"})))
-    ended = command("run", *HERE, "--wait", "--stdin", "utils.echo")
+    ended = command("run", "-s", "kubernetes", "--wait", "--stdin", "utils.echo")
     assert (ended.code, "leave out scheduler, wait, rest" in ended.err) == (2, True)
 
 
-def test_a_broken_torchxconfig_is_told_and_stops_nothing(command: Command, tmp_path: Path):
-    (tmp_path / ".torchxconfig").write_text("[local_cwd\n")
-    ended = command("run", *HERE, "utils.echo", "--msg", "hi")
-    assert ended.code == 0
-    assert f"torchx-tui: {tmp_path}/.torchxconfig:1: a section such as [local_cwd] must come first" in ended.err
-    assert "echo/0 hi" in ended.err
+BROKEN = {
+    "a lone %": ("[local_cwd]\nlog_dir = /logs/%\n", ":2: [local_cwd] log_dir: a lone % is written %%"),
+    "no section": ("log_dir = /logs\n", ":1: a section such as [local_cwd] must come first"),
+    "a section twice": ("[local_cwd]\n[local_cwd]\n", ":2: the section [local_cwd] is there twice: make it one"),
+    "a header that is not closed": ("[local_cwd\n", ":1: a section such as [local_cwd] must come first"),
+    "a bad bool": ("[local_cwd]\nprepend_cwd = perhaps\n", ":2: [local_cwd] prepend_cwd: `perhaps` is not true or"),
+}
+
+
+@pytest.mark.parametrize("way", [("run",), ("dryrun",), ("run", "--dryrun")], ids=" ".join)
+@pytest.mark.parametrize(("text", "words"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_torchxconfig_keeps_a_launch_back(
+    command: Command, tmp_path: Path, text: str, words: str, way: tuple[str, ...]
+):
+    (tmp_path / ".torchxconfig").write_text(text)
+    ended = command(*way, *HERE, "utils.echo", "--msg", "hi")
+    assert f"torchx-tui: {tmp_path}/.torchxconfig{words}" in ended.err
+    assert "correct that, or use --ignore-config to launch without .torchxconfig" in ended.err
+    assert (ended.code, ended.out, launches()) == (2, "", [])
+    # Listing jobs takes no harm from it.
+    assert command("list", *HERE).code == 0
+
+
+def test_a_torchxconfig_that_is_not_there_keeps_a_launch_back(command: Command, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TORCHXCONFIG", "/gone/.torchxconfig")
+    ended = command("run", *HERE, "utils.echo")
+    assert "TORCHXCONFIG names /gone/.torchxconfig, which is no file" in ended.err
+    assert (ended.code, ended.out, launches()) == (2, "", [])
+
+
+def test_a_broken_section_of_another_scheduler_keeps_nothing_back(command: Command, tmp_path: Path):
+    (tmp_path / ".torchxconfig").write_text("[local_docker]\npull = perhaps\n")
+    assert command("dryrun", *HERE, "utils.echo").code == 0
+
+
+@pytest.mark.parametrize("line", [("--ignore-config", "utils.echo"), ("utils.echo", "--ignore-config")], ids=" ".join)
+def test_ignore_config_goes_on_without_the_file(command: Command, tmp_path: Path, line: tuple[str, ...]):
+    sound = "[component:utils.echo]\nmsg = of the file\n[cli:run]\ncomponent = utils.sh\n"
+    for text in (sound, f"{sound}[local_cwd]\nprepend_cwd = perhaps\n", "[local_cwd\n"):
+        (tmp_path / ".torchxconfig").write_text(text)
+        ended = command("dryrun", "--json", *HERE, *line)
+        assert (ended.code, ended.err) == (0, "")
+        assert ended.data["app"]["roles"][0]["args"] == ["hello world"]
+    (tmp_path / ".torchxconfig").write_text(sound)
+    ended = command("run", "--ignore-config")
+    assert (ended.code, "say what to launch" in ended.err) == (2, True)
+
+
+def test_a_profile_that_cannot_be_read_keeps_a_launch_back(command: Command, tmp_path: Path):
+    config = tmp_path / "config.toml"
+    config.write_text('[profiles.here]\nrunopts = { prepend_cwd = "perhaps" }\n')
+    ended = command("--config", str(config), "--profile", "here", "run", *HERE, "utils.echo")
+    assert "profiles.here.runopts.prepend_cwd: `perhaps` is not true or false" in ended.err
+    assert "use --profile NAME to launch with another profile" in ended.err
+    assert (ended.code, ended.out, launches()) == (2, "", [])
 
 
 def test_a_scheduler_of_config_that_there_is_not_names_its_file(command: Command, tmp_path: Path):

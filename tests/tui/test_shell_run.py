@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -13,7 +14,10 @@ from support.command import Command
 from support.component_files import ComponentFile
 from support.shell import launches, shell
 from support.terminal import COMMAND, Terminal
-from support.waiting import wait_for
+from support.waiting import wait_until
+
+from torchx_tui.tui.shell import COMMANDS
+from torchx_tui.tui.shell.run_arguments import flag_names
 
 WAITER = '''
 def waiter(wait: str = "no", text: str = "") -> AppDef:
@@ -73,6 +77,31 @@ def test_a_parameter_of_the_component_wins_over_a_flag_of_the_same_name(command:
     ended = command("run", "-s", "local_cwd", "jobs.py:waiter", "--wait", "soon", "--text=--detach", "--json")
     assert (ended.code, ended.err) == (0, "r/0 wait=soon --detach\n")
     assert ended.data["state"] == "SUCCEEDED"
+
+
+def test_a_parameter_may_be_a_prefix_of_any_flag(command: Command, tmp_path: Path):
+    flags = [flag.removeprefix("--") for flag in flag_names("run")]
+    prefixes = {flag[:length] for flag in flags for length in range(1, len(flag))} - set(flags)
+    names = sorted(name for name in prefixes if name.isidentifier())
+    parameters = ", ".join(f'{name}: str = ""' for name in names)
+    values = ", ".join(names)
+    ComponentFile(tmp_path / "jobs.py").write(
+        f'def job({parameters}) -> AppDef:\n    """Do it."""\n'
+        f'    return AppDef("job", [Role("r", "", entrypoint="true", args=[{values}])])\n'
+    )
+    words = [word for name in names for word in (f"--{name}", f"of {name}")]
+    for way in ("run", "dryrun"):
+        rest = [*words, *(["--dryrun"] if way == "run" else []), "--json"]
+        ended = command(way, "-s", "local_cwd", "jobs.py:job", *rest)
+        assert ended.code == 0, ended.err
+        assert ended.data["app"]["roles"][0]["args"] == [f"of {name}" for name in names]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_option_of_a_command_is_abbreviated(command: Command, name: str):
+    ended = command(name, "--hel")
+    assert (ended.code, ended.out) == (2, "")
+    assert "unrecognized arguments: --hel" in ended.err or "are required" in ended.err or "say what to" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -146,6 +175,25 @@ def test_stdin_has_torchx_fields(command: Command, monkeypatch: pytest.MonkeyPat
 # Defaults of config
 
 
+def test_stdin_leaves_out_what_the_component_does_not_have(command: Command, monkeypatch: pytest.MonkeyPatch):
+    data = {"component_name": "utils.echo", "scheduler": "local_cwd", "component_args": {"msg": "hi", "mgs": 1}}
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(data)))
+    # The default scheduler beside the object says nothing.
+    ended = command("dryrun", "-s", "local_docker", "--stdin", "--json")
+    assert (ended.code, ended.data["app"]["roles"][0]["args"]) == (0, ["hi"])
+    words = "component_args: mgs is no argument of utils.echo, and left out; did you mean msg?"
+    assert ended.err == f"torchx-tui: {words}\n"
+
+
+def test_a_job_knows_that_the_command_run_launched_it(command: Command, monkeypatch: pytest.MonkeyPatch):
+    argv = ("run", "-s", "local_cwd", "utils.sh", "--", "sh", "-c", "echo in $TORCHX_CONTEXT_NAME")
+    monkeypatch.setenv("TORCHX_CONTEXT_NAME", "pipeline")
+    assert command(*argv).err == "sh/0 in pipeline\n"
+    monkeypatch.delenv("TORCHX_CONTEXT_NAME")
+    assert command(*argv).err == "sh/0 in cli_run\n"
+    monkeypatch.setenv("TORCHX_CONTEXT_NAME", "")
+
+
 def test_config_gives_what_the_command_line_does_not(command: Command, tmp_path: Path, own_home: Path):
     (tmp_path / ".torchxconfig").write_text(
         "[cli:run]\ncomponent = utils.echo\nscheduler = local_cwd\nworkspace = .\n"
@@ -213,7 +261,7 @@ def test_a_signal_cancels_the_job(number: int):
     process.send_signal(number)
     assert process.wait(60) == 128 + number
     assert f"cancelled {handle}" in process.stderr.read()
-    wait_for(lambda: json.loads(shell("status", "--json", handle).stdout)["state"] == "CANCELLED", "the cancel")
+    wait_until(lambda: json.loads(shell("status", "--json", handle).stdout)["state"] == "CANCELLED", "the cancel")
 
 
 def test_open_without_a_terminal_launches_nothing():
@@ -282,4 +330,4 @@ def test_a_launch_that_is_refused_leaves_no_supervisor(own_home: Path):
                 continue
         return found
 
-    wait_for(lambda: not left(), "the end of the supervisor")
+    wait_until(lambda: not left(), "the end of the supervisor")

@@ -10,7 +10,7 @@ from support.command import Command
 from support.kubernetes_cluster import KubernetesCluster
 from support.shell import shell
 from support.terminal import COMMAND
-from support.waiting import wait_for
+from support.waiting import wait_until
 
 DOCKER = ("run", "-s", "local_docker")
 WORDS = ("utils.sh", "--image", "busybox:local", "--memMB", "64", "--")
@@ -43,7 +43,7 @@ def test_a_signal_ends_a_docker_job_and_detach_leaves_it(docker_engine: str):
         def seen(one: str) -> str:
             return json.loads(shell("status", "--json", one).stdout)["state"]
 
-        wait_for(lambda: {one: seen(one) for one in states} == states, "the cancel of one of them")
+        wait_until(lambda: {one: seen(one) for one in states} == states, "the cancel of one of them")
     finally:
         for one in filter(None, (detached, handle)):
             shell("delete", one)

@@ -10,7 +10,7 @@ import tty
 from collections.abc import Iterator
 
 import pytest
-from support.processes import wait_until
+from support.waiting import wait_until
 
 from torchx_tui.tui import terminal_output
 from torchx_tui.tui.governor import Governor, Repaint
@@ -197,20 +197,24 @@ def test_logs_wait_for_the_terminal_keys_only_for_a_backlog(link):
     assert governor.repaint_delay(Repaint(), 2000) > 0.01
 
 
-def test_a_late_loop_halves_the_rate_and_gets_it_back_slowly():
+def test_a_late_loop_halves_the_rate_and_gets_it_back_slowly(monkeypatch):
+    monkeypatch.setattr(time, "monotonic", lambda: 1000.0)
     governor = Governor()
 
     def delay() -> float:
-        return governor.repaint_delay(Repaint(time.monotonic()), 80 * 24)
+        return governor.repaint_delay(Repaint(1000.0), 80 * 24)
 
     usual = delay()
-    governor.was_late(0.05)
-    assert delay() == pytest.approx(usual, abs=0.02)
-    governor.was_late(0.2)
-    assert delay() == pytest.approx(2 * usual, abs=0.02)
+    assert usual == 1 / 8
+    governor.was_late(0.1)
+    assert delay() == usual
+    governor.was_late(0.101)
+    assert delay() == 2 * usual
     for _ in range(10):
         governor.was_late(1.0)
-    assert delay() == pytest.approx(8 * usual, abs=0.02)
+    assert delay() == 8 * usual
+    governor.repainted()
+    assert delay() == pytest.approx(7.6 * usual)
     for _ in range(100):
         governor.repainted()
-    assert delay() == pytest.approx(usual, abs=0.02)
+    assert delay() == usual

@@ -6,8 +6,8 @@ import uuid
 from contextlib import suppress
 from typing import Any
 
-from backend.contract import wait_until
 from docker.errors import APIError
+from support.waiting import wait_until
 
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.engine import Engine
@@ -58,7 +58,7 @@ class Docker:
             described = self.describe(app_id)
             return described if described.state in states else None
 
-        return wait_until(reached, seconds, f"{app_id}: {states}")
+        return wait_until(reached, f"{app_id}: {states}")
 
     def ended(self, app_id: str, seconds: float = 60.0) -> DescribeAppResponse:
         """Wait for an app's end."""

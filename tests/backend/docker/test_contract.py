@@ -14,7 +14,6 @@ from torchx_tui.specs import AppState
 
 
 class TestDocker(SchedulerContract):
-    patience = 40.0
     image = "busybox:local"
     cancelled = AppState.FAILED
 

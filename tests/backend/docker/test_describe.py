@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from backend.contract import wait_until
 from backend.docker.support import Docker
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.engine import Engine
@@ -65,12 +65,12 @@ def test_ports_can_be_reached(docker: Docker) -> None:
 
     def answers() -> bool:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{ports[1].host_port}/", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{ports[1].host_port}/", timeout=PATIENCE) as answer:
                 return answer.status == 200
         except OSError:
             return False
 
-    assert wait_until(answers, 30, "an answer")
+    assert wait_until(answers, "an answer")
 
 
 def test_the_rank0_host_is_the_first_container(docker: Docker) -> None:
@@ -113,7 +113,9 @@ def test_cancel_and_list_through_the_runner(docker: Docker, tmp_path: Path) -> N
     handle = runner.run(AppDef("job", [docker.role("sleep 60", num_replicas=2)]), "local_docker", {"pull": False})
     docker.running(handle.rpartition("/")[2])
     runner.cancel(handle)
-    assert runner.wait(handle).state == AppState.CANCELLED
+    ended = runner.wait(handle)
+    assert ended is not None
+    assert ended.state == AppState.CANCELLED
     (row,) = [row for row in runner.list("local_docker") if row.app_handle == handle]
     assert (row.state, row.msg.startswith(f"cancelled by {user_name()}")) == (AppState.CANCELLED, True)
 
@@ -194,7 +196,7 @@ def test_a_failing_health_check_is_told(docker: Docker) -> None:
         "test": ["CMD", "false"], "interval": second, "timeout": second, "retries": 1,
     }  # fmt: skip
     app_id = docker.scheduler.schedule(info)
-    wait_until(lambda: "health check fails: worker/0" in docker.describe(app_id).msg, 30, "the failing check")
+    wait_until(lambda: "health check fails: worker/0" in docker.describe(app_id).msg, "the failing check")
     (row,) = [row for row in docker.scheduler.list() if row.app_id == app_id]
     assert (row.state, row.msg) == (AppState.RUNNING, "its health check fails: worker/0")
     assert "health check: unhealthy" in docker.describe(app_id).roles_statuses[0].replicas[0].reason

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from backend.contract import wait_until
 from backend.docker.support import Docker
 from support.docker_engine import OwnEngine
+from support.waiting import wait_until
 
 from torchx_tui.backends.responses import Finding
 from torchx_tui.specs import AppState, BackendUnavailableError
@@ -54,7 +54,7 @@ def test_killed_in_mid_run(docker: Docker, own_engine: OwnEngine) -> None:
             return "has stopped" in str(error)
         return False
 
-    wait_until(is_away, 30, "an engine that is away")
+    wait_until(is_away, "an engine that is away")
     own_engine.start()
     described = docker.ended(app_id)
     assert described.state == AppState.FAILED

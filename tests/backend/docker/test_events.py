@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from support.docker_containers import Replicas, replicas
 from support.docker_engine import OwnEngine
-from support.waiting import wait_for
+from support.waiting import wait_until
 
 from torchx_tui.backends.changes import Subscribers
 from torchx_tui.backends.docker.engine import Engine
@@ -26,7 +26,7 @@ class Told:
         self.times.append(time.monotonic())
 
     def more_than(self, count: int) -> None:
-        wait_for(lambda: len(self.times) > count, "a change")
+        wait_until(lambda: len(self.times) > count, "a change")
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def listening(events: Subscribers, app: Replicas, told: Told) -> None:
         time.sleep(0.2)
         return bool(told.times)
 
-    wait_for(change, "the connection")
+    wait_until(change, "the connection")
     time.sleep(0.3)
 
 

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 
 import pytest
-from backend.contract import wait_until
 from backend.docker.support import Docker
+from support.waiting import wait_until
 
 from torchx_tui.backends.docker.engine import Engine
 from torchx_tui.backends.docker.network import ensure_network
@@ -127,9 +127,7 @@ def test_a_network_that_is_lost_before_the_start_is_made_again(docker: Docker) -
 def test_replicas_reach_one_another_by_name(docker: Docker) -> None:
     script = "ping -c 1 -W 5 $TORCHX_RANK0_HOST"
     app_id = docker.submit(AppDef("job", [docker.role("sleep 20", "first"), docker.role(script, "second")]))
-    second = wait_until(
-        lambda: docker.describe(app_id).roles_statuses[1].replicas[0].exit_code is not None, 40, "the ping"
-    )
+    second = wait_until(lambda: docker.describe(app_id).roles_statuses[1].replicas[0].exit_code is not None, "the ping")
     assert second
     assert docker.describe(app_id).roles_statuses[1].replicas[0].exit_code == 0
 
@@ -178,7 +176,7 @@ def test_a_failed_replica_with_others_running(docker: Docker) -> None:
     def failed() -> bool:
         return "exit 3" in docker.describe(app_id).msg
 
-    wait_until(failed, 30, "the failure of one")
+    wait_until(failed, "the failure of one")
     described = docker.describe(app_id)
     assert described.state == AppState.RUNNING
     assert described.msg == "exit 3: worker/1; 2 of 3 still run"
@@ -194,7 +192,7 @@ def test_a_failed_replica_with_others_running(docker: Docker) -> None:
 def test_retries_are_the_engines(docker: Docker) -> None:
     app_id = docker.launch("exit 4", max_retries=2)
     described = wait_until(
-        lambda: (found := docker.describe(app_id)).num_restarts == 2 and found.has_ended and found, 60, "two restarts"
+        lambda: (found := docker.describe(app_id)).num_restarts == 2 and found.has_ended and found, "two restarts"
     )
     assert described.state == AppState.FAILED
     assert described.roles_statuses[0].replicas[0].restarts == 2
@@ -225,7 +223,6 @@ def test_what_ended_well_but_for_a_removed_one_is_unknown(docker: Docker) -> Non
 
 
 def test_many_replicas_at_once(docker: Docker) -> None:
-    began = time.monotonic()
     app_id = docker.launch("sleep 120", replicas=64, resource=Resource(cpu=-1, gpu=0, memMB=-1))
     described = docker.running(app_id)
     assert [one.id for one in described.roles_statuses[0].replicas] == list(range(64))
@@ -233,7 +230,6 @@ def test_many_replicas_at_once(docker: Docker) -> None:
     assert (row.replicas_running, row.replicas_wanted) == (64, 64)
     docker.scheduler.delete(app_id)
     assert docker.containers() == []
-    assert time.monotonic() - began < 100
 
 
 def test_stubborn_replicas_take_one_grace_period(make_docker: Callable[..., Docker]) -> None:
@@ -263,7 +259,7 @@ def test_a_cancel_goes_on_without_us(docker: Docker) -> None:
 
 def test_a_second_cancel_sends_no_second_signal(docker: Docker) -> None:
     app_id = docker.launch("trap 'echo TERM' TERM; echo ready; while :; do sleep 0.1; done")
-    wait_until(lambda: list(docker.scheduler.log_iter(app_id, "worker")), 30, "the trap")
+    wait_until(lambda: list(docker.scheduler.log_iter(app_id, "worker")), "the trap")
     for _ in range(3):
         docker.scheduler.cancel(app_id)
     docker.ended(app_id)

@@ -15,6 +15,7 @@ import pytest
 from backend.docker.support import IMAGE, Docker
 from support.docker_containers import output_of
 from support.docker_registry import PROGRAM, free_port, local_registry
+from support.waiting import PATIENCE, PROMPT
 
 from torchx_tui.backends.docker.engine import Engine
 from torchx_tui.backends.docker.images import ensure_images
@@ -127,8 +128,8 @@ def test_a_pull_that_nobody_waits_for_ends_at_once(engine: Engine, begun: bool) 
             silent.accept()
         began = time.monotonic()
         progress.cancel()
-        thread.join(20)
-        assert time.monotonic() - began < 5
+        thread.join(PATIENCE)
+        assert time.monotonic() - began < PROMPT
         assert [type(failure) for failure in failures] == [LaunchCancelledError]
 
 

@@ -6,7 +6,7 @@ import pytest
 from support.docker_containers import Replicas, replicas
 from support.docker_engine import OwnEngine
 from support.following import Follower
-from support.waiting import wait_for
+from support.waiting import wait_until
 
 from torchx_tui.backends.docker.logs import open_stream, read_lines
 from torchx_tui.specs import SchedulerError
@@ -44,13 +44,13 @@ def test_no_line_is_lost_or_doubled_when_the_engine_goes_and_comes(
     follower = Follower(lambda cursor: open_stream(app.engine, app.app_id, "worker", 0, cursor=cursor))
     for round_number in range(2):
         begun = follower.size
-        wait_for(lambda begun=begun: follower.size > begun + 50_000, f"lines in round {round_number}")
+        wait_until(lambda begun=begun: follower.size > begun + 50_000, f"lines in round {round_number}")
         own_engine.kill() if how == "kill" else own_engine.stop()
         cuts = len(follower.cuts)
-        wait_for(lambda cuts=cuts: len(follower.cuts) > cuts, "the cut")
+        wait_until(lambda cuts=cuts: len(follower.cuts) > cuts, "the cut")
         own_engine.start()
     begun = follower.size
-    wait_for(lambda: follower.size > begun + 50_000, "lines after all")
+    wait_until(lambda: follower.size > begun + 50_000, "lines after all")
     (container,) = app.client.containers.list()
     app.client.api.update_container(str(container.id), restart_policy={"Name": "no"})
     container.kill()

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 import pytest
 from support.docker_containers import Replicas, replicas
 from support.following import Follower
-from support.waiting import wait_for
+from support.waiting import PATIENCE, PROMPT, wait_until
 
 from torchx_tui.backends.api import Stream
 from torchx_tui.backends.docker.logs import open_stream, read_lines
@@ -80,19 +80,19 @@ def test_a_tail_ends_with_the_app_not_with_its_replica(app: Replicas) -> None:
 
 
 def test_close_ends_a_blocked_read_at_once(app: Replicas) -> None:
-    app.start("echo once; sleep 60")
+    app.start("echo once; sleep 600")
     reading = read_lines(app.engine, app.app_id, "worker", should_tail=True)
     follower = follow(app)
     got: list[str] = []
     reader = threading.Thread(target=lambda: got.extend(reading), daemon=True)
     reader.start()
-    wait_for(lambda: got and follower.records, "the first line")
+    wait_until(lambda: got and follower.records, "the first line")
     began = time.monotonic()
     reading.close()
     follower.close()
-    reader.join(20)
+    reader.join(PATIENCE)
     follower.join()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < PROMPT
     assert got == ["once\n"]
     reading.close()
     follower.close()
@@ -100,7 +100,7 @@ def test_close_ends_a_blocked_read_at_once(app: Replicas) -> None:
 
 def test_times_and_patterns_choose_lines(app: Replicas) -> None:
     app.start("echo early; sleep 1; echo late")
-    wait_for(lambda: lines(app), "the first line")
+    wait_until(lambda: lines(app), "the first line")
     time.sleep(0.5)
     between = datetime.now(timezone.utc)
     assert lines(app, should_tail=True, until=between) == ["early\n"]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 from support.docker_containers import Replicas, replicas
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.docker.shell import shell_command
 from torchx_tui.specs import JobNotFoundError, SchedulerError
@@ -34,7 +35,7 @@ def test_a_shell_on_a_terminal(app: Replicas, monkeypatch: pytest.MonkeyPatch, h
     app.start("sleep 300", hostname="inside")
     command = shell_command(app.engine, app.app_id, "worker", 0)
     assert (Path(command[0]).name == "docker") is has_client
-    child = pexpect.spawn(command[0], command[1:], dimensions=(31, 87), timeout=30, encoding="utf-8")
+    child = pexpect.spawn(command[0], command[1:], dimensions=(31, 87), timeout=PATIENCE, encoding="utf-8")
     child.expect("# ")
     child.sendline("hostname; stty size; tty")
     child.expect(r"inside\s+31 87\s+/dev/pts")
@@ -58,7 +59,7 @@ def test_the_terminal_is_as_it_was_afterwards(app: Replicas, monkeypatch: pytest
     app.start("sleep 300")
     command = shell_command(app.engine, app.app_id, "worker", 0)
     child = pexpect.spawn("sh", ["-c", 'before=$(stty -g); "$@"; [ "$before" = "$(stty -g)" ] && echo the same', "sh",
-                                 *command], timeout=30, encoding="utf-8")  # fmt: skip
+                                 *command], timeout=PATIENCE, encoding="utf-8")  # fmt: skip
     child.expect("# ")
     child.sendline("exit")
     child.expect("the same")
@@ -97,7 +98,9 @@ def test_a_replica_that_does_not_run(app: Replicas) -> None:
 
 def test_our_own_client_says_what_is_wrong(docker_engine: str) -> None:
     program = [sys.executable, "-m", "torchx_tui.backends.docker.exec_terminal", "no-such-container", "sh"]
-    said, code = pexpect.run(" ".join(program), withexitstatus=True, encoding="utf-8", timeout=30, env=dict(os.environ))
+    said, code = pexpect.run(
+        " ".join(program), withexitstatus=True, encoding="utf-8", timeout=PATIENCE, env=dict(os.environ)
+    )
     assert code == 1
     assert "no-such-container" in said
     assert "Traceback" not in said

@@ -46,13 +46,17 @@ def test_a_folder_travels_with_a_launch_and_with_its_relaunch(runner: Runner, pr
     said: list[str] = []
     handle = runner.run(app(), "local_docker", NO_PULL, str(project), progress=Progress(said.append))
     assert any(words.startswith(f"building the image of {project}: Step 1/") for words in said)
-    assert runner.wait(handle).state is AppState.SUCCEEDED
+    ended = runner.wait(handle)
+    assert ended is not None
+    assert ended.state is AppState.SUCCEEDED
     lines = list(runner.log_lines(handle, "worker", 0))
     assert lines[0] == "trained\n"
     assert "secret\n" not in lines
     (project / "train.sh").write_text("echo better\n")
     again = runner.relaunch(handle)
-    assert runner.wait(again).state is AppState.SUCCEEDED
+    ended = runner.wait(again)
+    assert ended is not None
+    assert ended.state is AppState.SUCCEEDED
     assert list(runner.log_lines(again, "worker", 0)) == ["better\n"]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from support.following import Follower
 from support.kubernetes_cluster import KubernetesCluster, Object
 from support.volcano_jobs import make_job, pods_of, start_job, status_of
-from support.waiting import wait_for
+from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.logs import open_stream, read_lines
@@ -43,7 +43,7 @@ class Job:
     def wait(self, *phases: str) -> None:
         """Wait until it has ended."""
         wanted = phases or ("Completed", "Failed", "Aborted")
-        wait_for(lambda: self.phase in wanted, f"the job is {' or '.join(wanted)}")
+        wait_until(lambda: self.phase in wanted, f"the job is {' or '.join(wanted)}")
 
     @property
     def phase(self) -> str:
@@ -53,7 +53,7 @@ class Job:
         return pods_of(self.cluster, self.name)
 
     def wait_until_running(self) -> None:
-        wait_for(
+        wait_until(
             lambda: (pods := self.pods()) and all(pod["status"]["phase"] == "Running" for pod in pods), "its pods run"
         )
 

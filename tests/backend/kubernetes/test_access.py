@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.volcano_jobs import make_job, start_job
-from support.waiting import wait_for
+from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
 from torchx_tui.backends.kubernetes.check import CANCEL, DELETE, Rights, server_findings
@@ -147,7 +147,7 @@ def test_a_user_with_no_rights(kubernetes_cluster, tmp_path, monkeypatch, what):
 def test_a_user_who_may_look_but_not_read(kubernetes_cluster, tmp_path, monkeypatch, verb, resource, act):
     app_id = start_job(kubernetes_cluster, make_job("long", "echo hi; sleep 600"))
     own = create_scheduler("torchx", namespace=kubernetes_cluster.namespace)
-    wait_for(lambda: own.describe(app_id).state is AppState.RUNNING, "the job runs")  # type: ignore[union-attr]
+    wait_until(lambda: own.describe(app_id).state is AppState.RUNNING, "the job runs")  # type: ignore[union-attr]
     own.close()
     rules = [
         {**JOBS, "verbs": ["get", "list", "watch"]},

@@ -7,7 +7,7 @@ import pytest
 from backend.contract import SchedulerContract
 from support.kubernetes_cluster import KubernetesCluster
 from support.volcano_jobs import pods_of
-from support.waiting import wait_for
+from support.waiting import wait_until
 
 from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 from torchx_tui.backends.kubernetes.scheduler import create_scheduler
@@ -16,7 +16,6 @@ from torchx_tui.backends.kubernetes.scheduler import create_scheduler
 class TestKubernetes(SchedulerContract):
     """On real pods, the list kept by a watch, as in the dashboard."""
 
-    patience = 90.0
     # A node tells some time later that a pod runs, before which its log cannot be read.
     gap = 8.0
     image = "busybox:local"
@@ -41,4 +40,4 @@ class TestKubernetes(SchedulerContract):
         for pod in pods_of(self.cluster, name):
             path = f"/api/v1/namespaces/{self.cluster.namespace}/pods/{pod['metadata']['name']}?gracePeriodSeconds=1"
             self.cluster.request("DELETE", path)
-        wait_for(lambda: not pods_of(self.cluster, name), "the pods' end")
+        wait_until(lambda: not pods_of(self.cluster, name), "the pods' end")

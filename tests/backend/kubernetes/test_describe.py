@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.api_proxy import Answer, api_proxy
 from support.volcano_jobs import delete_job, make_job, start_job, status_of
-from support.waiting import wait_for
+from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.describe import described_now
@@ -41,7 +41,7 @@ def wait_described(server: ApiServer, app_id: str, condition: Any) -> DescribeAp
         response = described(server, app_id)
         return response if condition(response) else None
 
-    return wait_for(look, f"the state of {app_id}")
+    return wait_until(look, f"the state of {app_id}")
 
 
 def ended(server: ApiServer, app_id: str, state: AppState) -> DescribeAppResponse:
@@ -81,7 +81,7 @@ def test_exit_codes_and_signals(server, kubernetes_cluster):
 
 def test_a_command_that_is_not_there(server, kubernetes_cluster):
     app_id = start_job(kubernetes_cluster, make_job("nocommand", command=["nosuch"]))
-    response = says(server, app_id, "cannot be run")
+    response = ended(server, app_id, AppState.FAILED)
     assert response.msg == "cannot be run: no such command: nosuch: the image does not have it: worker/0"
 
 
@@ -98,11 +98,47 @@ def test_an_image_that_cannot_be_pulled(server, kubernetes_cluster):
     abort(server, app_id, "")
 
 
-def test_what_does_not_fit_has_the_schedulers_words(server, kubernetes_cluster):
-    app_id = start_job(kubernetes_cluster, make_job("toobig", cpu="1000", replicas=2))
-    response = says(server, app_id, "Insufficient cpu")
-    assert response.msg.startswith("cannot be scheduled: 0/1 nodes are available: 1 Insufficient cpu")
+def test_what_finds_no_node_has_the_schedulers_words(server, kubernetes_cluster):
+    pod = {"nodeSelector": {"example.com/no-such": "x"}}
+    app_id = start_job(kubernetes_cluster, make_job("nonode", pod=pod, replicas=2))
+    response = says(server, app_id, "cannot be scheduled")
+    assert response.msg.startswith("cannot be scheduled: 0/1 nodes are available: 1 node(s) didn't match")
     assert response.msg.endswith("worker/0 and 1 more")
+
+
+def test_more_than_the_cluster_has(server, kubernetes_cluster):
+    app_id = start_job(kubernetes_cluster, make_job("toobig", cpu="1000", replicas=2))
+    says(server, app_id, "Unschedulable: resource in cluster is overused: overused cpu")
+
+
+def test_more_than_its_queue_may_use(server, kubernetes_cluster):
+    name = f"small-{kubernetes_cluster.namespace}"
+    queues = "/apis/scheduling.volcano.sh/v1beta1/queues"
+    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}}
+    kubernetes_cluster.request("POST", queues, {**queue, "spec": {"weight": 1, "capability": {"cpu": "500m"}}})
+    try:
+        app_id = start_job(kubernetes_cluster, make_job("over", cpu="300m", replicas=2, queue=name))
+        says(server, app_id, "Unschedulable: queue resource quota insufficient: insufficient cpu")
+    finally:
+        kubernetes_cluster.request("DELETE", f"{queues}/{name}")
+
+
+def test_pods_that_the_server_refuses(server, kubernetes_cluster):
+    account = {"serviceAccountName": "missing"}
+    app_id = start_job(kubernetes_cluster, make_job("noaccount", pod=account))
+    words = "pods cannot be created: error looking up service account"
+    assert 'serviceaccount "missing" not found' in says(server, app_id, words).msg
+    space = f"/api/v1/namespaces/{kubernetes_cluster.namespace}"
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}}
+    kubernetes_cluster.request("POST", f"{space}/resourcequotas", quota)
+    wait_until(
+        lambda: kubernetes_cluster.request("GET", f"{space}/resourcequotas/q").get("status", {}).get("used"), "usage"
+    )
+    app_id = start_job(kubernetes_cluster, make_job("quota", "sleep 600", replicas=2))
+    says(server, app_id, "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1")
+    # The one that was refused before is given up in the end.
+    response = ended(server, f"{kubernetes_cluster.namespace}:noaccount", AppState.FAILED)
+    assert response.msg.endswith('serviceaccount "missing" not found; Volcano has given it up')
 
 
 def test_a_claim_that_is_missing(server, kubernetes_cluster):
@@ -166,7 +202,7 @@ def test_delete_removes_the_job_and_its_pods(server, kubernetes_cluster):
     app_id = start_job(kubernetes_cluster, make_job("long", "sleep 600"))
     ended(server, app_id, AppState.RUNNING)
     remove(server, app_id, "")
-    wait_for(lambda: find_job(server, app_id) is None, "the job's end")
+    wait_until(lambda: find_job(server, app_id) is None, "the job's end")
     assert described_now(server, app_id) is None
     remove(server, app_id, "")
 
@@ -177,7 +213,7 @@ def test_a_job_of_the_same_name_is_not_hit(server, kubernetes_cluster, act):
     job = find_job(server, app_id)
     assert job is not None
     delete_job(kubernetes_cluster, "same")
-    wait_for(lambda: find_job(server, app_id) is None, "the end of the first")
+    wait_until(lambda: find_job(server, app_id) is None, "the end of the first")
     start_job(kubernetes_cluster, make_job("same", "sleep 600"))
     with pytest.raises(SchedulerError, match="is another job by now"):
         act(server, app_id, uid_of(job))

@@ -205,3 +205,20 @@ def test_a_server_that_is_not_there() -> None:
         launch(nobody.api(), request(role()))
     with pytest.raises(BackendUnavailableError, match=r"nothing listens.*with validate_spec off it is not"):
         validate(nobody.api(), request(role()).resource)
+
+
+def test_a_service_account_that_is_missing_is_refused_before(server: ScriptedServer) -> None:
+    made = request(role("a"), role("b"), service_account="missing")
+    for act in (lambda: launch(server.api(), made), lambda: validate(server.api(), made.resource)):
+        with pytest.raises(AppDefError, match="there is no service account missing in default: correct service_accou"):
+            act()
+    assert server.paths("POST") == []
+    # Once a launch, however many pods name it.
+    assert len(server.paths("GET")) == 2
+
+
+def test_a_service_account_that_may_not_be_looked_at_is_left_to_the_server(server: ScriptedServer) -> None:
+    path = "/api/v1/namespaces/default/serviceaccounts/trainer"
+    server.answers["GET", path] = status(403, "Forbidden", "serviceaccounts is forbidden")
+    made = request(role(), service_account="trainer")
+    assert launch(server.api(), made) == made.app_id

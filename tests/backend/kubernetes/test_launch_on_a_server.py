@@ -9,7 +9,7 @@ import yaml
 from backend.kubernetes.apps import role
 from support.kubernetes_cluster import KubernetesCluster, RefusedError
 from support.volcano_jobs import status_of
-from support.waiting import wait_for
+from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes import labels
 from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
@@ -50,7 +50,7 @@ def test_replicas_find_the_first_one(kubernetes_cluster: KubernetesCluster) -> N
     def phase() -> str:
         return status_of(kubernetes_cluster, name).get("state", {}).get("phase", "")
 
-    wait_for(lambda: phase() in ("Completed", "Failed"), "the end of the job")
+    wait_until(lambda: phase() in ("Completed", "Failed"), "the end of the job")
     assert phase() == "Completed"
 
 
@@ -140,7 +140,7 @@ class TestPreflight:
                 return False
             return bool((found.get("status") or {}).get("hard"))
 
-        wait_for(is_enforced, "the quota")
+        wait_until(is_enforced, "the quota")
         (said,) = self.found(kubernetes_cluster)
         assert said.startswith("warning: worker: the quota small of the namespace does not allow it")
         assert "limits.memory=8M is most" in said

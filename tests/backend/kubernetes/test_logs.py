@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 import pytest
 from support.kubernetes_cluster import KubernetesCluster
 from support.volcano_jobs import delete_job
-from support.waiting import wait_for
+from support.waiting import PATIENCE, PROMPT, wait_until
 
 from torchx_tui.backends.api import Stream
 from torchx_tui.backends.kubernetes.logs import open_stream, read_lines
@@ -47,7 +47,7 @@ def test_records_have_the_times_of_their_lines(job: Job) -> None:
 
 def test_times_and_patterns_choose_lines(job: Job) -> None:
     job.start("echo early; sleep 8; echo late")
-    wait_for(lambda: job.lines(), "the first line")
+    wait_until(lambda: job.lines(), "the first line")
     time.sleep(0.5)
     between = datetime.now(timezone.utc)
     assert job.lines(should_tail=True, until=between) == ["early\n"]
@@ -64,13 +64,13 @@ def test_close_ends_a_blocked_read_at_once(job: Job) -> None:
     got: list[str] = []
     reader = threading.Thread(target=lambda: got.extend(reading), daemon=True)
     reader.start()
-    wait_for(lambda: got and follower.records, "the first line")
+    wait_until(lambda: got and follower.records, "the first line")
     began = time.monotonic()
     reading.close()
     follower.close()
-    reader.join(20)
+    reader.join(PATIENCE)
     follower.join()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < PROMPT
     assert got == ["once\n"]
     reading.close()
     follower.close()
@@ -118,7 +118,7 @@ def test_a_pod_that_waits_says_why_and_then_goes_on(job: Job) -> None:
     variables = [{"name": "WORD", "valueFrom": {"configMapKeyRef": {"name": "late", "key": "word"}}}]
     job.start("echo $WORD", container={"env": variables})
     follower = job.follow()
-    wait_for(lambda: b"waits: " in follower.data, "the reason")
+    wait_until(lambda: b"waits: " in follower.data, "the reason")
     assert b'"late" not found' in follower.data
     path = f"/api/v1/namespaces/{cluster.namespace}/configmaps"
     cluster.request("POST", path, {"metadata": {"name": "late"}, "data": {"word": "here"}})
@@ -144,9 +144,9 @@ def test_a_job_that_is_made_anew_goes_on_in_the_same_log(job: Job) -> None:
 def test_a_pod_that_is_deleted_under_a_tail(job: Job) -> None:
     job.start("echo here; sleep 600")
     follower = job.follow()
-    wait_for(lambda: follower.data, "the first line")
+    wait_until(lambda: follower.data, "the first line")
     job.delete_pod()
-    wait_for(lambda: follower.data.count(b"here\n") == 2, "the line of the new pod")
+    wait_until(lambda: follower.data.count(b"here\n") == 2, "the line of the new pod")
     assert b"was started again in a new pod" in follower.data
     follower.close()
     follower.join()
@@ -155,11 +155,11 @@ def test_a_pod_that_is_deleted_under_a_tail(job: Job) -> None:
 def test_a_container_that_is_started_again(job: Job) -> None:
     job.start("echo run; sleep 0.5; exit 1", pod={"restartPolicy": "OnFailure"})
     follower = job.follow()
-    wait_for(lambda: follower.data.count(b"run\n") >= 2, "the second run")
+    wait_until(lambda: follower.data.count(b"run\n") >= 2, "the second run")
     assert b"-- worker/0 was started again (restart 1): its log goes on --\nrun\n" in follower.data
     # Whoever comes later gets the run before, which the node keeps, too.
     later = job.follow(0)
-    wait_for(lambda: later.data.count(b"run\n") >= 2, "the run before")
+    wait_until(lambda: later.data.count(b"run\n") >= 2, "the run before")
     for one in (follower, later):
         one.close()
         one.join()
@@ -190,17 +190,17 @@ def test_all_containers_are_read_and_named(job: Job) -> None:
 def test_containers_are_followed_side_by_side(job: Job) -> None:
     job.start("", pod=beside("sleep 600"))
     follower = job.follow()
-    wait_for(lambda: b"main\n" in follower.data and b"side beside\n" in follower.data, "the lines of both")
+    wait_until(lambda: b"main\n" in follower.data and b"side beside\n" in follower.data, "the lines of both")
     began = time.monotonic()
     follower.close()
     follower.join()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < PROMPT
 
 
 def test_a_pod_that_is_gone(job: Job) -> None:
     job.start("echo once").wait()
     job.delete_pod()
-    wait_for(lambda: not job.pods(), "the pod is gone")
+    wait_until(lambda: not job.pods(), "the pod is gone")
     with pytest.raises(LogUnreadableError, match=r"the pod of worker/0 of .* is gone, and its log with it"):
         job.lines()
     delete_job(job.cluster, job.name)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pexpect
 import pytest
 from support.kubernetes_cluster import KubernetesCluster
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.kubernetes.describe import described_now
 from torchx_tui.backends.kubernetes.port_forward import port_forward_line
@@ -29,7 +30,7 @@ def test_a_shell_on_a_terminal(job: Job, monkeypatch: pytest.MonkeyPatch) -> Non
     job.start("sleep 600")
     job.wait_until_running()
     command = shell_command(job.server, job.app_id, "worker", 0)
-    child = pexpect.spawn(command[0], command[1:], dimensions=(31, 87), timeout=30, encoding="utf-8")
+    child = pexpect.spawn(command[0], command[1:], dimensions=(31, 87), timeout=PATIENCE, encoding="utf-8")
     child.expect("# ")
     child.sendline("hostname; stty size; tty; echo $TERM")
     child.expect(r"job-worker-0-0\s+31 87\s+/dev/pts\S+\s+xterm-color")
@@ -56,7 +57,7 @@ def test_the_terminal_is_as_it_was_afterwards(job: Job) -> None:
     job.wait_until_running()
     command = shell_command(job.server, job.app_id, "worker", 0)
     child = pexpect.spawn("sh", ["-c", 'before=$(stty -g); "$@"; [ "$before" = "$(stty -g)" ] && echo the same', "sh",
-                                 *command], timeout=30, encoding="utf-8")  # fmt: skip
+                                 *command], timeout=PATIENCE, encoding="utf-8")  # fmt: skip
     child.expect("# ")
     child.sendcontrol("d")
     child.expect("the same")
@@ -89,7 +90,9 @@ def test_a_replica_that_does_not_run(job: Job) -> None:
 def test_the_program_says_what_is_wrong(kubernetes_cluster: KubernetesCluster) -> None:
     module = "torchx_tui.backends.kubernetes.exec_terminal"
     program = [sys.executable, "-m", module, "''", kubernetes_cluster.namespace, "no-such-pod", "main", "sh"]
-    said, code = pexpect.run(" ".join(program), withexitstatus=True, encoding="utf-8", timeout=30, env=dict(os.environ))
+    said, code = pexpect.run(
+        " ".join(program), withexitstatus=True, encoding="utf-8", timeout=PATIENCE, env=dict(os.environ)
+    )
     assert code == 1
     assert "no-such-pod" in said
     assert "Traceback" not in said

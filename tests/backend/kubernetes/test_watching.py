@@ -10,7 +10,7 @@ import pytest
 from support.api_proxy import Answer, ApiProxy, api_proxy
 from support.kubernetes_cluster import KubernetesCluster
 from support.volcano_jobs import delete_job, make_job, start_job
-from support.waiting import wait_for
+from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
 from torchx_tui.backends.kubernetes.watching import JobRows
@@ -42,7 +42,7 @@ class Watched:
     def begin(self) -> None:
         self.rows.subscribe(self._tell)
         self.rows.rows()
-        wait_for(self.rows._holds.is_set, "the watch")
+        wait_until(self.rows._holds.is_set, "the watch")
 
     def names(self) -> list[str]:
         return sorted(row.app_id.partition(":")[2] for row in self.rows.rows())
@@ -94,13 +94,13 @@ def test_one_request_a_page_and_none_while_a_watch_holds(cluster, proxy, watched
     for _ in range(20):
         assert len(watched.rows.rows()) == 3
     start(cluster, "job-3")
-    wait_for(lambda: "job-3" in watched.names(), "the new job")
+    wait_until(lambda: "job-3" in watched.names(), "the new job")
     set_phase(cluster, "job-3", "Running")
-    wait_for(lambda: watched.state("job-3") is AppState.RUNNING, "its state")
+    wait_until(lambda: watched.state("job-3") is AppState.RUNNING, "its state")
     delete_job(cluster, "job-3")
-    wait_for(lambda: "job-3" not in watched.names(), "its end")
+    wait_until(lambda: "job-3" not in watched.names(), "its end")
     assert proxy.asked == []
-    wait_for(lambda: watched.told >= 2, "the changes")
+    wait_until(lambda: watched.told >= 2, "the changes")
 
 
 @own_server
@@ -141,15 +141,15 @@ def test_a_server_that_was_killed_in_mid_watch(cluster, monkeypatch):
         watched.begin()
         told = watched.told
         cluster.kill_api_server()
-        wait_for(lambda: watched.told > told, "word of the outage")
+        wait_until(lambda: watched.told > told, "word of the outage")
         with pytest.raises(BackendUnavailableError, match=r"the API server of test .*(is not there|went away)"):
-            wait_for(watched.rows.rows, "the error")
+            wait_until(watched.rows.rows, "the error")
         cluster.start()
         start(cluster, "after")
-        wait_for(lambda: _try(watched) == ["after", "before"], "both jobs")
-        wait_for(watched.rows._holds.is_set, "the watch")
+        wait_until(lambda: _try(watched) == ["after", "before"], "both jobs")
+        wait_until(watched.rows._holds.is_set, "the watch")
         start(cluster, "last")
-        wait_for(lambda: "last" in watched.names(), "what came by the watch")
+        wait_until(lambda: "last" in watched.names(), "what came by the watch")
     finally:
         watched.close()
 
@@ -170,7 +170,7 @@ def test_a_watch_that_is_too_old_lists_anew(cluster, proxy, watched):
     refuse.set()
     proxy.fault = lambda asked: Answer(503, b"away") if refuse.is_set() else None
     proxy.cut()
-    wait_for(lambda: not watched.rows._holds.is_set(), "the cut")
+    wait_until(lambda: not watched.rows._holds.is_set(), "the cut")
     start(cluster, "meanwhile")
     delete_job(cluster, "before")
     cluster.compact()
@@ -178,8 +178,8 @@ def test_a_watch_that_is_too_old_lists_anew(cluster, proxy, watched):
     cluster.start()
     proxy.forget()
     refuse.clear()
-    wait_for(lambda: _try(watched) == ["meanwhile"], "the new list")
-    wait_for(watched.rows._holds.is_set, "the watch")
+    wait_until(lambda: _try(watched) == ["meanwhile"], "the new list")
+    wait_until(watched.rows._holds.is_set, "the watch")
 
 
 def test_a_watch_that_is_cut_goes_on_without_a_list(cluster, proxy, watched):
@@ -187,9 +187,9 @@ def test_a_watch_that_is_cut_goes_on_without_a_list(cluster, proxy, watched):
     watched.begin()
     proxy.forget()
     proxy.cut()
-    wait_for(lambda: proxy.requests(lambda asked: asked.is_watch), "the next watch")
+    wait_until(lambda: proxy.requests(lambda asked: asked.is_watch), "the next watch")
     start(cluster, "after")
-    wait_for(lambda: "after" in watched.names(), "what came by the watch")
+    wait_until(lambda: "after" in watched.names(), "what came by the watch")
     assert not proxy.requests(lambda asked: not asked.is_watch)
 
 
@@ -201,11 +201,11 @@ def test_an_error_within_a_watch_lists_anew(cluster, proxy, watched):
     proxy.fault = lambda asked: Answer(200, json.dumps(told).encode() + b"\n") if asked.is_watch else None
     watched.rows.subscribe(watched._tell)
     assert watched.names() == ["before"]
-    wait_for(lambda: watched.told, "word of it")
+    wait_until(lambda: watched.told, "word of it")
     proxy.fault = lambda asked: None
     start(cluster, "after")
     assert watched.names() == ["after", "before"]
-    wait_for(watched.rows._holds.is_set, "the watch")
+    wait_until(watched.rows._holds.is_set, "the watch")
 
 
 def test_a_list_that_is_not_allowed_says_what_is_missing(proxy, watched):
@@ -250,7 +250,7 @@ def test_half_an_event_of_a_watch_is_not_the_end(cluster, proxy, watched):
     proxy.fault = lambda asked: Answer(200, b'{"type": "ADDED", "obj') if asked.is_watch else None
     watched.rows.subscribe(watched._tell)
     assert watched.names() == ["one"]
-    wait_for(lambda: watched.told, "word of it")
+    wait_until(lambda: watched.told, "word of it")
     proxy.fault = lambda asked: None
-    wait_for(watched.rows._holds.is_set, "the watch")
+    wait_until(watched.rows._holds.is_set, "the watch")
     assert watched.names() == ["one"]

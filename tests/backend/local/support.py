@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from backend.contract import wait_until
+from support.waiting import wait_until
 
 from torchx_tui.backends.local import supervisor
 from torchx_tui.backends.local.record import Run, read_run
@@ -56,10 +56,10 @@ class Local:
             state = self.state(app_id)
             return state if state["state"] == "RUNNING" else None
 
-        return wait_until(ready, 10, f"the start of {app_id}")
+        return wait_until(ready, f"the start of {app_id}")
 
     def ended(self, app_id: str, seconds: float = 20) -> Run:
-        return wait_until(lambda: (run := self.run(app_id)).over and run, seconds, f"the end of {app_id}")
+        return wait_until(lambda: (run := self.run(app_id)).over and run, f"the end of {app_id}")
 
     def lines(self, app_id: str, **arguments: Any) -> list[str]:
         return list(self.scheduler.log_iter(app_id, arguments.pop("role", "r"), **arguments))
@@ -78,7 +78,7 @@ class Local:
             for process in supervisor.job_processes(run.job_id, set()) if run.job_id else ():
                 supervisor.send_signal(process, signal.SIGKILL)
         for pid, started in pids:
-            wait_until(lambda p=pid, s=started: not supervisor.is_running(p, s), 20, f"the end of supervisor {pid}")
+            wait_until(lambda p=pid, s=started: not supervisor.is_running(p, s), f"the end of supervisor {pid}")
 
 
 def alive(marker: str) -> list[int]:

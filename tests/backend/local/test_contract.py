@@ -12,8 +12,6 @@ from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 
 
 class TestLocal(SchedulerContract):
-    patience = 15.0
-
     @pytest.fixture
     def scheduler(self, make_local: Callable[..., Any]) -> Scheduler[Any]:
         return make_local().scheduler

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from backend.contract import wait_until
 from backend.local.support import Local, alive
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.local import supervisor
 from torchx_tui.backends.local.environment import JOB_ID
@@ -57,7 +57,7 @@ def test_a_replica_is_killed(local: Local) -> None:
     app_id = local.start("exec sleep 60", replicas=2)
     state = local.running(app_id)
     os.kill(state["replicas"][1]["pid"], signal.SIGKILL)
-    wait_until(lambda: local.state(app_id)["replicas"][1]["exit_code"], 5, "the news of the killed replica")
+    wait_until(lambda: local.state(app_id)["replicas"][1]["exit_code"], "the news of the killed replica")
     # The others are independent processes, and go on.
     assert local.run(app_id).state == AppState.RUNNING
     os.kill(state["replicas"][0]["pid"], signal.SIGTERM)
@@ -72,7 +72,7 @@ def test_the_supervisor_is_killed(local: Local) -> None:
     app_id = local.start("echo before; sleep 1.2; echo after")
     state = local.running(app_id)
     os.kill(state["pid"], signal.SIGKILL)
-    wait_until(lambda: not supervisor.is_running(state["pid"], state["pid_started"]), 5, "its death")
+    wait_until(lambda: not supervisor.is_running(state["pid"], state["pid_started"]), "its death")
     described = local.scheduler.describe(app_id)
     assert described is not None
     assert described.state == AppState.RUNNING
@@ -94,7 +94,7 @@ def test_an_unsupervised_app_is_cancelled(local: Local) -> None:
     state = local.running(app_id)
     os.kill(state["pid"], signal.SIGKILL)
     other = LocalScheduler("other", root=local.root, grace_seconds=0.5, handle_signals=False)
-    wait_until(lambda: local.run(app_id).notes == ["unsupervised"], 5, "the note")
+    wait_until(lambda: local.run(app_id).notes == ["unsupervised"], "the note")
     other.cancel(app_id)
     run = local.ended(app_id)
     assert run.state == AppState.CANCELLED
@@ -120,7 +120,7 @@ def test_the_supervisor_is_killed_while_the_app_waits(make_local) -> None:
     first = local.start("sleep 60")
     local.running(first)
     second = local.start("sleep 60")
-    wait_until(lambda: local.run(second).state == AppState.PENDING, 5, "PENDING")
+    wait_until(lambda: local.run(second).state == AppState.PENDING, "PENDING")
     os.kill(local.state(second)["pid"], signal.SIGKILL)
     run = local.ended(second)
     assert run.state == AppState.FAILED
@@ -150,7 +150,7 @@ def test_cancel_ends_every_descendant(local: Local, tmp_path: Path) -> None:
     program.write_text(_DEAF)
     app_id = local.start(f'exec "{sys.executable}" {program} "{_ORPHAN}" {marker}')
     # The replica, its child, and the orphan of another session that has lost the job's id.
-    wait_until(lambda: len(alive(marker)) >= 3, 10, "all descendants")
+    wait_until(lambda: len(alive(marker)) >= 3, "all descendants")
     local.scheduler.cancel(app_id)
     run = local.ended(app_id)
     assert run.state == AppState.CANCELLED
@@ -178,7 +178,7 @@ def test_a_stopped_replica_can_be_cancelled(local: Local) -> None:
 
 def test_cancel_gives_the_time_to_finish(local: Local) -> None:
     app_id = local.start("trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done")
-    wait_until(lambda: local.lines(app_id) == ["ready\n"], 10, "the trap")
+    wait_until(lambda: local.lines(app_id) == ["ready\n"], "the trap")
     local.scheduler.cancel(app_id)
     run = local.ended(app_id)
     # It is cancelled, whatever it exits with.
@@ -200,7 +200,7 @@ def test_another_process_cancels(local: Local) -> None:
         "assert [row.app_id for row in scheduler.list()] == [sys.argv[2]]\n"
         "scheduler.cancel(sys.argv[2])\n"
     )
-    subprocess.run([sys.executable, "-c", program, str(local.root), app_id], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", program, str(local.root), app_id], check=True, timeout=PATIENCE)
     assert local.ended(app_id).state == AppState.CANCELLED
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import psutil
-from support.waiting import wait_for
+from support.waiting import wait_until
 
 from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.specs import AppDef, Role
@@ -17,7 +17,7 @@ def supervisors() -> list[psutil.Process]:
 
 def started(before: list[psutil.Process]) -> psutil.Process:
     """Return the one supervisor that is new; of a process that has just begun no command line is seen yet."""
-    (new,) = wait_for(lambda: [one for one in supervisors() if one not in before], "a supervisor")
+    (new,) = wait_until(lambda: [one for one in supervisors() if one not in before], "a supervisor")
     return new
 
 
@@ -30,9 +30,9 @@ def test_it_is_taken_for_the_next_launch(tmp_path: Path) -> None:
     app_id = scheduler.submit(AppDef("two", [Role("r", "", entrypoint="sh", args=["-c", "exit 0"])]), {})
     again = scheduler.submit(AppDef("two", [Role("r", "", entrypoint="sh", args=["-c", "exit 0"])]), {})
     for one in (app_id, again):
-        wait_for(lambda one=one: (found := scheduler.describe(one)) and found.finished_at, f"the end of {one}")
+        wait_until(lambda one=one: (found := scheduler.describe(one)) and found.finished_at, f"the end of {one}")
     assert app_id != again
-    wait_for(lambda: not ahead.is_running() or ahead.status() == psutil.STATUS_ZOMBIE, "its end")
+    wait_until(lambda: not ahead.is_running() or ahead.status() == psutil.STATUS_ZOMBIE, "its end")
     scheduler.close()
 
 

@@ -8,15 +8,17 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from backend.contract import wait_until
 from backend.local.support import Local, app, role
+from support.waiting import wait_until
 
+from torchx_tui.backends.local import record
 from torchx_tui.backends.local.image_provider import LocalDirectoryImageProvider
 from torchx_tui.specs import AppDef, AppDefError, AppState, Resource, Role, SchedulerError, appdef_to_dict
 
@@ -299,7 +301,7 @@ def test_a_disk_that_fills_up_delays_the_end_but_loses_nothing(local: Local, mou
     place = mounted("-t", "tmpfs", "-o", "size=256k", "tmpfs")
     script = "echo first; while [ ! -e $0/go ]; do sleep 0.05; done; echo last"
     app_id = local.start(script.replace("$0", str(local.root)), {"log_dir": str(place)})
-    wait_until(lambda: local.lines(app_id) == ["first\n"], 10, "the first line")
+    wait_until(lambda: local.lines(app_id) == ["first\n"], "the first line")
     with (place / "filler").open("wb", buffering=0) as filler:
         try:
             while True:
@@ -308,12 +310,34 @@ def test_a_disk_that_fills_up_delays_the_end_but_loses_nothing(local: Local, mou
             pass
     (local.root / "go").touch()
     pid = local.state(app_id)["replicas"][0]["pid"]
-    wait_until(lambda: not Path(f"/proc/{pid}").exists(), 10, "the replica's end")
+    wait_until(lambda: not Path(f"/proc/{pid}").exists(), "the replica's end")
     assert not local.run(app_id).over
     (place / "filler").unlink()
     run = local.ended(app_id)
     assert run.replicas[0]["exit_code"] is not None
     assert json.loads((run.folder / "SUCCESS").read_text())["final_state"] == run.state.name
+
+
+def test_a_full_disk_does_not_keep_a_cancelled_app_running(
+    make_local: Callable[..., Local], mounted: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "_STUCK_SECONDS", 1.0)
+    local = make_local(mounted("-t", "tmpfs", "-o", "size=256k", "tmpfs") / "state")
+    app_id = local.start("sleep 300")
+    local.running(app_id)
+    filler = local.root / "filler"
+    with filler.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(b"x" * 4096)
+    local.scheduler.cancel(app_id)
+    run = local.ended(app_id)
+    assert (run.state, "is the disk full?" in run.reason) == (AppState.CANCELLED, True)
+    assert [row.state for row in local.scheduler.list()] == [AppState.CANCELLED]
+    # The supervisor has the last word.
+    filler.unlink()
+    wait_until(lambda: not local.run(app_id).reason, "what the supervisor writes")
+    assert local.run(app_id).state == AppState.CANCELLED
+    assert local.state(app_id)["replicas"][0]["exit_code"] is not None
 
 
 def test_64_replicas(local: Local) -> None:

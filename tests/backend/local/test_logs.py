@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backend.contract import wait_until
 from backend.local.support import Local, app
+from support.waiting import PATIENCE, PROMPT, wait_until
 
 from torchx_tui.backends.api import Stream
 from torchx_tui.backends.logs.line_assembler import LineAssembler
@@ -54,7 +54,7 @@ def test_a_line_without_an_end_reaches_the_combined_file(local: Local) -> None:
     app_id = local.start("printf waiting; sleep 60")
     local.running(app_id)
     combined = local.run(app_id).folder / "r" / "0" / "combined.log"
-    wait_until(lambda: combined.read_text() == "waiting", 10, "the line")
+    wait_until(lambda: combined.read_text() == "waiting", "the line")
 
 
 def test_the_index_tells_every_byte(local: Local) -> None:
@@ -97,7 +97,7 @@ def test_bytes_that_are_no_text(local: Local) -> None:
 def test_what_a_killed_supervisor_did_not_bring_over(local: Local) -> None:
     app_id = local.start("echo one; sleep 0.5; echo two; echo three >&2; sleep 0.3; echo four")
     state = local.running(app_id)
-    wait_until(lambda: local.lines(app_id) == ["one\n"], 10, "the first line")
+    wait_until(lambda: local.lines(app_id) == ["one\n"], "the first line")
     lines: Any = local.scheduler.log_iter(app_id, "r", should_tail=True)
     assert next(lines) == "one\n"
     os.kill(state["pid"], signal.SIGKILL)
@@ -143,7 +143,7 @@ def test_a_line_is_delivered_soon(local: Local) -> None:
 
 
 def test_close_is_prompt(local: Local) -> None:
-    app_id = local.start("sleep 60")
+    app_id = local.start("sleep 600")
     lines: Any = local.scheduler.log_iter(app_id, "r", should_tail=True)
     ended = threading.Event()
 
@@ -155,8 +155,8 @@ def test_close_is_prompt(local: Local) -> None:
     time.sleep(0.1)
     began = time.monotonic()
     lines.close()
-    assert ended.wait(5)
-    assert time.monotonic() - began < 0.5
+    assert ended.wait(PATIENCE)
+    assert time.monotonic() - began < PROMPT
 
 
 def test_a_malformed_expression(local: Local) -> None:
@@ -224,10 +224,10 @@ def test_a_flood_does_not_delay_the_end(local: Local) -> None:
     app_id = local.start("yes 'a line of some length, again and again' | head -c 400000000")
     state = local.running(app_id)
     pid = state["replicas"][0]["pid"]
-    wait_until(lambda: not Path(f"/proc/{pid}").exists(), 60, "the replica's end")
+    wait_until(lambda: not Path(f"/proc/{pid}").exists(), "the replica's end")
     began = time.monotonic()
     run = local.ended(app_id)
     assert time.monotonic() - began < 10
     folder = run.folder / "r" / "0"
     assert (folder / "stdout.log").stat().st_size == 400_000_000
-    wait_until(lambda: (folder / "combined.log").stat().st_size == 400_000_000, 60, "the rest of combined.log")
+    wait_until(lambda: (folder / "combined.log").stat().st_size == 400_000_000, "the rest of combined.log")

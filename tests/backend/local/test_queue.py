@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from backend.contract import wait_until
 from backend.local.support import Local
+from support.waiting import wait_until
 
 from torchx_tui.specs import AppState
 
@@ -14,7 +14,7 @@ from torchx_tui.specs import AppState
 def test_apps_wait_for_their_turn(make_local: Callable[..., Local]) -> None:
     local = make_local(max_running=1)
     ids = [local.start(f"while [ ! -e {local.root}/go ]; do sleep 0.05; done; sleep 0.2") for _ in range(3)]
-    wait_until(lambda: local.run(ids[2]).state == AppState.PENDING, 5, "PENDING")
+    wait_until(lambda: local.run(ids[2]).state == AppState.PENDING, "PENDING")
     described = local.scheduler.describe(ids[2])
     assert described is not None
     assert described.msg == f"waits for {ids[0]}, {ids[1]}: at most 1 run at once here"
@@ -35,7 +35,7 @@ def test_the_cap_counts_the_apps_of_every_session(make_local: Callable[..., Loca
         first.running(app_id)
     second = make_local(max_running=2)
     waiting = second.start("exit 0")
-    wait_until(lambda: second.run(waiting).state == AppState.PENDING, 5, "PENDING")
+    wait_until(lambda: second.run(waiting).state == AppState.PENDING, "PENDING")
     first.scheduler.cancel(ids[0])
     assert second.ended(waiting).state == AppState.SUCCEEDED
     assert first.run(ids[1]).state == AppState.RUNNING
@@ -44,7 +44,7 @@ def test_the_cap_counts_the_apps_of_every_session(make_local: Callable[..., Loca
 def test_a_waiting_app_is_cancelled(make_local: Callable[..., Local]) -> None:
     local = make_local(max_running=1)
     first, second = local.start("sleep 60"), local.start("echo never")
-    wait_until(lambda: local.run(second).state == AppState.PENDING, 5, "PENDING")
+    wait_until(lambda: local.run(second).state == AppState.PENDING, "PENDING")
     local.scheduler.cancel(second)
     assert local.ended(second).state == AppState.CANCELLED
     assert local.lines(second) == []

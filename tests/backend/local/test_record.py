@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from backend.contract import wait_until
 from backend.local.support import Local
+from support.waiting import wait_until
 
 from torchx_tui.backends.local import supervisor
 from torchx_tui.backends.local.record import age_words
@@ -26,7 +26,7 @@ def frozen(local: Local) -> Iterator[tuple[Local, str]]:
     pid = local.running(app_id)["pid"]
     os.kill(pid, signal.SIGSTOP)
     stat = Path(f"/proc/{pid}/stat")
-    wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", 5, "its stop")
+    wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "its stop")
     before = local.state(app_id)
     yield local, app_id
     local.edit_state(app_id, **before)
@@ -191,3 +191,11 @@ def test_an_end_that_is_written_while_we_look_is_not_taken_for_a_death(
         patched.setattr(supervisor, "job_processes", lambda *_: [])
         assert local.run(app_id).state == AppState.SUCCEEDED
     assert local.run(app_id).state == AppState.SUCCEEDED
+
+
+def test_a_named_pipe_in_place_of_a_request_to_cancel(local: Local) -> None:
+    app_id = local.start("sleep 300")
+    local.running(app_id)
+    os.mkfifo(local.run(app_id).folder / "cancel.json")
+    wait_until(lambda: local.run(app_id).over, "its end")
+    assert local.run(app_id).state == AppState.CANCELLED

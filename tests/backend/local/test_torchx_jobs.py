@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backend.contract import wait_until
 from backend.local.support import Local
 from support.processes import processes_of_job
+from support.waiting import wait_until
 
 from torchx_tui.backends.api import ListAppResponse, Stream
 from torchx_tui.backends.local import torchx_finished
@@ -75,7 +75,7 @@ def find(local: Local, app_id: str = APP) -> ListAppResponse | None:
 
 
 def wait_for(local: Local, test: Callable[[ListAppResponse], object], app_id: str = APP) -> ListAppResponse:
-    return wait_until(lambda: (row := find(local, app_id)) and test(row) and row, 20, app_id)
+    return wait_until(lambda: (row := find(local, app_id)) and test(row) and row, app_id)
 
 
 def pids(local: Local, app_id: str = APP) -> dict[tuple[str, int], int | None]:
@@ -163,7 +163,7 @@ class TestProcesses:
     def test_those_in_a_container_are_not_regarded(self, local: Local, spawn: Spawn) -> None:
         parted = spawn(arguments=("unshare", "--mount", *SLEEP))
         here = os.stat("/proc/self/ns/mnt").st_ino
-        wait_until(lambda: os.stat(f"/proc/{parted.pid}/ns/mnt").st_ino != here, 20, "files of its own")
+        wait_until(lambda: os.stat(f"/proc/{parted.pid}/ns/mnt").st_ino != here, "files of its own")
         spawn(app_id=OTHER)
         wait_for(local, lambda row: True, OTHER)
         assert find(local) is None
@@ -336,7 +336,7 @@ class TestDeleting:
         wait_for(local, lambda row: True)
         local.scheduler.delete(APP)
         assert job.wait(20) == -signal.SIGTERM
-        wait_until(lambda: find(local) is None, 20, "its row to go")
+        wait_until(lambda: find(local) is None, "its row to go")
         assert not local.scheduler.exists(APP)
         assert (tmp_path / "logs" / "torchx" / APP / "r" / "0" / "stdout.log").exists()
         assert list((local.root / "torchx").iterdir()) == []

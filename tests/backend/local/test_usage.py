@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from backend.local.support import Local
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.local.record import Run
 from torchx_tui.backends.responses import ReplicaUsage
@@ -27,7 +28,7 @@ def start(local: Local, program: str, replicas: int = 1) -> str:
 
 
 def wait_for_usage(local: Local, app_id: str, test) -> list[ReplicaUsage]:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while not test(usages := local.scheduler.usage(app_id)):
         assert time.monotonic() < deadline, usages
         time.sleep(0.2)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_writing import LogWriter
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.logs import index_column, line_index, merge, source, tally
 from torchx_tui.backends.logs.filtering import FilteredLog, Rule, RulesScanner
@@ -178,7 +179,7 @@ def test_others_look_while_lines_are_dropped(tmp_path: Path) -> None:
     threads = [threading.Thread(target=look, daemon=True) for _ in range(2)]
     for thread in threads:
         thread.start()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     for number in range(3000):
         writer.write(b"%d\n" % number, at=1000 + number)
         if number % 10 == 0:

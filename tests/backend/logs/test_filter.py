@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_writing import LogWriter
 from search_oracle import LOGS, REGEXES, TEXTS, oracle, shown_lines
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.logs import line_index, merge, source, tally
 from torchx_tui.backends.logs.engine import CostlyPatternError
@@ -18,8 +19,6 @@ from torchx_tui.backends.logs.follow import LogFollower
 from torchx_tui.backends.logs.merge import MergedLog
 from torchx_tui.backends.logs.pattern import parse_pattern
 from torchx_tui.backends.logs.replica_log import ReplicaLog
-
-PATIENCE = 20.0
 
 
 def read_on(log: FilteredLog) -> None:

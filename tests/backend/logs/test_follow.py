@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from log_writing import LogWriter
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.logs.follow import LogFollower, poll_interval
+from torchx_tui.backends.logs.log_file import FileState, LogFile
 from torchx_tui.backends.logs.merge import MergedLog
 
 
@@ -25,7 +27,7 @@ class Listener:
         self.event.set()
 
     def wait_for_lines(self, count: int) -> list[bytes]:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         log = self.follower.log
         while time.monotonic() < deadline:
             self.event.clear()
@@ -46,7 +48,7 @@ def test_lines_come_as_they_are_written(tmp_path: Path) -> None:
     writer.write(b"two\n", "e")
     assert listener.wait_for_lines(2) == [b"one", b"two"]
     listener.follower.close()
-    assert listener.follower.join(10)
+    assert listener.follower.join(PATIENCE)
 
 
 def test_a_change_is_told_once_until_it_is_seen(tmp_path: Path) -> None:
@@ -54,7 +56,7 @@ def test_a_change_is_told_once_until_it_is_seen(tmp_path: Path) -> None:
     writer.write(b"zero\n")
     listener = Listener(MergedLog([writer.log]))
     listener.follower.start()
-    assert listener.event.wait(10)
+    assert listener.event.wait(PATIENCE)
     for _ in range(20):
         writer.write(b"x\n")
         time.sleep(0.005)
@@ -71,7 +73,7 @@ def test_closing_ends_the_thread_and_releases_the_files(tmp_path: Path) -> None:
     listener.follower.start()
     listener.wait_for_lines(1)
     listener.follower.close()
-    assert listener.follower.join(10)
+    assert listener.follower.join(PATIENCE)
     assert [line.data for line in log.lines(-1, 1)] == [b"[this line is no longer in the file]"]
 
 
@@ -84,7 +86,7 @@ def test_it_ends_after_the_job_has_ended(tmp_path: Path) -> None:
     writer.write(b"last\n")
     listener.final = True
     assert listener.wait_for_lines(2) == [b"one", b"last"]
-    assert listener.follower.join(20)
+    assert listener.follower.join(PATIENCE)
     assert listener.follower.ended
     # The lines can be read until the log is closed.
     assert listener.wait_for_lines(2) == [b"one", b"last"]
@@ -92,12 +94,36 @@ def test_it_ends_after_the_job_has_ended(tmp_path: Path) -> None:
     assert listener.follower.log.lines(-2, 5)[0].data == b"[this line is no longer in the file]"
 
 
+def test_it_does_not_end_before_a_size_that_is_told_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network file system tells of what was written last only some seconds later."""
+    writer = LogWriter(tmp_path)
+    writer.write(b"one\n")
+    known: dict[Path, FileState | None] = {}
+    look, late = LogFile.look, threading.Event()
+
+    def look_late(file: LogFile) -> FileState | None:
+        return look(file) if late.is_set() else known.setdefault(file.path, look(file))
+
+    monkeypatch.setattr(LogFile, "look", look_late)
+    listener = Listener(MergedLog([writer.log]), final=True)
+    for path in filter(None, (writer.log.combined, writer.log.index, writer.log.stdout, writer.log.stderr)):
+        LogFile(path).look()
+    writer.write(b"last\n")
+    listener.follower.start()
+    listener.wait_for_lines(1)
+    assert not listener.follower.join(2)
+    late.set()
+    assert listener.follower.join(PATIENCE)
+    assert listener.wait_for_lines(2) == [b"one", b"last"]
+    listener.follower.close()
+
+
 def test_a_fault_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = MergedLog([LogWriter(tmp_path).log])
     monkeypatch.setattr(log, "open", lambda: 1 / 0)
     listener = Listener(log)
     listener.follower.start()
-    assert listener.follower.join(10)
+    assert listener.follower.join(PATIENCE)
     assert listener.told == 1
     assert "division" in listener.follower.failure
 

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_writing import LogWriter
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.logs import line_index, merge, replica_reader, source
+from torchx_tui.backends.logs.log_file import LogFile
 from torchx_tui.backends.logs.merge import MergedLog
 from torchx_tui.backends.logs.replica_log import ReplicaLog
 
@@ -211,7 +213,7 @@ def test_a_combined_log_without_an_index_whose_writer_dies(tmp_path: Path, monke
     with paths["stdout"].open("ab") as out, paths["stderr"].open("ab") as err:
         out.write(b"c\n")
         err.write(b"worse\n")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while len(read_all(log)) < 5:
         assert time.monotonic() < deadline, read_all(log)
         drain(log)
@@ -279,6 +281,26 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     log = opened(ReplicaLog("r", 0, stdout=tmp_path / "pipe", stderr=tmp_path))
     assert read_all(log) == []
+
+
+def test_a_hole_of_gigabytes_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "c"
+    with path.open("wb") as file:
+        file.write(b"first\nsecond\nthird")
+        file.truncate(50_000_000_000)
+        file.seek(50_000_000_000)
+        file.write(b"end of the hole\nlast\n")
+    taken = [0]
+    read = LogFile.read
+
+    def counted(self: LogFile, start: int, size: int) -> bytes:
+        taken[0] += size
+        return read(self, start, size)
+
+    monkeypatch.setattr(LogFile, "read", counted)
+    lines = read_all(opened(ReplicaLog("r", 0, combined=path)), cap=100)
+    assert [line[:5] for line in lines] == [b"first", b"secon", b"third", b"last"]
+    assert taken[0] < 20_000_000
 
 
 def test_memory_does_not_grow_with_lines(tmp_path: Path) -> None:

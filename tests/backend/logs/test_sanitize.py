@@ -7,9 +7,12 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
+from wcwidth import wcswidth
 
 from torchx_tui.backends.logs.sanitize import SafeLine, plain, sanitize, size_words
 from torchx_tui.backends.logs.sgr import RGB, SgrStyle
+from torchx_tui.backends.logs.shown import LINE_CAP, has_long_line, shown_block, shown_text
 
 _BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -49,7 +52,8 @@ def test_spans_are_ordered_and_within_the_text(data: bytes) -> None:
 @given(st.text(alphabet=st.characters(exclude_categories=["C", "Zl", "Zp", "Zs"]), max_size=100))
 def test_printable_text_is_kept_as_it_is(text: str) -> None:
     assert sanitize(text.encode()) == SafeLine(text)
-    assert plain(text) == text
+    assert plain(plain(text)) == plain(text)
+    assert wcswidth(plain(text)) == cell_len(plain(text))
 
 
 @pytest.mark.parametrize(
@@ -89,6 +93,15 @@ def test_a_line_reads_as_on_a_terminal(data: bytes, text: str) -> None:
         (b"31", SgrStyle(fg=1)),
         (b"1;4;91", SgrStyle(fg=9, bold=True, underline=True)),
         (b"38;5;208", SgrStyle(fg=208)),
+        (b"48;5;208", SgrStyle(bg=208)),
+        (b"1;31;39", SgrStyle(bold=True)),
+        (b"1;41;49", SgrStyle(bold=True)),
+        (b"30;47", SgrStyle(fg=0, bg=7)),
+        (b"97;100", SgrStyle(fg=15, bg=8)),
+        (b"90;107", SgrStyle(fg=8, bg=15)),
+        (b"38:2:1:2:3:4:5", SgrStyle(fg=RGB | 0x020304)),
+        (b"38;2;1;2;3;1", SgrStyle(fg=RGB | 0x010203, bold=True)),
+        (b"38:2::1:2:3:9", SgrStyle(fg=RGB | 0x010203)),
         (b"38;2;1;2;3", SgrStyle(fg=RGB | 0x010203)),
         (b"38:5:208", SgrStyle(fg=208)),
         (b"48:2:1:2:3", SgrStyle(bg=RGB | 0x010203)),
@@ -124,8 +137,23 @@ def test_a_long_line_is_capped_and_says_so() -> None:
     assert line.omitted == 9_999_000
 
 
+def test_the_cursor_goes_no_further_than_twice_the_limit() -> None:
+    assert sanitize(b"\t" * 5 + b"ab", limit=10) == SafeLine(" " * 20)
+    assert sanitize("\t\t\t你".encode(), limit=10) == SafeLine(" " * 20)
+    assert sanitize("\t\tabc你".encode(), limit=10) == SafeLine(" " * 16 + "abc ")
+
+
 def test_a_cap_parts_no_character() -> None:
     assert sanitize("你你你".encode(), limit=4).text == "你 [+6 B]"
+    assert sanitize("你你你".encode(), limit=9).text == "你你你"
+
+
+@given(st.lists(_HOSTILE, max_size=6), st.booleans())
+def test_a_block_is_shown_as_its_lines_are(lines: list[bytes], has_long: bool) -> None:
+    lines = [line.replace(b"\n", b"") for line in [*lines, *([b"x" * (LINE_CAP + 1)] if has_long else [])]]
+    shown = b"\n".join(shown_text(line).encode() for line in lines)
+    assert shown_block(b"\n".join(lines)) == shown
+    assert has_long_line(b"\n".join(lines)) == has_long
 
 
 @pytest.mark.parametrize(
@@ -158,3 +186,24 @@ def test_plain_keeps_names_on_one_line() -> None:
 def test_sizes_have_one_unit() -> None:
     assert [size_words(n) for n in (12, 1200, 9_900_000, 2 * 10**9)] == ["12 B", "1.2 kB", "9.9 MB", "2.0 GB"]
     assert re.fullmatch(r"\d+ B", size_words(999))
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        # tmux 3.3a and Rich count a different number of cells for each of these.
+        ("love\u2764\ufe0f-1", "love\u2764-1"),
+        ("step-1\ufe0f\u20e3", "step-1\u20e3"),
+        ("ok\U0001f44d\U0001f3fd", "ok\U0001f44d"),
+        ("हिन्दी", "हन्द"),
+        ("\u2630 menu", "\ufffd menu"),
+        ("a\u3164\uffa0b", "ab"),
+        # Other terminals draw two of these as one flag.
+        ("team-\U0001f1e9\U0001f1ea", "team-DE"),
+        # These have one width everywhere.
+        ("ที่ é e\u0301 界 \U0001f680", "ที่ é e\u0301 界 \U0001f680"),
+    ],
+)
+def test_plain_text_has_one_width_in_every_terminal(name, shown):
+    assert plain(name) == shown
+    assert wcswidth(shown) == cell_len(shown)

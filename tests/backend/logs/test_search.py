@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from log_writing import LogWriter
 from search_oracle import LOGS, REGEXES, TEXTS, oracle, shown_lines
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.logs import anchors, line_index, merge, scanner, source, tally
 from torchx_tui.backends.logs.engine import PatternError
@@ -19,10 +20,9 @@ from torchx_tui.backends.logs.filtering import FilteredLog, Rule, RulesScanner
 from torchx_tui.backends.logs.merge import MergedLog
 from torchx_tui.backends.logs.pattern import Pattern, parse_pattern
 from torchx_tui.backends.logs.replica_log import ReplicaLog
+from torchx_tui.backends.logs.required import parse_regex
 from torchx_tui.backends.logs.search import Search
 from torchx_tui.backends.logs.tally import Tally, take_sample
-
-PATIENCE = 20.0
 
 
 def opened(*logs: ReplicaLog) -> MergedLog:
@@ -66,6 +66,12 @@ def matching(log: MergedLog, counted: Tally) -> list[int]:
         backwards.append(line)
         line = counted.find(line - 1, False)
     assert backwards == found[::-1]
+    # What lies outside is the nearest end, in the direction to the lines.
+    assert [counted.find(first - 5, True), counted.find(end + 5, False)] == [
+        found[0] if found else None,
+        found[-1] if found else None,
+    ]
+    assert [counted.find(first - 5, False), counted.find(end + 5, True)] == [None, None]
     return found
 
 
@@ -330,3 +336,18 @@ def test_ranks_count_what_was_not_dropped(tmp_path: Path) -> None:
     first = log.bounds().first
     assert [counted.rank(line) for line in range(first, 3)] == list(range(3 - first))
     assert counted.rank(first - 1) is None
+
+
+@pytest.mark.parametrize(
+    ("expression", "has_upper", "ignores_case"),
+    [
+        ("ab", False, False),
+        ("aB", True, False),
+        ("(?i)ab", False, True),
+        ("(?i:a)b", False, True),
+        ("x(?:(?i:a)|B)", True, True),
+    ],
+)
+def test_what_an_expression_says_of_case(expression: str, has_upper: bool, ignores_case: bool) -> None:
+    parsed = parse_regex(expression)
+    assert (parsed.has_upper, parsed.ignores_case) == (has_upper, ignores_case)

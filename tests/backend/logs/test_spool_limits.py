@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.processes import wait_until
 from support.reading import PATIENCE, Instance, as_shown, numbered
 from support.streaming import RecordScheduler
+from support.waiting import wait_until
 
 from torchx_tui.backends.paths import cache_folder
 

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from log_writing import LogWriter
 
+from torchx_tui.backends.logs.chunks import Chunk, ChunkIndex
 from torchx_tui.backends.logs.filtering import FilteredLog, Rule
+from torchx_tui.backends.logs.log_file import LogFile
+from torchx_tui.backends.logs.log_times import LogClock, nanoseconds_of
 from torchx_tui.backends.logs.merge import MergedLog
 from torchx_tui.backends.logs.pattern import parse_pattern
 from torchx_tui.backends.logs.replica_log import ReplicaLog
@@ -141,3 +144,69 @@ def test_closing_a_log_releases_every_descriptor(tmp_path: Path) -> None:
         log = opened(MergedLog([writer.log]))
         log.close()
     assert len(list(descriptors.iterdir())) < before + 10
+
+
+@pytest.mark.parametrize(
+    ("text", "nanoseconds"),
+    [
+        ("1970-01-01T00:00:01.000000002Z", 1_000_000_002),
+        ("1970-01-01T00:00:01.5Z", 1_500_000_000),
+        ("1970-01-01T00:00:01Z", 1_000_000_000),
+        ("1970-01-01T00:00:01", 1_000_000_000),
+        ("1970-01-01T01:00:01+01:00", 1_000_000_000),
+        ("1970-01-01T01:00:01.25+01:00", 1_250_000_000),
+        ("1970-01-01T00:00:01.1234567891Z", 1_123_456_789),
+    ],
+)
+def test_times_as_engines_write_them(text: str, nanoseconds: int) -> None:
+    assert nanoseconds_of(text) == nanoseconds
+    message = f"at {text} words".encode()
+    if text.endswith("Z") or "+" in text:
+        assert LogClock().read(message, 3) == (nanoseconds, len(message) - len("words"))
+
+
+def test_a_clock_reads_one_message_after_the_other() -> None:
+    clock = LogClock()
+    for second, digits in ((1, 1), (1, 999_999_999), (2, 3), (1, 4)):
+        stamp = f"1970-01-01T00:00:0{second}.{digits:09}Z "
+        assert clock.read(stamp.encode() + b"x", 0) == (second * 10**9 + digits, len(stamp))
+    # What has no time is of the last known second, and all of it is text.
+    for odd in (
+        b"no time at all, but long enough",
+        b"1970-01-01T00:00:0x.000000000Z x",
+        b"",
+        b"1970-13-01T00:00:00Z x",
+    ):
+        assert clock.read(odd, 0) == (10**9, 0)
+
+
+def test_a_record_may_be_there_before_its_bytes(tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    index.write_text("0 1.000 o\nno record\n5 2.000 e\n")
+    chunks = ChunkIndex(LogFile(index))
+    assert list(chunks.older(3)) == [Chunk(0, 1.0, "o")]
+    # The first chunk goes on up to where the second one begins.
+    assert chunks.newer(3, 4) == [(3, 4, Chunk(0, 1.0, "o"))]
+    assert chunks.newer(4, 7) == [(4, 5, Chunk(0, 1.0, "o")), (5, 7, Chunk(5, 2.0, "e"))]
+    assert chunks.newer(7, 7) == []
+    with index.open("a") as file:
+        file.write("8 3.000 o\n9 4.000 c\n9 5.000 e\n1")
+    assert chunks.newer(7, 10) == [
+        (7, 8, Chunk(5, 2.0, "e")),
+        (8, 9, Chunk(8, 3.0, "o")),
+        (9, 10, Chunk(9, 5.0, "e")),
+    ]
+
+
+def test_what_no_record_tells_of_has_no_time(tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    index.write_text("2 1.000 o\n6 2.000 e\n")
+    assert list(ChunkIndex(LogFile(index)).older(10)) == [Chunk(6, 2.0, "e"), Chunk(2, 1.0, "o"), Chunk(0, None, "c")]
+    assert ChunkIndex(LogFile(index)).newer(0, 3) == [(0, 2, Chunk(0, None, "c")), (2, 3, Chunk(2, 1.0, "o"))]
+    index.write_text("0 0.000 o\n1 1099511627775 e\n2 1099511627776 o\n3 -1 e\n4 nan o\n5 1 x\n-6 1 o\n")
+    times = {chunk.start: chunk.time for chunk in ChunkIndex(LogFile(index)).older(10)}
+    assert times == {0: 0.0, 1: 1099511627775.0, 2: None, 3: None, 4: None}
+    assert list(ChunkIndex(LogFile(tmp_path / "none")).older(4)) == [Chunk(0, None, "c")]
+    assert [(low, high, chunk.start) for low, high, chunk in ChunkIndex(LogFile(tmp_path / "none")).newer(4, 9)] == [
+        (4, 9, 4)
+    ]

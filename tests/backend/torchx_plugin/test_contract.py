@@ -39,8 +39,6 @@ class TestProcessJobs(SchedulerContract):
 class TestSlurm(SchedulerContract):
     """TorchX's own scheduler for Slurm, on a real cluster."""
 
-    patience = 60.0
-
     @pytest.fixture
     def scheduler(self, torchx: None, fresh_registry: None, slurm_cluster: str) -> Iterator[Scheduler[Any]]:
         made = registry.create_scheduler("slurm", "torchx")

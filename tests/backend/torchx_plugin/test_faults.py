@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.torchx_plugins import Plugins
-from support.waiting import wait_for
+from support.waiting import wait_until
 
 from torchx_tui.backends import registry
 from torchx_tui.backends.runner import Runner
@@ -183,7 +183,7 @@ def test_close_ends_a_read_that_is_blocked_in_the_plugin(install: Any, tmp_path:
     got: list[str] = []
     reader = threading.Thread(target=lambda: got.extend(lines), daemon=True)
     reader.start()
-    wait_for(lambda: got, "the first line")
+    wait_until(lambda: got, "the first line")
     lines.close()
     reader.join(10)
     assert not reader.is_alive()
@@ -191,7 +191,7 @@ def test_close_ends_a_read_that_is_blocked_in_the_plugin(install: Any, tmp_path:
     assert not closed.exists()
     # The plugin's own iterator is closed as soon as it comes back.
     scheduler._theirs.go_on.set()
-    wait_for(closed.exists, "the end of the plugin's iterator")
+    wait_until(closed.exists, "the end of the plugin's iterator")
 
 
 def test_a_log_that_nobody_takes_is_not_read_on(install: Any) -> None:
@@ -206,7 +206,7 @@ def test_a_log_that_nobody_takes_is_not_read_on(install: Any) -> None:
     lines = scheduler.log_iter("app-1", "worker", should_tail=True)
     assert next(lines) == "line\n"
     seen = [0, 0]
-    wait_for(lambda: seen.append(scheduler._theirs.given) or seen[-1] == seen[-2] > 1000, "a pause")
+    wait_until(lambda: seen.append(scheduler._theirs.given) or seen[-1] == seen[-2] > 1000, "a pause")
     assert seen[-1] < 5000
     lines.close()
 

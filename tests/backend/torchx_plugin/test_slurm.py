@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.command import Command, command_runner
 from support.torchx_plugins import forget_plugins
-from support.waiting import wait_for
+from support.waiting import wait_until
 
 from torchx_tui.backends import registry
 from torchx_tui.backends.torchx_plugin import slurm
@@ -107,8 +107,8 @@ def test_the_commands_of_the_shell(
     assert "sbatch: error" not in refused.out
     ran = command("run", "-s", "slurm", *_SH)
     handle = ran.out.strip()
-    wait_for(lambda: _state(command, handle) == "RUNNING", "the job's start")
-    wait_for(lambda: "replica 1" in command("log", f"{handle}/sh/1").out, "the log of the second replica")
+    wait_until(lambda: _state(command, handle) == "RUNNING", "the job's start")
+    wait_until(lambda: "replica 1" in command("log", f"{handle}/sh/1").out, "the log of the second replica")
     # A process of its own knows what the commands' own one does.
     forget_plugins()
     (row,) = [one for one in json.loads(command("list", "-s", "slurm", "--json").out) if one["handle"] == handle]
@@ -116,7 +116,7 @@ def test_the_commands_of_the_shell(
     second = str(int(row["app_id"]) + 1)
     assert second not in {one["app_id"] for one in json.loads(command("list", "-s", "slurm", "--json").out)}
     assert command("cancel", handle).code == 0
-    wait_for(lambda: _state(command, handle) == "CANCELLED", "the job's end")
+    wait_until(lambda: _state(command, handle) == "CANCELLED", "the job's end")
     queued = subprocess.run(["squeue", "-h", "-t", "R,PD", "-j", row["app_id"]], capture_output=True, text=True)
     assert queued.stdout == ""
 

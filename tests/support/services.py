@@ -1,48 +1,21 @@
-"""A service that all test processes use together: the first one starts it, the last one stops it."""
+"""Services that tests use: those that run. `make services-up` starts them, and they stay up between runs."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 SERVICES = Path(__file__).parent.parent / "services"
-Found = TypeVar("Found")
+HOW = "`make services-up` starts {}, for root on Debian"
+"""What is said of a service that does not run."""
 
 
 class NoServiceError(Exception):
     """The service cannot be had here; the message says why."""
-
-
-@contextmanager
-def shared_service(folder: Path, up: Callable[[], Found], down: Callable[[], object]) -> Iterator[Found]:
-    """Give what ``up`` returns.
-
-    Args:
-        folder: the service's state; files beside it say who uses it.
-        up: starts it, where it does not run yet.
-        down: stops it.
-    """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with open(f"{folder}.users", "w") as users:
-        with _locked(f"{folder}.lock"):
-            found = up()
-            # Held as long as this process uses it, however it ends; a child does not inherit it.
-            fcntl.flock(users, fcntl.LOCK_SH)
-        try:
-            yield found
-        finally:
-            with _locked(f"{folder}.lock"):
-                try:
-                    fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    pass  # others use it still: the last one stops it
-                else:
-                    down()
 
 
 @contextmanager
@@ -85,10 +58,3 @@ def run_script(script: str, settings: Mapping[str, str], *arguments: str) -> str
     if result.returncode:
         raise NoServiceError(f"{script}: {' '.join(result.stderr.splitlines()[-3:])}")
     return result.stdout
-
-
-@contextmanager
-def _locked(path: str) -> Iterator[None]:
-    with open(path, "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -1,0 +1,166 @@
+"""Labels that hold anything: each container costs its own row at most, and the other jobs are there."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from support.odd_values import odd_text, odd_value
+
+from torchx_tui.backends.docker import labels
+from torchx_tui.backends.docker.scheduler import DockerScheduler
+from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.responses import ListAppResponse
+from torchx_tui.backends.runner import Runner
+from torchx_tui.specs import AppDef, AppState, Role, appdef_to_dict, appdef_to_json, parse_app_handle
+from torchx_tui.specs.foreign import encode_json
+from torchx_tui.tui.poller import RowMaker
+from torchx_tui.tui.row_order import RowOrder
+from torchx_tui.tui.widgets.job_cells import COLUMNS_BY_KEY
+
+CASES = 3000
+_BATCH = 500
+_APP = AppDef("good", [Role("worker", "busybox", entrypoint="sh", args=["-c", "true"], num_replicas=1)])
+_OURS = (
+    *(labels.APP_ID, labels.ROLE_NAME, labels.REPLICA_ID, labels.APP_DEF, labels.APP_DEF_LEFT_OUT),
+    *(labels.SUBMITTED_AT, labels.SESSION, labels.USER, labels.APP_NAME, labels.REPLICAS, labels.ROLE_INDEX),
+)
+
+
+class CannedEngine:
+    """Answers with containers that exited with 0, whose labels a test gives."""
+
+    is_remote = False
+    host = "unix:///none.sock"
+
+    def __init__(self) -> None:
+        self.containers: dict[str, dict[str, Any]] = {}
+        answers = {"containers": self.listed, "inspect_container": self.inspected}
+        self.api = SimpleNamespace(**answers, logs=lambda *_, **__: b"", inspect_image=lambda _: {})
+
+    def put(self, name: str, marks: Any) -> None:
+        self.containers[name] = marks
+
+    def client(self) -> Any:
+        return SimpleNamespace(api=self.api)
+
+    @contextmanager
+    def in_words(self, _name: str = "") -> Iterator[None]:
+        yield
+
+    def listed(self, filters: dict[str, str], **_options: Any) -> list[dict[str, Any]]:
+        _, _, app_id = filters["label"].partition("=")
+        # The containers of one app differ from its id in the sign alone.
+        known = [app_id.replace("-", "")] if app_id.startswith("odd-") else self.containers
+        found = {one: self.containers[one] for one in known if one in self.containers}
+        return [
+            {"Id": one, "Names": [f"/{one}"], "Image": "busybox", "Created": 100, "State": "exited", "Labels": marks}
+            | {"Status": "Exited (0) 3 hours ago"}
+            for one, marks in found.items()
+            if not app_id or marks.get(labels.APP_ID) == app_id
+        ]
+
+    def inspected(self, name: str) -> dict[str, Any]:
+        state = {"Status": "exited", "ExitCode": 0, "StartedAt": "2026-01-01T00:00:00Z"}
+        return {
+            "Id": name,
+            "Image": "sha256:1",
+            "Config": {"Labels": self.containers[name], "Cmd": ["sh"], "Image": "busybox"},
+            "State": {**state, "FinishedAt": "2026-01-01T00:00:01Z"},
+        }
+
+
+def good(app_id: str) -> dict[str, str]:
+    """Return the labels of a job of ours."""
+    return {
+        labels.APP_ID: app_id,
+        labels.ROLE_NAME: "worker",
+        labels.REPLICA_ID: "0",
+        labels.APP_NAME: "good",
+        labels.SUBMITTED_AT: "90.5",
+        labels.SESSION: "torchx",
+        labels.USER: "me",
+        labels.REPLICAS: "1",
+        labels.ROLE_INDEX: "0",
+        labels.APP_DEF: appdef_to_json(_APP),
+    }
+
+
+def odd(chance: random.Random, app_id: str) -> dict[str, Any]:
+    """Return labels of which some are others; an engine gives texts, and what claims to be one may give anything."""
+    found: dict[str, Any] = good(app_id)
+    if chance.random() < 0.5:
+        found[labels.APP_DEF] = odd_text(chance, appdef_to_dict(_APP)).decode("utf-8", "replace")
+    for _ in range(chance.randint(0, 3)):
+        value = odd_value(chance)
+        found[chance.choice(_OURS)] = value if chance.random() < 0.2 else str(value)
+    return found
+
+
+@pytest.fixture
+def engine() -> CannedEngine:
+    return CannedEngine()
+
+
+@pytest.fixture
+def runner(engine: CannedEngine, tmp_path: Path) -> Runner:
+    made = Runner(journal=Journal(tmp_path / "journal"))
+    made._schedulers.put("local_docker", DockerScheduler("torchx", engine))  # type: ignore[arg-type]
+    return made
+
+
+def assert_rows(rows: list[ListAppResponse]) -> None:
+    json.loads(encode_json([asdict(row) for row in rows]), parse_constant=pytest.fail)
+    made, faults = RowMaker().make(rows, {})
+    assert faults == []
+    for column in COLUMNS_BY_KEY.values():
+        order = RowOrder(column.sort_key)
+        order.reset(made.values())
+        for row in made.values():
+            order.drop(row.handle)
+            order.put(row)
+        assert sorted(order.handles()) == sorted(made)
+
+
+def test_any_labels(runner: Runner, engine: CannedEngine) -> None:
+    chance = random.Random(2)
+    for _ in range(CASES // _BATCH):
+        for number in range(_BATCH):
+            engine.put(f"odd{number}", odd(chance, f"odd-{number}"))
+        for name in ("good-a", "good-b"):
+            engine.put(name, good(name))
+        rows = runner.list("local_docker")
+        assert_rows(rows)
+        found = {row.app_id: row.state for row in rows}
+        assert found["good-a"] == found["good-b"] == AppState.SUCCEEDED
+        for number, row in enumerate(rows):
+            described = runner.describe(row.app_handle)
+            if described is None:  # an id with a slash is none of a handle's
+                assert parse_app_handle(row.app_handle).app_id != row.app_id
+                continue
+            json.loads(encode_json(asdict(described)), parse_constant=pytest.fail)
+            if number % 20 == 0:  # it is slow: YAML
+                runner.describe_native(row.app_handle)
+
+
+@pytest.mark.parametrize("time", ["nan", "inf", "-inf", "1e999", "-5", ""])
+def test_a_time_that_is_none(runner: Runner, engine: CannedEngine, time: str) -> None:
+    engine.put("odd", {**good("odd-1"), labels.SUBMITTED_AT: time})
+    engine.put("fine", good("good-1"))
+    rows = runner.list("local_docker")
+    assert [(row.app_id, row.submitted_at) for row in rows] == [("odd-1", 100.0), ("good-1", 90.5)]
+    assert_rows(rows)
+
+
+@pytest.mark.parametrize("app_id", ["", "a\nb", "\x1b[31m", "\ud800"])
+def test_an_app_id_that_is_none_costs_its_own_row(runner: Runner, engine: CannedEngine, app_id: str) -> None:
+    engine.put("odd", good(app_id))
+    engine.put("fine", good("good-1"))
+    assert [row.app_id for row in runner.list("local_docker")] == ["good-1"]

@@ -1,0 +1,152 @@
+"""A backend that is away is asked again: until it answers or nobody wants it; other errors end that at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from support.canned import CannedScheduler
+from support.waiting import PROMPT
+
+from torchx_tui.backends import changes, registry
+from torchx_tui.backends.logs.stream import LineCursor, Record
+from torchx_tui.backends.logs.stream_lines import StreamLines
+from torchx_tui.backends.outage import until_answered
+from torchx_tui.backends.runner import Runner
+from torchx_tui.specs import AppState, BackendUnavailableError, NotAllowedError
+
+HANDLE = "local_cwd://torchx/x-1"
+AWAY = BackendUnavailableError("nothing listens")
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "_FIRST_RETRY", 0.01)
+    monkeypatch.setattr(changes, "_LAST_RETRY", 0.02)
+
+
+class Away(CannedScheduler):
+    """Is away at the questions of the numbers in `away`, counted from 0; the job ends with the last answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.away: set[int] = set()
+        self.asked = 0
+        self.ends_at = 0
+        self.add("x-1", AppState.RUNNING, 60)
+
+    def describe(self, app_id: str):
+        self.error = AWAY if self.asked in self.away else None
+        if self.asked >= self.ends_at and app_id in self.apps:
+            self.set_state(app_id, AppState.SUCCEEDED)
+        self.asked += 1
+        return super().describe(app_id)
+
+
+@pytest.fixture
+def scheduler() -> Away:
+    return Away()
+
+
+def test_wait_survives_every_outage_and_tells_each_once(runner: Runner, scheduler: Away) -> None:
+    scheduler.away, scheduler.ends_at = {0, 1, 2, 4, 5}, 5
+    told: list[str] = []
+    status = runner.wait(HANDLE, 0.01, on_lost=lambda error: told.append(str(error)))
+    assert status is not None
+    assert status.state is AppState.SUCCEEDED
+    assert told == ["nothing listens"] * 2
+    assert scheduler.asked == 7
+
+
+def test_a_wait_that_is_limited_ends_while_the_backend_is_away(runner: Runner, scheduler: Away) -> None:
+    scheduler.away, scheduler.ends_at = set(range(1, 10_000)), 10_000
+    began = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"has not ended within 0\.4 s: it was RUNNING last; nothing listens"):
+        runner.wait(HANDLE, 0.01, timeout=0.4)
+    assert time.monotonic() - began < PROMPT
+
+
+def test_what_will_not_go_away_ends_a_wait_at_once(runner: Runner, scheduler: Away) -> None:
+    def refuses(app_id: str) -> None:
+        scheduler.asked += 1
+        raise NotAllowedError("you may not")
+
+    scheduler.describe = refuses
+    with pytest.raises(NotAllowedError):
+        runner.wait(HANDLE)
+    assert scheduler.asked == 1
+
+
+def test_a_scheduler_that_is_not_set_up_is_asked_once(
+    runner: Runner, scheduler: Away, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "is_set_up", lambda name: False)
+    scheduler.away = {0}
+    with pytest.raises(BackendUnavailableError):
+        runner.wait(HANDLE)
+    assert scheduler.asked == 1
+
+
+def test_a_short_job_is_asked_for_often_and_a_long_one_seldom(runner: Runner, scheduler: Away) -> None:
+    scheduler.ends_at = 2
+    began = time.monotonic()
+    assert runner.wait(HANDLE) is not None
+    assert time.monotonic() - began < 15
+
+
+def test_stopping_ends_the_waiting() -> None:
+    stop = threading.Event()
+
+    def ask() -> None:
+        raise AWAY
+
+    with pytest.raises(BackendUnavailableError):
+        until_answered(ask, stop, on_lost=lambda error: stop.set())
+
+
+class Cut:
+    """A stream of two lines that is cut off after the first, and whose server is away for a while then."""
+
+    is_complete = True
+
+    def __init__(self, start: int, refuses: Callable[[], bool]) -> None:
+        self.cursor = LineCursor(start)
+        self._refuses = refuses
+
+    def __iter__(self) -> Cut:
+        return self
+
+    def __next__(self) -> Record:
+        line = self.cursor.lines
+        if line == 2:
+            raise StopIteration
+        if line == 1 and self._refuses():
+            raise AWAY
+        self.cursor = LineCursor(line + 1)
+        return Record(f"line {line}\n".encode(), None, "c")
+
+    def close(self) -> None:
+        """End it."""
+
+
+def test_lines_that_are_followed_survive_an_outage_and_others_do_not() -> None:
+    left = [1] * 5
+
+    def connect(cursor: object) -> Cut:
+        return Cut(cursor.lines if isinstance(cursor, LineCursor) else 0, lambda: bool(left and left.pop()))
+
+    assert list(StreamLines(connect, lambda: True, None, None)) == ["line 0\n", "line 1\n"]
+    assert left == []
+    left.append(1)
+    with pytest.raises(BackendUnavailableError):
+        list(StreamLines(connect, None, None, None))
+
+
+def test_closing_ends_lines_whose_server_is_away() -> None:
+    lines = StreamLines(lambda cursor: Cut(1 if cursor else 0, lambda: True), lambda: True, None, None)
+    assert next(lines) == "line 0\n"
+    threading.Timer(0.05, lines.close).start()
+    with pytest.raises((BackendUnavailableError, StopIteration)):
+        next(lines)

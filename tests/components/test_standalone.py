@@ -1,0 +1,131 @@
+"""A component's source as a file of its own: what it prints can be launched, and makes the same AppDef."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+from support.component_files import ComponentFile
+
+from torchx_tui.components import build_app, get_builtin_source, parse_command_line, validate
+from torchx_tui.components.finder import builtins
+
+LINES = {
+    "utils.echo": ["--msg", "a b", "--num_replicas", "2"],
+    "utils.touch": ["--file", "x"],
+    "utils.sh": ["--env", "A=1", "--mounts", "type=bind,src=/a,dst=/b", "--h", "gpu.small", "ls", "-l"],
+    "utils.python": ["--m", "a.b", "--cpu", "3", "--", "--x"],
+    "utils.binary": ["--entrypoint", "/bin/ls", "--", "-l"],
+    "utils.copy": ["--src", "a", "--dst", "b"],
+    "utils.booth": ["--x1", "1", "--x2", "3"],
+    "dist.torchrun": ["--script", "train.py", "-j", "1:2x8", "--debug", "true", "--", "--lr", "1"],
+    "dist.ddp": ["--m", "a.b", "-j", "2", "--rdzv_backend", "static", "--mounts", "type=bind,src=/a,dst=/b"],
+    "dist.spmd": ["--m", "a.b", "--h", "aws_p4d.24xlarge", "-j", "2"],
+    "demo.train": ["--steps", "3"],
+}
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> None:
+    warnings.simplefilter("ignore", DeprecationWarning)
+
+
+def test_every_builtin_is_tried() -> None:
+    assert set(LINES) == {component.name for component in builtins()}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_copy_makes_the_same_app(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "copy.py"
+    path.write_text(get_builtin_source(name))
+    function = name.partition(".")[2]
+    copied = f"{path}:{function}"
+    assert validate(str(path), function) == []
+    made = build_app(name, parse_command_line(name, LINES[name]))
+    # What it gives up to TorchX where that is installed is ours where it is not.
+    monkeypatch.setitem(sys.modules, "torchx.specs", None)
+    assert build_app(copied, parse_command_line(copied, LINES[name])) == made
+    monkeypatch.undo()
+    assert build_app(copied, parse_command_line(copied, LINES[name])) == made
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_copy_has_nothing_that_it_does_not_use(name: str) -> None:
+    tree = ast.parse(get_builtin_source(name))
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    assert all((one.asname or one.name) in used for node in imports for one in node.names)
+    functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    assert set(functions) - {name.partition(".")[2]} <= used
+
+
+OWN = '''
+import os.path
+import sys as system
+from json import *
+
+try:
+    import tomllib as toml
+except ImportError:
+    toml = None
+
+SIZES = [1, 2]
+SIZES += [3]
+UNUSED = system.argv
+
+
+class Program:
+    """A program."""
+
+    path = os.path.join("a", "b")
+
+
+# What is run.
+def program() -> str:
+    return Program.path if toml is not None and dumps else "gone"
+
+
+def job(size: int = 1) -> AppDef:
+    """Do it."""
+    return AppDef("job", [Role("r", "", entrypoint=program(), args=[str(SIZES[size])])])
+
+
+def other() -> AppDef:
+    """Do something else."""
+    return AppDef("other")
+'''
+
+
+def test_a_component_of_a_file_is_copied_with_what_it_uses_of_it(tmp_path: Path) -> None:
+    component = ComponentFile(tmp_path / "jobs.py").write(OWN).name("job")
+    text = get_builtin_source(component)
+    assert text.startswith("from __future__ import annotations\nfrom json import *\nimport os.path\n")
+    assert "# What is run.\ndef program() -> str:" in text
+    assert "other" not in text
+    assert "UNUSED" not in text
+    copy = tmp_path / "copy.py"
+    copy.write_text(text)
+    assert build_app(f"{copy}:job", {"size": "2"}) == build_app(component, {"size": "2"})
+
+
+def test_a_component_of_a_package_is_copied_with_whole_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "copied_package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "names.py").write_text('NAME = "job"\n')
+    ComponentFile(package / "jobs.py").write(
+        'from .names import NAME\nfrom . import names\ndef job() -> AppDef:\n    """Do it."""\n'
+        '    return AppDef(NAME, [Role(names.NAME, "", entrypoint="true")])\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    text = get_builtin_source("copied_package.jobs:job")
+    assert "from copied_package import names\nfrom copied_package.names import NAME\n" in text
+    copy = tmp_path / "copy.py"
+    copy.write_text(text)
+    assert build_app(f"{copy}:job", {}).roles[0].name == "job"
+    # By its file it is in no package: what it imports stays as it is written.
+    text = get_builtin_source(f"{package / 'jobs.py'}:job")
+    assert "from . import names\nfrom .names import NAME\n" in text

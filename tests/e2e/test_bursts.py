@@ -1,0 +1,30 @@
+"""Keys that come all at once, as from a paste or a slow link: each does what it would have done by itself."""
+
+from __future__ import annotations
+
+import re
+
+from support.terminal import Terminal
+
+
+def test_a_command_that_is_typed_in_one_burst_is_the_command_that_runs(terminal):
+    app: Terminal = terminal(size=(120, 40))
+    app.wait("No jobs yet")
+    app.process.write(b":doctor\r")
+    app.wait(lambda text: re.search(r"› +Doctor", text.splitlines()[0]))
+    app.press("escape")
+    app.wait("No jobs yet")
+    # The same while the list of an earlier search stands there.
+    app.press(":")
+    app.wait("Search for commands")
+    app.process.write(b"d")
+    app.wait("Half a page down")
+    app.process.write(b"octor\r")
+    app.wait(lambda text: re.search(r"› +Doctor", text.splitlines()[0]))
+    app.press("escape")
+    app.wait("No jobs yet")
+    # What matches nothing runs nothing.
+    app.process.write(b":zzzz\r")
+    app.wait("No matches found")
+    app.press("escape")
+    app.wait(lambda text: "zzzz" not in text and "No jobs yet" in text)

@@ -1,0 +1,105 @@
+"""What no terminal should send, a terminal that cannot draw, code that never returns: the dashboard ends when told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+from support.component_files import HEADER
+from support.terminal import Terminal
+from support.waiting import PROMPT
+
+NOISE = [
+    b"\xe4x", b"\xff\xfe\x80", b"\x1b[M \xe4!", b"\x1b[97;5:3u", b"\x1b[97:98:99;1;120u", b"\x1b[99999999u",
+    b"\x1b[999999999999999999999~", b"\x1b[48;99999999;99999999;1;1t", b"\x1b[48;0;0;0;0t", b"\x1b[<0;99999999999;3M",
+    b"\x1b[<0;5;3M\x1b[<0;5;3m", b"\x1b[?2026;9$y", b"\x1b[97;1;55296u",
+]  # fmt: skip
+# Ten times what quitting may take (s): a loaded machine.
+
+HANGS = f'''{HEADER}
+import time
+
+def sleeps(seconds: int = 3600) -> AppDef:
+    """Sleep for an hour while the AppDef is made."""
+    time.sleep(seconds)
+
+def spins(seconds: int = 3600) -> AppDef:
+    """Count for an hour while the AppDef is made."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+'''
+
+
+def test_noise_ends_nothing(terminal):
+    app: Terminal = terminal()
+    app.wait("No jobs yet")
+    for noise in NOISE:
+        app.process.write(noise)
+    # What was sent before is read before this key.
+    app.press("?")
+    app.wait("Keys of")
+    app.press("escape")
+    app.wait("No jobs yet")
+    app.press("q")
+    assert app.wait_for_end() == 0
+
+
+@pytest.mark.parametrize("component", ["sleeps", "spins"])
+@pytest.mark.parametrize("how", ["ctrl+q", "SIGTERM"])
+def test_quitting_waits_for_no_component(terminal, tmp_path, component, how):
+    path = tmp_path / "hangs.py"
+    path.write_text(HANGS)
+    app: Terminal = terminal()
+    app.wait("No jobs yet")
+    app.press("n")
+    app.wait("Component")
+    app.press(f"hangs.py:{component}")
+    app.wait(rf"{component}.*mine")
+    app.press("enter")
+    app.wait("Run options")
+    began = time.monotonic()
+    if how == "SIGTERM":
+        os.kill(app.pid, signal.SIGTERM)
+    else:
+        app.press(how)
+    assert app.wait_for_end() == 0
+    assert time.monotonic() - began < PROMPT
+
+
+@pytest.mark.parametrize("term", ["dumb", "unknown"])
+def test_a_terminal_that_cannot_draw(terminal, term):
+    app: Terminal = terminal(environ={"TERM": term})
+    assert app.wait_for_end() == 2
+    said = " ".join(bytes(app.raw).decode().split())
+    assert f"TERM={term} cannot draw the dashboard" in said
+    assert "TERM=xterm-256color" in said
+    assert "\x1b" not in said
+
+
+def test_a_crash_is_no_success(terminal, tmp_path):
+    # What ends the app without a code, as a failure of Textual's own threads does.
+    (tmp_path / "sitecustomize.py").write_text(
+        "def fails(self): raise ValueError('broken on purpose')\n"
+        "from torchx_tui.tui.terminal_driver import TerminalDriver\n"
+        "TerminalDriver.run_input_thread = fails\n"
+    )
+    app: Terminal = terminal(environ={"PYTHONPATH": str(tmp_path)})
+    assert app.wait_for_end() == 1
+    assert b"broken on purpose" in bytes(app.raw)
+
+
+def test_quitting_waits_for_no_backend(terminal, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import threading\n"
+        "from torchx_tui.backends.local.scheduler import LocalScheduler\n"
+        "LocalScheduler.close = lambda self: threading.Event().wait(3600)\n"
+    )
+    app: Terminal = terminal(environ={"PYTHONPATH": str(tmp_path)})
+    app.wait("No jobs yet")
+    began = time.monotonic()
+    app.press("q")
+    assert app.wait_for_end() == 0
+    assert time.monotonic() - began < PROMPT

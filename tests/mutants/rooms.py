@@ -1,0 +1,63 @@
+"""The rooms, as globs of their files and of the tests that guard them; and changes that change nothing."""
+
+from __future__ import annotations
+
+ROOMS: dict[str, tuple[list[str], list[str]]] = {
+    "specs": (["specs/*.py"], ["tests/specs/test_*.py", "tests/interop/test_oracle_named_resources.py"]),
+    "components": (["components/*.py"], ["tests/components/test_*.py"]),
+    "logs": (["backends/logs/*.py"], ["tests/backend/logs/test_*.py"]),
+    "local": (["backends/local/*.py"], ["tests/backend/local/test_*.py"]),
+    "docker": (["backends/docker/*.py"], ["tests/backend/docker/test_*.py"]),
+    "kubernetes": (["backends/kubernetes/*.py"], ["tests/backend/kubernetes/test_*.py"]),
+    "runner": (
+        [
+            *("backends/runner.py", "backends/launch*.py", "backends/kept_app_def.py", "backends/scheduler_pool.py"),
+            *("backends/registry.py", "backends/found_macros.py", "backends/journal.py", "backends/scripts.py"),
+        ],
+        ["tests/backend/test_*.py"],
+    ),
+    "launch": (
+        [
+            *("tui/screens/launch*.py", "tui/screens/form_filling.py", "tui/screens/field_dialogs.py"),
+            *("tui/screens/sweep_dialog.py", "tui/launch_*.py", "tui/form_*.py", "tui/field_*.py"),
+        ],
+        [
+            *("tests/tui/test_launch*.py", "tests/tui/test_form_model.py", "tests/tui/test_field_items.py"),
+            *("tests/tui/test_choice_field.py", "tests/tui/test_every_component.py", "tests/tui/test_*sweep.py"),
+        ],
+    ),
+    "jobs": (
+        [
+            *("tui/screens/jobs.py", "tui/screens/columns.py", "tui/screens/job_actions.py", "tui/job_*.py"),
+            *("tui/row_*.py", "tui/past_jobs.py", "tui/poller.py", "tui/feed.py"),
+        ],
+        [
+            *("tests/tui/test_job*.py", "tests/tui/test_row_order.py", "tests/tui/test_poller.py"),
+            *("tests/tui/test_history.py", "tests/tui/test_table_choices.py"),
+        ],
+    ),
+    "shell": (["tui/shell/*.py"], ["tests/tui/test_shell_*.py"]),
+}
+
+# By file and statements, as a run prints them. Only what no program that uses the package could tell from the original.
+SAME = {
+    "backends/logs/sanitize.py: if match.start() > position:  ->  if match.start() >= position:": (
+        "an empty text is written: nothing"
+    ),
+    "backends/logs/engine.py: f._compiled.finditer(text, timeout=MARK_SECONDS, concurrent=True):  ->  "
+    "f._compiled.finditer(text, timeout=MARK_SECONDS, concurrent=False):": "only other threads run less often",
+    "backends/logs/shown.py: _CSI = re.compile(b'\\x1b\\[(?:[0-?]*[ -/]*[@-JL-~]|0?K)')  ->  _CSI = re.compile(b'')": (
+        "the slow way shows the same"
+    ),
+    "backends/logs/spools.py: shlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}\"  ->  "
+    "shlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:17]}\"": "a longer name is as good",
+    "components/annotations.py: kind = _CONTAINERS.get(container or '')  ->  kind = _CONTAINERS.get(container or 'x')": (
+        "neither is a container"
+    ),
+    "components/foreign.py: _APART = ('retry_policy', 'resource', 'mounts', 'workspace', 'overrides')  ->  _APART = ('', 'resource', 'mounts', 'workspace', 'overrides')": (
+        "its value is set again at once"
+    ),
+    "components/lint.py: except (ValueError, RecursionError, MemoryError):  ->  except (RecursionError, MemoryError):": (
+        "Python raises ValueError here before 3.11.4 only"
+    ),
+}

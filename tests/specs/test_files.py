@@ -1,0 +1,67 @@
+"""Files that somebody else may have put in place."""
+
+import os
+import re
+import socket
+from pathlib import Path
+
+import pytest
+
+from torchx_tui.specs.files import open_file, read_file
+
+
+def make_socket(path: Path) -> None:
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(f"/proc/self/fd/{folder}/{path.name}")
+    finally:
+        os.close(folder)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (os.mkfifo, "it is a named pipe, not a regular file"),
+        (make_socket, "it is a socket, not a regular file"),
+        (lambda path: path.symlink_to("/dev/zero"), "it is a device, not a regular file"),
+        (lambda path: path.symlink_to("/dev/full"), "it is a device, not a regular file"),
+        (os.mkdir, "Is a directory"),
+        (lambda path: path.write_bytes(b"x" * 101), "it has more than 100 bytes"),
+        (lambda path: (path.touch(), os.truncate(path, 50 << 30)), "it has more than 100 bytes"),
+    ],
+    ids=["fifo", "socket", "device", "full device", "folder", "large", "sparse"],
+)
+def test_what_is_no_small_regular_file_is_refused_at_once(make, words, tmp_path):
+    path = tmp_path / "file"
+    make(path)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(OSError, match=re.escape(words)) as raised:
+        read_file(path, 100)
+    assert raised.value.strerror
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_what_the_kernel_makes_up_is_read_though_its_size_is_0():
+    assert read_file("/proc/self/status").startswith(b"Name:")
+
+
+@pytest.mark.parametrize(("most", "words"), [(3 << 20, "3 MB"), (1 << 20, "1 MB"), ((1 << 20) - 1, "1048575 bytes")])
+def test_the_limit_is_named_with_its_unit(most, words, tmp_path):
+    (tmp_path / "file").touch()
+    os.truncate(tmp_path / "file", most + 1)
+    with pytest.raises(OSError, match=f"it has more than {words}"):
+        read_file(tmp_path / "file", most)
+
+
+def test_a_file_that_is_as_large_as_allowed(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 100)
+    assert read_file(path, 100) == b"x" * 100
+
+
+def test_a_path_that_cannot_be(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        open_file("a\0b")
+    with pytest.raises(FileNotFoundError):
+        open_file(tmp_path / "none")

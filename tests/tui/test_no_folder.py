@@ -1,0 +1,102 @@
+"""The current folder was removed, or there is no home folder: words, and whatever can be done is done."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+
+import pytest
+from support.canned import CannedScheduler
+from support.command import Command, Ended
+from support.dashboard import make_app, screen_text, until
+
+from torchx_tui.backends.paths import NoHomeError, state_folder
+
+FOLDER_WORDS = "torchx-tui: the current folder is not there any more: change to one that is\n"
+HOME_WORDS = f"torchx-tui: there is no home folder: HOME is not set, and user {os.getuid()} is not in the password"
+XDG = ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+WORK = [("builtins",), ("runopts", "local_cwd"), ("doctor",), ("configure", "--print"), ("list", "-s", "local_cwd")]
+NEED_FOLDER = [("run", "-s", "local_cwd", "utils.echo"), ("run", "-s", "local_cwd", "--dryrun", "utils.echo")]
+UNKNOWN = "local_cwd://torchx/none-x"
+OF_JOBS = [(name, UNKNOWN) for name in ("status", "describe", "log", "cancel", "delete", "wait")]
+
+
+def assert_plain(ended: Ended) -> None:
+    for text in (ended.out, ended.err):
+        assert "Traceback" not in text
+        assert "Errno" not in text
+        assert "RuntimeError" not in text
+
+
+@pytest.fixture
+def gone(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand in a folder that was removed."""
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+
+
+@pytest.fixture
+def homeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be a user without a home folder."""
+
+    def unknown(uid: int) -> pwd.struct_passwd:
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for variable in ("HOME", *XDG):
+        monkeypatch.delenv(variable)
+
+
+@pytest.mark.parametrize("argv", WORK, ids=" ".join)
+def test_what_needs_no_folder(gone: None, command: Command, argv: tuple[str, ...]):
+    ended = command(*argv)
+    assert (ended.code in ((0, 1) if argv == ("doctor",) else (0,)), FOLDER_WORDS in ended.err) == (True, False)
+    assert_plain(ended)
+
+
+@pytest.mark.parametrize("argv", [*NEED_FOLDER, ("configure",)], ids=" ".join)
+def test_what_needs_a_folder(gone: None, command: Command, argv: tuple[str, ...]):
+    ended = command(*argv)
+    assert (ended.code, ended.err) == (2, FOLDER_WORDS)
+
+
+@pytest.mark.parametrize("argv", OF_JOBS, ids=" ".join)
+def test_jobs_of_a_folder_that_is_gone(gone: None, command: Command, argv: tuple[str, ...]):
+    ended = command(*argv)
+    assert (ended.code, "is not known" in ended.err) == (1, True)
+
+
+@pytest.mark.parametrize("argv", [*OF_JOBS, *NEED_FOLDER, ("list", "-s", "local_cwd")], ids=" ".join)
+def test_without_a_home_folder(homeless: None, command: Command, argv: tuple[str, ...]):
+    ended = command(*argv)
+    assert (ended.code, ended.err.startswith(HOME_WORDS), "XDG_STATE_HOME" in ended.err) == (2, True, True)
+
+
+@pytest.mark.parametrize("argv", [*WORK, ("run", "-s", "local_cwd", "--wait", "utils.echo")], ids=" ".join)
+def test_with_a_state_folder_alone(
+    homeless: None, command: Command, argv: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    ended = command(*argv)
+    assert ended.code in ((0, 1) if argv == ("doctor",) else (0,))
+    assert_plain(ended)
+    config = tmp_path / "config.toml"
+    config.write_text("read_only = true\n")
+    assert command("--config", str(config), "list", "-s", "local_cwd").code == 0
+
+
+def test_the_folder_of_state_says_what_to_set(homeless: None):
+    with pytest.raises(NoHomeError, match="Set HOME, or XDG_STATE_HOME"):
+        state_folder()
+
+
+async def test_the_dashboard_in_a_folder_that_is_gone(gone: None, tmp_path: Path):
+    app = make_app(CannedScheduler(), tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("n")
+        await until(pilot, lambda: "utils.echo" in screen_text(app), "the components")
+        await pilot.press("escape")
+    assert app.return_code in (0, None)

@@ -1,0 +1,122 @@
+"""A named pipe, a device or gigabytes where a file is expected: every command answers, and the other jobs are there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.command import Command
+
+from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.paths import state_folder
+from torchx_tui.backends.workspace.copying import read_patterns
+from torchx_tui.components import list_components
+from torchx_tui.specs import AppDef
+from torchx_tui.tui.ui_state import UiState, UiStateFile
+
+pytestmark = pytest.mark.timeout(30)
+
+
+def huge(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 50 << 30)
+
+
+def device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+Make = Callable[[Path], object]
+ODD = pytest.mark.parametrize("make", [os.mkfifo, device, huge], ids=["pipe", "device", "huge"])
+
+
+@ODD
+def test_config(make: Make, command: Command, tmp_path: Path):
+    make(path := tmp_path / "config.toml")
+    ended = command("--config", str(path), "list", "-s", "local_cwd")
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{path} cannot be read: it " in ended.err
+
+
+@ODD
+def test_lint(make: Make, command: Command, tmp_path: Path):
+    make(path := tmp_path / "jobs.py")
+    for place in (str(path), f"{path}:job"):
+        ended = command("lint", place)
+        assert (ended.code, ended.out) == (2, "")
+        assert f"{path}: it " in ended.err
+
+
+@ODD
+def test_component_file(make: Make, command: Command, tmp_path: Path):
+    make(path := tmp_path / "jobs.py")
+    ended = command("run", "-s", "local_cwd", f"{path}:job")
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{path}: it " in ended.err
+    (tmp_path / "good.py").write_text("def job() -> AppDef:\n    ...\n")
+    names = [found.name for found in list_components([tmp_path]) if found.kind == "file"]
+    assert [name.rpartition("/")[2] for name in names] == ["good.py:job"]
+
+
+@ODD
+def test_torchxconfig(make: Make, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    make(Path(".torchxconfig"))
+    ended = command("list", "-s", "local_cwd")
+    assert ended.code == 0
+    assert ".torchxconfig cannot be read: it " in ended.err
+
+
+@ODD
+def test_ignore_file(make: Make, tmp_path: Path):
+    make(tmp_path / ".torchxignore")
+    with pytest.raises(OSError, match=r"it is a|it has more"):
+        read_patterns(tmp_path, [".torchxignore", ".dockerignore"])
+
+
+@ODD
+def test_screen_file(make: Make, tmp_path: Path):
+    make(path := tmp_path / "screen.json")
+    assert UiStateFile(path).state == UiState()
+
+
+@ODD
+def test_log_file(make: Make):
+    """Own process: handlers of the root logger stay."""
+    import subprocess
+    import sys
+
+    state_folder().mkdir(parents=True)
+    make(state_folder() / "torchx-tui.log")
+    argv = [sys.executable, "-m", "torchx_tui.tui", "list", "-s", "local_cwd"]
+    ended = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False, stdin=subprocess.DEVNULL)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@ODD
+def test_journal(make: Make, tmp_path: Path):
+    journal = Journal(tmp_path / "journal")
+    record = journal.record_intent(AppDef("job", []), "local_cwd", "torchx", {}, expected_app_id="job-1")
+    make(tmp_path / "journal" / "20990101-000000-000000-aaaaaaaa.json")
+    assert [one.id for one in journal.records()] == [record.id]
+    assert journal.find("local_cwd://torchx/job-1") == record
+    assert len(journal.warnings) == 1
+
+
+@ODD
+@pytest.mark.parametrize("name", ["state.json", "record", "cancel.json", "delete"])
+def test_local_job(make: Make, name: str, command: Command):
+    handles = [command("run", "--wait", "-s", "local_cwd", "utils.echo", "--msg", "hi").out.split()[-1] for _ in "ab"]
+    app_id = handles[0].rpartition("/")[2]
+    root = state_folder() / "local"
+    path = root / "runs" / f"{app_id}.json" if name == "record" else root / "torchx" / app_id / name
+    path.unlink(missing_ok=True)
+    make(path)
+    ended = command("list", "-s", "local_cwd")
+    rows = dict(line.split()[::2] for line in ended.out.splitlines()[1:])
+    assert rows[handles[1]] == "SUCCEEDED"
+    assert rows.get(handles[0]) == {"state.json": "UNKNOWN", "cancel.json": "SUCCEEDED"}.get(name)
+    command("cancel", handles[0])
+    command("describe", handles[0])

@@ -1,0 +1,154 @@
+"""wait, run --wait and log --tail while a backend is away, and logs of which a part is gone."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from support.canned import CannedScheduler
+from support.command import Command
+from support.scripted_server import scripted_server
+from support.terminal import COMMAND
+from support.volcano_jobs import make_job
+
+from torchx_tui.backends import changes
+from torchx_tui.backends.runner import Runner
+from torchx_tui.specs import AppState, BackendUnavailableError, SchedulerError
+from torchx_tui.tui.shell import launch, logs, watch
+
+HANDLE = "local_cwd://torchx/x-1"
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: it
+contexts: [{name: it, context: {cluster: it, user: me}}]
+clusters: [{name: it, cluster: {server: "http://127.0.0.1:PORT"}}]
+users: [{name: me, user: {token: x}}]
+"""
+
+
+class Remote(CannedScheduler):
+    """A job of three replicas: its server is away every other time, and logs of some replicas are gone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+        self.gone: Mapping[int, Exception] = {}
+        self.add("x-1", AppState.SUCCEEDED, 60, replicas=3)
+
+    def _away_at_first(self) -> None:
+        self.asked += 1
+        if self.asked % 2:
+            raise BackendUnavailableError("nothing listens")
+
+    def describe(self, app_id):
+        self._away_at_first()
+        return super().describe(app_id)
+
+    def schedule(self, dryrun_info):
+        return "x-1"
+
+    def log_iter(self, app_id, role_name, k=0, regex=None, since=None, until=None, should_tail=False, streams=None):
+        if should_tail:
+            self._away_at_first()
+        if k in self.gone:
+            raise self.gone[k]
+        return self._lines(k)
+
+    def _lines(self, k: int) -> Iterator[str]:
+        yield f"of {k}\n"
+        if k + 10 in self.gone:
+            raise self.gone[k + 10]
+
+
+@pytest.fixture
+def remote(monkeypatch: pytest.MonkeyPatch) -> Remote:
+    scheduler = Remote()
+
+    def make_runner(settings: object) -> Runner:
+        runner = Runner()
+        runner._schedulers.put("local_cwd", scheduler)
+        return runner
+
+    for module in (launch, logs, watch):
+        monkeypatch.setattr(module, "make_runner", make_runner)
+    monkeypatch.setattr(changes, "_FIRST_RETRY", 0.01)
+    return scheduler
+
+
+def test_wait_survives_an_outage(command: Command, remote: Remote):
+    ended = command("wait", "--json", HANDLE)
+    assert (ended.code, ended.data["state"]) == (0, "SUCCEEDED")
+    assert ended.err == "torchx-tui: nothing listens; asked again until it answers\n"
+
+
+def test_run_wait_survives_an_outage(command: Command, remote: Remote):
+    ended = command("run", "-s", "local_cwd", "--wait", "utils.echo")
+    assert (ended.code, ended.out) == (0, f"{HANDLE}\n")
+    assert sorted(line for line in ended.err.splitlines() if " of " in line) == [
+        f"trainer/{k} of {k}" for k in (0, 1, 2)
+    ]
+    assert "cannot be read" not in ended.err
+
+
+def test_log_tail_survives_an_outage(command: Command, remote: Remote):
+    ended = command("log", "--tail", f"{HANDLE}/trainer/1")
+    assert (ended.code, ended.out) == (0, "trainer/1 of 1\n")
+    assert ended.err == "torchx-tui: nothing listens; asked again until it answers\n"
+    # What is there already is not worth a wait.
+    assert command("log", HANDLE).code == 2
+
+
+@pytest.mark.parametrize("flags", [[], ["--tail"], ["--json"]], ids=" ".join)
+def test_logs_of_some_replicas_are_printed_where_others_are_gone(command: Command, remote: Remote, flags: list[str]):
+    remote.asked = 1
+    remote.gone = {1: ValueError("the pod x-trainer-1 is gone, and its log with it")}
+    ended = command("log", *flags, HANDLE)
+    texts = [
+        json.loads(line)["line"] if "--json" in flags else line[len("trainer/0 ") :] for line in ended.out.splitlines()
+    ]
+    assert sorted(texts) == ["of 0", "of 2"]
+    assert ended.err.endswith(
+        "torchx-tui: trainer/1 cannot be read: ValueError: the pod x-trainer-1 is gone, and its log with it\n"
+    )
+    assert ended.code == 0
+
+
+def test_logs_that_are_all_gone_are_an_error(command: Command, remote: Remote):
+    remote.asked = 1
+    remote.gone = dict.fromkeys(range(3), SchedulerError("the pods are gone"))
+    ended = command("log", HANDLE)
+    assert (ended.code, ended.out, ended.err) == (2, "", "torchx-tui: the pods are gone\n")
+
+
+def test_a_log_that_breaks_off_is_an_error_where_nothing_else_was_read(command: Command, remote: Remote):
+    remote.asked, remote.gone = 1, {10: SchedulerError("the node is gone")}
+    ended = command("log", f"{HANDLE}/trainer/0")
+    assert (ended.code, ended.out, "the node is gone" in ended.err) == (2, "trainer/0 of 0\n", True)
+    remote.asked = 1
+    ended = command("log", HANDLE)
+    assert (ended.code, ended.err) == (0, "torchx-tui: trainer/0 cannot be read: the node is gone\n")
+
+
+def test_wait_survives_a_refused_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port = one.getsockname()[1]
+    (tmp_path / "kubeconfig").write_text(KUBECONFIG.replace("PORT", str(port)))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    argv = [COMMAND, "wait", "kubernetes://torchx/default:job-1"]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as waiting:
+        assert waiting.stderr is not None
+        said = waiting.stderr.readline()
+        assert "nothing listens" in said
+        assert said.endswith("; asked again until it answers\n")
+        with scripted_server(port) as server:
+            job = make_job("job-1")
+            job["metadata"] |= {"namespace": "default", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
+            job["status"] = {"state": {"phase": "Completed", "lastTransitionTime": "2026-01-01T00:01:00Z"}}
+            server.answers["GET", "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs/job-1"] = 200, job
+            server.answers["GET", "/api/v1/namespaces/default/pods"] = 200, {"items": [], "metadata": {}}
+            assert waiting.wait(60) == 0
