@@ -19,7 +19,7 @@ from ...specs import (
 )
 from ..api import DescribeAppResponse, Finding, ListAppResponse, Scheduler, Stream
 from .abilities import abilities_of
-from .calls import ANSWER_SECONDS, LAUNCH_SECONDS, QUICK_SECONDS, PluginCalls
+from .calls import ANSWER_SECONDS, LAUNCH_SECONDS, QUICK_SECONDS, PluginCalls, parsing
 from .found import FoundScheduler
 from .from_torchx import our_description, our_row, says_nothing
 from .known_apps import KnownApps
@@ -71,23 +71,17 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
     def run_opts(self) -> runopts:
         """Return the plugin's run options, those of its workspaces included."""
         if self._options is None:
-            theirs = self._ask("tell its run options", self._told_options, QUICK_SECONDS)
+            theirs = self._ask("tell its run options", lambda: parsing(self._theirs.run_opts), QUICK_SECONDS)
             self._options = our_options(theirs, self.backend)
         return self._options
-
-    def _told_options(self) -> Any:
-        try:
-            return self._theirs.run_opts()
-        except SystemError:
-            # TorchX parses its own source for it, and CPython before 3.11.9 fails where two threads parse at once.
-            return self._theirs.run_opts()
 
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[Any]:
         given = given_options(dict(cfg), self.run_opts())
 
         def dry_run() -> tuple[Any, str]:
             turned = ToTorchX()
-            info = self._theirs.submit_dryrun(turned.app(app), given)
+            theirs = turned.app(app)
+            info = parsing(lambda: self._theirs.submit_dryrun(theirs, given))
             info._scheduler = self.backend
             left_out = "".join(f"# left out: {what}\n" for what in turned.left_out)
             return info, left_out + str(info)

@@ -3,7 +3,7 @@
 The environment chooses: SYNTHETIC_JOBS (how many there are), SYNTHETIC_CHANGING (which part of them changes from one
 look to the next, 0.01), and SYNTHETIC_FAULT, a file with one word that says how it misbehaves at the moment:
 
-    hang      does not answer
+    hang      does not answer, until the file says something else
     slow      answers after 20 s
     flaky     fails each other time
     garbage   answers with something else than a list
@@ -137,12 +137,15 @@ def _app(number: int, now: float) -> ListAppResponse:
     )
 
 
-def _misbehave(look: int) -> Any:
+def _fault() -> str:
     path = os.environ.get("SYNTHETIC_FAULT")
-    fault = Path(path).read_text().strip() if path and Path(path).exists() else ""
-    if fault == "hang":
-        threading.Event().wait(3600)
-    elif fault == "slow":
+    return Path(path).read_text().strip() if path and Path(path).exists() else ""
+
+
+def _misbehave(look: int) -> Any:
+    while (fault := _fault()) == "hang":
+        time.sleep(0.1)
+    if fault == "slow":
         time.sleep(20)
     elif fault == "flaky" and look % 2:
         raise SchedulerError("the connection was reset by peer")

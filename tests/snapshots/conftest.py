@@ -1,12 +1,13 @@
 """Pictures are the same on every machine; an application is started once for all sizes of a picture."""
 
 import asyncio
+import itertools
 import pickle
 import time
 
 import pytest
 from pytest_textual_snapshot import PseudoApp, PseudoConsole, SVGImageExtension, node_to_report_path
-from support.canned import busy_scheduler
+from support.canned import NOW, busy_scheduler
 from support.dashboard import make_app, settled
 
 from torchx_tui.backends.logs import engine
@@ -14,8 +15,10 @@ from torchx_tui.backends.logs import engine
 
 @pytest.fixture(autouse=True)
 def frozen(monkeypatch):
-    """Freeze what differs between machines: the time zone, and what a slow one leaves out."""
+    """Freeze what differs between machines: the time zone, the time that passes, and what a slow one leaves out."""
     monkeypatch.setenv("TZ", "UTC")
+    ticks = itertools.count()  # records that are made one after the other differ in their times
+    monkeypatch.setattr(time, "time", lambda: NOW + next(ticks) / 1e6)
     monkeypatch.setattr(engine, "MARK_SECONDS", 60.0)
     time.tzset()
     yield

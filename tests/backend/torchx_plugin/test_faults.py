@@ -243,10 +243,12 @@ def test_options_are_asked_again_after_a_false_alarm(install: Any) -> None:
         "asked = 0\n"
         "def _run_opts(self):\n"
         "    Odd.asked += 1\n"
-        "    if Odd.asked == 1:\n"
+        "    if Odd.asked in (1, 2, 4):\n"
         "        raise SystemError('AST constructor recursion depth mismatch')\n"
         "    opts = runopts()\n"
         "    opts.add('queue', type_=str, help='where', default='fast')\n"
         "    return opts"
     )
-    assert registry.create_scheduler("odd", "torchx").run_opts().resolve({})["queue"] == "fast"
+    scheduler = registry.create_scheduler("odd", "torchx")
+    assert scheduler.run_opts().resolve({})["queue"] == "fast"
+    assert "app" in str(scheduler.submit_dryrun(APP, {}))
