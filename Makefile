@@ -51,7 +51,7 @@ $(TORCHX_0_7)/.installed: | $(VENV)/.test
 $(VENV)/.lint: pyproject.toml $(VENV)/.test
 	@echo "Installing the lint tools"
 	@$(PIP) install --editable '.[lint]'
-	@mkdir -p .typecheck && ln -sfn .. .typecheck/torchx_tui
+	@mkdir -p .typecheck && ln -sfn .. .typecheck/torchx_tui && ln -sfn ../benchmarks .typecheck/benchmarks
 	@touch $@
 
 run: $(VENV)/.run
@@ -59,7 +59,7 @@ run: $(VENV)/.run
 
 check: $(VENV)/.lint
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --check --quiet .
-	@$(BIN)/basedpyright & types=$$!; $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --changed --quiet; tests=$$?; \
+	@$(BIN)/pyrefly check --summary=none & types=$$!; $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --changed --quiet; tests=$$?; \
 		wait $$types && exit $$tests
 
 test: $(VENV)/.test
@@ -86,7 +86,7 @@ bench: $(VENV)/.test
 lint: $(VENV)/.lint
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/basedpyright
+	@$(BIN)/pyrefly check --summary=none
 	@$(BIN)/lint-imports
 
 format: $(VENV)/.lint

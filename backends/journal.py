@@ -118,6 +118,7 @@ class Journal:
             OSError: the record could not be written; nothing may be launched then.
         """
         now = time.time()
+        how: dict[str, Any] = asdict(origin or LaunchOrigin())
         record = LaunchRecord(
             id=_new_id(now),
             at=now,
@@ -125,7 +126,7 @@ class Journal:
             session=session,
             app=specs.appdef_to_dict(app, strict=False),
             cfg=dict(cfg),
-            **asdict(origin or LaunchOrigin()),
+            **how,
             workspace=workspace,
             cwd=str(Path.cwd()),
             user=user_name(),

@@ -467,12 +467,12 @@ class Runner:
         if not dryrun:
             self._refuse_if_read_only("Removing finished jobs")
         # A scheduler of another package may not know a dry run.
-        app_ids = self.scheduler(scheduler).prune(**({"dryrun": True} if dryrun else {}))
+        app_ids = self.scheduler(scheduler).prune(dryrun=True) if dryrun else self.scheduler(scheduler).prune()
         return [specs.make_app_handle(scheduler, self.session_name, app_id) for app_id in app_ids]
 
     # Jobs that end with this process
 
-    def own_jobs(self) -> list[str]:
+    def own_jobs(self) -> builtins.list[str]:
         """Return the handles of jobs that this process launched, that still run and that were not detached."""
         return [
             specs.make_app_handle(name, self.session_name, app_id)

@@ -155,7 +155,8 @@ def _override(role: Role, texts: Mapping[str, str]) -> None:
 
 def _with_figure(resource: Resource, name: str, value: int) -> Resource:
     tags = {key: tag for key, tag in resource.tags.items() if key != RESOURCE_NAME_TAG}
-    return replace(Resource.copy(resource), **{name: value}, tags=tags)
+    changes: dict[str, Any] = {name: value, "tags": tags}
+    return replace(Resource.copy(resource), **changes)
 
 
 def _known(role: str, field: str) -> Parameter:

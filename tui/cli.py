@@ -201,7 +201,7 @@ def _settings(arguments: Any) -> tuple[Settings, str]:
     else:
         settings, problem = settings_that_hold()
     choose_patterns(settings.secret_names)
-    changes: dict[str, object] = {}
+    changes: dict[str, Any] = {}
     if arguments.theme:
         changes["theme"] = arguments.theme
     if arguments.ascii:

@@ -69,7 +69,7 @@ class Launch:
         parallel_map(act, containers, on_done)
 
     def _create(self, one: DockerContainer) -> None:
-        kwargs = {**one.kwargs, "labels": {**(one.kwargs.get("labels") or {}), **self._added_labels}}
+        kwargs: dict[str, Any] = {**one.kwargs, "labels": {**(one.kwargs.get("labels") or {}), **self._added_labels}}
         try:
             with self._engine.in_words():
                 made = self._engine.client().containers.create(one.image, one.command, **kwargs)

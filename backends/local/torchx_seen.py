@@ -134,7 +134,7 @@ def ended_run(seen: Seen) -> Run:
             pass  # it is being written
     replicas = [{**entry, "gone": True} for entry in seen.document["replicas"]]
     launched = seen.launcher is not None and supervisor.is_running(*seen.launcher)
-    document = {**seen.document, "replicas": replicas}
+    document: dict[str, Any] = {**seen.document, "replicas": replicas}
     if launched and now - seen.gone_since < _RECORD_SECONDS and (seen.folder is None or is_there(seen.folder)):
         waiting = Run(document["app_id"], seen.state, document, AppState.RUNNING, notes=_notes(document))
         waiting.supervised = True

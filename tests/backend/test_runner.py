@@ -1,5 +1,7 @@
 """The Runner on a scheduler with canned answers: what it keeps, what it refuses, in which order it does things."""
 
+from typing import Any
+
 import pytest
 from support.canned import CannedScheduler
 
@@ -34,7 +36,7 @@ class Recorder(CannedScheduler):
         self.seen = []
         self.failure = None
 
-    def _submit_dryrun(self, app, cfg):
+    def _submit_dryrun(self, app, cfg) -> AppDryRunInfo[Any]:
         return AppDryRunInfo(app, repr)
 
     def schedule(self, dryrun_info):

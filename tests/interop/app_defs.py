@@ -56,12 +56,16 @@ def apps(
         entrypoints: what roles may run.
         more: further fields of roles, or others in place of the usual ones.
     """
-    needed = {"name": st.sampled_from(role_names), "entrypoint": st.sampled_from(entrypoints)}
+    needed: dict[str, Any] = {"name": st.sampled_from(role_names), "entrypoint": st.sampled_from(entrypoints)}
     role = st.fixed_dictionaries(needed, optional={**_ROLE, **(more or {})})
     return st.fixed_dictionaries(
         {
             "name": st.sampled_from(app_names),
-            "roles": st.lists(role, min_size=1, max_size=3, unique_by=lambda made: made["name"]),
+            "roles": st.lists(role, min_size=1, max_size=3, unique_by=_name),
         },
         optional={"metadata": st.just({"team": "x"})},
     )
+
+
+def _name(made: Any) -> str:
+    return made["name"]

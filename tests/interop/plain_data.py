@@ -44,7 +44,7 @@ def built(specs: Any, app: dict[str, Any]) -> Any:
 
 def built_role(specs: Any, **fields: Any) -> Any:
     """Return the role of a package."""
-    made = {"image": "img:1", **fields}
+    made: dict[str, Any] = {"image": "img:1", **fields}
     made["args"], made["env"] = list(made.get("args", [])), dict(made.get("env", {}))
     if "resource" in made:
         made["resource"] = specs.Resource(**{"memMB": 64, **made["resource"]})

@@ -58,7 +58,8 @@ def ours(monkeypatch: pytest.MonkeyPatch) -> Manifest:
 
     def make_manifest(make: Callable[[Any], Made]) -> Job:
         app, cfg = make(our_specs)
-        return manifest.app_to_resource(app, "default", **{"service_account": None, **cfg})
+        given: dict[str, Any] = {"service_account": None, **cfg}
+        return manifest.app_to_resource(app, "default", **given)
 
     return make_manifest
 

@@ -39,13 +39,20 @@ def start(
     """
     if pid := os.fork():
         return pid
-    code = NOT_CONTAINED
     try:
-        code = _contained(work, own, limit, replaced, writable)
+        os._exit(_exit_code(work, own, limit, replaced, writable))
+    finally:
+        os._exit(NOT_CONTAINED)  # whatever was raised: the parent's code is not run twice
+
+
+def _exit_code(
+    work: Callable[[], int], own: Path, limit: float, replaced: tuple[Path, str] | None, writable: Sequence[Path]
+) -> int:
+    try:
+        return _contained(work, own, limit, replaced, writable)
     except OSError as error:
         print(f"mutants: this machine gives no namespaces to run them in safely: {error}", file=sys.stderr)
-    finally:
-        os._exit(code)
+    return NOT_CONTAINED
 
 
 def _contained(

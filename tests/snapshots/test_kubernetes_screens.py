@@ -77,9 +77,7 @@ def test_job_that_is_stuck(snap_compare, app):
         await at_stuck(pilot)
         await settled(pilot)
         await pilot.press("enter")
-        await until(
-            pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.query("#replica-grid"), "the Job screen"
-        )
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.described, "the description")
 
     assert snap_compare(app, sizes=SIZES, run_before=opened)
 

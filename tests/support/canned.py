@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from torchx_tui.backends.api import (
     Capabilities,
@@ -115,7 +116,7 @@ class CannedScheduler(Scheduler):
     def schedule(self, dryrun_info):
         raise NotImplementedError
 
-    def _submit_dryrun(self, app, cfg):
+    def _submit_dryrun(self, app, cfg) -> AppDryRunInfo[Any]:
         return AppDryRunInfo(app, request_text)
 
     def _run_opts(self):

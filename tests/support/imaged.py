@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from support.canned import CannedScheduler
 
@@ -25,7 +26,7 @@ class Imaged(CannedScheduler):
         self.on_asked: Callable[[], object] = lambda: None
         self.on_schedule: Callable[[], object] = lambda: None
 
-    def _submit_dryrun(self, app, cfg):
+    def _submit_dryrun(self, app, cfg) -> AppDryRunInfo[Any]:
         return AppDryRunInfo(app, repr)
 
     def schedule(self, dryrun_info):

@@ -41,7 +41,8 @@ class Times:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what a report tells."""
         if report.when == "teardown":
-            self._tests[report.nodeid] = next(value for name, value in report.user_properties if name == "times")  # pyright: ignore[reportArgumentType]
+            times: Any = dict(report.user_properties)["times"]
+            self._tests[report.nodeid] = times
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Tell the folders and the costliest tests."""

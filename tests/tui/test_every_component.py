@@ -235,8 +235,9 @@ ROLE_TEXTS: dict[str, st.SearchStrategy[str]] = {
 def as_journal_has_it(model: FormModel) -> LaunchRecord:
     """Return the record of a launch of a form, as it is read from the journal."""
     plan = model.plan()
+    origin: dict[str, Any] = asdict(plan.origin())
     record = LaunchRecord(
-        "1", 0.0, plan.scheduler, "torchx", appdef_to_dict(plan.app()), dict(plan.cfg), **asdict(plan.origin()),
+        "1", 0.0, plan.scheduler, "torchx", appdef_to_dict(plan.app()), dict(plan.cfg), **origin,
         workspace=plan.workspace,
     )  # fmt: skip
     return LaunchRecord(**json.loads(json.dumps(asdict(record))))

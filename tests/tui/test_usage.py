@@ -58,9 +58,10 @@ async def test_cpu_and_memory_of_the_chosen_replica(scheduler, tmp_path, monkeyp
         await until(pilot, lambda: scheduler.asked > 3, "samples")
         screen = app.screen
         assert isinstance(screen, JobScreen)
+        facts = screen.replicas.facts
 
         def lines():
-            return [line.plain for line in screen.replicas.facts.lines]
+            return [line.plain for line in facts.lines]
 
         sign = "min 1.0" if ascii_only else "▁"
         await until(pilot, lambda: any(line.startswith("cpu") and sign in line for line in lines()), "the lines")

@@ -91,7 +91,7 @@ class BaseScreen(PacedScreen, LeavesOnce, Screen[Any]):
         """Fill the bars anew: the message may be another by now."""
         self.refresh_bars()
 
-    def on_resize(self, _event: events.Resize) -> None:
+    def on_resize(self, event: events.Resize) -> None:
         """Move the message to where there is room for it."""
         self.call_after_refresh(self.refresh_bars)
 

@@ -27,10 +27,16 @@ from .base import BaseScreen
 if TYPE_CHECKING:
     from ...backends.journal import LaunchRecord
     from ...components import ComponentDoc
+    from ...components.model import ComponentKind
 
 # Seconds that the list of components waits for the journal.
 _JOURNAL_PATIENCE = 0.5
-_KINDS = {"builtin": "builtin", "plugin": "of packages", "file": "in files", "module": "in modules"}
+_KINDS: dict[ComponentKind, str] = {
+    "builtin": "builtin",
+    "plugin": "of packages",
+    "file": "in files",
+    "module": "in modules",
+}
 
 
 class ComponentPicking(BaseScreen):

@@ -88,7 +88,7 @@ def _listed(app: ListAppResponse) -> dict[str, Any]:
     import dataclasses
 
     scheduler, _, app_id = parse_app_handle(app.app_handle)
-    rest = dataclasses.asdict(app)
+    rest: dict[str, Any] = dataclasses.asdict(app)
     del rest["app_handle"]
     return {"handle": app.app_handle, **rest, "app_id": app_id, "scheduler": scheduler, "state": str(app.state)}
 

@@ -47,7 +47,7 @@ class Recorded:
 
     def read(self, cursor: TimeCursor | None = None, most: int = 1000) -> tuple[list[str], TimeCursor | None]:
         """Return what a reader gets, and where it is then."""
-        reading = DockerLogStream(self, "app", "worker", 0, cursor=cursor, together=0)  # pyright: ignore[reportArgumentType]
+        reading = DockerLogStream(self, "app", "worker", 0, cursor=cursor, together=0)  # type: ignore[arg-type]
         texts = [record.data.decode().strip() for record in itertools.islice(reading, most)]
         return texts, reading.cursor
 

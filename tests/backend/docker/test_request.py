@@ -137,7 +137,7 @@ def test_the_command_makes_the_same_container(docker_engine: str, tmp_path: Path
     (line,) = yaml.safe_load(str(made))["docker_run"].splitlines()
     api: Any = Engine().client().api
     # Without the network, which another test may be making; the name is taken once.
-    kwargs = {**one.kwargs, "network": None, "name": f"{one.kwargs['name']}-sdk"}
+    kwargs: dict[str, Any] = {**one.kwargs, "network": None, "name": f"{one.kwargs['name']}-sdk"}
     by_sdk = Engine().client().containers.create(one.image, one.command, **kwargs).id
     arguments = shlex.split(line)
     arguments[1:3] = ["create"]

@@ -25,7 +25,8 @@ def resource(*roles: Role, name: str = "job", **options: Any) -> dict[str, Any]:
 
 def request(*roles: Role, name: str = "job", **cfg: Any) -> KubernetesJob:
     """Return the request of an app with these roles."""
-    return make_request(AppDef(name, list(roles)), "mine", KubernetesOpts(**{"queue": "default", **cfg}))
+    given: dict[str, Any] = {"queue": "default", **cfg}
+    return make_request(AppDef(name, list(roles)), "mine", KubernetesOpts(**given))
 
 
 def pods(job: dict[str, Any]) -> list[dict[str, Any]]:

@@ -26,7 +26,8 @@ SMALL = Resource(cpu=0, gpu=0, memMB=64)
 
 
 def options(cluster: KubernetesCluster, **cfg: Any) -> KubernetesOpts:
-    return KubernetesOpts(**{"queue": "default", "namespace": cluster.namespace, **cfg})
+    given: dict[str, Any] = {"queue": "default", "namespace": cluster.namespace, **cfg}
+    return KubernetesOpts(**given)
 
 
 def request(cluster: KubernetesCluster, *roles: Role, **cfg: Any) -> KubernetesJob:

@@ -40,8 +40,8 @@ def server() -> Iterator[ScriptedServer]:
 def found(
     server: ScriptedServer, *roles: Role, name: str = "job", image_repo: str = "", **options: Any
 ) -> list[Finding]:
-    opts = KubernetesOpts(**{"queue": "main", **options})
-    return launch_findings(server.api(), AppDef(name, list(roles) or [role()]), opts, image_repo)
+    given: dict[str, Any] = {"queue": "main", **options}
+    return launch_findings(server.api(), AppDef(name, list(roles) or [role()]), KubernetesOpts(**given), image_repo)
 
 
 def the_one(findings: list[Finding], level: str) -> str:
