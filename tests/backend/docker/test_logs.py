@@ -99,11 +99,11 @@ def test_close_ends_a_blocked_read_at_once(app: Replicas) -> None:
 
 
 def test_times_and_patterns_choose_lines(app: Replicas) -> None:
-    app.start("echo early; sleep 1; echo late")
+    container = app.start("trap 'echo late; exit' USR1; echo early; while :; do sleep 0.1; done")
     wait_until(lambda: lines(app), "the first line")
-    time.sleep(0.5)
     between = datetime.now(timezone.utc)
     assert lines(app, should_tail=True, until=between) == ["early\n"]
+    container.kill("USR1")
     assert lines(app, should_tail=True, since=between) == ["late\n"]
     assert lines(app, since=between.astimezone().replace(tzinfo=None)) == ["late\n"]
     assert lines(app, until=between) == ["early\n"]

@@ -46,7 +46,7 @@ def test_records_have_the_times_of_their_lines(job: Job) -> None:
 
 
 def test_times_and_patterns_choose_lines(job: Job) -> None:
-    job.start("echo early; sleep 8; echo late")
+    job.start("echo early; sleep 20; echo late")
     wait_until(lambda: job.lines(), "the first line")
     time.sleep(0.5)
     between = datetime.now(timezone.utc)
