@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from log_app import LogApp
 from log_writing import LogWriter
+from textual import events
 from textual.pilot import Pilot
 
 from torchx_tui.backends.logs.follow import LogFollower
@@ -86,6 +87,17 @@ async def test_search_counts_keeps_context_and_goes_from_match_to_match(app: Sea
         await pilot.press("escape")
         await app.until(lambda: not app.words() and not app.lit())
         assert app.pane.status.line_count == LINES
+
+
+async def test_keys_behind_enter_in_one_burst_are_for_the_log(app: SearchApp) -> None:
+    async with app.run_test(size=(100, 14)) as pilot:
+        await app.until(lambda: app.pane.status.line_count == LINES)
+        await pilot.press("slash")
+        await app.until(lambda: app.query_one(SearchRow).input.has_focus)
+        for key in (*"needle", "enter", "N"):
+            app.post_message(events.Key(key, None if key == "enter" else key))
+        await app.until(lambda: "3 of 4" in app.words())
+        assert app.query_one(SearchRow).input.value == "needle"
 
 
 async def test_a_match_in_new_lines_is_counted_and_found(app: SearchApp, writer: LogWriter) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,12 +21,12 @@ from ..job_rows import JobRow, backend_word
 from ..job_view import JobView
 from ..past_jobs import PastJobs
 from ..widgets.bars import Hint
-from ..widgets.filter_field import FilterField
 from ..widgets.first_run import FirstRun
 from ..widgets.job_card import JobCard
 from ..widgets.job_cells import COLUMNS_BY_KEY, state_style
 from ..widgets.job_table import JobTable, Sort
 from ..widgets.pane import Divider, Pane
+from ..widgets.prompt_input import PromptInput
 from ..words import clock, count
 from .job_actions import JobActions
 
@@ -44,16 +44,19 @@ EXTRA_WIDE = 160
 
 
 class TablePane(Pane):
-    """The table under its title, with a row for the filter while it acts."""
+    """The table under its title, with a row for the filter while it acts.
 
-    def __init__(self) -> None:
+    Args:
+        keep_filter: called when the filter was typed to its end.
+    """
+
+    def __init__(self, keep_filter: Callable[[], object]) -> None:
         super().__init__("Jobs", id="table-pane")
         self.table = JobTable(id="table")
-        self.filter = FilterField(self.table, placeholder="state:failed backend:local name !word", id="filter")
+        self.filter = PromptInput(keep_filter, placeholder="state:failed backend:local name !word", id="filter")
 
     def compose_body(self) -> ComposeResult:
         """Yield the table and the filter."""
-        self.filter.cursor_blink = False
         self.filter.display = False
         yield self.table
         yield self.filter
@@ -78,7 +81,7 @@ class JobsScreen(JobActions):
 
     def __init__(self) -> None:
         super().__init__()
-        self.table_pane = TablePane()
+        self.table_pane = TablePane(self._keep_filter)
         self.card = JobCard()
         self._logs: LogsArea | None = None
         self.first_run = FirstRun()
@@ -365,8 +368,8 @@ class JobsScreen(JobActions):
                 return
             self.choose_view(view)
 
-    def on_filter_field_kept(self) -> None:
-        """Keep the filter, now that the table has the focus again."""
+    def _keep_filter(self) -> None:
+        self.set_focus(self.table)
         self.table_pane.filter.display = bool(self.table_pane.filter.value.strip())
         self.refresh_bars()
 

@@ -88,7 +88,7 @@ class LogSearch(SearchRow):
     def leave(self) -> None:
         """Give up what is typed; a search and filters end too, but not for a place that was typed."""
         asked_place = self.mode == "jump"
-        self._view.focus()
+        self.screen.set_focus(self._view)
         if asked_place and self._finder.is_active:
             self._rest()
             return
@@ -120,31 +120,30 @@ class LogSearch(SearchRow):
             return
         self._finder.find(start, forward=forward, errors=errors)
 
-    def on_search_row_submitted(self, message: SearchRow.Submitted) -> None:
+    def accept(self) -> None:
         """Search or filter by what was typed, or go there."""
-        message.stop()
-        if not message.text:
+        if not self.input.value:
             self.leave()
             return
         try:
-            self._carry_out(message)
+            self._carry_out(self.input.value)
         except (PatternError, JumpError) as error:
             self.say(Text(str(error), palette_of(self.app).removed))
             return
-        self._view.focus()
+        self.screen.set_focus(self._view)
         self._rest()
         self._mark()
         self.refresh_bindings()
 
-    def _carry_out(self, message: SearchRow.Submitted) -> None:
-        if message.mode == "jump":
-            self.travel.jump(message.text)
-        elif message.mode == "filter":
-            self._finder.add_rule(message.text, regex=message.regex)
+    def _carry_out(self, text: str) -> None:
+        if self.mode == "jump":
+            self.travel.jump(text)
+        elif self.mode == "filter":
+            self._finder.add_rule(text, regex=self.regex)
             self.travel.forget()
             self.post_message(self.Filtered(self._finder.rules))
         else:
-            self._finder.set_pattern(message.text, regex=message.regex)
+            self._finder.set_pattern(text, regex=self.regex)
             self.find(forward=not self._view.following, from_here=True)
 
     def on_descendant_blur(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from rich.text import Text
@@ -16,6 +15,7 @@ from ...backends.logs.engine import PatternError
 from ...backends.logs.pattern import parse_pattern
 from ..theme import palette_of
 from .log_jump import EXAMPLES
+from .prompt_input import PromptInput
 
 Mode = Literal["search", "filter", "jump"]
 
@@ -28,7 +28,7 @@ _PLACEHOLDERS: dict[Mode, str] = {
 _ROOMY = 100
 
 
-class PatternInput(Input):
+class PatternInput(PromptInput):
     """The field of the row."""
 
     HELP_TITLE = "Pattern"
@@ -64,14 +64,6 @@ class SearchRow(Horizontal):
     SearchRow > #pattern-kind { width: auto; height: 1; padding: 0 1; }
     """
 
-    @dataclass
-    class Submitted(Message):
-        """A pattern, or a place, was typed to its end."""
-
-        mode: Mode
-        text: str
-        regex: bool
-
     class Cleared(Message):
         """Nothing is searched for any more."""
 
@@ -84,8 +76,7 @@ class SearchRow(Horizontal):
         self._kind = Static(markup=False, id="pattern-kind")
         self.typing = False
         """Whether somebody types in it."""
-        self.input = PatternInput(compact=True, select_on_focus=False)
-        self.input.cursor_blink = False
+        self.input = PatternInput(self.accept)
 
     def compose(self) -> ComposeResult:
         """Yield the sign, the field, the words, and how the pattern is read."""
@@ -132,10 +123,9 @@ class SearchRow(Horizontal):
         words = "" if not asked else kind_words(self.input.value, regex=self.regex)
         self._kind.update(Text(words, palette_of(self.app).text3, no_wrap=True))
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Hand the pattern on."""
-        event.stop()
-        self.post_message(self.Submitted(self.mode, event.value, self.regex))
+    def accept(self) -> None:
+        """Carry out what was typed."""
+        raise NotImplementedError
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Keep what is typed here to the row, and say how it is read."""

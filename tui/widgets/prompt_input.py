@@ -1,31 +1,29 @@
-"""The field of the table's filter."""
+"""A field of one line that is left with enter, such as that of a filter or of a search."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from textual import events
-from textual.message import Message
-from textual.widget import Widget
 from textual.widgets import Input
 
 
-class FilterField(Input):
-    """A field that is left with enter at once: over a slow link the next key comes in the same burst.
+class PromptInput(Input):
+    """A field where enter acts at once: over a slow link the next key comes in the same burst.
 
     Textual lets a key pass through every widget before its binding acts, so a letter after enter would still be typed
     into the field.
 
     Args:
-        back_to: what has the focus then.
+        accept: called with enter; it moves the focus, by `Screen.set_focus`, unless more is to be typed.
         placeholder: shown while the field is empty.
         id: of the widget.
     """
 
-    class Kept(Message):
-        """The filter was typed to its end."""
-
-    def __init__(self, back_to: Widget, *, placeholder: str, id: str) -> None:
+    def __init__(self, accept: Callable[[], object], *, placeholder: str = "", id: str | None = None) -> None:
         super().__init__(placeholder=placeholder, id=id, compact=True, select_on_focus=False)
-        self._back_to = back_to
+        self.cursor_blink = False
+        self._accept = accept
 
     async def _on_key(self, event: events.Key) -> None:
         if self.screen.focused is not self:
@@ -36,5 +34,4 @@ class FilterField(Input):
         elif event.key == "enter":
             event.stop()
             event.prevent_default()
-            self.screen.set_focus(self._back_to)
-            self.post_message(self.Kept())
+            self._accept()
