@@ -14,6 +14,9 @@ from support.services import NoServiceError
 from support.slurm_cluster import shared_slurm
 from support.times import Times
 
+# What it asserts shows its values, as in a test's own file.
+pytest.register_assert_rewrite("backend.contract")
+
 # How long an example takes says how busy the machine is.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")

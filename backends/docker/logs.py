@@ -57,7 +57,7 @@ def read_lines(
     # What lies in the past is there already.
     follow = should_tail and (last is None or time.time() < last + LATE)
 
-    def connect(cursor: Cursor | None) -> DockerLogStream:
+    def connect(cursor: Cursor | None, follow: bool) -> DockerLogStream:
         place = cursor if isinstance(cursor, TimeCursor) else None
         return DockerLogStream(
             engine, app_id, role, k, stream, place, since=first, follow=follow, says_restarts=False, together=0

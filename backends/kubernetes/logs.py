@@ -62,7 +62,7 @@ def read_lines(
     # What lies in the past is there already.
     follow = should_tail and (last is None or time.time() < last + LATE)
 
-    def connect(cursor: Cursor | None) -> KubernetesLogStream:
+    def connect(cursor: Cursor | None, follow: bool) -> KubernetesLogStream:
         place = cursor if isinstance(cursor, PartsCursor) else None
         return KubernetesLogStream(server, app_id, role, k, place, since=first, follow=follow, says=False, together=0)
 

@@ -25,7 +25,7 @@ class StreamLines:
     ``close`` from any thread ends the iteration, a blocked read too.
 
     Args:
-        connect: begins to read after a cursor.
+        connect: begins to read after a cursor; waits for more where it is told to.
         is_over: tells whether the app has ended; None where nothing is waited for.
         regex: only lines in which this is found.
         until: only lines up to this time, in seconds since the epoch.
@@ -33,7 +33,7 @@ class StreamLines:
 
     def __init__(
         self,
-        connect: Callable[[Cursor | None], LogStream],
+        connect: Callable[[Cursor | None, bool], LogStream],
         is_over: Callable[[], bool] | None,
         regex: re.Pattern[str] | None,
         until: float | None,
@@ -42,7 +42,8 @@ class StreamLines:
         self._is_over = is_over
         self._regex = regex
         self._until = until
-        self._stream = connect(None)
+        self._follow = self._stream_follows = is_over is not None
+        self._stream = connect(None, self._follow)
         self._assembler = LineAssembler()
         self._lines: deque[str] = deque()
         self._ended = False
@@ -50,7 +51,7 @@ class StreamLines:
         self._closed = threading.Event()
         self._alarm: threading.Timer | None = None
         if is_over is not None and until is not None:
-            self._alarm = threading.Timer(max(0.0, until + LATE - time.time()), self._end_stream)
+            self._alarm = threading.Timer(max(0.0, until + LATE - time.time()), self._end_following)
             self._alarm.daemon = True
             self._alarm.start()
 
@@ -79,6 +80,9 @@ class StreamLines:
         record = self._next_record() if self._is_over is None else until_answered(self._next_record, self._closed)
         if record is not None:
             self._take(self._assembler.add(record))
+        elif self._stream_follows and not self._follow:
+            # A slow reader has yet to read what had come until then.
+            self._take_up()
         elif not self._closed.is_set():
             self._take(self._assembler.rest())
             self._ended = True
@@ -91,16 +95,21 @@ class StreamLines:
             SchedulerError: the log cannot be read; where the stream was cut off, it can be asked for again.
         """
         if self._is_cut:
-            stream = self._connect(self._stream.cursor)
-            self._stream.close()
-            self._stream, self._is_cut = stream, False
-            if self._closed.is_set():
-                stream.close()
+            self._take_up()
         try:
             return next(self._stream, None)
         except BackendUnavailableError:
             self._is_cut = True
             raise
+
+    def _take_up(self) -> None:
+        """Go on with a stream that begins where the last ended."""
+        follow = self._follow
+        stream = self._connect(self._stream.cursor, follow)
+        self._stream.close()
+        self._stream, self._stream_follows, self._is_cut = stream, follow, False
+        if self._closed.is_set() or follow != self._follow:
+            stream.close()
 
     def _wait_for_the_app(self) -> None:
         """Wait until the other replicas have ended too; what cannot be told is not waited for."""
@@ -126,9 +135,9 @@ class StreamLines:
     def _is_past_until(self) -> bool:
         return self._until is not None and time.time() > self._until + LATE
 
-    def _end_stream(self) -> None:
+    def _end_following(self) -> None:
         """Give what came until now: nothing that comes from now on is wanted."""
-        self._ended = True
+        self._follow = False
         self._stream.close()
 
     def _release(self) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import pytest
 from support.canned import CannedScheduler
-from support.waiting import PROMPT
+from support.waiting import PATIENCE, PROMPT
 
 from torchx_tui.backends import changes, registry
 from torchx_tui.backends.logs.stream import LineCursor, Record
-from torchx_tui.backends.logs.stream_lines import StreamLines
+from torchx_tui.backends.logs.stream_lines import LATE, StreamLines
 from torchx_tui.backends.outage import until_answered
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppState, BackendUnavailableError, NotAllowedError
@@ -134,7 +134,7 @@ class Cut:
 def test_lines_that_are_followed_survive_an_outage_and_others_do_not() -> None:
     left = [1] * 5
 
-    def connect(cursor: object) -> Cut:
+    def connect(cursor: object, _follow: bool) -> Cut:
         return Cut(cursor.lines if isinstance(cursor, LineCursor) else 0, lambda: bool(left and left.pop()))
 
     assert list(StreamLines(connect, lambda: True, None, None)) == ["line 0\n", "line 1\n"]
@@ -144,8 +144,29 @@ def test_lines_that_are_followed_survive_an_outage_and_others_do_not() -> None:
         list(StreamLines(connect, None, None, None))
 
 
+def test_lines_before_a_time_are_read_however_slow_the_reader_is() -> None:
+    class Slow(Cut):
+        """Gives nothing before it is closed, as on a machine that stands still until the time is past."""
+
+        def __init__(self) -> None:
+            super().__init__(0, lambda: False)
+            self._closed = threading.Event()
+
+        def __next__(self) -> Record:
+            assert self._closed.wait(PATIENCE)
+            raise StopIteration
+
+        def close(self) -> None:
+            self._closed.set()
+
+    def connect(cursor: object, follow: bool) -> Cut:
+        return Slow() if follow else Cut(cursor.lines if isinstance(cursor, LineCursor) else 0, lambda: False)
+
+    assert list(StreamLines(connect, lambda: True, None, time.time() - LATE + 0.05)) == ["line 0\n", "line 1\n"]
+
+
 def test_closing_ends_lines_whose_server_is_away() -> None:
-    lines = StreamLines(lambda cursor: Cut(1 if cursor else 0, lambda: True), lambda: True, None, None)
+    lines = StreamLines(lambda cursor, _: Cut(1 if cursor else 0, lambda: True), lambda: True, None, None)
     assert next(lines) == "line 0\n"
     threading.Timer(0.05, lines.close).start()
     with pytest.raises((BackendUnavailableError, StopIteration)):

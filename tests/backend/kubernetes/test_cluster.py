@@ -106,7 +106,7 @@ def test_a_gang_without_room_says_why(kubernetes_cluster: KubernetesCluster) -> 
 
     wait_until(lambda: "0/1 nodes are available" in reason(), "the scheduler's words")
     assert "2 Pending, 2 minAvailable" in reason()
-    assert phase_of(kubernetes_cluster, "big") == "Pending"
+    wait_for_phase(kubernetes_cluster, "big", "Pending")
 
 
 def events_of(cluster: KubernetesCluster, name: str) -> list[tuple[str, str, str, str]]:
@@ -123,7 +123,7 @@ def test_more_than_there_is_waits_without_pods(kubernetes_cluster: KubernetesClu
         ("PodGroup", "Normal", "Unschedulable", "resource in cluster is overused: overused cpu"),
         ("PodGroup", "Warning", "Unschedulable", gang),
     }
-    assert phase_of(kubernetes_cluster, "huge") == "Pending"
+    wait_for_phase(kubernetes_cluster, "huge", "Pending")
     assert pods_of(kubernetes_cluster, "huge") == []
 
 
