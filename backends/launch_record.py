@@ -88,7 +88,7 @@ class LaunchRecord:
 
     def origin(self, **changes: Any) -> LaunchOrigin:
         """Return what it was made from, with some of that changed."""
-        kept = {one.name: getattr(self, one.name) for one in fields(LaunchOrigin)}
+        kept = {item.name: getattr(self, item.name) for item in fields(LaunchOrigin)}
         return LaunchOrigin(**{**kept, **changes})
 
     def app_def(self) -> AppDef:

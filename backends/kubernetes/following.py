@@ -72,7 +72,7 @@ class FollowedJob:
             return "pods" in self._watches and not self._is_closed
 
     def facts(self) -> JobFacts:
-        """Return what was read of the job, with the events that came since."""
+        """Return what is known of the job: what was read, and the events that have come since."""
         with self._lock:
             if self._has_new_events:
                 self._has_new_events = False
@@ -257,8 +257,8 @@ class JobLooks:
                 self._jobs[app_id] = job
             while len(self._jobs) > _KEPT:
                 dropped.append(self._jobs.pop(next(iter(self._jobs))))
-        for one in dropped:
-            one.close()
+        for old in dropped:
+            old.close()
 
 
 def _event_key(event: Object) -> str:
