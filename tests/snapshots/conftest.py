@@ -1,8 +1,11 @@
 """Pictures are the same on every machine; an application is started once for all sizes of a picture."""
 
 import asyncio
+import difflib
+import html
 import itertools
 import pickle
+import re
 import time
 
 import pytest
@@ -31,6 +34,14 @@ def app(tmp_path):
     return make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
 
 
+def differing_lines(found, svg):
+    """Return where two pictures differ, line by line; the text alone where that differs."""
+    texts = [re.findall(r"<text.*?</text>", each) for each in (found, svg)]
+    words = [[html.unescape(re.sub(r"<.*?>", "", line)) for line in lines] for lines in texts]
+    before, after = words if words[0] != words[1] else (found.splitlines(), svg.splitlines())
+    return "\n".join(difflib.unified_diff(before, after, "expected", "found", lineterm="", n=0))[:4_000]
+
+
 @pytest.fixture
 def snap_compare(snapshot, request):
     """Give what compares an application's pictures with the files, one of each size: the plugin's takes one of a start.
@@ -47,8 +58,9 @@ def snap_compare(snapshot, request):
                 if app.size != size:
                     await pilot.resize_terminal(*size)
                 await settled(pilot)
-                if not is_same(name, app.export_screenshot(title=app.title, simplify=True)):
-                    differ.append(name)
+                found, same = is_same(name, svg := app.export_screenshot(title=app.title, simplify=True))
+                if not same:
+                    differ.append(f"{name or 'the picture'} at {size}:\n{differing_lines(found, svg)}")
         return differ
 
     def is_same(name, svg):
@@ -59,9 +71,11 @@ def snap_compare(snapshot, request):
         test = (request.node.path, request.node.reportinfo()[1], f"{request.node.name} {name or ''}")
         data = (same, found or "", svg, console, *test, request.node.function.__doc__ or "", "", found is not None)
         report.with_name(f"{report.name}_{name}").write_bytes(pickle.dumps(data))
-        return same
+        return found or "", same
 
     def compare(app, run_before, sizes=None, terminal_size=(120, 40)):
-        return not asyncio.run(differing(app, run_before, sizes or {None: terminal_size}))
+        differ = asyncio.run(differing(app, run_before, sizes or {None: terminal_size}))
+        assert not differ, "\n".join(differ)
+        return True
 
     return compare

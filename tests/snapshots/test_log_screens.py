@@ -2,7 +2,7 @@
 
 import pytest
 from support.canned import busy_scheduler
-from support.dashboard import make_app, until
+from support.dashboard import make_app, settled, until
 from support.pictures import FAILED, RUNNING, SIZES, at_job, shows_logs, stands_at_cause
 
 from torchx_tui.tui.config import Settings
@@ -67,7 +67,7 @@ def at_logs(*keys, wait=None):
         pane = pilot.app.screen.logs.log_pane
         for key in keys:
             await pilot.press(key)
-            await pilot.pause()
+            await settled(pilot)  # a key that searches leads elsewhere once it has found something
         if wait is not None:
             shown = wait
             await until(pilot, lambda: shown(pane), "the picture")
