@@ -6,7 +6,7 @@ TORCHX_0_7 := $(VENV)/torchx-0.7
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # pytest-xdist's workers: end-to-end tests mostly wait, so a small machine takes more workers than it has cores. A worker
 # that has none left takes some of another's (worksteal): the long ones stand side by side.
-WORKERS ?= 4
+WORKERS ?= 6
 
 .DEFAULT_GOAL := help
 .PHONY: help run check test soak oracle mutants bench lint format examples clean services-up services-down

@@ -245,7 +245,7 @@ class SchedulerContract:
         reader.start()
         wait_until(lambda: got, "the first line")
         lines.close()
-        reader.join(5)
+        reader.join(PATIENCE)
         assert not reader.is_alive()
         lines.close()
         assert got == ["once\n"]

@@ -168,7 +168,7 @@ def test_a_job_that_was_deleted_meanwhile_stays_so(
     runner.delete(handle)
     going_on.set()
     for thread in runner._launcher._worlds._threads:
-        thread.join(30)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
     assert runner.journal.records() == []
 
@@ -196,7 +196,7 @@ def test_two_threads_that_note_something_of_one_launch_both_do(tmp_path: Path) -
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
     (kept,) = Journal(tmp_path).records()
     assert (kept.app_id, kept.state) == ("the-id", "RUNNING")
     assert kept.world["commit"] in names

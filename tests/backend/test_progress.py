@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.kubernetes.manifest import app_to_resource
@@ -36,7 +37,7 @@ def test_what_waits_is_ended_at_once():
     def launch() -> None:
         with progress.ended_by(closed.set):
             entered.set()
-            assert closed.wait(20)
+            assert closed.wait(PATIENCE)
             raise OSError("the connection was closed")
 
     failures: list[BaseException] = []
@@ -49,9 +50,9 @@ def test_what_waits_is_ended_at_once():
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert entered.wait(20)
+    assert entered.wait(PATIENCE)
     progress.cancel()
-    thread.join(20)
+    thread.join(PATIENCE)
     assert [type(failure) for failure in failures] == [LaunchCancelledError]
 
 

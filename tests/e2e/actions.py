@@ -96,15 +96,36 @@ def cancel_top(terminal: Terminal) -> None:
     wait_top(terminal, "Cancelled")
 
 
-def live_through(terminal: Terminal, backend: str, patience: float = 90.0) -> None:
+def look_inside(terminal: Terminal, host: str) -> None:
+    """Open a shell in the third replica of the job at the cursor, leave it, and show what its backend says of the job.
+
+    Args:
+        terminal: shows the Jobs screen.
+        host: how the replica's own host name ends.
+    """
+    terminal.press("enter")
+    terminal.wait("Replicas")
+    terminal.press("tab")
+    terminal.wait("━ Replicas")
+    terminal.press("right", "right", "!")
+    terminal.wait("trainer/2: exit goes back")
+    terminal.press("echo inside-$(hostname)\r")
+    terminal.wait(rf"^inside-demo-train-\w+{host}")
+    before = len(terminal.raw)
+    terminal.press("exit\r")
+    # The emulator knows of no second screen: what it shows may be of before.
+    terminal.wait(lambda _: b"\x1b[?1049h" in terminal.raw[before:])
+    terminal.press("i")
+
+
+def live_through(terminal: Terminal, backend: str) -> None:
     """Follow four replicas of demo.train that were just launched, cancel, launch again, edit and delete them.
 
     Args:
         terminal: shows the Jobs screen.
         backend: the backend's word in the table.
-        patience: seconds in which four replicas run.
     """
-    terminal.wait(rf"● Running +demo-train\S* +{backend} +4/4", patience=patience)
+    terminal.wait(rf"● Running +demo-train\S* +{backend} +4/4")
     # All four replicas in one log.
     terminal.wait(lambda text: all(re.search(rf"^.*\b{k}[│┆].*step", text, re.MULTILINE) for k in range(4)))
     cancel_top(terminal)
@@ -112,7 +133,6 @@ def live_through(terminal: Terminal, backend: str, patience: float = 90.0) -> No
     terminal.wait(r"Launched \S*demo-train-\w+ again")
     terminal.wait(
         lambda text: re.search(r"Running +demo-train", text) and re.search(r"Cancelled +demo-train", text),
-        patience=patience,
     )
     terminal.press("g")
     cancel_top(terminal)

@@ -6,7 +6,7 @@ import re
 
 import docker
 import pytest
-from actions import launch, live_through, submit
+from actions import launch, live_through, look_inside, open_form, submit
 from support.component_files import ComponentFile
 
 pytestmark = pytest.mark.slow
@@ -46,47 +46,26 @@ def app(terminal, own_engine):
     return app
 
 
-def test_launch_follow_cancel_relaunch_edit_and_delete(app, own_engine):
+def test_launch_follow_cancel_relaunch_edit_and_delete(app, own_engine, tmp_path):
     before = engine_holds(own_engine.host)
     launch(app, "demo.train", JOB)
+    app.wait(r"● Running +demo-train\S* +docker +4/4")
+    look_inside(app, r"-trainer-2")
+    # What the engine itself says.
+    app.wait(r"^ Id: [0-9a-f]{64}")
+    app.press("escape")
+    app.wait("Every replica|Replicas")
+    app.press("escape")
+    app.wait("STATE")
     live_through(app, "docker")
     after = engine_holds(own_engine.host)
     assert after["containers"] == before["containers"] == set()
     assert after["volumes"] == before["volumes"]
     # TorchX's own network is everybody's, and stays.
     assert after["networks"] - before["networks"] <= {"torchx"}
-    app.press("q")
-    assert app.wait_for_end() == 0
-
-
-def test_a_shell_in_a_replica(app):
-    launch(app, "demo.train", JOB)
-    app.wait(r"● Running +demo-train\S* +docker +4/4")
-    app.press("enter")
-    app.wait("Replicas")
-    app.press("tab")
-    app.wait("━ Replicas")
-    app.press("right", "right", "!")
-    app.wait("trainer/2: exit goes back")
-    app.press("echo inside-$(hostname)\r")
-    app.wait(r"^inside-demo-train-\w+-trainer-2")
-    before = len(app.raw)
-    app.press("exit\r")
-    # The emulator knows of no second screen: what it shows may be of before.
-    app.wait(lambda _: b"\x1b[?1049h" in app.raw[before:])
-    app.press("i")
-    # What the engine itself says.
-    app.wait(r"^ Id: [0-9a-f]{64}")
-
-
-def test_ports_are_published_and_the_ssh_command_copied(app, tmp_path):
-    jobs = ComponentFile(tmp_path / "jobs.py").write(SERVER, HEADER)
-    app.press("n")
-    app.wait("Component")
-    app.press(jobs.name("server"))
-    app.press("enter")
-    app.wait("Run options")
-    app.wait(r"^▌\S")
+    # Ports are published.
+    ComponentFile(tmp_path / "jobs.py").write(SERVER, HEADER)
+    open_form(app, "jobs.py:server")
     submit(app)
     app.wait(r"● Running +server\S* +docker +2/2")
     app.press("enter")

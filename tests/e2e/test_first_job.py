@@ -24,17 +24,6 @@ def test_four_replicas_from_submitted_to_succeeded(terminal):
     app.wait(lambda _: app.title == "torchx-tui")
 
 
-def test_cancel_shows_cancelled_soon(terminal):
-    app = terminal()
-    app.wait("No jobs yet")
-    launch(app, "demo.train", {"steps": "1000"})
-    wait_top(app, "Running")
-    app.press("x")
-    app.wait("Keep running")
-    app.press("y")
-    wait_top(app, "Cancelled")
-
-
 def test_a_failure_names_the_rank_and_shows_its_traceback_then_runs_again(terminal):
     app = terminal()
     app.wait("No jobs yet")

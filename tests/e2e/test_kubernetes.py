@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from actions import cancel_top, fill, go_to, live_through, open_form, submit
+from actions import cancel_top, fill, go_to, live_through, look_inside, open_form, submit
 from support.api_proxy import api_proxy
 from support.volcano_jobs import make_job, start_job
 
@@ -40,24 +40,31 @@ def launch(app, values, options=OPTIONS) -> None:
     open_form(app, "demo.train")
     fill(app, values)
     go_to(app, "scheduler")
-    app.press("right")
-    app.wait(r"\(●\) kubernetes")
+    while not re.search(r"\(●\) kubernetes", before := app.text()):
+        app.press("right")
+        app.wait(lambda text, before=before: text != before)
     # There is one queue: it is filled in.
-    app.wait(r"queue \* +default +only one")
+    app.wait(r"queue \* +default +(only one|last run)")
     fill(app, options)
     submit(app)
 
 
 def test_launch_follow_cancel_relaunch_edit_and_delete(app):
     launch(app, JOB)
+    app.wait(r"● Running +demo-train\S* +k8s +4/4")
+    look_inside(app, r"-trainer-2-0")
+    app.wait(r"^ kind: Job")
+    app.press("escape")
+    app.wait("Every replica|Replicas")
+    app.press("escape")
+    app.wait("STATE")
     live_through(app, "k8s")
     app.press("q")
     assert app.wait_for_end() == 0
 
 
-@pytest.mark.parametrize(
-    ("values", "options", "why"),
-    [
+def test_what_is_stuck_says_why_on_the_jobs_screen(app):
+    for values, options, why in (
         ({"image": "nosuch.invalid/x:1"}, OPTIONS, r"image nosuch.invalid/x:1 cannot be pulled"),
         # A core each, of which none is left to the node.
         (
@@ -65,33 +72,12 @@ def test_launch_follow_cancel_relaunch_edit_and_delete(app):
             {"reserved_millicpu": "0"},
             r"resource in cluster is overused: overused cpu",
         ),
-    ],
-    ids=["image", "room"],
-)
-def test_what_is_stuck_says_why_on_the_jobs_screen(app, values, options, why):
-    launch(app, {"steps": "900", **values}, options)
-    app.wait(why, patience=90)
-    assert "STATE" in app.text()
-    cancel_top(app)
-
-
-def test_a_shell_in_a_replica_and_what_the_server_says(app):
-    launch(app, JOB)
-    app.wait(r"● Running +demo-train\S* +k8s +4/4", patience=90)
-    app.press("enter")
-    app.wait("Replicas")
-    app.press("tab")
-    app.wait("━ Replicas")
-    app.press("right", "right", "!")
-    app.wait("trainer/2: exit goes back")
-    app.press("echo inside-$(hostname)\r")
-    app.wait(r"^inside-demo-train-\w+-trainer-2-0")
-    before = len(app.raw)
-    app.press("exit\r")
-    # The emulator knows of no second screen: what it shows may be of before.
-    app.wait(lambda _: b"\x1b[?1049h" in app.raw[before:])
-    app.press("i")
-    app.wait(r"^ kind: Job")
+    ):
+        launch(app, {"steps": "900", **values}, options)
+        app.press("g")
+        app.wait(why)
+        assert "STATE" in app.text()
+        cancel_top(app)
 
 
 def test_only_the_job_at_the_cursor_is_looked_at(terminal, kubernetes_cluster, tmp_path):

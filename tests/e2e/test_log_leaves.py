@@ -58,20 +58,12 @@ def test_a_pager_has_the_terminal_and_the_app_comes_back(terminal, pager, tmp_pa
     assert app.wait_for_end() == 0
 
 
-def test_a_pager_that_is_missing_is_said(terminal):
-    app = terminal(environ={"PAGER": "/no/such/pager --flag"})
-    logs_of_a_job(app, steps="2000", step_seconds="0.05")
-    app.press("m")
-    app.wait("the pager /no/such/pager cannot be started: No such file or directory")
-    app.wait("Following")
-
-
 def copied(app: Terminal) -> list[str]:
     return [base64.b64decode(found).decode() for found in re.findall(rb"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07", app.raw)]
 
 
-def test_selected_lines_go_to_the_terminals_clipboard(terminal):
-    app = terminal()
+def test_lines_are_copied_and_saved(terminal, tmp_path):
+    app = terminal(environ={"PAGER": "/no/such/pager --flag"})
     logs_of_a_job(app, steps="3", step_seconds="0.05")
     app.wait("Ended")
     app.press("v", "k", "k")
@@ -81,15 +73,11 @@ def test_selected_lines_go_to_the_terminals_clipboard(terminal):
     [text] = copied(app)
     assert len(text.splitlines()) == 3
     assert all("│" not in line for line in text.splitlines())
-
-
-def test_a_log_is_saved_where_the_app_was_started(terminal, tmp_path):
-    app = terminal()
-    logs_of_a_job(app, steps="3", step_seconds="0.05")
-    app.wait("Ended")
     app.press("S")
     app.wait(r"demo-train-\w+-merged\.log")
     app.press("enter")
     app.wait(r"Saved \d+ lines, .* B, to ")
     [path] = tmp_path.glob("demo-train-*-merged.log")
     assert "step" in path.read_text()
+    app.press("m")
+    app.wait("the pager /no/such/pager cannot be started: No such file or directory")

@@ -16,8 +16,6 @@ NOISE = [
     b"\x1b[999999999999999999999~", b"\x1b[48;99999999;99999999;1;1t", b"\x1b[48;0;0;0;0t", b"\x1b[<0;99999999999;3M",
     b"\x1b[<0;5;3M\x1b[<0;5;3m", b"\x1b[?2026;9$y", b"\x1b[97;1;55296u",
 ]  # fmt: skip
-# Ten times what quitting may take (s): a loaded machine.
-
 HANGS = f'''{HEADER}
 import time
 
@@ -47,8 +45,7 @@ def test_noise_ends_nothing(terminal):
     assert app.wait_for_end() == 0
 
 
-@pytest.mark.parametrize("component", ["sleeps", "spins"])
-@pytest.mark.parametrize("how", ["ctrl+q", "SIGTERM"])
+@pytest.mark.parametrize(("component", "how"), [("sleeps", "SIGTERM"), ("spins", "ctrl+q")])
 def test_quitting_waits_for_no_component(terminal, tmp_path, component, how):
     path = tmp_path / "hangs.py"
     path.write_text(HANGS)

@@ -13,7 +13,7 @@ import pytest
 from actions import launch, wait_top
 from support.processes import processes_of_job
 from support.terminal import COMMAND
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -24,18 +24,25 @@ def start_job(app, **values):
     wait_top(app, "Running")
 
 
+def start_another(app):
+    """Launch a job from the table, whose cursor goes to it, and return its id."""
+    launch(app, "demo.train", {"steps": "200", "step_seconds": "0.1"})
+    wait_top(app, "Running")
+    app.press("g")
+    return app_id(app)
+
+
 def app_id(app):
     """Return the id of the job at the cursor, from its card."""
     text = app.wait(r"demo-train-[a-z0-9]{10,}")
     return re.findall(r"demo-train-[a-z0-9]{10,16}", text)[0]
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
-def test_the_dashboard_dies_and_the_job_is_found_again(terminal, number):
+def test_the_dashboard_dies_and_the_job_is_found_again(terminal):
     app = terminal()
     start_job(app, steps="60")
     name = app_id(app)
-    os.kill(app.pid, number)
+    os.kill(app.pid, signal.SIGKILL)
     app.wait_for_end()
     assert processes_of_job(name)
     again = terminal()
@@ -58,7 +65,7 @@ def test_a_terminal_that_goes_away_without_a_signal_ends_the_dashboard(tmp_path,
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     seen = b""
     while b"No jobs yet" not in seen:
-        assert select.select([terminal], [], [], 40)[0], seen[-300:]
+        assert select.select([terminal], [], [], PATIENCE)[0], seen[-300:]
         seen += os.read(terminal, 65536)
     os.close(terminal)
     wait_until(lambda: os.waitpid(pid, os.WNOHANG) != (0, 0), "the dashboard's end")
@@ -71,7 +78,7 @@ def test_a_terminal_that_does_not_know_its_size_is_drawn_once(tmp_path, own_home
         os.execve(COMMAND, [COMMAND], {**os.environ, "TERM": "xterm-256color"})
     seen = b""
     while b"No jobs yet" not in seen:
-        assert select.select([terminal], [], [], 40)[0], seen[-300:]
+        assert select.select([terminal], [], [], PATIENCE)[0], seen[-300:]
         seen += os.read(terminal, 65536)
     still = 0
     while select.select([terminal], [], [], 1.5)[0]:
@@ -81,7 +88,7 @@ def test_a_terminal_that_does_not_know_its_size_is_drawn_once(tmp_path, own_home
     wait_until(lambda: os.waitpid(pid, os.WNOHANG) != (0, 0), "the dashboard's end")
 
 
-def test_suspended_and_continued(terminal):
+def test_suspended_and_continued_and_a_storm_of_sizes(terminal):
     app = terminal()
     app.wait("No jobs yet")
     os.kill(app.pid, signal.SIGTSTP)
@@ -90,10 +97,7 @@ def test_suspended_and_continued(terminal):
     wait_until(lambda: process_state(app.pid) != "T", "the rest of its life")
     app.press("n")
     app.wait("Component")
-
-
-def test_a_storm_of_sizes(terminal):
-    app = terminal()
+    app.press("escape")
     app.wait("No jobs yet")
     for number in range(60):
         app.process.setwinsize(10 + number * 7 % 50, 20 + number * 13 % 180)
@@ -113,7 +117,7 @@ def process_state(pid):
 def test_two_dashboards_see_each_others_jobs(terminal):
     one, other = terminal(), terminal()
     other.wait("No jobs yet")
-    start_job(one, steps="40")
+    start_job(one, steps="2000")
     wait_top(other, "Running")
     other.wait(lambda text: app_id(one) in text)
     other.press("x")
@@ -122,35 +126,29 @@ def test_two_dashboards_see_each_others_jobs(terminal):
     wait_top(one, "Cancelled")
 
 
-def test_the_supervisor_dies_and_the_job_goes_on_unsupervised(terminal):
+def test_supervisors_and_replicas_die(terminal):
     app = terminal()
-    start_job(app)
-    name = app_id(app)
-    replicas = processes_of_job(name)
-    supervisor = parent_of(replicas[0])
-    os.kill(supervisor, signal.SIGKILL)
+    app.wait("No jobs yet")
+    # A replica alone.
+    name = start_another(app)
+    os.kill(sorted(processes_of_job(name))[0], signal.SIGKILL)
+    wait_top(app, "Failed")
+    app.press("enter")
+    app.wait(r"(?s)Why.*SIGKILL")
+    app.press("escape")
+    app.wait("STATE")
+    # The supervisor alone: the job goes on unsupervised.
+    name = start_another(app)
+    os.kill(parent_of(processes_of_job(name)[0]), signal.SIGKILL)
     app.wait("unsupervised")
     assert processes_of_job(name)
     app.press("x")
     app.wait("Keep running")
     app.press("y")
     wait_until(lambda: not processes_of_job(name), "the replicas' end")
-
-
-def test_a_replica_dies(terminal):
-    app = terminal()
-    start_job(app, steps="30")
-    name = app_id(app)
-    os.kill(sorted(processes_of_job(name))[0], signal.SIGKILL)
-    wait_top(app, "Failed")
-    app.press("enter")
-    app.wait("SIGKILL")
-
-
-def test_supervisor_and_replicas_die(terminal):
-    app = terminal()
-    start_job(app)
-    name = app_id(app)
+    wait_top(app, "Cancelled")
+    # Both.
+    name = start_another(app)
     pids = processes_of_job(name)
     for pid in [parent_of(pids[0]), *pids]:
         os.kill(pid, signal.SIGKILL)
@@ -191,13 +189,13 @@ def test_quit_can_cancel(terminal):
     wait_until(lambda: not processes_of_job(name), "the job's end")
 
 
-def test_sigterm_ends_own_jobs_only(terminal):
+def test_signals_end_own_jobs_only(terminal):
     app = terminal()
     start_job(app)
     name = app_id(app)
     watcher = terminal()
     wait_top(watcher, "Running")
-    os.kill(watcher.pid, signal.SIGTERM)
+    os.kill(watcher.pid, signal.SIGHUP)
     watcher.wait_for_end()
     assert processes_of_job(name)
     os.kill(app.pid, signal.SIGTERM)

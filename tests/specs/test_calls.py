@@ -9,6 +9,7 @@ import sys
 import threading
 
 import pytest
+from support.waiting import PATIENCE
 
 from torchx_tui.specs.errors import TorchXTuiError
 from torchx_tui.specs.limited_call import CallDroppedError, LimitedCaller, NoAnswerError
@@ -21,7 +22,7 @@ def hang():
     free = threading.Event()
 
     def wait() -> bool:
-        return free.wait(60)
+        return free.wait(PATIENCE)
 
     wait.free = free.set  # type: ignore[attr-defined]
     yield wait
@@ -49,7 +50,7 @@ def test_no_more_than_three_calls_may_hang(hang):
     hanging = [thread for thread in threading.enumerate() if thread.name == "test"]
     hang.free()
     for thread in hanging:
-        thread.join(60)
+        thread.join(PATIENCE)
     assert caller.call(lambda: 1, 60) == 1
 
 
@@ -61,7 +62,7 @@ def test_a_slow_call_is_told_of_once():
         # Two more looks at the clock before the answer comes.
         threading.Timer(0.3, answered.set).start()
 
-    assert LimitedCaller("test", slow_seconds=0, on_slow=tell).call(lambda: answered.wait(60), 60)
+    assert LimitedCaller("test", slow_seconds=0, on_slow=tell).call(lambda: answered.wait(PATIENCE), 60)
     assert told == ["no answer for 0 s, still waiting"]
 
 
@@ -88,7 +89,7 @@ def test_what_is_printed_is_taken_in_this_thread_only(capfd):
             assert os.read(read, 10) == b"own\n"
         os.close(read)
         # So is one that has more than its command and the buffer's size by position.
-        subprocess.Popen(["echo", "alone"], -1, None).wait(60)
+        subprocess.Popen(["echo", "alone"], -1, None).wait(PATIENCE)
         other = threading.Thread(target=print, args=["theirs"])
         other.start()
         other.join()

@@ -34,9 +34,11 @@ KEYS = {
 }
 
 # What the emulator would print as text or take for something else, since it does not know it: queries and modes of the
-# keyboard and of drawing, and the pointer's shape, in which it would see a title.
+# keyboard and of drawing, and the pointer's shape, in which it would see a title. Colours, most of what is sent, are
+# left out as well: nobody reads them, and the emulator takes long for them.
 _UNKNOWN = re.compile(
-    rb"\x1b\[[<>=?]?[0-9;]*(?:\$p|u|q|t)|\x1b\[>[0-9;]*[a-zA-Z]|\x1bP.*?\x1b\\|\x1b\]22;[^\x07\x1b]*(?:\x07|\x1b\\)",
+    rb"\x1b\[[0-9;]*m|\x1b\[[<>=?]?[0-9;]*(?:\$p|u|q|t)|\x1b\[>[0-9;]*[a-zA-Z]|\x1bP.*?\x1b\\"
+    rb"|\x1b\]22;[^\x07\x1b]*(?:\x07|\x1b\\)",
     re.DOTALL,
 )
 
@@ -146,7 +148,10 @@ class Terminal:
         """Return the rows of the screen."""
         with self._lock:
             if self._seen is None:
-                self._seen = [line.rstrip() for line in self._screen.display]
+                # As `display`, without asking each character for its width: behind a wide one stands an empty text.
+                columns, rows = range(self._screen.columns), range(self._screen.lines)
+                buffer = self._screen.buffer
+                self._seen = ["".join([buffer[y][x].data for x in columns]).rstrip() for y in rows]
             return list(self._seen)
 
     def text(self) -> str:
@@ -172,8 +177,15 @@ class Terminal:
             if test(text):
                 return text
             if time.monotonic() > deadline or not (self.process.isalive() or test(self.text())):
-                raise AssertionError(f"waited for {wanted!r}, the screen shows:\n{text}")
+                raise AssertionError(f"waited for {wanted!r}, the screen shows:\n{text}\n{self._end()}")
             time.sleep(0.03)
+
+    def _end(self) -> str:
+        """Return how the program ended, if it has, and the last lines of its log file."""
+        log = Path(os.environ.get("XDG_STATE_HOME", "/nonexistent"), "torchx-tui", "torchx-tui.log")
+        tail = log.read_text(errors="replace")[-3000:] if log.exists() else "no log file"
+        ended = "" if self.process.isalive() else f"exit {self.process.exitstatus}, {self.process.signalstatus}; "
+        return f"{ended}{bytes(self.raw[-200:])!r}\n{tail}"
 
     def wait_for_end(self, patience: float = PATIENCE) -> int:
         """Wait for the program's end and return its exit status."""

@@ -22,10 +22,13 @@ from support.launching import (
     type_into,
     words,
 )
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.api import Capabilities, NameFault
 from torchx_tui.backends.launch_origin import LaunchOrigin
+from torchx_tui.components import describe
 from torchx_tui.specs import AppDef, Role, runopts
+from torchx_tui.tui.form_model import FormModel
 from torchx_tui.tui.screens.field_dialogs import ItemsDialog
 from torchx_tui.tui.screens.jobs import JobsScreen
 from torchx_tui.tui.screens.launch import LaunchScreen
@@ -115,6 +118,9 @@ OPTIONS = [
     Bad("labels", "TOKEN=hunter2", "Want key:value", "option", ("hunter2",)),
     Bad("workspace", "{/a: b", "workspace: while parsing", "launch"),
     Bad("workspace", "[/a, /b]", "want one path, or a mapping of paths to folders", "launch"),
+]
+# Known once somebody has looked for them.
+FOLDERS = [
     Bad("workspace", "/no/such/folder", "cannot be read: No such file or directory", "launch"),
     Bad("workspace", "~nobody.here/x", "~nobody.here/x cannot be read", "launch"),
     Bad("workspace", "nosuch://bucket/x", "cannot be opened", "launch"),
@@ -232,30 +238,49 @@ async def tried(pilot, app, screen, scheduler, bad: Bad) -> None:
 
 
 TABLES = {"arguments": ARGUMENTS, "sweeps": SWEEPS, "options": OPTIONS, "roles": ROLES, "builtin": BUILTIN}
-# So many at once: one form for all would take longer than a test may.
-PART = 9
 
 
-def parts():
-    for name, table in TABLES.items():
-        component = "dist.torchrun" if table is BUILTIN else "jobs.py:job"
-        for first in range(0, len(table), PART):
-            yield pytest.param(component, table[first : first + PART], id=f"{name}{first}")
-
-
-@pytest.mark.parametrize(("name", "table"), parts())
-async def test_each_says_what_is_wrong_where_it_is_and_launches_nothing(app, scheduler, jobs, name, table):
+@pytest.mark.parametrize("name", TABLES)
+def test_each_says_what_is_wrong(scheduler, jobs, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     jobs.write(JOB)
+    model = FormModel(describe("dist.torchrun" if name == "builtin" else "jobs.py:job"))
+    model.choose_scheduler("cluster", scheduler.run_opts(), takes_workspace=True)
+    for section, (needed, text) in {**NEEDED, "builtin": ("script", "train.py")}.items():
+        section = "argument" if section == "builtin" else section
+        if model.get(section, needed) is not None:
+            model.set(section, needed, text)
+    model.take_app(model.plan().made_app())
+    for bad in TABLES[name]:
+        field = model.get(bad.section, bad.field)
+        before = field.text
+        model.set(bad.section, bad.field, bad.typed)
+        assert bad.message in field.error
+        assert not any(secret in field.error for secret in bad.hidden)
+        assert field in model.errors()
+        model.set(bad.section, bad.field, before)
+        assert model.errors() == []
+
+
+@pytest.mark.parametrize("names", [("arguments", "sweeps", "options", "roles"), ("builtin",)])
+async def test_it_stands_where_it_is_wrong_and_nothing_is_launched(app, scheduler, jobs, names):
+    """One of each kind of field, and whatever holds a secret."""
+    jobs.write(JOB)
+    builtin = names == ("builtin",)
     async with app.run_test(size=SIZE) as pilot:
-        screen = await ready_form(pilot, app, name)
-        if name == "dist.torchrun":
+        screen = await ready_form(pilot, app, "dist.torchrun" if builtin else "jobs.py:job")
+        if builtin:
             row_of(screen, "script").input.value = "train.py"
         await is_ready(pilot, screen)
-        if table[0].section == "role:r":
-            screen.query_one(RoleRule).focus()
-            await pilot.press("enter")
-            await until(pilot, lambda: screen.form.row("role:r", "args"), "the role's fields")
-        for bad in table:
+        for name in names:
+            if name == "roles":
+                screen.query_one(RoleRule).focus()
+                await pilot.press("enter")
+                await until(pilot, lambda: screen.form.row("role:r", "args"), "the role's fields")
+            first, *others = TABLES[name]
+            for bad in (first, *(bad for bad in others if bad.hidden)):
+                await tried(pilot, app, screen, scheduler, bad)
+        for bad in () if builtin else FOLDERS:
             await tried(pilot, app, screen, scheduler, bad)
         screen.query_one("#scheduler").focus()
         await is_ready(pilot, screen)
@@ -361,32 +386,33 @@ def write_unusable() -> None:
     Path("untyped.py").write_text("def job(x) -> AppDef: ...\n")
 
 
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        ("/no/such/x.py:job", "there is no file /no/such/x.py"),
-        ("jobs.py:nothing", "has no nothing. Components there: job"),
-        ("jobs.py:jbo", "Did you mean job?"),
-        ("./jobs.py:", "has no"),
-        ("no.such.module:job", "there is no file and no module no.such.module"),
-        ("nowhere/:job", "there is no file"),
-        ("latin.py:job", "latin.py"),
-        ("loop.py:job", "Unsupported argument '**more'"),
-        ("broken.py:job", "'(' was never closed"),
-        ("untyped.py:job", "Missing type annotation for argument 'x'"),
-    ],
-)
-async def test_a_component_that_cannot_be_picked_says_why(app, scheduler, jobs, typed, message):
+UNUSABLE = [
+    ("/no/such/x.py:job", "there is no file /no/such/x.py"),
+    ("jobs.py:nothing", "has no nothing. Components there: job"),
+    ("jobs.py:jbo", "Did you mean job?"),
+    ("./jobs.py:", "has no"),
+    ("no.such.module:job", "there is no file and no module no.such.module"),
+    ("nowhere/:job", "there is no file"),
+    ("latin.py:job", "latin.py"),
+    ("loop.py:job", "Unsupported argument '**more'"),
+    ("broken.py:job", "'(' was never closed"),
+    ("untyped.py:job", "Missing type annotation for argument 'x'"),
+]
+
+
+async def test_a_component_that_cannot_be_picked_says_why(app, scheduler, jobs):
     jobs.write(JOB)
     write_unusable()
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot, app)
-        screen.picker.search.value = typed
-        await pilot.press("enter")
-        await until(pilot, lambda: message in status(screen), f"{typed}: {status(screen)}")
-        assert screen.has_class("-picking")
-        assert screen.model is None
-        nothing_came_of_it(app, scheduler)
+        for typed, message in UNUSABLE:
+            app.clear_status()
+            screen.picker.search.value = typed
+            await pilot.press("enter")
+            await until(pilot, lambda message=message: message in status(screen), f"{typed}: {status(screen)}")
+            assert screen.has_class("-picking")
+            assert screen.model is None
+            nothing_came_of_it(app, scheduler)
 
 
 async def test_a_file_that_is_removed_while_its_component_is_picked(app, scheduler, jobs):
@@ -405,33 +431,36 @@ async def test_a_file_that_is_removed_while_its_component_is_picked(app, schedul
 # What only running the component tells
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ("raise ValueError('no [red]data[/red] there')", "ValueError: no [red]data[/red] there"),
-        ("import sys; sys.exit(3)", "it called sys.exit(3)"),
-        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-        ("return None", "a component returns AppDef, this one returned NoneType"),
-        ("return AppDef('empty', [])", "has no roles"),
-        ("return AppDef('x', [Role('r', '', entrypoint='true', num_replicas=0)])", "at least 1 is needed"),
-        ("import torchx_nothing_like_it", "ModuleNotFoundError"),
-        ("return job(data)", "RecursionError"),
-        ("raise ValueError('line 1\\nTraceback (most recent call last)')", "ValueError: line 1"),
-    ],
-)
-async def test_a_component_that_fails_says_where_and_nothing_is_launched(app, scheduler, jobs, body, message):
-    jobs.write(f'def job(data: str) -> AppDef:\n    """Fail."""\n    {body}\n')
+FAILING = [
+    ("raise ValueError('no [red]data[/red] there')", "ValueError: no [red]data[/red] there"),
+    ("import sys; sys.exit(3)", "it called sys.exit(3)"),
+    ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+    ("return None", "a component returns AppDef, this one returned NoneType"),
+    ("return AppDef('empty', [])", "has no roles"),
+    ("return AppDef('x', [Role('r', '', entrypoint='true', num_replicas=0)])", "at least 1 is needed"),
+    ("import torchx_nothing_like_it", "ModuleNotFoundError"),
+    ("return job(data)", "RecursionError"),
+    ("raise ValueError('line 1\\nTraceback (most recent call last)')", "ValueError: line 1"),
+]
+
+
+async def test_a_component_that_fails_says_where_and_nothing_is_launched(app, scheduler, jobs):
+    jobs.write(JOB)
     async with app.run_test(size=SIZE) as pilot:
         screen = await ready_form(pilot, app)
-        await until(pilot, lambda: "the request could not be made" in words(screen), body)
-        said = drawn(screen, "#form-warnings")
-        assert message in said
-        if "AppDef(" not in body:
-            assert re.search(r"jobs\.py", said)
-        await pilot.press("ctrl+s")
-        await until(pilot, lambda: "not launched:" in status(screen))
-        assert app.screen is screen
-        nothing_came_of_it(app, scheduler)
+        await is_ready(pilot, screen)
+        for number, (body, message) in enumerate(FAILING):
+            jobs.write(f'def job(data: str) -> AppDef:\n    """Fail."""\n    {body}\n')
+            row_of(screen, "data").input.value = f"corpus {number}"
+            await until(pilot, lambda message=message: message in drawn(screen, "#form-warnings"), body)
+            assert "the request could not be made" in words(screen)
+            if "AppDef(" not in body:
+                assert re.search(r"jobs\.py", drawn(screen, "#form-warnings"))
+            app.clear_status()
+            await pilot.press("ctrl+s")
+            await until(pilot, lambda: "not launched:" in status(screen))
+            assert app.screen is screen
+            nothing_came_of_it(app, scheduler)
 
 
 async def test_what_two_arguments_have_wrong_together_is_said_below(app, scheduler):
@@ -543,7 +572,7 @@ async def test_the_form_is_left_for_the_picker_while_it_launches(app, scheduler,
     go_on, schedule = threading.Event(), scheduler.schedule
 
     def slowly(info):
-        assert go_on.wait(30)
+        assert go_on.wait(PATIENCE)
         return schedule(info)
 
     scheduler.schedule = slowly

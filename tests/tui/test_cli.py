@@ -8,6 +8,7 @@ import sys
 from typing import get_args
 
 import pytest
+from support.waiting import PATIENCE
 
 from torchx_tui.specs import ConfigError
 from torchx_tui.tui import cli
@@ -71,11 +72,13 @@ def test_the_end_has_its_exit_code_whatever_threads_do():
         "        pattern.search('ab' * 200_000)\n"
         "for _ in range(4):\n"
         "    threading.Thread(target=search, daemon=True).start()\n"
-        "started.wait(20)\n"
+        "started.wait(300)\n"
         "print('said before')\n"
         "leave(3)\n"
     )
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert (ended.returncode, ended.stdout, ended.stderr) == (3, "said before\n", "")
 
 
@@ -87,7 +90,7 @@ def test_a_log_file_that_cannot_be_written_puts_nothing_on_the_terminal(own_home
         [sys.executable, "-m", "torchx_tui.tui", "list", "-s", "local_cwd"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
         # No file can grow, as on a full disk; what reads the output is a pipe.
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),

@@ -4,6 +4,7 @@ import threading
 
 from support.canned import CannedScheduler
 from support.dashboard import make_app, screen_text, until
+from support.waiting import PATIENCE
 from textual.command import CommandList
 
 from torchx_tui.backends.responses import Finding
@@ -57,7 +58,7 @@ async def test_findings_are_shown_while_a_backend_is_waited_for(tmp_path, monkey
 
     def slowly(*_):
         yield FINE
-        goes_on.wait(60)
+        goes_on.wait(PATIENCE)
         raise ZeroDivisionError("no backend")
 
     monkeypatch.setattr(doctor, "diagnose", slowly)

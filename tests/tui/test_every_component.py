@@ -101,46 +101,64 @@ def same_request(made: AppDef, launched: AppDef) -> None:
         assert (role.mounts, role.resource, role.image) == (other.mounts, other.resource, other.image)
 
 
-# In the screen
+# In the screen: components whose fields are of every kind of widget; in the model: all
+
+SHOWN = ("choices.py:few", "containers.py:several", "shapes.py:star")
+
+
+async def test_every_kind_of_field_goes_through_the_screen_and_comes_back(app, scheduler):
+    async with app.run_test(size=WIDE) as pilot:
+        for number, name in enumerate(SHOWN):
+            kind = BY_NAME[name]
+            screen = await filled(pilot, app, name, kind.typed)
+            assert drawn(screen, "#form-warnings") == ""
+            assert "echo" in preview(screen)
+            launched = await submitted(pilot, scheduler, 2 * number + 1)
+            assert launched.roles[0].args == [repr(value) for value in kind.values]
+            record = app.runner.journal.records()[0]
+            assert record.component == name
+            # Once more, from the table.
+            await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
+            await until(pilot, lambda handle=record.handle: app.jobs.rows.get(handle) is not None, "the job")
+            app.screen.table.move_to(record.handle)
+            await pilot.press("e")
+            await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.form.rows, "the form")
+            again = app.screen
+            await until(pilot, lambda again=again: "ready" in words(again) and "command:" in preview(again), "ready")
+            await pilot.press("ctrl+t")
+            assert preview(again) == "As the last launch"
+            assert model_of(again).diff(record) == []
+            relaunched = await submitted(pilot, scheduler, 2 * number + 2)
+            assert appdef_to_dict(relaunched) == appdef_to_dict(launched) | {
+                "roles": [{**role, "env": relaunched.roles[0].env} for role in appdef_to_dict(launched)["roles"]]
+            }
+            assert app.runner.journal.records()[0].arguments == record.arguments
+            await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-async def test_every_kind_of_parameter_goes_through_the_screen_and_comes_back(app, scheduler, kind: Kind):
-    async with app.run_test(size=WIDE) as pilot:
-        screen = await filled(pilot, app, kind.name, kind.typed)
-        assert drawn(screen, "#form-warnings") == ""
-        assert "echo" in preview(screen)
-        launched = await submitted(pilot, scheduler, 1)
-        assert launched.roles[0].args == [repr(value) for value in kind.values]
-        record = app.runner.journal.records()[0]
-        assert record.component == kind.name
-        # Once more, from the table.
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.cursor_row, "the job")
-        await pilot.press("e")
-        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.form.rows, "the form")
-        again = app.screen
-        await until(pilot, lambda: "ready" in words(again) and "command:" in preview(again), "the request")
-        await pilot.press("ctrl+t")
-        assert preview(again) == "As the last launch"
-        assert model_of(again).diff(record) == []
-        relaunched = await submitted(pilot, scheduler, 2)
-        assert appdef_to_dict(relaunched) == appdef_to_dict(launched) | {
-            "roles": [{**role, "env": relaunched.roles[0].env} for role in appdef_to_dict(launched)["roles"]]
-        }
-        assert app.runner.journal.records()[0].arguments == record.arguments
+def test_every_kind_of_parameter_makes_what_was_typed(here, kind: Kind):
+    model = form(kind.name)
+    for name, text in kind.typed.items():
+        model.set("argument", name, text)
+    assert model.errors() == []
+    assert model.plan().app().roles[0].args == [repr(value) for value in kind.values]
 
 
 @pytest.mark.parametrize("name", BUILTINS)
-async def test_every_builtin_goes_through_the_screen(app, scheduler, name: str):
+def test_every_builtin_is_launched_as_its_form_says(app, scheduler, name: str):
     needed, more = BUILTINS[name]
-    async with app.run_test(size=WIDE) as pilot:
-        screen = await filled(pilot, app, name, {**needed, **more})
-        made = model_of(screen).plan().app()
-        launched = await submitted(pilot, scheduler, 1)
-        same_request(made, launched)
-        record = app.runner.journal.records()[0]
-        assert record.arguments == {**needed, **more}
-        assert appdef_to_dict(record.app_def()) == appdef_to_dict(made)
+    model = FormModel(describe(name))
+    model.choose_scheduler("local_cwd", app.runner.run_opts("local_cwd"))
+    for parameter, text in {**needed, **more}.items():
+        model.set("argument", parameter, text)
+    assert model.errors() == []
+    made = model.plan().app()
+    assert launch_all(app.runner, [model.plan()], Progress(lambda _words: None)).error == ""
+    same_request(made, scheduler.launched[0])
+    record = app.runner.journal.records()[0]
+    assert record.arguments == {**needed, **more}
+    assert appdef_to_dict(record.app_def()) == appdef_to_dict(made)
 
 
 def test_every_builtin_is_tried():
@@ -275,7 +293,7 @@ def fill_anyhow(model: FormModel, data: st.DataObject) -> None:
 
 
 @settings(
-    max_examples=100,
+    max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -57,7 +57,7 @@ def test_lit_letters_are_those_of_the_query_in_their_order(query, text):
 
 def test_no_name_makes_it_slow():
     """A search that tries every way to match would not end in years."""
-    began = time.monotonic()
+    began = time.thread_time()
     fuzzy_match("ae" * 20 + "ae", "a-e-" * 60)
     fuzzy_match("ae" * 20 + "x", "a-e-" * 60 + "x")
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 5

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from log_writing import LogWriter
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.logs.filtering import FilteredLog, Rule
 from torchx_tui.backends.logs.merge import MergedLog
@@ -67,7 +68,7 @@ def test_filters_hold(tmp_path: Path) -> None:
 def test_a_pager_that_leaves_early_ends_the_view(tmp_path: Path) -> None:
     lines = plain_lines(log_of(tmp_path, 200_000), LineForm())
     assert show_plain(lines, script(tmp_path, "head -n 1 > /dev/null")) == ""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while any(thread.name == "log-pager" for thread in threading.enumerate()):
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from log_app import LogApp
 from log_writing import LogWriter
+from support.waiting import PATIENCE
 from textual.widgets import OptionList
 
 from torchx_tui.backends.logs.merge import MergedLog
@@ -130,7 +131,7 @@ async def test_clear_ends_the_reading_thread(tmp_path: Path) -> None:
         follower = app.pane._reading._follower
         assert follower is not None
         app.pane.clear("nothing is chosen")
-        assert follower.join(10)
+        assert follower.join(PATIENCE)
         assert app.rows() == [" nothing is chosen"]
         assert app.pane.status.state == "none"
         assert app.pane.status.reason == "nothing is chosen"
@@ -154,7 +155,7 @@ async def test_leaving_the_app_ends_the_reading_thread(tmp_path: Path) -> None:
         await app.until(lambda: len(app.rows()) == 2)
         follower = app.pane._reading._follower
     assert follower is not None
-    assert follower.join(10)
+    assert follower.join(PATIENCE)
 
 
 async def test_keys_that_do_nothing_are_dimmed(tmp_path: Path) -> None:

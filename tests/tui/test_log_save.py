@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from log_app import LogApp
 from log_writing import LogWriter
+from support.waiting import PATIENCE
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
@@ -111,11 +112,11 @@ def test_a_filter_that_keeps_most_of_a_large_log(tmp_path: Path) -> None:
     source.write_text("".join(f"line {number}\n" for number in range(100_000)))
     path = tmp_path / "saved.log"
     log = FilteredLog(MergedLog([ReplicaLog("r", 0, stdout=source)]), [Rule(parse_pattern("7"), keep=False)])
-    started = time.monotonic()
+    started = time.process_time()
     carried_out(log, path, LineForm((0,)))
     assert path.read_text() == "".join(f"line {n}\n" for n in range(100_000) if "7" not in str(n))
     # Each kept line alone reads its whole block: minutes.
-    assert time.monotonic() - started < 30
+    assert time.process_time() - started < 30
 
 
 def test_a_file_that_is_there_is_never_replaced_unasked(tmp_path: Path, logs: list[ReplicaLog]) -> None:
@@ -290,5 +291,5 @@ async def test_esc_and_leaving_stop_it_and_nothing_is_left(tmp_path: Path, leave
         if leave == "escape":
             await pilot.press("escape")
             await app.until(lambda: app.said[-1] == "Saving was stopped: nothing of it is left")
-    assert saving.join(20)
+    assert saving.join(PATIENCE)
     assert not path.exists()

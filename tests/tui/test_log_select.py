@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from log_app import LogApp
 from log_writing import LogWriter
+from support.dashboard import settled
 from textual.events import MouseScrollUp
 from textual.pilot import Pilot
 
@@ -175,6 +176,7 @@ async def test_filtered_lines_are_copied_as_they_are_shown(app: CopyApp) -> None
         await filled(pilot, app)
         await pilot.press("ampersand", *"7", "enter")
         await app.until(lambda: app.pane.status.line_count == 19)
+        await settled(pilot)
         await pilot.press("v", "k", "k", "y")
         await app.until(lambda: app.copies == [("line 79\nline 87\nline 97", "3 lines")])
 

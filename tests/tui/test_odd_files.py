@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.command import Command
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.paths import state_folder
@@ -91,7 +92,9 @@ def test_log_file(make: Make):
     state_folder().mkdir(parents=True)
     make(state_folder() / "torchx-tui.log")
     argv = [sys.executable, "-m", "torchx_tui.tui", "list", "-s", "local_cwd"]
-    ended = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False, stdin=subprocess.DEVNULL)
+    ended = subprocess.run(
+        argv, capture_output=True, text=True, timeout=PATIENCE, check=False, stdin=subprocess.DEVNULL
+    )
     assert (ended.returncode, ended.stderr) == (0, "")
 
 

@@ -10,6 +10,7 @@ from support.canned import DAY, HOUR, MINUTE, CannedScheduler
 from support.component_files import HEADER, ComponentFile
 from support.dashboard import make_app, until
 from support.past_launches import launched
+from support.waiting import PATIENCE
 from textual import events
 
 from torchx_tui.components import list_components
@@ -255,7 +256,7 @@ async def test_the_builtins_are_there_before_the_files_and_the_cursor_stays(app,
     def slow(folders):
         parts = each_listed(folders)
         yield next(parts)
-        assert going_on.wait(60)
+        assert going_on.wait(PATIENCE)
         yield from parts
 
     ComponentFile(here / "jobs.py").write(JOB)
@@ -345,7 +346,7 @@ async def test_enter_before_the_list_has_come_chooses_what_it_brings(app, here, 
     goes_on = threading.Event()
 
     def late(*arguments):
-        goes_on.wait(60)
+        goes_on.wait(PATIENCE)
         yield from growing_list(*arguments)
 
     monkeypatch.setattr(component_picking, "growing_list", late)

@@ -10,6 +10,7 @@ import pytest
 from support.command import Command
 from support.component_files import ComponentFile
 from support.terminal import COMMAND
+from support.waiting import PATIENCE
 
 
 def completed(line: str, tmp_path: Path) -> set[str]:
@@ -27,7 +28,7 @@ def completed(line: str, tmp_path: Path) -> set[str]:
         "COMP_POINT": str(len(line)),
         "COMP_TYPE": "9",
     }
-    subprocess.run([COMMAND], env=environ, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    subprocess.run([COMMAND], env=environ, cwd=tmp_path, capture_output=True, timeout=PATIENCE, check=False)
     return {word.partition("\t")[0].strip() for word in answer.read_text().split("\n")} - {""}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.command import Command
 from support.terminal import COMMAND, Terminal
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.tui.doctor import diagnosis, machine_checks
@@ -76,7 +77,7 @@ def test_config_faults_are_told_with_their_place(command: Command, tmp_path: Pat
 
 def test_a_backend_that_hangs_is_left_behind(command: Command, monkeypatch: pytest.MonkeyPatch):
     ended = threading.Event()
-    monkeypatch.setattr(LocalScheduler, "check", lambda self: ended.wait(60))
+    monkeypatch.setattr(LocalScheduler, "check", lambda self: ended.wait(PATIENCE))
     monkeypatch.setattr(diagnosis, "PATIENCE_SECONDS", 0.2)
     try:
         assert findings(command)["local_cwd"][0][:2] == ("error", "no answer within 0.2 s")

@@ -14,6 +14,7 @@ from support.command import Command
 from support.scripted_server import scripted_server
 from support.terminal import COMMAND
 from support.volcano_jobs import make_job
+from support.waiting import PATIENCE
 
 from torchx_tui.backends import changes
 from torchx_tui.backends.runner import Runner
@@ -151,4 +152,4 @@ def test_wait_survives_a_refused_connection(tmp_path: Path, monkeypatch: pytest.
             job["status"] = {"state": {"phase": "Completed", "lastTransitionTime": "2026-01-01T00:01:00Z"}}
             server.answers["GET", "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs/job-1"] = 200, job
             server.answers["GET", "/api/v1/namespaces/default/pods"] = 200, {"items": [], "metadata": {}}
-            assert waiting.wait(60) == 0
+            assert waiting.wait(PATIENCE) == 0

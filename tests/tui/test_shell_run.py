@@ -14,7 +14,7 @@ from support.command import Command
 from support.component_files import ComponentFile
 from support.shell import launches, shell
 from support.terminal import COMMAND, Terminal
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.tui.shell import COMMANDS
 from torchx_tui.tui.shell.run_arguments import flag_names
@@ -259,7 +259,7 @@ def test_a_signal_cancels_the_job(number: int):
     handle = process.stdout.readline().strip()
     assert process.stderr.readline() == "sh/0 begun\n"
     process.send_signal(number)
-    assert process.wait(60) == 128 + number
+    assert process.wait(PATIENCE) == 128 + number
     assert f"cancelled {handle}" in process.stderr.read()
     wait_until(lambda: json.loads(shell("status", "--json", handle).stdout)["state"] == "CANCELLED", "the cancel")
 

@@ -6,6 +6,7 @@ import time
 import pytest
 from support.canned import busy_scheduler
 from support.dashboard import make_app, until
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.journal import LaunchRecord
 from torchx_tui.specs import AppState
@@ -149,7 +150,7 @@ def test_what_changes_is_written_without_being_asked(tmp_path):
     path = tmp_path / "folder" / "screen.json"
     kept = UiStateFile(path)
     kept.change(filter="abc")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert UiStateFile(path).state == UiState(filter="abc")

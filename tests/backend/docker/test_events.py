@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from support.docker_containers import Replicas, replicas
 from support.docker_engine import OwnEngine
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.changes import Subscribers
 from torchx_tui.backends.docker.engine import Engine
@@ -109,7 +109,7 @@ def test_one_connection_serves_all_and_ends_with_the_last(app: Replicas) -> None
     tolds[1].more_than(counts[1])
     assert len(tolds[0].times) == counts[0]
     ends[1]()
-    named[0].join(20)
+    named[0].join(PATIENCE)
     assert not named[0].is_alive()
     again = Told()
     events.subscribe(again)

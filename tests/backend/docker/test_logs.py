@@ -75,7 +75,7 @@ def test_a_tail_ends_with_the_app_not_with_its_replica(app: Replicas) -> None:
     reader.join(1.0)
     assert reader.is_alive()
     other.kill()
-    reader.join(30)
+    reader.join(PATIENCE)
     assert got == ["once\n"]
 
 

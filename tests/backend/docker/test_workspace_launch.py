@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.progress import Progress
@@ -79,9 +80,9 @@ def test_a_launch_that_is_cancelled_in_mid_build_leaves_nothing(runner: Runner, 
 
     thread = threading.Thread(target=launch, daemon=True)
     thread.start()
-    assert begun.wait(60)
+    assert begun.wait(PATIENCE)
     progress.cancel()
-    thread.join(20)
+    thread.join(PATIENCE)
     assert [type(failure) for failure in failures] == [LaunchCancelledError]
     (record,) = runner.journal.records()
     assert (record.state, record.app_id) == ("CANCELLED", "")

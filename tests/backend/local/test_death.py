@@ -37,7 +37,7 @@ def test_the_launcher_is_hung_up(local: Local, tmp_path: Path) -> None:
     assert launcher.stdout is not None
     app_id = launcher.stdout.readline().strip()
     os.killpg(launcher.pid, signal.SIGHUP)
-    assert launcher.wait(10) == -signal.SIGHUP
+    assert launcher.wait(PATIENCE) == -signal.SIGHUP
     launcher.stdout.close()
     assert not local.run(app_id).over
     assert local.ended(app_id).state == AppState.SUCCEEDED

@@ -138,8 +138,8 @@ def test_a_line_is_delivered_soon(local: Local) -> None:
     program = "import time\nfor n in range(30): print(time.time()); time.sleep(0.03)"
     app_id = python(local, program)
     delays = sorted(time.time() - float(line) for line in local.scheduler.log_iter(app_id, "r", should_tail=True))
-    # 20 ms is usual; ten times that tells a fault from a busy machine.
-    assert delays[len(delays) // 2] < 0.2
+    # 20 ms is usual; far more than that tells a fault from a busy machine.
+    assert delays[len(delays) // 2] < 1.0
 
 
 def test_close_is_prompt(local: Local) -> None:
@@ -227,7 +227,7 @@ def test_a_flood_does_not_delay_the_end(local: Local) -> None:
     wait_until(lambda: not Path(f"/proc/{pid}").exists(), "the replica's end")
     began = time.monotonic()
     run = local.ended(app_id)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < PROMPT
     folder = run.folder / "r" / "0"
     assert (folder / "stdout.log").stat().st_size == 400_000_000
     wait_until(lambda: (folder / "combined.log").stat().st_size == 400_000_000, "the rest of combined.log")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from backend.local.support import Local
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.specs import AppState
@@ -43,7 +44,7 @@ def test_a_signal_ends_what_was_launched_here(local: Local, number: int, code: i
     for app_id in (mine, free, found):
         local.running(app_id)
     os.kill(launcher.pid, number)
-    assert launcher.wait(20) == code
+    assert launcher.wait(PATIENCE) == code
     launcher.stdout.close()
     if number == signal.SIGKILL:
         assert local.run(mine).state == AppState.RUNNING

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from backend.local.support import Local
 from support.processes import processes_of_job
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.api import ListAppResponse, Stream
 from torchx_tui.backends.local import torchx_finished
@@ -67,7 +67,7 @@ def spawn(tmp_path: Path) -> Iterator[Spawn]:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     for process in started:
-        process.wait(20)
+        process.wait(PATIENCE)
 
 
 def find(local: Local, app_id: str = APP) -> ListAppResponse | None:
@@ -228,7 +228,7 @@ class TestOddities:
             local.scheduler.log_iter(APP, "job")
         local.scheduler.cancel(APP)
         wait_for(local, lambda row: row.state is AppState.CANCELLED)
-        assert process.wait(20) == -signal.SIGTERM
+        assert process.wait(PATIENCE) == -signal.SIGTERM
 
     def test_a_relative_path_is_from_the_standard_output(self, local: Local, spawn: Spawn, tmp_path: Path) -> None:
         folder = tmp_path / "logs" / "torchx" / APP / "r" / "0"
@@ -278,7 +278,7 @@ class TestEnding:
         local.scheduler.cancel(APP)
         row = wait_for(local, lambda row: row.state is AppState.CANCELLED)
         assert row.msg.startswith("cancelled by ")
-        assert job.wait(20) == -signal.SIGKILL
+        assert job.wait(PATIENCE) == -signal.SIGKILL
         assert (other.poll(), bystander.poll()) == (None, None)
 
     def test_a_number_that_another_process_has_now_is_not_signalled(self, local: Local, spawn: Spawn) -> None:
@@ -289,7 +289,7 @@ class TestEnding:
         run.document["replicas"][0].update(pid=bystander.pid, pid_started="1")
         local.scheduler.cancel(APP)
         wait_for(local, lambda row: row.state is AppState.CANCELLED)
-        assert job.wait(20) == -signal.SIGTERM
+        assert job.wait(PATIENCE) == -signal.SIGTERM
         assert bystander.poll() is None
 
     def test_nothing_is_left_where_it_cannot_be_cancelled(
@@ -303,7 +303,7 @@ class TestEnding:
                 local.scheduler.cancel(APP)
         wait_for(local, lambda row: row.state is AppState.RUNNING)
         local.scheduler.cancel(APP)
-        assert job.wait(20) == -signal.SIGTERM
+        assert job.wait(PATIENCE) == -signal.SIGTERM
 
     def test_without_a_record_it_is_unknown(self, local: Local, spawn: Spawn) -> None:
         process = spawn()
@@ -317,7 +317,7 @@ class TestEnding:
 
     def test_an_orphans_end_is_unknown(self, local: Local, tmp_path: Path, spawn: Spawn) -> None:
         # The shell between is gone at once, so that the replica's parent is no Python.
-        spawn(arguments=("sh", "-c", "setsid sleep 300 & exit")).wait(20)
+        spawn(arguments=("sh", "-c", "setsid sleep 300 & exit")).wait(PATIENCE)
         row = wait_for(local, lambda row: "orphaned" in row.notes)
         assert row.msg == "the torchx process that ran it has ended: how its replicas end will not be known"
         (pid,) = pids(local).values()
@@ -335,7 +335,7 @@ class TestDeleting:
         job = spawn()
         wait_for(local, lambda row: True)
         local.scheduler.delete(APP)
-        assert job.wait(20) == -signal.SIGTERM
+        assert job.wait(PATIENCE) == -signal.SIGTERM
         wait_until(lambda: find(local) is None, "its row to go")
         assert not local.scheduler.exists(APP)
         assert (tmp_path / "logs" / "torchx" / APP / "r" / "0" / "stdout.log").exists()
@@ -345,7 +345,7 @@ class TestDeleting:
         job = spawn()
         wait_for(local, lambda row: True)
         local.scheduler.cancel(APP)
-        job.wait(20)
+        job.wait(PATIENCE)
         wait_for(local, lambda row: row.state is AppState.CANCELLED)
         local.scheduler.delete(APP)
         assert find(local) is None

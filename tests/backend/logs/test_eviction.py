@@ -193,7 +193,7 @@ def test_others_look_while_lines_are_dropped(tmp_path: Path) -> None:
         assert time.monotonic() < deadline
     stop.set()
     for thread in threads:
-        thread.join(20)
+        thread.join(PATIENCE)
     assert failures == []
     # A line that was dropped after its place was found reads as gone, never as another one.
     assert wrong == []
@@ -205,4 +205,4 @@ def test_others_look_while_lines_are_dropped(tmp_path: Path) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     search.close()
-    assert search.join(20)
+    assert search.join(PATIENCE)

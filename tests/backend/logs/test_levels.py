@@ -40,6 +40,6 @@ def test_a_word_elsewhere_says_nothing(text: str) -> None:
 
 @pytest.mark.parametrize("unit", ["a.", "[", "[a] ", "A", "(", "1:1 ", "ERROR.", " "])
 def test_the_cost_is_bounded(unit: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     level_of(unit * 100_000)
-    assert time.perf_counter() - started < 0.5
+    assert time.thread_time() - started < 0.5

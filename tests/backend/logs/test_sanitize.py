@@ -174,9 +174,9 @@ def test_a_block_is_shown_as_its_lines_are(lines: list[bytes], has_long: bool) -
 )
 def test_the_cost_of_a_hostile_line_is_bounded(unit: bytes) -> None:
     data = unit * (10_000_000 // len(unit))
-    started = time.perf_counter()
+    started = time.thread_time()
     sanitize(data)
-    assert time.perf_counter() - started < 2
+    assert time.thread_time() - started < 2
 
 
 def test_plain_keeps_names_on_one_line() -> None:

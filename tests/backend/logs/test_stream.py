@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.streaming import LinesScheduler
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.logs import stream
 from torchx_tui.backends.logs.stream import LineCursor, LineStream, SeenLines, TimeCursor
@@ -83,9 +84,9 @@ def test_the_default_stream_of_a_scheduler_ends_when_it_is_closed() -> None:
 
     thread = threading.Thread(target=read, daemon=True)
     thread.start()
-    assert first.wait(20)
+    assert first.wait(PATIENCE)
     reading.close()
-    thread.join(20)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
     assert got == [b"a\n"]
     assert scheduler.reading == 0
@@ -106,15 +107,15 @@ def test_a_generator_that_cannot_be_closed_while_it_runs_gives_nothing_more() ->
     def lines():
         yield "a\n"
         begun.set()
-        go.wait(20)
+        go.wait(PATIENCE)
         yield "b\n"
 
     reading = LineStream(lines)
     got: list[bytes] = []
     thread = threading.Thread(target=lambda: got.extend(record.data for record in reading), daemon=True)
     thread.start()
-    assert begun.wait(20)
+    assert begun.wait(PATIENCE)
     reading.close()
     go.set()
-    thread.join(20)
+    thread.join(PATIENCE)
     assert got == [b"a\n"]

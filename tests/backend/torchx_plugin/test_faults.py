@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.torchx_plugins import Plugins
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends import registry
 from torchx_tui.backends.runner import Runner
@@ -107,7 +107,7 @@ def test_a_plugin_that_hangs_at_import_holds_up_no_other(install: Any, monkeypat
     hung.start()
     assert runner.check("local_cwd")
     assert hung.is_alive()
-    hung.join(30)
+    hung.join(PATIENCE)
     assert not hung.is_alive()
     # It is not waited for again, and no second import is begun.
     threads = threading.active_count()
@@ -185,7 +185,7 @@ def test_close_ends_a_read_that_is_blocked_in_the_plugin(install: Any, tmp_path:
     reader.start()
     wait_until(lambda: got, "the first line")
     lines.close()
-    reader.join(10)
+    reader.join(PATIENCE)
     assert not reader.is_alive()
     assert got == ["once\n"]
     assert not closed.exists()
