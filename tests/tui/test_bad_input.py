@@ -253,6 +253,7 @@ def test_each_says_what_is_wrong(scheduler, jobs, name, tmp_path, monkeypatch):
     model.take_app(model.plan().made_app())
     for bad in TABLES[name]:
         field = model.get(bad.section, bad.field)
+        assert field is not None
         before = field.text
         model.set(bad.section, bad.field, bad.typed)
         assert bad.message in field.error
