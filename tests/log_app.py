@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from support.waiting import PATIENCE
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 
 from torchx_tui.backends.logs.replica_log import ReplicaLog
+from torchx_tui.tui.ordered_keys import OrderedKeysApp
 from torchx_tui.tui.palette import PALETTES
 from torchx_tui.tui.theme import textual_theme
 from torchx_tui.tui.widgets.log_pane import LogPane
@@ -17,7 +18,7 @@ from torchx_tui.tui.widgets.log_status import LogStatus, StatusRow
 from torchx_tui.tui.widgets.log_view import LogView
 
 
-class LogApp(App[None]):
+class LogApp(OrderedKeysApp[None]):
     """Shows logs in a `LogPane`."""
 
     def __init__(

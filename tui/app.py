@@ -17,7 +17,6 @@ from textual.filter import LineFilter
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import Screen
-from textual.widgets import Input
 
 from ..backends.user import user_name
 from ..specs import AppState, parse_app_handle
@@ -31,9 +30,6 @@ from .telling import TellingApp
 from .terminal_driver import paced
 from .theme import css_variables, textual_theme
 from .ui_state import UiStateFile
-
-# Actions after which one types.
-_OPEN_FIELDS = ("ask", "filter", "confirm", "command_palette", "new")
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -388,23 +384,7 @@ class TorchXTuiApp(TellingApp):
             self.feed.touch()
         if isinstance(event, events.Key):
             self.clear_failure()
-        if isinstance(event, events.Key) and not event.is_forwarded and await self._open_field(event.key):
-            return
         await super().on_event(event)
-
-    async def _open_field(self, key: str) -> bool:
-        """Carry out a key that opens a field before the next one is looked at; return whether it is such a key.
-
-        Textual lets a key pass through every widget before its binding acts: what is typed on at once would be taken
-        for commands.
-        """
-        if isinstance(self.focused, Input):
-            return False
-        active = self.screen.active_bindings.get(key)
-        if active is None or not active.enabled or _action_name(active.binding) not in _OPEN_FIELDS:
-            return False
-        await self.run_action(active.binding.action, active.node)
-        return True
 
     # Keys that act everywhere
 
@@ -457,11 +437,6 @@ class TorchXTuiApp(TellingApp):
     def action_interrupt(self) -> None:
         """Take ctrl+c for a wish to quit, which asks where jobs would end."""
         self.action_leave()
-
-
-def _action_name(binding: Binding) -> str:
-    """Return a binding's action without its namespace and arguments."""
-    return binding.action.partition("(")[0].rpartition(".")[2]
 
 
 def _theme_name(settings: Settings, no_color: bool) -> str:

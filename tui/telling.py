@@ -6,11 +6,11 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
-from textual.app import App
 from textual.message import Message
 from textual.timer import Timer
 
 from ..specs import AppState
+from .ordered_keys import OrderedKeysApp
 from .theme import palette_of, signs_of
 from .words import count
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 STATUS_SECONDS = 6.0
 
 
-class TellingApp(App[int]):
+class TellingApp(OrderedKeysApp[int]):
     """An application with a status line. Subclasses have settings and jobs."""
 
     settings: Settings

@@ -7,8 +7,10 @@ import tarfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import docker.errors
 import pytest
 from support.docker_containers import output_of
 from support.waiting import PATIENCE, PROMPT
@@ -115,7 +117,8 @@ def builder(docker_engine: str) -> Iterator[Builder]:
     yield made
     with made.workspace_engine() as client:
         for image in made.images:
-            client.images.remove(image, force=True)
+            with suppress(docker.errors.NotFound):  # two tests may build the same one
+                client.images.remove(image, force=True)
 
 
 class Builder(DockerWorkspaceMixin):

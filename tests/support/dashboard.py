@@ -6,6 +6,7 @@ import asyncio
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,16 @@ def _has_work(app: App[Any]) -> bool:
     )
 
 
+def _busy(app: App[Any]) -> str:
+    """Return who has messages, which workers run, and where other threads are, for a message."""
+    pumps = [app, *(widget for screen in app.screen_stack for widget in screen.walk_children(with_self=True))]
+    frames = [frame for thread, frame in sys._current_frames().items() if thread != threading.get_ident()]
+    stacks = [traceback.format_stack(frame)[-3:] for frame in frames if _works(frame)]
+    screen = app.screen
+    flags = (screen._dirty_widgets, screen._layout_required, screen._repaint_required, screen._recompose_required)
+    return f"{[pump for pump in pumps if not _rests(pump._message_queue)]} {list(app.workers)} {flags} {stacks}"
+
+
 def _is_due(timer: Any) -> bool:
     return timer._repeat == 0 and timer._interval < _SOON and timer._task is not None and not timer._task.done()
 
@@ -133,7 +144,7 @@ async def settled(pilot: Pilot) -> None:
     deadline = time.monotonic() + PATIENCE
     looks = 0
     while looks < _LOOKS:
-        assert time.monotonic() < deadline, "the screen does not come to rest"
+        assert time.monotonic() < deadline, f"the screen does not come to rest: {_busy(pilot.app)}"
         await asyncio.sleep(_STEP)
         looks = 0 if _has_work(pilot.app) else looks + 1
 

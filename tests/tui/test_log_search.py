@@ -100,6 +100,19 @@ async def test_keys_behind_enter_in_one_burst_are_for_the_log(app: SearchApp) ->
         assert app.query_one(SearchRow).input.value == "needle"
 
 
+@pytest.mark.parametrize("keys", ["N/350\r", "nN/350\r", "t/xx\x15350\r", "vjj/350\r"])
+async def test_keys_of_one_burst_are_carried_out_one_after_the_other(app: SearchApp, keys: str) -> None:
+    """A key that opens a row, or empties it, is not overtaken by what is typed behind it."""
+    names = {"\r": "enter", "/": "slash", "\x15": "ctrl+u"}
+    async with app.run_test(size=(100, 14)) as pilot:
+        await search(pilot, app, "slash", "needle")
+        await app.until(lambda: "4 of 4" in app.words())
+        for key in keys:
+            app.post_message(events.Key(names.get(key, key), key if key.isprintable() else None))
+        await app.until(lambda: "1 of 1" in app.words())
+        assert app.query_one(SearchRow).input.value == "350"
+
+
 async def test_a_match_in_new_lines_is_counted_and_found(app: SearchApp, writer: LogWriter) -> None:
     async with app.run_test(size=(100, 14)) as pilot:
         await search(pilot, app, "slash", "needle")

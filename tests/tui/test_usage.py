@@ -28,14 +28,14 @@ def test_sparkline():
 
 
 class Measured(CannedScheduler):
-    """Uses a core and a gigabyte more each time that it is asked."""
+    """Uses a core and a gigabyte."""
 
     capabilities = Capabilities(log_files=True, usage=True)
     asked = 0
 
     def usage(self, app_id):
         self.asked += 1
-        used = {"cpu": float(self.asked), "cpu_total": 96.0, "memory": self.asked * GIB, "memory_total": 1152 * GIB}
+        used = {"cpu": 1.0, "cpu_total": 96.0, "memory": GIB, "memory_total": 1152 * GIB}
         return [ReplicaUsage("trainer", k, **used) for k in range(16)]
 
 

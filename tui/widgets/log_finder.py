@@ -143,15 +143,20 @@ class LogFinder:
             if search is not None:
                 search.look()
 
-    def find(self, start: int, *, forward: bool, errors: bool = False) -> None:
-        """Look for the nearest match, or error, from a line on; the answer is a `LineFound`."""
+    def find(self, start: int, *, forward: bool, errors: bool = False) -> bool:
+        """Look for the nearest match, or error, from a line on; the answer is a `LineFound`.
+
+        Returns:
+            whether there is anything to look for: else no answer comes.
+        """
         if errors and self._errors is None and self._log is not None:
             self._errors = self._started(error_pattern(self.error_patterns), quiet=True)
         search = self._errors if errors else self.search
-        if search is None:
-            return
+        if search is None or search.state.failure:
+            return False
         what = "error" if errors else "match"
         search.find(start, forward, lambda line: self._post(LineFound(search, line, forward, what)))
+        return True
 
     def find_cause(self) -> None:
         """Look for the error that the log ended of; the answer is a `CauseFound`."""

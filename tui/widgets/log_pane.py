@@ -341,11 +341,11 @@ class LogPane(Vertical):
 
     def action_match(self, step: int) -> None:
         """Go to the next or the previous line that matches."""
-        self._search.find(forward=step > 0)
+        self._search.step(forward=step > 0)
 
     def action_error(self, step: int) -> None:
         """Go to the next or the previous error."""
-        self._search.find(forward=step > 0, errors=True)
+        self._search.step(forward=step > 0, errors=True)
 
     def on_log_search_filtered(self, message: LogSearch.Filtered) -> None:
         """Show only what the filters let through."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ from .log_rows import Marks
 from .log_travel import LogTravel
 from .log_view import LogView
 from .search_row import SearchRow
+
+# Keys that are waited for while a search is slow; those of a key that is held are no more than that.
+_MOST_STEPS = 8
 
 
 class LogSearch(SearchRow):
@@ -43,6 +47,9 @@ class LogSearch(SearchRow):
         super().__init__()
         self._view = view
         self._finder = LogFinder(self)
+        # Whether an answer is waited for, and the steps from there that were asked for meanwhile.
+        self._is_asked = False
+        self._steps: deque[tuple[bool, bool]] = deque()
         self.travel = LogTravel(view, reading, self._finder)
 
     @property
@@ -71,12 +78,14 @@ class LogSearch(SearchRow):
 
     def clear(self) -> None:
         """Search for nothing, filter nothing, go nowhere."""
+        self._forget_steps()
         self._finder.clear()
         self.travel.forget()
         self.close()
 
     def attach(self, log: AnyLog | None) -> None:
         """Search in this log from now on."""
+        self._forget_steps()
         self._finder.attach(log)
         self._mark()
 
@@ -93,6 +102,7 @@ class LogSearch(SearchRow):
             self._rest()
             return
         filtered = bool(self._finder.rules)
+        self._forget_steps()
         self._finder.clear()
         self.close()
         if filtered:
@@ -118,7 +128,25 @@ class LogSearch(SearchRow):
             start = edge.number
         else:
             return
-        self._finder.find(start, forward=forward, errors=errors)
+        self._is_asked = self._finder.find(start, forward=forward, errors=errors)
+
+    def step(self, *, forward: bool, errors: bool = False) -> None:
+        """Go on from the match or the error that is looked for just now, once it is found; see `find`."""
+        if not self._is_asked:
+            self.find(forward=forward, errors=errors)
+        elif len(self._steps) < _MOST_STEPS:
+            self._steps.append((forward, errors))
+
+    def _forget_steps(self) -> None:
+        self._is_asked = False
+        self._steps.clear()
+
+    def _take_step(self) -> None:
+        """Say that what was looked for is known, and do what was asked for meanwhile."""
+        self._is_asked = False
+        if self._steps:
+            forward, errors = self._steps.popleft()
+            self.find(forward=forward, errors=errors)
 
     def accept(self) -> None:
         """Search or filter by what was typed, or go there."""
@@ -144,6 +172,7 @@ class LogSearch(SearchRow):
             self.post_message(self.Filtered(self._finder.rules))
         else:
             self._finder.set_pattern(text, regex=self.regex)
+            self._forget_steps()
             self.find(forward=not self._view.following, from_here=True)
 
     def on_descendant_blur(self) -> None:
@@ -160,6 +189,8 @@ class LogSearch(SearchRow):
         """Say how far the search is."""
         if message.search is self._finder.search:
             message.search.seen()
+            if message.search.state.failure:
+                self._forget_steps()
             self._finder.rank()
             self._say()
 
@@ -184,6 +215,7 @@ class LogSearch(SearchRow):
             self._mark()
             self._view.reveal(message.line)
             self._finder.rank()
+        self._take_step()
 
     def _mark(self) -> None:
         finder = self._finder

@@ -1,0 +1,59 @@
+"""Keys one after the other: each is carried out before the next is looked at.
+
+Textual hands a key to the widget with the focus, lets it pass through every widget above that, and looks for its
+binding then. Keys that come at once, over a slow link or typed fast, overtake each other on that way: what is typed
+behind ``/`` is taken for commands, a letter before ctrl+u comes after it, and enter carries out half of what was typed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from textual import events
+from textual.app import App, ReturnType
+from textual.message_pump import MessagePump
+from textual.widgets import Input, TextArea
+
+# A field, or a screen that is opened, takes milliseconds; one that hangs holds up no key for longer (s).
+_LIMIT = 1.0
+
+
+class OrderedKeysApp(App[ReturnType]):
+    """An application whose keys act in the order in which they come."""
+
+    async def on_event(self, event: events.Event) -> None:
+        """Carry out a key whose binding is known; hand any other event on."""
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            if isinstance(self.focused, (Input, TextArea)):
+                await _has_caught_up(self.focused)
+            if await self._carry_out(event):
+                return
+        await super().on_event(event)
+
+    async def _carry_out(self, event: events.Key) -> bool:
+        """Run the action of a key's binding; return whether there is one, and nobody types."""
+        if isinstance(self.focused, TextArea) or (isinstance(self.focused, Input) and event.is_printable):
+            return False
+        active = self.screen.active_bindings.get(event.key)
+        if active is None or not active.enabled:
+            return False
+        self.app_focus = True
+        before = self.screen
+        await self.run_action(active.binding.action, active.node)
+        if self.screen is not before:
+            await _has_caught_up(self.screen)
+        return True
+
+
+async def _has_caught_up(pump: MessagePump) -> None:
+    """Wait until a widget or a screen has handled what it was sent."""
+    handled = asyncio.Event()
+
+    async def note(*_: Any) -> None:
+        handled.set()
+
+    if pump.call_later(note):
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(handled.wait(), _LIMIT)
