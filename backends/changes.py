@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -80,8 +81,24 @@ class Subscribers:
         teller = _Teller(self._tell)
         listener = self._make(teller.changed.set)
         self._running = listener, teller
-        for name, run in ((self._name, listener.listen), (f"{self._name}-told", teller.run)):
-            threading.Thread(target=run, name=name, daemon=True).start()
+        threading.Thread(target=self._listen, args=(listener, teller), name=self._name, daemon=True).start()
+        threading.Thread(target=teller.run, name=f"{self._name}-told", daemon=True).start()
+
+    def _listen(self, listener: Listener, teller: _Teller) -> None:
+        """Listen, and again where an error ends that: rows that nobody keeps any more look like good ones."""
+        retry = Retry(teller.stopped)
+        while not teller.stopped.is_set():
+            began = time.monotonic()
+            try:
+                listener.listen()
+            except Exception:
+                _log.exception("%s ended, and is begun again", self._name)
+                teller.changed.set()
+            else:
+                return
+            if time.monotonic() - began > _LAST_RETRY:
+                retry.worked()
+            retry.wait()
 
     def _end(self) -> None:
         if self._running is not None:
@@ -105,20 +122,20 @@ class _Teller:
 
     def __init__(self, tell: Callable[[], None]) -> None:
         self._tell = tell
-        self._stop = threading.Event()
+        self.stopped = threading.Event()
         self.changed = threading.Event()
 
     def run(self) -> None:
         while True:
             self.changed.wait()
-            if self._stop.is_set():
+            if self.stopped.is_set():
                 return
             self.changed.clear()
             self._tell()
-            self._stop.wait(_QUIET)
+            self.stopped.wait(_QUIET)
 
     def close(self) -> None:
-        self._stop.set()
+        self.stopped.set()
         self.changed.set()
 
 

@@ -95,7 +95,11 @@ class ChunkedBody:
         self._is_first = True
 
     def feed(self, data: bytes) -> bytes:
-        """Return what is of the body in the next bytes."""
+        """Return what is of the body in the next bytes.
+
+        Raises:
+            ConnectionResetError: this is no chunk.
+        """
         if self._head:
             data, self._head = self._head + data, b""
         pieces = []
@@ -113,7 +117,10 @@ class ChunkedBody:
                 self._head = data[at:]
                 break
             self._is_first = False
-            self._left = int(data[at:end].partition(b";")[0], 16)
+            try:
+                self._left = int(data[at:end].partition(b";")[0], 16)
+            except ValueError:
+                raise ConnectionResetError(f"no chunk of an answer begins with {data[at:end]!r:.40}") from None
             self.ended = not self._left
             at = end + 2
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)

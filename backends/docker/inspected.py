@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from ...specs import AppState, JobNotFoundError
 from ..logs.log_times import nanoseconds_of
+from ..parallel import parallel_map
 from .containers import Summary
 from .engine import Engine
 from .labels import checked_labels
@@ -16,16 +18,17 @@ Inspected = dict[str, Any]
 
 def inspect_all(engine: Engine, containers: list[Summary], app_id: str) -> list[tuple[Summary, Inspected]]:
     """Return each container with what its inspection says, its summary brought up to that; those gone are left out."""
-    found = []
-    for one in containers:
-        try:
-            with engine.in_words(app_id):
-                inspected = engine.client().api.inspect_container(one["Id"])
-        except JobNotFoundError:
-            continue
+    found: dict[str, Inspected] = {}
+
+    def inspect(one: Summary) -> None:
+        with suppress(JobNotFoundError), engine.in_words(app_id):
+            found[one["Id"]] = engine.client().api.inspect_container(one["Id"])
+
+    for error in parallel_map(inspect, containers):
+        raise error
+    for inspected in found.values():
         inspected["Config"]["Labels"] = checked_labels(inspected["Config"].get("Labels"))
-        found.append((_as_inspected(one, inspected), inspected))
-    return found
+    return [(_as_inspected(one, found[one["Id"]]), found[one["Id"]]) for one in containers if one["Id"] in found]
 
 
 def seconds_of(text: str | None) -> float | None:

@@ -152,6 +152,9 @@ class FollowedJob:
             # 410: the version was too old, that of the next look is not.
             if not (isinstance(error, ApiError) and error.status == 410):
                 self.failed_at = time.time()
+        except Exception:
+            _log.exception("the watch of %s ended", self._facts.job["metadata"]["name"])
+            self.failed_at = time.time()
         finally:
             watch.close()
             self._changed = True

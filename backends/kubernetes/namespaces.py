@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
 from ..responses import ListAppResponse
-from .api_server import ApiServer
+from .api_server import ApiError, ApiServer
 from .jobs import Object, split_app_id
 from .watching import JobRows
+
+_log = logging.getLogger(__name__)
 
 
 class WatchedNamespaces:
@@ -24,6 +27,8 @@ class WatchedNamespaces:
         self._all = not namespace
         self._rows = {namespace: JobRows(server, namespace)}
         self._subscribers: dict[object, tuple[Callable[[], object], list[Callable[[], object]]]] = {}
+        # Those that the server refused to list, which is logged once.
+        self._refused: set[str] = set()
         self._lock = threading.Lock()
 
     def add(self, namespace: str) -> None:
@@ -36,10 +41,27 @@ class WatchedNamespaces:
                 ends.append(added.subscribe(on_change))
 
     def rows(self) -> list[ListAppResponse]:
-        """Return every job, the latest first; see `JobRows.rows`."""
+        """Return every job, the latest first; a namespace that may not be listed hides no other; see `JobRows.rows`.
+
+        Raises:
+            ApiError, BackendUnavailableError: the server is not there, or no namespace may be listed.
+        """
         with self._lock:
-            watched = list(self._rows.values())
-        rows = [row for one in watched for row in one.rows()]
+            watched = list(self._rows.items())
+        rows: list[ListAppResponse] = []
+        refused: list[ApiError] = []
+        for namespace, jobs in watched:
+            try:
+                rows += jobs.rows()
+            except ApiError as error:
+                refused.append(error)
+                if namespace not in self._refused:
+                    self._refused.add(namespace)
+                    _log.warning("the jobs of %s are not listed: %s", namespace or "all namespaces", error)
+            else:
+                self._refused.discard(namespace)
+        if len(refused) == len(watched):
+            raise refused[0]
         return sorted(rows, key=lambda row: row.submitted_at or 0.0, reverse=True)
 
     def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object]:

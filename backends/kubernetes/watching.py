@@ -51,6 +51,9 @@ class JobRows:
         # The uid and the version of each job.
         self._seen: dict[str, tuple[str, str]] = {}
         self._version = ""
+        # How many read the list now; the jobs of which a watch has told meanwhile, and whether they are there still.
+        self._readers = 0
+        self._told: dict[str, bool] = {}
         self._lists = 0
         self._holds = threading.Event()
         self._held_until = 0.0
@@ -80,13 +83,35 @@ class JobRows:
         Raises:
             ApiError, BackendUnavailableError: it cannot be read.
         """
-        jobs, seen, version = self._read_whole()
         with self._lock:
-            for uid in {uid for uid, _ in self._seen.values()} - {uid for uid, _ in seen.values()}:
-                self._reasons.forget(uid)
-            self._jobs, self._seen, self._version = jobs, seen, version
-            self._lists += 1
+            self._readers += 1
+        try:
+            jobs, seen, version = self._read_whole()
+            with self._lock:
+                self._keep_newer(jobs, seen, version)
+                for uid in {uid for uid, _ in self._seen.values()} - {uid for uid, _ in seen.values()}:
+                    self._reasons.forget(uid)
+                self._jobs, self._seen = jobs, seen
+                if not (self._told and _is_newer(self._version, version)):
+                    self._version = version
+                self._lists += 1
+        finally:
+            with self._lock:
+                self._readers -= 1
+                if not self._readers:
+                    self._told.clear()
         self._read.set()
+
+    def _keep_newer(self, jobs: dict[str, ListAppResponse], seen: dict[str, tuple[str, str]], version: str) -> None:
+        """Bring a list up to what a watch has told while it was read."""
+        if not _is_newer(self._version, version):
+            return
+        for app_id, (uid, at) in self._seen.items():
+            if uid in self._told and _is_newer(at, version):
+                jobs[app_id], seen[app_id] = self._jobs[app_id], (uid, at)
+        for app_id, (uid, _) in list(seen.items()):
+            if not self._told.get(uid, True):
+                del jobs[app_id], seen[app_id]
 
     def learn(self, job: Object, reason: str, finished_at: float | None = None) -> None:
         """Take note of a job that was looked at: why it is in its state, and when it ended."""
@@ -164,6 +189,8 @@ class JobRows:
             if job is None:
                 return False
             row = row_of(job, self._reasons)
+            if self._readers:
+                self._told[uid_of(job)] = kind != "DELETED"
             if kind == "DELETED":
                 self._reasons.forget(uid_of(job))
                 self._seen.pop(row.app_id, None)
@@ -196,6 +223,11 @@ class JobRows:
 
 def _seen(job: Object) -> tuple[str, str]:
     return uid_of(job), str(job["metadata"].get("resourceVersion") or "")
+
+
+def _is_newer(version: str, other: str) -> bool:
+    """Return whether a version of an object or a list is a later one: they are etcd's revisions, which are counted."""
+    return version.isdecimal() and other.isdecimal() and int(version) > int(other)
 
 
 class ObjectWatch:
@@ -308,7 +340,7 @@ class JobWatch:
             if not self._stop.is_set():
                 self._rows.watched(True)
             for kind, found in self._watch.events():
-                if self._rows.take(kind, found):
+                if self._take(kind, found):
                     self._on_change()
         except (SchedulerError, OSError, ValueError, RecursionError) as error:
             _log.debug("the watch of jobs broke off: %s", error)
@@ -319,3 +351,11 @@ class JobWatch:
         finally:
             self._watch.close()
         return False
+
+    def _take(self, kind: str, found: Any) -> bool:
+        """Take one event; an object that nobody foresaw costs its own row alone."""
+        try:
+            return self._rows.take(kind, found)
+        except Exception:
+            _log.exception("an event of a watch of jobs cannot be read: %.300r", found)
+            return False

@@ -123,7 +123,8 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         self._apps = Apps(self._runs, self._root, torchx_log_dirs)
         self._listing = Listing(self._runs, self._apps)
         self._own = OwnApps(self.end_own)
-        self._ahead: subprocess.Popen[bytes] | None = None
+        # A supervisor that was started ahead, and the environment that it has.
+        self._ahead: tuple[subprocess.Popen[bytes], dict[str, str]] | None = None
         self._sampled: tuple[str, UsageSampler | None] = ("", None)
         if handle_signals:
             self._own.handle_signals()
@@ -133,7 +134,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         if self._ahead is not None:
             from .launch import give_up
 
-            give_up(self._ahead)
+            give_up(self._ahead[0])
             self._ahead = None
         self._own.restore_signals()
 
@@ -168,7 +169,8 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         from .launch import start_supervisor
 
         if self._ahead is None:
-            self._ahead = start_supervisor(launcher_environment())
+            environ = launcher_environment()
+            self._ahead = start_supervisor(environ), environ
             threading.Thread(target=import_module, args=(".log_iterator", __package__), daemon=True).start()
 
     def schedule(self, dryrun_info: AppDryRunInfo[PopenRequest]) -> str:
@@ -179,10 +181,16 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         Raises:
             SchedulerError: nothing was launched: a folder cannot be written, the disk is full.
         """
-        from .launch import launch
+        from .environment import launcher_environment
+        from .launch import give_up, launch
 
         request = dryrun_info.request
-        starting, self._ahead = self._ahead, None
+        ahead, self._ahead = self._ahead, None
+        starting, environ = ahead or (None, {})
+        if starting is not None and environ != launcher_environment():
+            # The component has changed it: replicas inherit their supervisor's.
+            give_up(starting)
+            starting = None
         launch(
             self._runs,
             request,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
 import threading
@@ -128,11 +129,11 @@ class SpoolFeed:
                 if not self._store(record, stream.cursor):
                     return True
             is_complete = stream.is_complete
-        except (NotImplementedError, NotAllowedError, ValueError) as error:
+        except Exception as error:
+            if not _is_for_good(error):
+                return self._note_lost(error)
             self._end(f"its log cannot be read: {error}")
             return True
-        except Exception as error:
-            return self._note_lost(error)
         finally:
             if stream is not None:
                 _close(stream)
@@ -227,3 +228,13 @@ class SpoolFeed:
 def _close(stream: LogStream) -> None:
     with suppress(Exception):
         stream.close()
+
+
+def _is_for_good(error: Exception) -> bool:
+    """Return whether asking again leads nowhere: logs are not kept, not allowed, or there is no such replica.
+
+    An answer that came in part is a ValueError as well, to JSON and to UTF-8; the next one may be whole.
+    """
+    if isinstance(error, (json.JSONDecodeError, UnicodeError)):
+        return False
+    return isinstance(error, (NotImplementedError, NotAllowedError, ValueError))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 
 import pytest
+from support.waiting import PATIENCE
 
 from torchx_tui.specs import (
     MISSING,
@@ -95,3 +100,49 @@ def test_a_resource_is_copied_with_capabilities() -> None:
     twin = Resource.copy(original, b=3, c=4)
     assert twin == Resource(1, 2, 3, {"a": 1, "b": 3, "c": 4}, {"efa": 4}, {"tag": 5})
     assert original.capabilities == {"a": 1, "b": 2}
+
+
+def test_an_override_may_wait_for_another_role_in_another_thread() -> None:
+    other = Role("other", "written", overrides={"image": lambda: "made"})
+
+    def image() -> str:
+        with ThreadPoolExecutor(max_workers=1) as thread:
+            return thread.submit(lambda: other.image).result(PATIENCE)
+
+    assert Role("r", "written", overrides={"image": image}).image == "made"
+
+
+@pytest.fixture
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """Give an event loop that runs in a thread of its own."""
+    made = asyncio.new_event_loop()
+    thread = threading.Thread(target=made.run_forever)
+    thread.start()
+    yield made
+    made.call_soon_threadsafe(made.stop)
+    thread.join(PATIENCE)
+    made.close()
+
+
+def test_an_override_may_be_a_future_of_a_loop_that_runs_elsewhere(loop: asyncio.AbstractEventLoop) -> None:
+    async def begin() -> asyncio.Future[str]:
+        future = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_later(0.05, future.set_result, "made")
+        return future
+
+    future = asyncio.run_coroutine_threadsafe(begin(), loop).result(PATIENCE)
+    assert Role("r", "written", overrides={"image": future}).image == "made"
+
+
+def test_a_future_of_a_loop_that_stands_still_is_driven() -> None:
+    loop = asyncio.new_event_loop()
+    future = loop.create_future()
+    loop.call_soon(future.set_result, "made")
+    assert Role("r", "written", overrides={"image": future}).image == "made"
+    loop.close()
+
+
+async def test_a_future_of_the_loop_that_asks_is_refused_instead_of_waited_for() -> None:
+    role = Role("r", "written", overrides={"image": asyncio.get_running_loop().create_future()})
+    with pytest.raises(RuntimeError, match="await"):
+        _ = role.image

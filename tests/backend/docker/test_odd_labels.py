@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from support.odd_values import odd_text, odd_value
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.docker import labels
+from torchx_tui.backends.docker.describe import describe_app
+from torchx_tui.backends.docker.listing import KnownTimes
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.journal import Journal
 from torchx_tui.backends.responses import ListAppResponse
@@ -164,3 +168,18 @@ def test_an_app_id_that_is_none_costs_its_own_row(runner: Runner, engine: Canned
     engine.put("odd", good(app_id))
     engine.put("fine", good("good-1"))
     assert [row.app_id for row in runner.list("local_docker")] == ["good-1"]
+
+
+def test_containers_are_inspected_side_by_side(engine: CannedEngine) -> None:
+    together = threading.Barrier(8)
+
+    def inspected(name: str) -> dict[str, Any]:
+        together.wait(PATIENCE)
+        return engine.inspected(name)
+
+    engine.api.inspect_container = inspected
+    for number in range(8):
+        engine.put(f"c{number}", good("app") | {labels.REPLICA_ID: str(number)})
+    described = describe_app(cast(Any, engine), "app", KnownTimes(), "here")
+    assert described is not None
+    assert [replica.id for replica in described.roles_statuses[0].replicas] == list(range(8))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import psutil
+import pytest
 from support.waiting import wait_until
 
 from torchx_tui.backends.local.scheduler import LocalScheduler
@@ -44,3 +45,19 @@ def test_it_ends_where_nothing_is_launched(tmp_path: Path) -> None:
     scheduler.close()
     assert not ahead.is_running()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_job_has_the_environment_of_its_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A component may change it, which runs after the supervisor was started."""
+    scheduler = LocalScheduler("torchx", root=tmp_path, handle_signals=False)
+    before = supervisors()
+    scheduler.expect_launch()
+    ahead = started(before)
+    monkeypatch.setenv("SET_BY_THE_COMPONENT", "yes")
+    app_id = scheduler.submit(
+        AppDef("env", [Role("r", "", entrypoint="sh", args=["-c", "echo $SET_BY_THE_COMPONENT"])]), {}
+    )
+    wait_until(lambda: (found := scheduler.describe(app_id)) and found.finished_at, "its end")
+    assert list(scheduler.log_iter(app_id, "r")) == ["yes\n"]
+    assert not ahead.is_running()
+    scheduler.close()

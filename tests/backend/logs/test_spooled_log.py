@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -329,3 +330,13 @@ def test_only_the_last_writer_adds_to_a_spool(tmp_path: Path) -> None:
     (segment,) = kept.segments()
     assert segment.data.read(0, 100) == b"a\nb\n"
     kept.close()
+
+
+def test_an_answer_that_came_in_part_is_asked_for_again(instance: Callable[..., Instance], quick_retries: None) -> None:
+    scheduler = RecordScheduler()
+    scheduler.write(0, *numbered(0, 3))
+    scheduler.failure = json.JSONDecodeError("Expecting value", '{"a": ', 6)
+    reading = instance(scheduler).read()
+    reading.wait_for_notice("trainer/0", "Expecting value")
+    scheduler.failure = None
+    reading.wait_for(as_shown(numbered(0, 3)))

@@ -1,0 +1,146 @@
+"""What comes late, what cannot be read, and what may not be listed: the other rows are as they are."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import pytest
+from support.volcano_jobs import make_job
+from support.waiting import wait_until
+
+from torchx_tui.backends import changes
+from torchx_tui.backends.changes import Subscribers
+from torchx_tui.backends.kubernetes import namespaces, watching
+from torchx_tui.backends.kubernetes.api_server import ForbiddenError
+from torchx_tui.backends.kubernetes.namespaces import WatchedNamespaces
+from torchx_tui.backends.kubernetes.watching import JobRows, JobWatch
+from torchx_tui.specs import AppState
+
+Page = tuple[list[Any], str]
+
+
+def job(name: str, version: int, phase: str = "Running") -> dict[str, Any]:
+    made = make_job(name)
+    made["metadata"] |= {"namespace": "ns", "uid": f"uid-{name}", "resourceVersion": str(version)}
+    made["metadata"]["creationTimestamp"] = "2026-11-21T10:00:00Z"
+    return {**made, "status": {"state": {"phase": phase, "lastTransitionTime": "2026-11-21T10:00:00Z"}}}
+
+
+@pytest.fixture
+def rows() -> JobRows:
+    return JobRows(cast(Any, None), "ns")
+
+
+def states(rows: JobRows) -> dict[str, AppState]:
+    return {row.app_id.partition(":")[2]: row.state for row in rows._jobs.values()}
+
+
+def test_a_list_that_comes_late_takes_back_nothing_that_a_watch_has_told(rows, monkeypatch):
+    def pages(_server: object, _namespace: str) -> Iterator[Page]:
+        yield [job("ends", 5), job("goes", 5), job("stays", 4)], "6"
+        # Told by a watch, while the answer is on its way.
+        rows.take("MODIFIED", job("ends", 7, "Completed"))
+        rows.take("DELETED", job("goes", 8))
+        rows.take("ADDED", job("comes", 9))
+
+    monkeypatch.setattr(watching, "pages", pages)
+    rows.read()
+    assert states(rows) == {"ends": AppState.SUCCEEDED, "stays": AppState.RUNNING, "comes": AppState.RUNNING}
+    assert rows._version == "9"
+    # What is gone when the list is read once more is gone.
+    monkeypatch.setattr(watching, "pages", lambda _server, _namespace: iter([([job("stays", 4)], "12")]))
+    rows.read()
+    assert states(rows) == {"stays": AppState.RUNNING}
+
+
+def test_a_server_that_was_set_back_is_believed(rows, monkeypatch):
+    rows.take("ADDED", job("newer", 900))
+    monkeypatch.setattr(watching, "pages", lambda _server, _namespace: iter([([job("older", 4)], "12")]))
+    rows.read()
+    assert states(rows) == {"older": AppState.RUNNING}
+    assert rows._version == "12"
+
+
+def test_an_event_that_cannot_be_read_costs_its_own_row(rows, monkeypatch, caplog):
+    usual = watching.row_of
+
+    def row_of(found: Any, reasons: Any) -> Any:
+        if found["metadata"]["name"] == "odd":
+            raise TypeError("nobody foresaw this")
+        return usual(found, reasons)
+
+    monkeypatch.setattr(watching, "row_of", row_of)
+    told: list[int] = []
+    watch = JobWatch(rows, cast(Any, None), lambda: told.append(1))
+    for name in ("first", "odd", "last"):
+        if watch._take("ADDED", job(name, 3)):
+            told.append(1)
+    assert sorted(states(rows)) == ["first", "last"]
+    assert len(told) == 2
+    assert "cannot be read" in caplog.text
+
+
+class Breaking:
+    """Listens, and fails the first time as nobody foresaw."""
+
+    times = 0
+
+    def __init__(self, on_change: Callable[[], None]) -> None:
+        self._on_change = on_change
+        self._stop = threading.Event()
+
+    def listen(self) -> None:
+        self.times += 1
+        if self.times == 1:
+            raise KeyError("an object without a name")
+        self._on_change()
+        self._stop.wait()
+
+    def close(self) -> None:
+        self._stop.set()
+
+
+def test_a_listener_that_fails_is_begun_again_and_whoever_wants_to_know_is_told(monkeypatch, caplog):
+    monkeypatch.setattr(changes, "_FIRST_RETRY", 0.01)
+    made: list[Breaking] = []
+
+    def listener(on_change: Callable[[], None]) -> Breaking:
+        made.append(Breaking(on_change))
+        return made[-1]
+
+    told: list[int] = []
+    subscribers = Subscribers("test-listener", listener)
+    subscribers.subscribe(lambda: told.append(1))
+    wait_until(lambda: made[0].times == 2, "the second time")
+    wait_until(lambda: told, "a change")
+    assert "test-listener ended, and is begun again" in caplog.text
+    subscribers.close()
+
+
+class Listed:
+    """The rows of a namespace, or why there are none."""
+
+    refused: ForbiddenError | None = None
+
+    def __init__(self, _server: object, namespace: str) -> None:
+        self.namespace = namespace
+
+    def rows(self) -> list[Any]:
+        if self.namespace == "theirs":
+            raise ForbiddenError("alice may not list jobs in theirs", 403)
+        return [watching.row_of(job("mine", 3), watching.KnownReasons())]
+
+
+def test_a_namespace_that_may_not_be_listed_hides_no_other(monkeypatch, caplog):
+    monkeypatch.setattr(namespaces, "JobRows", Listed)
+    watched = WatchedNamespaces(cast(Any, None), "ours")
+    watched.add("theirs")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            assert [row.app_id for row in watched.rows()] == ["ns:mine"]
+    assert caplog.text.count("the jobs of theirs are not listed: alice may not list jobs in theirs") == 1
+    with pytest.raises(ForbiddenError):
+        WatchedNamespaces(cast(Any, None), "theirs").rows()
