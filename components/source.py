@@ -10,6 +10,7 @@ from typing import Any
 
 from ..specs import ComponentLoadError
 from ..specs.files import SOURCE, read_file
+from ..specs.module_files import parsing
 from .annotations import AnnotationError, read_annotation
 from .docstrings import read_docstring
 from .model import REQUIRED, Computed, Parameter, ParameterKind, ValueType
@@ -86,7 +87,8 @@ def read_source(path: Path) -> SourceFile:
         ComponentLoadError: It cannot be read, or is not Python; the message has the line.
     """
     try:
-        return SourceFile(path, ast.parse(read_file(path, SOURCE), filename=str(path)))
+        text = read_file(path, SOURCE)
+        return SourceFile(path, parsing(lambda: ast.parse(text, filename=str(path))))
     except OSError as error:
         raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
     except SyntaxError as error:

@@ -1,10 +1,13 @@
-"""Where the source of a module is, without importing it or the packages around it."""
+"""Where the source of a module is, without importing it or the packages around it, and how it is parsed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def module_spec(name: str) -> ModuleSpec | None:
@@ -53,3 +56,17 @@ def _from_other_finders(name: str) -> ModuleSpec | None:
         return find_spec(name)
     except (ImportError, ValueError):
         return None
+
+
+def parsing(function: Callable[[], T]) -> T:
+    """Return what a function returns that parses source code, and may be called again.
+
+    CPython before 3.11.9 raises SystemError where two threads parse at once.
+    """
+    for _ in range(4):
+        try:
+            return function()
+        except SystemError as error:
+            if "recursion depth mismatch" not in str(error):
+                raise
+    return function()

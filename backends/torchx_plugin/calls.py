@@ -91,20 +91,6 @@ class PluginCalls:
         return SchedulerError(f"{self.name} could not {what}: {_words(error, printed.text() if printed else '')}")
 
 
-def parsing(function: Callable[[], T]) -> T:
-    """Return what a function returns that parses source code and may be called again, as TorchX does for options.
-
-    CPython before 3.11.9 raises SystemError where two threads parse at once.
-    """
-    for _ in range(4):
-        try:
-            return function()
-        except SystemError as error:
-            if "recursion depth mismatch" not in str(error):
-                raise
-    return function()
-
-
 def _words(error: BaseException, printed: str) -> str:
     """Return what an error says: of a program that failed its own last words, of another also what was printed last."""
     if not isinstance(error, CalledProcessError):

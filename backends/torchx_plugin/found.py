@@ -12,6 +12,7 @@ from importlib.util import find_spec
 
 from ...specs.errors import described
 from ...specs.files import read_file
+from ...specs.module_files import parsing
 from ...specs.plugin_modules import namespace_modules, plugin_sources
 
 ENTRY_POINT_GROUP = "torchx.schedulers"
@@ -109,7 +110,8 @@ def _entry_points(unreadable: list[Unreadable]) -> Iterator[FoundScheduler]:
 def _in_namespace(unreadable: list[Unreadable]) -> Iterator[FoundScheduler]:
     for module, path in namespace_modules(NAMESPACE_PART):
         try:
-            tree = ast.parse(read_file(path))
+            text = read_file(path)
+            tree = parsing(lambda text=text: ast.parse(text))
         except (OSError, SyntaxError, ValueError, RecursionError) as error:
             unreadable.append(Unreadable(module, f"{path} is not Python: {described(error)}"))
             continue

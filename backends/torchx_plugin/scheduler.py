@@ -17,9 +17,10 @@ from ...specs import (
     is_terminal,
     runopts,
 )
+from ...specs.module_files import parsing
 from ..api import DescribeAppResponse, Finding, ListAppResponse, Scheduler, Stream
 from .abilities import abilities_of
-from .calls import ANSWER_SECONDS, LAUNCH_SECONDS, QUICK_SECONDS, PluginCalls, parsing
+from .calls import ANSWER_SECONDS, LAUNCH_SECONDS, QUICK_SECONDS, PluginCalls
 from .found import FoundScheduler
 from .from_torchx import our_description, our_row, says_nothing
 from .known_apps import KnownApps

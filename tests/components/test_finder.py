@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.component_files import ComponentFile
@@ -23,6 +25,7 @@ from torchx_tui.components import (
     read_component,
 )
 from torchx_tui.components.finder import builtins
+from torchx_tui.components.source import read_source
 from torchx_tui.specs import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
 
 BUILTINS = {
@@ -369,3 +372,22 @@ def test_entry_points_that_give_nothing_are_said_and_the_others_are_listed(
     assert "broken.py:1: syntax error" in str(listed["team.broken"].error)
     assert "entry points cannot be read" in str(listed["damaged"].error)
     assert find("team.jobs.deep").function == "deep"
+
+
+def test_a_file_is_parsed_again_where_another_thread_disturbs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CPython before 3.11.9 raises where two threads parse at once."""
+    path = tmp_path / "jobs.py"
+    path.write_text("def job() -> AppDef: ...\n")
+    usual, raised = ast.parse, []
+
+    def disturbed(*arguments: Any, **options: Any) -> Any:
+        if not raised:
+            raised.append(1)
+            raise SystemError("AST constructor recursion depth mismatch (before=16, after=17)")
+        return usual(*arguments, **options)
+
+    monkeypatch.setattr(ast, "parse", disturbed)
+    assert [type(node).__name__ for node in read_source(path).tree.body] == ["FunctionDef"]
+    assert raised

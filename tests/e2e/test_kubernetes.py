@@ -36,13 +36,19 @@ def app(terminal, kubernetes_cluster, tmp_path):
     return app
 
 
+def chosen(app) -> str:
+    """Return the scheduler that the form has, empty where it is drawn just now."""
+    found = re.search(r"scheduler .*\(●\) (\w+)", app.text())
+    return found[1] if found else ""
+
+
 def launch(app, values, options=OPTIONS) -> None:
     open_form(app, "demo.train")
     fill(app, values)
     go_to(app, "scheduler")
-    while not re.search(r"\(●\) kubernetes", before := app.text()):
+    while (before := chosen(app)) != "kubernetes":
         app.press("right")
-        app.wait(lambda text, before=before: text != before)
+        app.wait(lambda _, before=before: chosen(app) not in ("", before))
     # There is one queue: it is filled in.
     app.wait(r"queue \* +default +(only one|last run)")
     fill(app, options)
