@@ -49,7 +49,7 @@ def changed_since(
     if world is not None:
         here = Path.cwd() if scheduler.capabilities.working_folder or record.workspace else Path(record.cwd)
         if world.commit:
-            found += _git(world, here, now)
+            found += _git_changes(world, here, now)
         digests = now.digests(scheduler, list(world.images)) if world.images else {}
         found += [
             Changed(f"image {image}", then[:_SHORT_DIGEST], digests.get(image, "not here")[:_SHORT_DIGEST])
@@ -66,7 +66,7 @@ def _folder(record: LaunchRecord, scheduler: Scheduler[Any]) -> list[Changed]:
     return [Changed("working folder", record.cwd, here)]
 
 
-def _git(world: LaunchWorld, folder: Path, now: WorldNow) -> list[Changed]:
+def _git_changes(world: LaunchWorld, folder: Path, now: WorldNow) -> list[Changed]:
     state, then = now.git(folder), world.commit[:_SHORT_COMMIT]
     if state is None:
         return [Changed("git commit", then, "no git work tree here")]

@@ -43,7 +43,7 @@ def _options(kwargs: Mapping[str, Any]) -> Iterable[str]:
         yield from ("--device", device)
     for port, bound in (kwargs.get("ports") or {}).items():
         yield from ("--publish", _published(port, bound))
-    yield from _limits(kwargs)
+    yield from _limit_flags(kwargs)
 
 
 def _published(port: str, bound: Any) -> str:
@@ -51,7 +51,7 @@ def _published(port: str, bound: Any) -> str:
     return f"{address}:{host_port or ''}:{port}" if address else f"{host_port or ''}:{port}".lstrip(":")
 
 
-def _limits(kwargs: Mapping[str, Any]) -> Iterable[str]:
+def _limit_flags(kwargs: Mapping[str, Any]) -> Iterable[str]:
     for request in kwargs.get("device_requests") or []:
         capabilities = ",".join(request["Capabilities"][0])
         yield from ("--gpus", f'count={request["Count"]},"capabilities={capabilities}"')

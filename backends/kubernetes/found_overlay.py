@@ -7,7 +7,8 @@ from typing import Any
 from ...specs import DeviceMount, Role, macros, normalize_str
 from . import labels
 from .overlay import DEL, JOIN
-from .pods import Object, is_node_label
+from .jobs import Object
+from .pods import is_node_label
 
 DSHM: Object = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
 """The volume of shared memory of every pod."""

@@ -18,7 +18,8 @@ from ...specs import (
     runopts,
 )
 from ...specs.module_files import parsing
-from ..api import DescribeAppResponse, Finding, ListAppResponse, Scheduler, Stream
+from ..api import Scheduler
+from ..responses import DescribeAppResponse, Finding, ListAppResponse, Stream
 from .abilities import abilities_of
 from .calls import ANSWER_SECONDS, LAUNCH_SECONDS, QUICK_SECONDS, PluginCalls
 from .found import FoundScheduler
