@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..specs import NULL_RESOURCE, AppDef, AppDefError, AppDryRunInfo, CfgVal, SchedulerError, Workspace, runopts
-from .responses import (
+from .options import StructuredOpts
+from .types import (
     Capabilities,
     DescribeAppResponse,
     Finding,
@@ -24,11 +25,10 @@ from .responses import (
     Stream,
     WorkspaceListing,
 )
-from .structured_opts import StructuredOpts
 from .workspace import WorkspaceMixin
 
 if TYPE_CHECKING:
-    from .logs.stream import Cursor, LogStream
+    from ..logs.source.stream import Cursor, LogStream
 
 __all__ = [
     "DAYS_IN_2_WEEKS",
@@ -306,7 +306,7 @@ class Scheduler(abc.ABC, Generic[T]):
             ValueError: as `log_iter`, here or at the first line.
             NotImplementedError: the scheduler has no logs.
         """
-        from .logs.stream import LineCursor, LineStream
+        from ..logs.source.stream import LineCursor, LineStream
 
         return LineStream(
             lambda: self.log_iter(app_id, role_name, k, should_tail=self.capabilities.log_follow, streams=streams),

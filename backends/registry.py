@@ -12,14 +12,14 @@ from ..specs import BackendUnavailableError, UnknownSchedulerException
 from .api import Scheduler
 
 if TYPE_CHECKING:
-    from .torchx_plugin.found import FoundScheduler, Unreadable
+    from .plugin.found import FoundScheduler, Unreadable
 
 logger = logging.getLogger(__name__)
 
 GROUP = "torchx_tui.schedulers"
 """The entry-point group in which other packages register schedulers of our contract: name = module:factory.
 
-Those that are written against TorchX's classes are found where TorchX finds them, see `torchx_plugin.found`.
+Those that are written against TorchX's classes are found where TorchX finds them, see `plugin.found`.
 """
 
 # In TorchX's order; the first is the default.
@@ -31,7 +31,7 @@ _MODULES = {
 
 
 # Modules whose ``is_set_up`` tells whether anybody uses the scheduler here; the others are always there to be tried.
-_USED = {"kubernetes": ".kubernetes.contexts", "slurm": ".torchx_plugin.slurm"}
+_USED = {"kubernetes": ".kubernetes.contexts", "slurm": ".plugin.slurm"}
 
 
 class SchedulerFactory(Protocol):
@@ -92,7 +92,7 @@ def scheduler_plugins() -> tuple[list[FoundScheduler], list[Unreadable]]:
     """
     from importlib.metadata import entry_points
 
-    from .torchx_plugin.found import FoundScheduler, found_schedulers
+    from .plugin.found import FoundScheduler, found_schedulers
 
     mine = [
         FoundScheduler(point.name, GROUP, point.value, package=point.dist.name if point.dist else "")
@@ -113,7 +113,7 @@ def _plugins() -> dict[str, SchedulerFactory]:
     # importlib.metadata takes 20 ms and more to import.
     from importlib.metadata import entry_points
 
-    from .torchx_plugin.found import found_schedulers
+    from .plugin.found import found_schedulers
 
     ours: dict[str, SchedulerFactory] = {
         point.name: functools.partial(_create_plugin, point.name, point.load) for point in entry_points(group=GROUP)
@@ -134,6 +134,6 @@ def _create_plugin(name: str, load: Callable[[], SchedulerFactory], session_name
 
 
 def _create_torchx_plugin(found: FoundScheduler, session_name: str, **kwargs: Any) -> Scheduler[Any]:
-    from .torchx_plugin.loading import loader_of
+    from .plugin.loading import loader_of
 
     return loader_of(found).make(session_name, **kwargs)

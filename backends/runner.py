@@ -10,16 +10,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from .. import specs
-from .outage import OnLost, ignore, until_answered, wait_for_end
 from .scheduler_pool import SchedulerPool
+from .shared.outage import OnLost, ignore, until_answered, wait_for_end
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ..logs.source.replica_log import ReplicaLog
+    from ..logs.spool.spools import LogSpools
     from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, Workspace, runopts
     from .api import (
         Capabilities,
@@ -32,16 +33,13 @@ if TYPE_CHECKING:
         Stream,
         WorkspaceListing,
     )
-    from .cancelled import Cancellations
-    from .journal import Journal, LaunchRecord
-    from .launch_changes import Changed
-    from .launch_origin import LaunchOrigin
-    from .launch_world import WorldNow
-    from .launching import Launcher
-    from .logs.replica_log import ReplicaLog
-    from .logs.spools import LogSpools
-    from .progress import Progress
-    from .torchx_plugin.found import FoundScheduler, Unreadable
+    from .history.cancellations import Cancellations
+    from .history.journal import Journal, LaunchRecord
+    from .history.launch_record import LaunchOrigin
+    from .history.provenance import Changed, WorldNow
+    from .launcher import Launcher
+    from .plugin.found import FoundScheduler, Unreadable
+    from .shared.progress import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +87,7 @@ class Runner:
         """What was launched."""
         with self._lock:
             if self._journal is None:
-                from .journal import Journal
+                from .history.journal import Journal
 
                 self._journal = Journal()
             return self._journal
@@ -98,7 +96,7 @@ class Runner:
     def _cancellations(self) -> Cancellations:
         with self._lock:
             if self._cancelled is None:
-                from .cancelled import Cancellations
+                from .history.cancellations import Cancellations
 
                 self._cancelled = Cancellations(self.journal)
             return self._cancelled
@@ -107,7 +105,7 @@ class Runner:
     def _launcher(self) -> Launcher:
         with self._lock:
             if self._launches is None:
-                from .launching import Launcher
+                from .launcher import Launcher
 
                 self._launches = Launcher(self._schedulers, self.journal, self.session_name, self._most_replicas)
             return self._launches
@@ -202,7 +200,7 @@ class Runner:
         parent_run_id: str | None = None,
     ) -> AppDryRunInfo[Any]:
         """Return the request that `run` would send, see `Launcher.dryrun`; ``app`` is not changed."""
-        from .launching import with_parent, workspace_text
+        from .launcher import with_parent, workspace_text
 
         return self._launcher.dryrun(with_parent(app, parent_run_id), scheduler, cfg or {}, workspace_text(workspace))
 
@@ -242,7 +240,7 @@ class Runner:
         """
         if dryrun:
             return self.dryrun(app, scheduler, cfg, workspace, parent_run_id)
-        from .launching import with_parent, workspace_text
+        from .launcher import with_parent, workspace_text
 
         self._refuse_if_read_only("Launching a job")
         child, shipped = with_parent(app, parent_run_id), workspace_text(workspace)
@@ -254,9 +252,16 @@ class Runner:
         Raises:
             UnknownAppException: neither the journal nor the backend knows what it was.
         """
-        from .launching import relaunch
-
-        return relaunch(self, handle, progress)
+        record = self.journal.find(handle)
+        if record is not None:
+            origin = record.origin(relaunch_of=record.id)
+            app, shipped = record.app_def(), record.workspace or None
+            return self.run(app, record.scheduler, record.cfg, shipped, origin=origin, progress=progress)
+        described = self.describe(handle)
+        if described is None or not described.roles:
+            raise specs.UnknownAppException(handle)
+        app = specs.AppDef(name=described.name or described.app_id, roles=described.roles)
+        return self.run(app, specs.parse_app_handle(handle).scheduler_backend, described.cfg, progress=progress)
 
     def changed_since(
         self, record: LaunchRecord, config: Mapping[str, str] | None = None, now: WorldNow | None = None
@@ -266,8 +271,7 @@ class Runner:
         Raises:
             UnknownSchedulerException: there is none of the record's name.
         """
-        from .launch_changes import changed_since
-        from .launch_world import WorldNow
+        from .history.provenance import WorldNow, changed_since
 
         return changed_since(record, self.scheduler(record.scheduler), now or WorldNow(), config)
 
@@ -279,7 +283,7 @@ class Runner:
         Raises:
             SchedulerError: the scheduler answered with something else.
         """
-        from .responses import ListAppResponse, is_usable
+        from .types import ListAppResponse, is_usable
 
         scheduler = self._schedulers.at(scheduler, cfg or {})
         apps = self.scheduler(scheduler).list(cfg)
@@ -298,7 +302,7 @@ class Runner:
 
     def describe(self, app_handle: str) -> DescribeAppResponse | None:
         """Return what the backend knows of a job, or None if it knows nothing of it."""
-        from .responses import check_times
+        from .types import check_times
 
         name, _, app_id = specs.parse_app_handle(app_handle)
         if (described := self.scheduler(name).describe(app_id)) is not None:
@@ -404,23 +408,19 @@ class Runner:
         except specs.JobNotFoundError as error:
             raise specs.UnknownAppException(app_handle) from error
 
-    def log_path(self, handle: str, role_name: str, k: int, streams: Stream) -> Path | None:
-        """Return the file that holds a replica's log, or None where the backend keeps none here."""
-        name, _, app_id = specs.parse_app_handle(handle)
-        return self.scheduler(name).log_path(app_id, role_name, k, streams)
-
     def replica_log(self, handle: str, role_name: str, k: int) -> ReplicaLog:
         """Return where a replica's log is kept: in files, or in a spool that is filled while somebody reads it."""
-        from .streaming import open_replica_log
+        from .replica_logs import open_replica_log
 
-        return open_replica_log(self, self._log_spools, handle, role_name, k)
+        scheduler = self.scheduler(specs.parse_app_handle(handle).scheduler_backend)
+        return open_replica_log(scheduler, handle, role_name, k, partial(self.describe, handle), self._log_spools)
 
     def remove_stale_spools(self) -> None:
         """Remove, in the background, what programs that ended without a word have left of logs in the cache folder."""
         threading.Thread(target=self._log_spools().remove_stale, name="stale-spools", daemon=True).start()
 
     def _log_spools(self) -> LogSpools:
-        from .logs.spools import LogSpools, SpoolLimits
+        from ..logs.spool.spools import LogSpools, SpoolLimits
 
         with self._lock:
             self._spools = self._spools or LogSpools(SpoolLimits(*self._spool_limits) if self._spool_limits else None)

@@ -7,6 +7,7 @@ somebody asks; of two, the project's wins over the one in the home folder (Torch
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import re
@@ -16,13 +17,44 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from ..specs import ConfigError
-from ..specs.files import read_file
-from .paths import current_folder, home_folder
+from ..specs.files import current_folder, home_folder, read_file
 
 if TYPE_CHECKING:
     import configparser
 
     from ..specs import CfgVal, runopt, runopts
+
+
+_SCHEDULER, _OPTION = "local_cwd", "log_dir"
+
+
+def configured_log_dirs() -> list[Path]:
+    """Return the folders that the files name, the one that wins first; a file that cannot be read names none.
+
+    Each counts: TorchX takes the home folder's file before the project's, this program the other way round.
+    """
+    try:
+        paths = [Path(name) for name in find_configs()]
+        return [folder for path in paths if (folder := _log_dir(path, path.stat().st_mtime_ns)) is not None]
+    except (OSError, RuntimeError, ConfigError) as error:  # no home, or the current folder is gone
+        logger.debug("no log_dir of .torchxconfig: %s", error)
+        return []
+
+
+@functools.lru_cache(maxsize=16)
+def _log_dir(path: Path, changed_at: int) -> Path | None:
+    """Return the folder that a file names; it is read again when it has changed."""
+    del changed_at
+    try:
+        section = read_config(path).get(_SCHEDULER, {})
+    except ConfigError as error:
+        logger.debug("%s", error)
+        return None
+    values = [value.text for key, value in section.items() if key.replace("_", "").lower() == _OPTION.replace("_", "")]
+    if not values or values[0] in ("", "None") or values[0].startswith(PLACEHOLDER):
+        return None
+    return Path(values[0]).expanduser().absolute()
+
 
 logger = logging.getLogger(__name__)
 
@@ -352,7 +384,7 @@ def _placeholder(option: runopt) -> str:
 
 
 def _default_text(default: CfgVal) -> str:
-    from ..specs.cfg_text import format_value
+    from ..specs.run_options import format_value
 
     return format_value(default) or _NONE if isinstance(default, (list, dict)) else str(default)
 

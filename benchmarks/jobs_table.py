@@ -25,8 +25,8 @@ from textual.widgets import DataTable
 
 from benchmarks._budget import judged, percentile
 from benchmarks._dashboard import COMMAND, Screen
-from torchx_tui.backends.journal import Journal
-from torchx_tui.backends.launch_origin import LaunchOrigin
+from torchx_tui.backends.history.journal import Journal
+from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppDef, AppState, Role
 from torchx_tui.tui.app import TorchXTuiApp

@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from benchmarks._budget import judged, percentile
-from torchx_tui.backends.journal import Journal
-from torchx_tui.backends.launch_record import LaunchRecord, encode_record
+from torchx_tui.backends.history.journal import Journal
+from torchx_tui.backends.history.launch_record import LaunchRecord, encode_record
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppDef, Role, appdef_to_dict
 from torchx_tui.tui.app import TorchXTuiApp

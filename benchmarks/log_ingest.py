@@ -19,7 +19,7 @@ from textual.widgets import Log, RichLog
 
 from benchmarks._big_log import block, write_log
 from benchmarks._budget import judged
-from torchx_tui.backends.logs.replica_log import ReplicaLog
+from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.tui.widgets.log_pane import LogPane
 from torchx_tui.tui.widgets.log_view import LogView
 

@@ -17,8 +17,8 @@ from textual.app import App, ComposeResult
 from benchmarks._big_log import BigLog, big_log
 from benchmarks._budget import judged
 from benchmarks._toolong import installed, seconds_to_show
-from torchx_tui.backends.logs.merge import MergedLog
-from torchx_tui.backends.logs.replica_log import ReplicaLog
+from torchx_tui.logs.source.replica_log import ReplicaLog
+from torchx_tui.logs.view.merge import MergedLog
 from torchx_tui.tui.widgets.log_pane import LogPane
 from torchx_tui.tui.widgets.log_view import LogView
 

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from benchmarks._big_log import big_log
 from benchmarks._budget import judged
-from torchx_tui.backends.logs.filtering import Rule, RulesScanner
-from torchx_tui.backends.logs.merge import MergedLog
-from torchx_tui.backends.logs.pattern import parse_pattern
-from torchx_tui.backends.logs.replica_log import ReplicaLog
-from torchx_tui.backends.logs.tally import Tally, take_sample
+from torchx_tui.logs.pattern.pattern import parse_pattern
+from torchx_tui.logs.source.replica_log import ReplicaLog
+from torchx_tui.logs.view.filtering import Rule, RulesScanner
+from torchx_tui.logs.view.merge import MergedLog
+from torchx_tui.logs.view.tally import Tally, take_sample
 
 ROUNDS = 5
 # A grep that takes so long (s) is run once.

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from benchmarks._budget import judged
-from torchx_tui.backends.local.torchx_jobs import TorchXJobs
+from torchx_tui.backends.local.torchx.jobs import TorchXJobs
 from torchx_tui.specs import make_unique
 
 PROCESSES, JOBS, REPLICAS, FINISHED = 300, 8, 2, 200

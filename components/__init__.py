@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from .command_line import parse_command_line, to_command_line
     from .finder import Component, describe, find, read_component
     from .image import DEFAULT_IMAGE
-    from .lint import LinterMessage, validate
+    from .lint import validate
     from .listing import component_key, each_listed, list_components, listed_by_key, name_here
-    from .model import REQUIRED, ComponentDoc, ComponentSummary, Computed, Parameter, ValueType
+    from .model import REQUIRED, ComponentDoc, ComponentSummary, Computed, LinterMessage, Parameter, ValueType
     from .role_overrides import ROLE_FIELDS, check_role_field, override_roles, read_overrides, role_texts
     from .standalone import get_builtin_source
     from .values import check_argument, parse_value, to_text
@@ -25,9 +25,9 @@ _HOMES = {
     "command_line": ("parse_command_line", "to_command_line"),
     "finder": ("Component", "describe", "find", "read_component"),
     "image": ("DEFAULT_IMAGE",),
-    "lint": ("LinterMessage", "validate"),
+    "lint": ("validate",),
     "listing": ("component_key", "each_listed", "list_components", "listed_by_key", "name_here"),
-    "model": ("REQUIRED", "ComponentDoc", "ComponentSummary", "Computed", "Parameter", "ValueType"),
+    "model": ("REQUIRED", "ComponentDoc", "ComponentSummary", "Computed", "LinterMessage", "Parameter", "ValueType"),
     "role_overrides": ("ROLE_FIELDS", "check_role_field", "override_roles", "read_overrides", "role_texts"),
     "standalone": ("get_builtin_source",),
     "values": ("check_argument", "parse_value", "to_text"),

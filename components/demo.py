@@ -37,7 +37,7 @@ def train(
                 image=image,
                 entrypoint="python3",
                 args=[
-                    *("-c", program_text("demo_program.py")),
+                    *("-c", program_text("demo.py")),
                     *("--rank", macros.replica_id),
                     *("--world_size", str(num_replicas)),
                     *("--steps", str(steps)),

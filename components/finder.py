@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ..specs import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
 from ..specs.errors import described
-from ..specs.module_files import module_path, submodules
+from ..specs.modules import module_path, submodules
 from .docstrings import read_docstring
 from .lint import lint_definition
 from .model import ComponentDoc, ComponentKind, Computed, Parameter

@@ -10,10 +10,9 @@ from typing import Any
 
 from ..specs import ComponentLoadError
 from ..specs.files import SOURCE, read_file
-from ..specs.module_files import parsing
-from .annotations import AnnotationError, read_annotation
+from ..specs.modules import parsing
 from .docstrings import read_docstring
-from .model import REQUIRED, Computed, Parameter, ParameterKind, ValueType
+from .model import REQUIRED, AnnotationError, Computed, Parameter, ParameterKind, ValueType, read_annotation
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = Function | ast.ClassDef

@@ -164,7 +164,7 @@ def copy(src: str, dst: str, image: str = DEFAULT_IMAGE, mounts: list[str] | Non
         image: image to use; one with fsspec for URLs
         mounts: what to mount (type=bind,src=/host,dst=/job,readonly)
     """
-    args = ["-c", program_text("copy_program.py"), "--src", src, "--dst", dst]
+    args = ["-c", program_text("copy.py"), "--src", src, "--dst", dst]
     app = _small("torchx-utils-copy", image, "python3", args)
     app.roles[0].mounts = checked_mounts(mounts)
     return app
@@ -186,7 +186,7 @@ def booth(
         tracker_base: folder or URL that results go to
         image: image to use
     """
-    args = ["-c", program_text("booth_program.py"), "--x1", str(x1), "--x2", str(x2)]
+    args = ["-c", program_text("booth.py"), "--x1", str(x1), "--x2", str(x2)]
     args += ["--trial_idx", str(trial_idx), "--tracker_base", tracker_base]
     return _small("torchx-utils-booth", image, "python3", args)
 

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from ..specs import ArgumentError, parse_bool
-from ..specs.cfg_text import quoted, split_cfg
+from ..specs.run_options import quoted, split_cfg
 from .model import Computed, Parameter
 
 _WANTED = {"int": "a whole number", "float": "a number"}

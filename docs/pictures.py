@@ -61,7 +61,7 @@ async def until(pilot: Pilot[None], *words: str, still: Callable[[], bool] = lam
 
 async def draw_jobs(folder: Path) -> None:
     """Launch jobs that succeed, fail, are cancelled and run; draw the Jobs screen while one does."""
-    from torchx_tui.backends.launch_origin import LaunchOrigin
+    from torchx_tui.backends.history.launch_record import LaunchOrigin
     from torchx_tui.components import build_app
 
     with dashboard() as app:

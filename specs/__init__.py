@@ -10,11 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .cfg_text import format_cfg, format_value
-    from .dryrun import AppDryRunInfo
     from .errors import (
         AppDefError,
-        AppStatusError,
         ArgumentError,
         BackendUnavailableError,
         ComponentLoadError,
@@ -42,30 +39,48 @@ if TYPE_CHECKING:
         ParsedAppHandle,
         in_context,
         make_app_handle,
+        make_unique,
+        normalize_str,
         parse_app_handle,
+        random_id,
         split_context,
         torchx_handle,
     )
-    from .ids import make_unique, normalize_str, random_id
     from .mounts import BindMount, DeviceMount, Mount, MountType, VolumeMount, mounts_text, parse_mounts
-    from .option_types import CfgVal, get_type_name, parse_bool, runopt
     from .placeholders import macros
     from .resource_names import get_named_resources, named_resource_names, named_resources, resource
     from .resources import NULL_RESOURCE, Resource
-    from .roles import AppDef, RetryPolicy, Role
-    from .run_options import runopts
-    from .sentinels import ALL, MISSING, NA, NONE, UNKNOWN
+    from .roles import AppDef, AppDryRunInfo, RetryPolicy, Role
+    from .run_options import CfgVal, format_cfg, format_value, get_type_name, parse_bool, runopt, runopts
     from .serialize import appdef_from_dict, appdef_from_json, appdef_to_dict, appdef_to_json
-    from .states import AppState, ReplicaState, is_started, is_terminal, may_follow
-    from .status import AppStatus, ReplicaStatus, RoleStatus
+    from .status import (
+        ALL,
+        MISSING,
+        NA,
+        NONE,
+        UNKNOWN,
+        AppState,
+        AppStatus,
+        AppStatusError,
+        ReplicaState,
+        ReplicaStatus,
+        RoleStatus,
+        is_started,
+        is_terminal,
+        may_follow,
+    )
     from .torchx_names import TORCHX_CONTEXT_NAME, TORCHX_HOME, CapabilityKey, app_metadata, cases
     from .workspace import Workspace, copy_projects_with
 
 _HOMES = {
-    "dryrun": ("AppDryRunInfo",),
+    "roles": (
+        "AppDef",
+        "AppDryRunInfo",
+        "RetryPolicy",
+        "Role",
+    ),
     "errors": (
         "AppDefError",
-        "AppStatusError",
         "ArgumentError",
         "BackendUnavailableError",
         "ComponentLoadError",
@@ -76,11 +91,11 @@ _HOMES = {
         "JobNotFoundError",
         "LaunchCancelledError",
         "LogUnreadableError",
-        "RoleOverrideError",
-        "NotAllowedError",
         "MalformedAppHandleException",
         "MountError",
+        "NotAllowedError",
         "ReadOnlyError",
+        "RoleOverrideError",
         "SchedulerError",
         "TorchXTuiError",
         "UnknownAppException",
@@ -88,30 +103,80 @@ _HOMES = {
         "UnknownRoleError",
         "UnknownSchedulerException",
     ),
-    "cfg_text": ("format_cfg", "format_value"),
+    "run_options": (
+        "CfgVal",
+        "format_cfg",
+        "format_value",
+        "get_type_name",
+        "parse_bool",
+        "runopt",
+        "runopts",
+    ),
     "handles": (
         "AppHandle",
         "ParsedAppHandle",
         "in_context",
         "make_app_handle",
+        "make_unique",
+        "normalize_str",
         "parse_app_handle",
+        "random_id",
         "split_context",
         "torchx_handle",
     ),
-    "ids": ("make_unique", "normalize_str", "random_id"),
     "placeholders": ("macros",),
-    "mounts": ("BindMount", "DeviceMount", "Mount", "MountType", "VolumeMount", "mounts_text", "parse_mounts"),
-    "resource_names": ("get_named_resources", "named_resource_names", "named_resources", "resource"),
-    "resources": ("NULL_RESOURCE", "Resource"),
-    "roles": ("AppDef", "RetryPolicy", "Role"),
-    "option_types": ("CfgVal", "get_type_name", "parse_bool", "runopt"),
-    "run_options": ("runopts",),
-    "sentinels": ("ALL", "MISSING", "NA", "NONE", "UNKNOWN"),
-    "serialize": ("appdef_from_dict", "appdef_from_json", "appdef_to_dict", "appdef_to_json"),
-    "states": ("AppState", "ReplicaState", "is_started", "is_terminal", "may_follow"),
-    "status": ("AppStatus", "ReplicaStatus", "RoleStatus"),
-    "torchx_names": ("TORCHX_CONTEXT_NAME", "TORCHX_HOME", "CapabilityKey", "app_metadata", "cases"),
-    "workspace": ("Workspace", "copy_projects_with"),
+    "mounts": (
+        "BindMount",
+        "DeviceMount",
+        "Mount",
+        "MountType",
+        "VolumeMount",
+        "mounts_text",
+        "parse_mounts",
+    ),
+    "resource_names": (
+        "get_named_resources",
+        "named_resource_names",
+        "named_resources",
+        "resource",
+    ),
+    "resources": (
+        "NULL_RESOURCE",
+        "Resource",
+    ),
+    "status": (
+        "AppStatusError",
+        "ALL",
+        "AppState",
+        "AppStatus",
+        "MISSING",
+        "NA",
+        "NONE",
+        "ReplicaState",
+        "ReplicaStatus",
+        "RoleStatus",
+        "UNKNOWN",
+        "is_started",
+        "is_terminal",
+        "may_follow",
+    ),
+    "serialize": (
+        "appdef_from_dict",
+        "appdef_from_json",
+        "appdef_to_dict",
+        "appdef_to_json",
+    ),
+    "torchx_names": (
+        "CapabilityKey",
+        "TORCHX_CONTEXT_NAME",
+        "TORCHX_HOME",
+        "app_metadata",
+        "cases",
+    ),
+    "workspace": (
+        "Workspace",
+        "copy_projects_with",
+    ),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

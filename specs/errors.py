@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .option_types import CfgVal
-    from .status import AppStatus
+from typing import Any
 
 
 class TorchXTuiError(Exception):
@@ -51,7 +47,7 @@ class InvalidRunConfigException(TorchXTuiError, ValueError):
         cfg: The options as they were given.
     """
 
-    def __init__(self, invalid_reason: str, cfg_key: str, cfg: Mapping[str, CfgVal]) -> None:
+    def __init__(self, invalid_reason: str, cfg_key: str, cfg: Mapping[str, Any]) -> None:
         super().__init__(f"{invalid_reason}. Given: {dict(cfg) if cfg else '<EMPTY>'}")
         self.invalid_reason = invalid_reason
         self.cfg_key = cfg_key
@@ -140,19 +136,6 @@ class UnknownAppException(TorchXTuiError):
     def __init__(self, app_handle: str) -> None:
         super().__init__(f"{app_handle} is not known: it was never launched there, or its backend has removed it")
         self.app_handle = app_handle
-
-
-class AppStatusError(TorchXTuiError):
-    """An app did not succeed, where success was asked for.
-
-    Args:
-        status: The status that it ended with.
-        message: What to show.
-    """
-
-    def __init__(self, status: AppStatus, message: str = "") -> None:
-        super().__init__(message or f"The job did not succeed: {status.state}")
-        self.status = status
 
 
 class SchedulerError(TorchXTuiError):

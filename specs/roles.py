@@ -3,17 +3,142 @@
 from __future__ import annotations
 
 import copy
+import threading
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from .dryrun import AppDryRunInfo
 from .errors import UnknownRoleError, one_of
 from .mounts import Mount
-from .overrides import overridden
 from .resources import Resource, null_resource
-from .sentinels import MISSING
+from .status import MISSING
 from .workspace import Workspace
+
+if TYPE_CHECKING:
+    import asyncio
+
+
+_lock = threading.Lock()
+
+
+class _Value:
+    """A value that is made once, told apart from a callable that is yet to be called."""
+
+    def __init__(self, maker: Any) -> None:
+        self._maker = maker
+        # Its own: a maker may read another role, whose makers may be under way in another thread.
+        self._lock = threading.RLock()
+        self._is_made = False
+        self._value: Any = None
+
+    def value(self) -> Any:
+        """Return the value; what making it raises is raised each time."""
+        with self._lock:
+            if not self._is_made:
+                self._value = _awaited(self._maker) if isinstance(self._maker, Awaitable) else self._maker()
+                self._is_made = True
+            return self._value
+
+
+def overridden(overrides: dict[str, Any], name: str) -> Any:
+    """Return the value that replaces an attribute, making it where that has not happened yet.
+
+    Args:
+        overrides: A role's overrides, which have `name`.
+        name: The attribute.
+    """
+    maker = overrides[name]
+    if not isinstance(maker, _Value):
+        with _lock:
+            maker = overrides[name]
+            if not isinstance(maker, _Value):
+                maker = overrides[name] = _Value(maker)
+    return maker.value()
+
+
+def _awaited(awaitable: Awaitable[Any]) -> Any:
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    if isinstance(awaitable, asyncio.Future):
+        return _result_of(awaitable)
+
+    async def wait() -> Any:
+        return await awaitable
+
+    # A thread of its own, since the caller's may be running an event loop, where asyncio.run is refused.
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(lambda: asyncio.run(wait())).result()
+
+
+def _result_of(future: asyncio.Future[Any]) -> Any:
+    """Return a future's result; it is of one event loop, and only that can wait for it.
+
+    Raises:
+        RuntimeError: that loop runs in this thread, where waiting would hold it up for ever.
+    """
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    if future.done():
+        return future.result()
+
+    async def wait() -> Any:
+        return await future
+
+    loop = future.get_loop()
+    try:
+        here: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+    except RuntimeError:
+        here = None
+    if loop is here:
+        raise RuntimeError("an override waits for the event loop that runs in this thread: `await` it before")
+    if loop.is_running():
+        return asyncio.run_coroutine_threadsafe(wait(), loop).result()
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(loop.run_until_complete, future).result()
+
+
+T = TypeVar("T")
+
+
+class AppDryRunInfo(Generic[T]):
+    """A scheduler's own request for an app. `str()` of it is for people to read.
+
+    Args:
+        request: What the scheduler will be given.
+        fmt: Makes the readable text of the request.
+    """
+
+    def __init__(self, request: T, fmt: Callable[[T], str]) -> None:
+        self.request = request
+        self.app: AppDef | None = None
+        self.cfg: Mapping[str, Any] = {}
+        self.notes: list[str] = []
+        """What the request does not say, such as an image that is built before; comments in its text."""
+        self._fmt = fmt
+        self._scheduler: str | None = None
+
+    # The names that schedulers written for earlier TorchX set and read.
+    @property
+    def _app(self) -> AppDef | None:
+        return self.app
+
+    @_app.setter
+    def _app(self, app: AppDef | None) -> None:
+        self.app = app
+
+    @property
+    def _cfg(self) -> Mapping[str, Any]:
+        return self.cfg
+
+    @_cfg.setter
+    def _cfg(self, cfg: Mapping[str, Any]) -> None:
+        self.cfg = cfg
+
+    def __repr__(self) -> str:
+        return "".join(f"# {note}\n" for note in self.notes) + self._fmt(self.request)
 
 
 class RetryPolicy(str, Enum):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from support.waiting import PATIENCE
 from textual.app import ComposeResult
 
-from torchx_tui.backends.logs.replica_log import ReplicaLog
+from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.tui.ordered_keys import OrderedKeysApp
 from torchx_tui.tui.palette import PALETTES
 from torchx_tui.tui.theme import textual_theme

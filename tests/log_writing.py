@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchx_tui.backends.logs.replica_log import ReplicaLog
+from torchx_tui.logs.source.replica_log import ReplicaLog
 
 
 class LogWriter:

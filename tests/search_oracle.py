@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from torchx_tui.backends.logs.merge import MergedLog
-from torchx_tui.backends.logs.sanitize import sanitize
+from torchx_tui.logs.text.sanitize import sanitize
+from torchx_tui.logs.view.merge import MergedLog
 
 _SGR = (b"\x1b[32m", b"\x1b[0m", b"\x1b[1;31m", b"\x1b[K", b"\x1b[38;5;9m")
 _CONTROLS = (

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..backends.parallel import parallel_map
+from ..backends.shared.parallel import parallel_map
 from ..specs.errors import described
 from .messages import ActionDone
 from .words import count
 
 if TYPE_CHECKING:
-    from ..backends.progress import Progress
+    from ..backends.shared.progress import Progress
     from .job_rows import JobRow
 
 

@@ -18,8 +18,8 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 
-from ..backends.user import user_name
 from ..specs import AppState, parse_app_handle
+from ..specs.files import user_name
 from . import palette
 from .garbage import collect_while_idle, spare_living
 from .governor import AppGovernor

@@ -193,7 +193,7 @@ def _settings(arguments: Any) -> tuple[Settings, str]:
     import dataclasses
     from pathlib import Path
 
-    from ..backends.secrets import choose_patterns
+    from ..backends.shared.secrets import choose_patterns
     from .config import check_profile, load_settings, settings_that_hold
 
     if arguments.config is not None:
@@ -220,7 +220,7 @@ def _settings(arguments: Any) -> tuple[Settings, str]:
 
 def _log_to_file(debug: bool) -> None:
     """Send loggers and warnings to a file: nothing may print to the terminal while the dashboard runs."""
-    from ..backends.paths import NoHomeError, private_folder, state_folder
+    from ..specs.files import NoHomeError, private_folder, state_folder
 
     logging.captureWarnings(True)
     root = logging.getLogger()
@@ -249,7 +249,7 @@ class MaskingFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the text of a record."""
-        from ..backends.secrets import mask_text
+        from ..backends.shared.secrets import mask_text
 
         return mask_text("", super().format(record))
 
@@ -335,7 +335,7 @@ def open_dashboard(
 
     import asyncio
 
-    from ..specs.limited_call import AwaitedCall
+    from ..specs.calls import AwaitedCall
     from .make_runner import make_runner
 
     runner = make_runner(settings)

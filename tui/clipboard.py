@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..backends.paths import private_folder, state_folder, write_private
+from ..specs.files import private_folder, state_folder, write_private
 
 # What common terminals take of an OSC 52 sequence, in base64 characters.
 MOST_ENCODED = 74_994

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..backends.api import PublishedPort
-    from ..backends.journal import LaunchRecord
+    from ..backends.history.journal import LaunchRecord
     from ..components import Parameter
     from .launch_plan import LaunchPlan
 
@@ -35,7 +35,7 @@ def run_command(
 
     The component's file is read where its parameters are not given.
     """
-    from ..backends.secrets import mask_args, mask_data, mask_text
+    from ..backends.shared.secrets import mask_args, mask_data, mask_text
     from ..components import to_command_line
     from ..specs import format_cfg, split_context
 
@@ -90,6 +90,6 @@ def ssh_command(port: PublishedPort, login: str) -> list[str]:
 
 
 def _masked_options(cfg: Mapping[str, Any]) -> dict[str, Any]:
-    from ..backends.secrets import MASK, is_secret, mask_data
+    from ..backends.shared.secrets import MASK, is_secret, mask_data
 
     return {key: MASK if value and is_secret(key) else mask_data(value, key) for key, value in cfg.items()}

@@ -12,7 +12,7 @@ from ..specs import ComponentNotFoundException
 from .component_order import MOST_RECENT
 
 if TYPE_CHECKING:
-    from ..backends.journal import LaunchRecord
+    from ..backends.history.journal import LaunchRecord
 
 # Seconds between two lists while many files are read; each later one is longer, and comes after a longer pause.
 _PAUSE = 0.15

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..components import component_key
 
 if TYPE_CHECKING:
-    from ..backends.journal import Journal, LaunchRecord
+    from ..backends.history.journal import Journal, LaunchRecord
     from ..components import ComponentSummary
     from ..specs import AppState
 

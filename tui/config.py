@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..backends.paths import NoHomeError, config_folder
 from ..specs import ConfigError
-from ..specs.files import read_file
+from ..specs.files import NoHomeError, config_folder, read_file
 from .choices import FRAMES_PER_SECOND, FRAMES_WORDS, ThemeName
 
 CONFIG_VARIABLE = "TORCHX_TUI_CONFIG"
@@ -20,7 +19,7 @@ CONFIG_VARIABLE = "TORCHX_TUI_CONFIG"
 
 def _torchx_log_dirs() -> list[Path]:
     # Imported when jobs are looked for, which is after the first paint.
-    from ..backends.torchx_log_dirs import configured_log_dirs
+    from ..backends.torchxconfig import configured_log_dirs
 
     return configured_log_dirs()
 
@@ -341,7 +340,7 @@ def _check_profiles(data: Mapping[str, Any], path: Path) -> None:
 def _check_patterns(patterns: tuple[str, ...], path: Path) -> None:
     """Refuse what is no regular expression at the start, and not when the key for the next error is pressed."""
     if patterns:
-        from ..backends.logs.error_kinds import PatternError, error_pattern
+        from ..logs.pattern.error_kinds import PatternError, error_pattern
 
         try:
             error_pattern(patterns)

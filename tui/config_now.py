@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..backends.launch_origin import ARGUMENT_PREFIX
+from ..backends.history.launch_record import ARGUMENT_PREFIX
 from .launch_defaults import LaunchDefaults
 
 if TYPE_CHECKING:
-    from ..backends.journal import LaunchRecord
+    from ..backends.history.journal import LaunchRecord
     from ..backends.runner import Runner
     from ..components import ComponentDoc
     from ..specs import runopts
@@ -46,7 +46,7 @@ def _component(record: LaunchRecord) -> ComponentDoc | None:
 
 
 def _given(defaults: LaunchDefaults, record: LaunchRecord, known: runopts, doc: ComponentDoc | None) -> dict[str, str]:
-    from ..specs.cfg_text import format_value
+    from ..specs.run_options import format_value
 
     options = defaults.options(record.scheduler, known)
     found = {name: format_value(given.value) for name, given in options.items()}

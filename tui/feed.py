@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ..specs import NotAllowedError, parse_app_handle
-from ..specs.limited_call import CallDroppedError, LimitedCaller, NoAnswerError
+from ..specs.calls import CallDroppedError, LimitedCaller, NoAnswerError
 from .messages import FailureExplained, HistoryRead, JobDescribed, UsageSampled
 from .pacing import UNWATCHED_SECONDS, tick_seconds
 from .poller import BackendPoller, Post
@@ -18,8 +18,8 @@ from .watching_thread import JobWatchingThread
 
 if TYPE_CHECKING:
     from ..backends.api import DescribeAppResponse
-    from ..backends.logs.replica_log import ReplicaLog
     from ..backends.runner import Runner
+    from ..logs.source.replica_log import ReplicaLog
     from .config import WatchSettings
 
 logger = logging.getLogger(__name__)
@@ -202,7 +202,7 @@ class Feed:
         """Read the logs of a failed job for its cause; the answer is a `FailureExplained`."""
 
         def work() -> None:
-            from ..backends.logs.failure import explain_failure
+            from ..logs.view.failure import explain_failure
 
             try:
                 failure = explain_failure(logs, first_failed, extra_patterns=error_patterns, stopped=self._ended.is_set)

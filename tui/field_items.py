@@ -7,7 +7,7 @@ import shlex
 
 from ..components import to_text
 from ..specs import format_value, runopt
-from ..specs.cfg_text import split_cfg, split_items
+from ..specs.run_options import split_cfg, split_items
 from .form_field import OPTION, Field
 
 _NOT_IN_NAMES = ",;'\""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..backends.secrets import mask_words
+from ..backends.shared.secrets import mask_words
 from ..components import REQUIRED, ROLE_FIELDS, Parameter, check_argument, check_role_field, to_text
 from ..specs import format_value, get_type_name, runopt
 from .sweep import SweepError, values_of

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from ..backends.launch_origin import ARGUMENT_PREFIX
-from ..backends.secrets import mask_text
+from ..backends.history.launch_record import ARGUMENT_PREFIX
+from ..backends.shared.secrets import mask_text
 from ..components import ComponentDoc, role_texts
 from ..specs import AppDef, TorchXTuiError, get_named_resources, runopts
 from .form_field import (
@@ -36,7 +36,7 @@ from .form_field import (
 from .launch_plan import LaunchPlan
 
 if TYPE_CHECKING:
-    from ..backends.journal import LaunchRecord
+    from ..backends.history.journal import LaunchRecord
     from .launch_defaults import Given
 
 # Who filled a field, from the weakest to the strongest; what is as strong or stronger takes its place.

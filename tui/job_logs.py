@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..backends.api import DescribeAppResponse
-    from ..backends.logs.replica_log import ReplicaLog
     from ..backends.runner import Runner
+    from ..logs.source.replica_log import ReplicaLog
 
 
 def replica_logs(runner: Runner, handle: str, described: DescribeAppResponse) -> list[ReplicaLog]:

@@ -68,7 +68,7 @@ class JobRow:
         One that is a number has the app's name in front.
         """
         # Not on the way to the first paint.
-        from ..backends.logs.sanitize import plain
+        from ..logs.text.sanitize import plain
 
         shown = plain(self.app_id.rpartition(":")[2] or self.app_id)
         return f"{self.called} {shown}" if self.called else shown

@@ -9,8 +9,8 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from ..backends.api import Finding, WorkspaceListing
-    from ..backends.journal import LaunchRecord
-    from ..backends.progress import Progress
+    from ..backends.history.journal import LaunchRecord
+    from ..backends.shared.progress import Progress
     from ..components import ComponentDoc, ComponentSummary
     from ..specs import AppDef, runopts
     from .launch_defaults import LaunchDefaults

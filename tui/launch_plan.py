@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..backends.launch_origin import LaunchOrigin
+    from ..backends.history.launch_record import LaunchOrigin
     from ..specs import AppDef
 
 
@@ -70,6 +70,6 @@ class LaunchPlan:
 
     def origin(self, relaunch_of: str = "", group: str = "") -> LaunchOrigin:
         """Return what the journal keeps of it."""
-        from ..backends.launch_origin import LaunchOrigin
+        from ..backends.history.launch_record import LaunchOrigin
 
         return LaunchOrigin(self.component, self.arguments, self.overrides, relaunch_of, group, self.config)

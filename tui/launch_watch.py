@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..backends.progress import Progress
+from ..backends.shared.progress import Progress
 from .messages import LaunchProgressed
 
 if TYPE_CHECKING:

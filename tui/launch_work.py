@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..backends.api import Finding
-from ..backends.progress import shown_progress
+from ..backends.shared.progress import shown_progress
 from ..specs import (
     ArgumentError,
     InvalidRunConfigException,
@@ -26,8 +26,8 @@ _MOST_LINES = 5_000
 
 if TYPE_CHECKING:
     from ..backends.api import NameFault, WorkspaceListing
-    from ..backends.progress import Progress
     from ..backends.runner import Runner
+    from ..backends.shared.progress import Progress
     from ..specs import AppDef
     from .launch_plan import LaunchPlan
 

@@ -9,11 +9,11 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from ..backends.api import DescribeAppResponse, Finding, ReplicaUsage
-    from ..backends.journal import LaunchRecord
-    from ..backends.launch_changes import Changed
-    from ..backends.logs.failure import Failure
-    from ..backends.logs.replica_log import ReplicaLog
-    from ..backends.progress import Progress
+    from ..backends.history.journal import LaunchRecord
+    from ..backends.history.provenance import Changed
+    from ..backends.shared.progress import Progress
+    from ..logs.source.replica_log import ReplicaLog
+    from ..logs.view.failure import Failure
     from .foreign_job import ForeignJob
     from .job_rows import JobRow
     from .relaunch import Relaunch

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 
-from ..backends.logs.sanitize import plain
+from ..logs.text.sanitize import plain
 
 if TYPE_CHECKING:
     from .app import TorchXTuiApp

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from ..backends.jitter import jittered
 from ..specs import AppState, is_terminal
-from ..specs.limited_call import LimitedCaller
+from ..specs.backoff import jittered
+from ..specs.calls import LimitedCaller
 from .job_rows import JobRow
 from .messages import BackendChecked, BackendFailed, JobsChanged
 from .pacing import back_off_seconds, tick_seconds
@@ -21,7 +21,7 @@ from .watching_thread import WatchingThread
 
 if TYPE_CHECKING:
     from ..backends.api import ListAppResponse
-    from ..backends.journal import LaunchRecord
+    from ..backends.history.journal import LaunchRecord
     from ..backends.runner import Runner
     from .config import WatchSettings
 

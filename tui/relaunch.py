@@ -10,7 +10,7 @@ from .acting import act_on_jobs, job_names
 from .messages import RelaunchAsked
 
 if TYPE_CHECKING:
-    from ..backends.launch_changes import Changed
+    from ..backends.history.provenance import Changed
     from .app import TorchXTuiApp
     from .job_rows import JobRow
 
@@ -50,7 +50,7 @@ class Relaunch:
 
     def _changes(self) -> tuple[dict[str, list[Changed]], bool]:
         """Return what has changed since each launch of which something has, and whether of all enough was noted."""
-        from ..backends.launch_world import WorldNow
+        from ..backends.history.provenance import WorldNow
         from .config_now import config_now
 
         runner, now = self._app.runner, WorldNow()

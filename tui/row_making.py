@@ -7,14 +7,14 @@ import shlex
 from collections.abc import Iterable, Set
 from typing import TYPE_CHECKING
 
-from ..backends.logs.sanitize import plain
-from ..backends.secrets import mask_args, mask_text
+from ..backends.shared.secrets import mask_args, mask_text
+from ..logs.text.sanitize import plain
 from ..specs import AppState, is_terminal, parse_app_handle
 from .job_rows import JobRow
 
 if TYPE_CHECKING:
     from ..backends.api import ListAppResponse
-    from ..backends.journal import LaunchRecord
+    from ..backends.history.journal import LaunchRecord
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal, InvalidOperation
 
-from ..specs.cfg_text import split_parts, unquoted
+from ..specs.run_options import split_parts, unquoted
 
 # A field may have so many values; what a launch may make is in the settings.
 MOST_OF_A_RANGE = 10_000

@@ -52,8 +52,8 @@ class TellingApp(OrderedKeysApp[int]):
             failed: whether it tells of a failure.
             about: the backend or the job that failed: `recovered` takes the message away.
         """
-        from ..backends.logs.sanitize import plain
-        from ..backends.secrets import mask_text
+        from ..backends.shared.secrets import mask_text
+        from ..logs.text.sanitize import plain
 
         self._status = Text(plain(mask_text("", text)), no_wrap=True)
         self._status_failed = failed
@@ -103,7 +103,7 @@ class TellingApp(OrderedKeysApp[int]):
             what: what it is, for the message.
             is_command: somebody will run it: the message says where something in it was masked.
         """
-        from ..backends.secrets import MASK, MASKED_NOTE
+        from ..backends.shared.secrets import MASK, MASKED_NOTE
         from .clipboard import copy_to_file, osc52
         from .messages import Told
 

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ..backends.paths import private_folder, state_folder, write_private
-from ..specs.files import read_file
+from ..specs.files import private_folder, read_file, state_folder, write_private
 from ..specs.foreign import decode_json
 
 logger = logging.getLogger(__name__)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ...specs import AppDef, BindMount, DeviceMount, Mount, Resource, Role, VolumeMount
-from ..found_macros import Place, command_as_given, variable_as_given
-from ..kept_app_def import LAUNCH_VARIABLES, RANK0_HOST, kept_text, read_kept
+from ..shared.found_macros import Place, command_as_given, variable_as_given
+from ..shared.kept_app_def import LAUNCH_VARIABLES, RANK0_HOST, kept_text, read_kept
 from . import labels
-from .inspected import Inspected
+from .containers import Inspected
 
 _MEGABYTE = 1 << 20
 

@@ -2,21 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from ...specs import NONE, AppState, ReplicaStatus, Role, RoleStatus, SchedulerError, is_terminal
-from ..endings import last_traceback, signal_of
-from ..responses import DescribeAppResponse, StateChange
+from ..docker_engine.client import Engine
+from ..docker_engine.images import variables_of
+from ..shared.exit_reasons import last_traceback, signal_of
+from ..types import DescribeAppResponse, PublishedPort, StateChange
 from . import labels
 from .app_def import read_app_def, roles_of
-from .causes import failure_sentence, replica_reason, why
-from .containers import container_name, find_containers, replica_number, role_name
-from .engine import Engine
-from .images import variables_of
-from .inspected import Inspected, address, exit_code, finished_at, health_words, inspect_all, started_at
+from .containers import (
+    Inspected,
+    Summary,
+    address,
+    container_name,
+    exit_code,
+    find_containers,
+    finished_at,
+    health_words,
+    inspect_all,
+    replica_number,
+    role_name,
+    started_at,
+)
 from .listing import KnownTimes
-from .ports import published_ports
-from .summary import AppSummary, summarize
+from .states import AppSummary, failure_sentence, replica_reason, summarize, why
+
+
+def published_ports(containers: Sequence[Summary], roles: Sequence[Role], host: str) -> list[PublishedPort]:
+    """Return the ports of an app's replicas that can be reached now.
+
+    Args:
+        containers: its containers.
+        roles: its roles, whose `port_map` names the ports.
+        host: the engine's machine, empty where that is this one.
+    """
+    names = {role.name: {port: name for name, port in role.port_map.items()} for role in roles}
+    found = []
+    for one in containers:
+        role = role_name(one)
+        seen: set[int] = set()
+        for port in sorted(one.get("Ports") or [], key=_order):
+            inner, outer = int(port.get("PrivatePort") or 0), int(port.get("PublicPort") or 0)
+            # Of a port that is published on IPv4 and IPv6, one is enough.
+            if not outer or port.get("Type") != "tcp" or inner in seen:
+                continue
+            seen.add(inner)
+            name = names.get(role, {}).get(inner, "")
+            found.append(PublishedPort(role, replica_number(one), name, inner, host, outer))
+    return found
+
+
+def _order(port: Mapping[str, Any]) -> tuple[int, bool]:
+    return (int(port.get("PrivatePort") or 0), ":" in str(port.get("IP", "")))
+
 
 # Lines of stderr that are looked at for a traceback.
 _TAIL = 200

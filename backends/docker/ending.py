@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...specs import JobNotFoundError, SchedulerError
-from ..endings import some_of
-from ..parallel import parallel_map
+from ..docker_engine.client import Engine
+from ..shared.exit_reasons import some_of
+from ..shared.parallel import parallel_map
 from .containers import Summary, find_containers, replica_number, role_name
-from .engine import Engine
 from .network import remove_own_networks
 
 logger = logging.getLogger(__name__)

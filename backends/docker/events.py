@@ -11,11 +11,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ...specs import SchedulerError
-from ..changes import Retry, Subscribers
-from ..long_answer import LongAnswer
-from ..workspace.engine_answer import ask
+from ..docker_engine.client import Engine
+from ..docker_engine.streams import ask
+from ..shared.changes import Retry, Subscribers
+from ..shared.streaming_response import LongAnswer
 from . import labels
-from .engine import Engine
 
 if TYPE_CHECKING:
     import docker

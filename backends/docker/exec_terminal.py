@@ -16,8 +16,8 @@ from contextlib import suppress
 from typing import Any
 
 from ...specs import TorchXTuiError
-from ..terminal_relay import READ, raw_terminal, read_keys, told_of_resizes, write_all
-from .engine import Engine
+from ..docker_engine.client import Engine
+from ..shared.terminal_relay import READ, raw_terminal, read_keys, told_of_resizes, write_all
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

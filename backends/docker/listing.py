@@ -6,13 +6,11 @@ import threading
 import time
 
 from ...specs import AppState, is_terminal
-from ..responses import ListAppResponse
+from ..docker_engine.client import Engine
+from ..types import ListAppResponse
 from . import labels
-from .causes import why
 from .containers import Summary, all_containers, in_order
-from .engine import Engine
-from .states import seconds_since_exit
-from .summary import AppSummary, summarize
+from .states import AppSummary, seconds_since_exit, summarize, why
 
 
 class KnownTimes:

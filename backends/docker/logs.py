@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
+from ...logs.source.stream import Cursor, LogStream, TimeCursor
 from ...specs.errors import one_of
 from ..api import LogIterator, Stream, line_pattern
-from ..logs.stream import Cursor, LogStream, TimeCursor
-from ..logs.stream_lines import LATE, StreamLines
+from ..docker_engine.client import Engine
+from ..shared.stream_lines import LATE, StreamLines
 from .containers import find_containers, find_replica
-from .engine import Engine
 from .log_stream import DockerLogStream
 
 _OVER = ("exited", "dead")

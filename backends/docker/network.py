@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...specs import SchedulerError
+from ..docker_engine.client import Engine
 from . import labels
-from .engine import Engine
 from .request import NETWORK
 
 logger = logging.getLogger(__name__)

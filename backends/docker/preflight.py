@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import AppDef, BackendUnavailableError, BindMount, Role
-from ..responses import Finding
-from ..scripts import workspace_findings
-from .engine import Engine
-from .options import DockerOpts
-from .request import unknown_devices
+from ..docker_engine.client import Engine
+from ..types import Finding
+from ..workspace.scripts import workspace_findings
+from .request import DockerOpts, unknown_devices
 
 _MEGABYTE = 1 << 20
 # Seconds: a form waits for it.

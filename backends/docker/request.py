@@ -5,23 +5,157 @@ from __future__ import annotations
 import fnmatch
 import logging
 import os
-from collections.abc import Mapping
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ... import __version__
-from ...specs import AppDef, AppDefError, BindMount, DeviceMount, Role, VolumeMount, macros
+from ...specs import MISSING, AppDef, AppDefError, BindMount, DeviceMount, Role, VolumeMount, macros
+from ...specs.files import user_name
 from ...specs.named_resources_aws import EFA_DEVICE, NEURON_DEVICE
-from ..kept_app_def import RANK0_HOST
-from ..progress import while_wanted
-from ..readable_yaml import readable_yaml
-from ..secrets import mask_data
-from ..user import user_name
+from ..options import StructuredOpts
+from ..shared.kept_app_def import RANK0_HOST
+from ..shared.progress import while_wanted
+from ..shared.readable_yaml import readable_yaml
+from ..shared.secrets import mask_args, mask_data, mask_env
+from ..types import NameFault
 from . import labels
 from .app_def import app_def_labels
-from .command_text import docker_run_line, shown_labels
-from .names import container_name, host_name
-from .options import DockerOpts
+
+
+def docker_run_line(image: str, command: Sequence[str], kwargs: Mapping[str, Any]) -> str:
+    """Return a `docker run` command, secret values masked.
+
+    Args:
+        image: the image.
+        command: what is run.
+        kwargs: arguments by the names of ``docker.DockerClient.containers.create``.
+    """
+    return shlex.join(["docker", "run", "--detach", *_options(kwargs), image, *mask_args(command)])
+
+
+def shown_labels(given: Mapping[str, str]) -> dict[str, str]:
+    """Return labels for people: the AppDef, which is long and can hold secrets, by its size alone."""
+    return {name: f"<{len(value)} bytes of JSON>" if name == labels.APP_DEF else value for name, value in given.items()}
+
+
+def _options(kwargs: Mapping[str, Any]) -> Iterable[str]:
+    for name, option in (("name", "--name"), ("hostname", "--hostname"), ("network", "--network")):
+        if kwargs.get(name):
+            yield from (option, str(kwargs[name]))
+    for name, value in shown_labels(kwargs.get("labels") or {}).items():
+        yield from ("--label", f"{name}={value}")
+    for name, value in sorted(mask_env(kwargs.get("environment") or {}).items()):
+        yield from ("--env", f"{name}={value}")
+    if kwargs.get("privileged"):
+        yield "--privileged"
+    for mount in kwargs.get("mounts") or []:
+        read_only = ",readonly" if mount.get("ReadOnly") else ""
+        yield from ("--mount", f"type={mount['Type']},source={mount['Source']},target={mount['Target']}{read_only}")
+    for device in kwargs.get("devices") or []:
+        yield from ("--device", device)
+    for port, bound in (kwargs.get("ports") or {}).items():
+        yield from ("--publish", _published(port, bound))
+    yield from _limit_flags(kwargs)
+
+
+def _published(port: str, bound: Any) -> str:
+    address, host_port = bound if isinstance(bound, tuple) else ("", bound)
+    return f"{address}:{host_port or ''}:{port}" if address else f"{host_port or ''}:{port}".lstrip(":")
+
+
+def _limit_flags(kwargs: Mapping[str, Any]) -> Iterable[str]:
+    for request in kwargs.get("device_requests") or []:
+        capabilities = ",".join(request["Capabilities"][0])
+        yield from ("--gpus", f'count={request["Count"]},"capabilities={capabilities}"')
+    for name, option in (("mem_limit", "--memory"), ("shm_size", "--shm-size")):
+        if kwargs.get(name):
+            yield from (option, str(kwargs[name]))
+    if kwargs.get("nano_cpus"):
+        yield from ("--cpus", f"{kwargs['nano_cpus'] / 1e9:g}")
+    if policy := kwargs.get("restart_policy"):
+        yield from ("--restart", f"{policy['Name']}:{policy['MaximumRetryCount']}")
+
+
+_ALLOWED = re.compile(r"[a-zA-Z0-9_.-]+")
+_MOST = 30
+# Linux's limit of a host name is 64 bytes, a resolver's of one label 63.
+_LONGEST_HOST_NAME = 63
+
+
+def container_name(app_id: str, role: str, number: int) -> str:
+    """Return a container's name, TorchX's: so that names stay short, the ends of the id and the beginnings of roles."""
+    return re.sub(r"^[^a-zA-Z0-9]+", "", f"{app_id[-_MOST:]}-{role[:_MOST]}-{number}")
+
+
+def host_name(name: str, number: int) -> str:
+    """Return a container's host name: its name, less of its role where the kernel would refuse so long a one."""
+    end = f"-{number}"
+    return name if len(name) <= _LONGEST_HOST_NAME else name[: _LONGEST_HOST_NAME - len(end)] + end
+
+
+def check_app(app: AppDef) -> None:
+    """Refuse an app that cannot be containers.
+
+    Raises:
+        AppDefError: a name has characters that a container's cannot have, two roles would have the same containers,
+            or there is nothing to run.
+    """
+    if not app.roles:
+        raise AppDefError(f"{app.name} has no roles: give it at least one")
+    for fault in name_faults(app):
+        if fault.refused:
+            raise AppDefError(f"{fault.what} is {fault.name!r}: {fault.words}")
+    for role in app.roles:
+        if not role.entrypoint or role.entrypoint == MISSING:
+            raise AppDefError(f"Role {role.name} has no entrypoint: nothing to run")
+        if role.num_replicas < 1:
+            raise AppDefError(f"Role {role.name} asks for {role.num_replicas} replicas: at least 1 is needed")
+        _check_ports(role.name, role.port_map)
+
+
+def name_faults(app: AppDef) -> Iterator[NameFault]:
+    """Yield the names of an app and its roles that containers cannot have, and those that they have in part."""
+    seen: dict[str, str] = {}
+    for role, name in [("", app.name), *((role.name, role.name) for role in app.roles)]:
+        short = name[:_MOST]
+        if not _ALLOWED.fullmatch(name):
+            allowed = "it can have letters and digits of ASCII, and _ . -"
+            yield NameFault(role, name, "containers are named after it", allowed)
+        elif role and short in seen:
+            pair = f"the roles {seen[short]} and {name} would have containers of one name"
+            yield NameFault(role, name, f"{pair}, which has the first {_MOST} characters", "rename one of them")
+        elif role and short != name:
+            reason = f"containers have its first {_MOST} characters only"
+            yield NameFault(role, name, reason, f"they are named {short}", refused=False)
+        if role:
+            seen.setdefault(short, name)
+
+
+def _check_ports(role: str, port_map: dict[str, int]) -> None:
+    for name, port in port_map.items():
+        if not 0 < port < 65536:
+            raise AppDefError(f"Role {role}: port {port} ({name}) is none: ports are 1 to 65535")
+
+
+@dataclass
+class DockerOpts(StructuredOpts):
+    """Names and texts are TorchX's, as `torchx runopts local_docker` prints them; `pull` is ours."""
+
+    copy_env: list[str] | None = None
+    """List of glob patterns of environment variables to copy if not set in AppDef. Ex: FOO_*"""
+
+    env: dict[str, str] | None = None
+    """Environment variables to be passed to the run. The separator sign can be either comma or semicolon (e.g. ENV1:v1,ENV2:v2,ENV3:v3 or ENV1:V1;ENV2:V2). Environment variables from env will be applied on top of the ones from copy_env."""  # noqa: E501
+
+    privileged: bool = False
+    """If true runs the container with elevated permissions. Equivalent to running with `docker run --privileged`."""
+
+    pull: bool = True
+    """If true pulls images before the launch; one that cannot be pulled is taken as it is on the engine's machine."""
+
 
 logger = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from ...logs.source.stream import Cursor, LogStream
 from ...specs import AppDef, AppDryRunInfo, CfgVal, JobNotFoundError, make_unique, runopts
 from ..api import (
     Capabilities,
@@ -23,29 +24,37 @@ from ..api import (
     Scheduler,
     Stream,
 )
-from ..logs.stream import Cursor, LogStream
+from ..docker_engine.client import Engine
+from ..docker_engine.images import ensure_images, image_ids
+from ..shared.readable_yaml import readable_yaml
+from ..shared.secrets import mask_data
 from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import labels
-from .containers import find_containers
+from .containers import Inspected, find_containers, inspect_all
 from .describe import describe_app
 from .ending import Ending
-from .engine import Engine
 from .events import engine_events
-from .images import ensure_images, image_ids
-from .inspected import inspect_all
 from .launch import Launch
 from .listing import KnownTimes, list_rows
 from .logs import open_stream, read_lines
-from .names import check_app, name_faults
-from .native import native_text
-from .options import DockerOpts
 from .preflight import engine_findings, launch_findings
-from .request import DockerContainer, DockerJob, make_request
+from .request import DockerContainer, DockerJob, DockerOpts, check_app, make_request, name_faults, shown_labels
 from .shell import shell_command
 from .usage import UsageSampler
 
 if TYPE_CHECKING:
     import docker
+
+
+def native_text(inspected: Sequence[Inspected]) -> str:
+    """Return the inspection of containers as one YAML document each, secret values masked."""
+    return "---\n".join(readable_yaml(mask_data(_shortened(one))) for one in inspected)
+
+
+def _shortened(inspected: Inspected) -> dict[str, Any]:
+    config = inspected.get("Config") or {}
+    return {**inspected, "Config": {**config, "Labels": shown_labels(config.get("Labels") or {})}}
+
 
 __all__ = ["DockerContainer", "DockerJob", "DockerOpts", "DockerScheduler", "create_scheduler"]
 

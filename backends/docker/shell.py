@@ -6,8 +6,8 @@ import shutil
 import sys
 
 from ...specs import SchedulerError
+from ..docker_engine.client import Engine
 from .containers import Summary, find_replica
-from .engine import Engine
 
 # What a shell is looked for with; its answer is the shell to use, with its path or without.
 _LOOK = "command -v bash || command -v sh"

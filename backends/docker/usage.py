@@ -9,11 +9,11 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...logs.source.log_times import nanoseconds_of
 from ...specs import JobNotFoundError
-from ..logs.log_times import nanoseconds_of
-from ..responses import ReplicaUsage
+from ..docker_engine.client import Engine
+from ..types import ReplicaUsage
 from .containers import Summary, find_containers, replica_number, role_name
-from .engine import Engine
 
 if TYPE_CHECKING:
     import docker

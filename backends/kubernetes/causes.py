@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ...logs.text.sanitize import plain
 from ...specs import AppState
-from ..endings import ended_words, short_time
-from ..logs.sanitize import plain
+from ..shared.exit_reasons import ended_words, short_time
 from .jobs import Object
 from .phases import container_statuses, main_status, terminated
 

@@ -6,9 +6,9 @@ import threading
 import time
 from typing import NamedTuple
 
+from ...logs.text.sanitize import plain
 from ...specs import SchedulerError
-from ..logs.sanitize import plain
-from ..responses import Finding
+from ..types import Finding
 from .api_server import ApiError, ApiServer
 from .jobs import GROUP, VERSION
 

@@ -7,16 +7,16 @@ jobs, so they are never listed without the object that they are about.
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...specs import NONE, AppState, ReplicaStatus, RoleStatus, is_terminal
-from ..endings import signal_of
-from ..responses import DescribeAppResponse
+from ..shared.exit_reasons import signal_of
+from ..types import DescribeAppResponse, PublishedPort
 from . import labels
 from .api_server import ApiError, ApiServer
-from .app_def import read_app_def, roles_of
 from .causes import (
     Told,
     exit_code,
@@ -30,22 +30,100 @@ from .causes import (
     waits,
 )
 from .jobs import Object, Replica, events_path, find_job, list_pods, make_app_id, replicas_of, tasks_of
-from .launched_with import cfg_of
 from .listing import image_of, name_of, uid_of
 from .phases import (
     app_state,
     finished_at,
+    main_container,
     main_status,
     phase_of,
     pod_state,
+    run_of,
     seconds_of,
     started_at,
     submitted_at,
     terminated,
     timeline,
 )
-from .port_forward import forwarded_ports
+from .request.app_def import read_app_def, roles_of
+from .request.pods import cores
 from .shapes import checked_event, items_of, list_version
+
+
+def forwarded_ports(context: str, job: Object, pods: Mapping[str, Object]) -> list[PublishedPort]:
+    """Return the ports of a job's running replicas, each with the command that makes it reachable.
+
+    Args:
+        context: the context of the kubeconfig; empty for the current one.
+        job: the job.
+        pods: its pods by name.
+    """
+    found: list[PublishedPort] = []
+    for replica, _, pod_name in replicas_of(job):
+        pod = pods.get(pod_name)
+        if pod is None or not run_of(pod, main_container(pod)).is_running:
+            continue
+        own = main_container(pod)
+        containers = (pod.get("spec") or {}).get("containers") or []
+        for port in next((one.get("ports") or [] for one in containers if one.get("name") == own), []):
+            number = int(port.get("containerPort") or 0)
+            if not number or port.get("protocol", "TCP") != "TCP":
+                continue
+            command = port_forward_line(context, job["metadata"]["namespace"], pod_name, number)
+            name = str(port.get("name") or "")
+            found.append(PublishedPort(replica.role, replica.number, name, number, "", _local_port(number), command))
+    return found
+
+
+def port_forward_line(context: str, namespace: str, pod: str, port: int) -> str:
+    """Return the command that makes a port of a pod reachable at the same port of the machine it is run on.
+
+    Args:
+        context: the context of the kubeconfig; empty for the current one.
+        namespace: the pod's.
+        pod: its name.
+        port: the port within the pod.
+    """
+    of_context = ["--context", context] if context else []
+    local = _local_port(port)
+    return shlex.join(
+        ["kubectl", *of_context, "--namespace", namespace, "port-forward", f"pod/{pod}", f"{local}:{port}"]
+    )
+
+
+def _local_port(port: int) -> int:
+    # Ports below 1024 belong to the administrator.
+    return port if port >= 1024 else port + 8000
+
+
+def cfg_of(job: Object) -> dict[str, Any]:
+    """Return the run options that launch the same again; those that the job does not tell of are left out."""
+    spec = job.get("spec") or {}
+    tasks = tasks_of(job)
+    pod = ((tasks[0].get("template") or {}).get("spec") or {}) if tasks else {}
+    account = pod.get("serviceAccountName")
+    found = {
+        "queue": spec.get("queue") or "default",
+        "namespace": job["metadata"].get("namespace"),
+        "priority_class": spec.get("priorityClassName"),
+        # A server names this one where none was.
+        "service_account": account if account != "default" else None,
+        "reserved_millicpu": _reserved(pod, "cpu", 1e-3),
+        "reserved_memmb": _reserved(pod, "memory", 1e6),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _reserved(pod: Object, resource: str, unit: float) -> int | None:
+    """Return by how much a container asks for less than it may use, None where it does not say."""
+    for container in pod.get("containers") or []:
+        resources = container.get("resources") or {}
+        limit = cores((resources.get("limits") or {}).get(resource))
+        request = cores((resources.get("requests") or {}).get(resource))
+        if limit is not None and request is not None:
+            return round((limit - request) / unit)
+    return None
+
 
 # Volcano looks at a new job within seconds.
 _PICKED_UP_WITHIN = 10.0

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from ...specs import TorchXTuiError
-from ..terminal_relay import READ, raw_terminal, read_keys, told_of_resizes, write_all
+from ..shared.terminal_relay import READ, raw_terminal, read_keys, told_of_resizes, write_all
 from .api_server import ApiServer
-from .pod_exec import KEYS, PodExec, run_in_pod
+from .exec import KEYS, PodExec, run_in_pod
 
 # What a terminal sends for ctrl-d: protocols before v5 cannot end what a program reads.
 _END_OF_KEYS = b"\x04"

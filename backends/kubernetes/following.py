@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...specs import SchedulerError, is_terminal
-from ..responses import DescribeAppResponse
+from ..types import DescribeAppResponse
 from .api_server import ApiError, ApiServer
 from .describe import JobFacts, by_object, describe_facts, is_overdue, look
 from .jobs import Object, events_path, owners_of, pods_path, pods_selector

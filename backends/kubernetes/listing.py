@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ...specs import AppState, is_terminal
-from ..responses import ListAppResponse
+from ..types import ListAppResponse
 from . import labels
 from .api_server import ApiServer
 from .causes import job_message

@@ -3,20 +3,63 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
 from ...specs import AppDef, AppDefError, BackendUnavailableError, Role, VolumeMount, normalize_str
-from ..responses import Finding
-from ..scripts import workspace_findings
+from ..types import Finding
+from ..workspace.scripts import workspace_findings
 from .api_server import ApiError, ApiServer
-from .gpu_nodes import GpuNodes
 from .jobs import GROUP, VERSION, Object, pods_path, tasks_of
-from .launch import has_account
-from .manifest import app_to_resource
-from .options import KubernetesOpts
-from .pods import node_labels
-from .refusals import missing_account_words, refusal_words, too_large_words
+from .launch import has_account, missing_account_words, refusal_words, too_large_words
+from .request.manifest import app_to_resource
+from .request.pods import GPU, node_labels
+from .request.request import KubernetesOpts
+
+# A node with its images and conditions takes some kilobytes: of a larger cluster nothing is claimed.
+_MOST_NODES = 200
+# Seconds: a form asks again with every letter, and nodes come and go in minutes.
+_KEPT = 60.0
+
+
+class GpuNodes:
+    """Asks a server for its nodes, and remembers for a minute what it said.
+
+    Args:
+        server: the server.
+    """
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        self._most: int | None = None
+        self._until = 0.0
+
+    def most(self) -> int | None:
+        """Return the GPUs of the node that has most; None where that cannot be told.
+
+        Raises:
+            BackendUnavailableError: the server cannot be reached.
+        """
+        if time.monotonic() > self._until:
+            self._most = self._ask()
+            self._until = time.monotonic() + _KEPT
+        return self._most
+
+    def _ask(self) -> int | None:
+        try:
+            answer = self._server.request("GET", "/api/v1/nodes", params={"limit": _MOST_NODES}, timeout=_PATIENCE)
+        except ApiError:
+            return None
+        if (answer.get("metadata") or {}).get("continue") or not answer.get("items"):
+            return None
+        return max(_gpus_of(node) for node in answer["items"])
+
+
+def _gpus_of(node: dict[str, Any]) -> int:
+    text = str(((node.get("status") or {}).get("allocatable") or {}).get(GPU) or "0")
+    return int(text) if text.isdigit() else 0
+
 
 # Seconds: a form waits for it.
 _PATIENCE = 5.0

@@ -9,34 +9,41 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from ...logs.source.stream import Cursor, LogStream
 from ...specs import NONE, AppDef, AppDryRunInfo, CfgVal, JobNotFoundError, runopts
 from ..api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, LogIterator, NameFault, Scheduler, Stream
-from ..logs.stream import Cursor, LogStream
+from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import check
 from .api_server import ApiError, ApiServer
 from .ending import abort, remove
+from .exec import shell_command
 from .following import JobLooks
-from .gpu_nodes import GpuNodes
-from .jobs import find_job, pods_of, split_app_id
-from .known_values import known_values
+from .jobs import Object, find_job, pods_of, split_app_id
 from .launch import launch, validate
 from .listing import uid_of
-from .logs import open_stream, read_lines
-from .manifest import app_to_resource
-from .names import cleanup_str, name_faults
-from .namespaces import WatchedNamespaces
-from .native import native_text
-from .options import KubernetesOpts
-from .pods import pod_labels, role_to_pod
-from .preflight import launch_findings
-from .request import KubernetesJob, make_request
-from .sanitize import sanitize_for_serialization
-from .shell import shell_command
+from .logs.log_stream import open_stream, read_lines
+from .namespaces import WatchedNamespaces, known_values
+from .preflight import GpuNodes, launch_findings
+from .request.manifest import app_to_resource, sanitize_for_serialization
+from .request.names import cleanup_str, name_faults
+from .request.pods import pod_labels, role_to_pod
+from .request.request import KubernetesJob, KubernetesOpts, make_request, masked
 
 if TYPE_CHECKING:
     import docker
     from kubernetes.client import ApiClient
+
+
+def native_text(job: Object, pods: list[Object]) -> str:
+    """Return a job and its pods as one YAML document each; less what only the server's own bookkeeping needs."""
+    return "---\n".join(readable_yaml(masked(_less(one))) for one in (job, *pods))
+
+
+def _less(found: Object) -> Object:
+    metadata = {name: value for name, value in found["metadata"].items() if name != "managedFields"}
+    return {**found, "metadata": metadata}
+
 
 __all__ = [
     "KubernetesJob",

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ...specs import SchedulerError
-from ..changes import Retry, Subscribers
-from ..long_answer import LongAnswer
-from ..responses import ListAppResponse
+from ..shared.changes import Retry, Subscribers
+from ..shared.streaming_response import LongAnswer
+from ..types import ListAppResponse
 from .api_server import ApiError, ApiServer
 from .jobs import JOBS, Object, jobs_path
 from .listing import Known, KnownReasons, pages, row_of, uid_of

@@ -2,14 +2,161 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import threading
+from pathlib import Path
 from typing import Any
 
+from ...logs.text.sanitize import plain
 from ...specs import NONE, AppDefError, AppState, ReplicaStatus, RoleStatus
-from ..endings import ended_words, signal_name
-from ..responses import DescribeAppResponse, ListAppResponse, StateChange
-from . import supervisor
-from .causes import first_failure, not_started_words, structured_error, why
+from ...specs.files import open_file, read_file
+from ...specs.processes import is_running
+from ..shared.exit_reasons import cancelled_words, ended_words, error_sentence, last_traceback, signal_name, some_of
+from ..types import DescribeAppResponse, ListAppResponse, StateChange
+from .apps import Apps
 from .record import Run
+from .runs import Runs, Signature, signature_of
+
+
+class Listing:
+    """Makes a row of each app; that of a finished app is made once.
+
+    Args:
+        runs: our own apps.
+        apps: these and TorchX's.
+    """
+
+    def __init__(self, runs: Runs, apps: Apps) -> None:
+        self._runs = runs
+        self._apps = apps
+        self._rows: dict[str, tuple[Signature, ListAppResponse]] = {}
+        self._torchx_rows: dict[str, tuple[Run, ListAppResponse]] = {}
+        self._lock = threading.Lock()
+
+    def rows(self) -> list[ListAppResponse]:
+        """Return a row for every app, the latest first."""
+        torchx = {run.app_id: self._torchx_row(run) for run in self._apps.torchx_apps()}
+        own = {app_id: row for app_id in self._runs.app_ids() if (row := self._row(app_id)) is not None}
+        found = {**torchx, **own}
+        with self._lock:
+            self._rows = {app_id: kept for app_id, kept in self._rows.items() if app_id in own}
+            self._torchx_rows = {app_id: kept for app_id, kept in self._torchx_rows.items() if app_id in torchx}
+        return sorted(found.values(), key=lambda row: row.submitted_at or 0.0, reverse=True)
+
+    def _row(self, app_id: str) -> ListAppResponse | None:
+        folder = self._runs.folder(app_id)
+        signature = None if folder is None else signature_of(folder)
+        with self._lock:
+            kept = self._rows.get(app_id)
+        if kept is not None and kept[0] == signature:
+            # A copy: callers fill in the handle, and may keep the row.
+            return _copy(kept[1])
+        run = self._apps.find(app_id)
+        if run is None:
+            return None
+        row = list_run(run)
+        if run.over and signature is not None:
+            with self._lock:
+                self._rows[app_id] = (signature, row)
+        return _copy(row)
+
+    def _torchx_row(self, run: Run) -> ListAppResponse:
+        with self._lock:
+            kept = self._torchx_rows.get(run.app_id)
+        # One that has ended is found as the same object again.
+        row = kept[1] if kept is not None and kept[0] is run else list_run(run)
+        with self._lock:
+            self._torchx_rows[run.app_id] = run, row
+        return _copy(row)
+
+
+def _copy(row: ListAppResponse) -> ListAppResponse:
+    from dataclasses import replace
+
+    return replace(row, notes=list(row.notes))
+
+
+_TAIL = 1 << 18  # bytes of stderr that are looked at for a traceback
+
+
+def first_failure(run: Run) -> dict[str, Any] | None:
+    """Return the replica that failed first, None when none did."""
+    failed = [entry for entry in run.replicas if entry.get("not_started") or entry["exit_code"]]
+    return min(failed, key=lambda entry: entry.get("finished_at") or 0.0, default=None)
+
+
+def why(run: Run) -> str:
+    """Return why an app is in its state, empty when there is nothing to say."""
+    if run.reason:
+        return run.reason
+    if run.state == AppState.CANCELLED or run.document.get("cancel"):
+        return _cancelled(run)
+    if run.state == AppState.PENDING:
+        return _waiting(run)
+    failed = first_failure(run) if run.state in (AppState.FAILED, AppState.RUNNING) else None
+    if failed is None:
+        return ""
+    if failed.get("not_started"):
+        return not_started_words(failed)
+    where = f"{failed['role']}/{failed['id']}"
+    ended = ended_words(failed["exit_code"])
+    said = error_sentence(structured_error(run, failed))
+    return f"{said}: {where}, {ended}" if said else f"{ended}: {where}"
+
+
+def not_started_words(entry: dict[str, Any]) -> str:
+    """Return why a replica could not be started."""
+    code, name, text = entry["not_started"]
+    command, cwd = entry.get("command", ""), entry.get("cwd") or ""
+    if name and name == cwd:
+        return f"its working folder cannot be used: {cwd}: {os.strerror(code)}"
+    if code == errno.ENOENT and not Path(cwd, command).exists():
+        return f"no such command: {plain(command)}"
+    words = {
+        errno.ENOENT: "the program that its first line names is missing",
+        errno.EACCES: "it is not an executable file",
+        errno.ENOEXEC: "it is no program: it has no #! line, or was made for another kind of machine",
+        errno.E2BIG: "its arguments and environment are too long",
+    }
+    said = words.get(code) or (f"{os.strerror(code)}: {name}" if code else text)
+    return plain(f"cannot start {command}: {said}")
+
+
+def structured_error(run: Run, entry: dict[str, Any]) -> str:
+    """Return what a replica left about its failure: its error.json, else the last traceback in its stderr."""
+    folder = run.replica_folder(entry["role"], entry["id"])
+    error_file = Path(entry.get("error_file") or folder / "error.json")
+    try:
+        text = read_file(error_file).decode("utf-8", "replace").strip()
+        if text:
+            return text
+    except OSError:
+        pass
+    return last_traceback_in(folder / "stderr.log") or NONE
+
+
+def last_traceback_in(stderr: Path) -> str:
+    """Return the last traceback in a file, see `last_traceback`; empty where it cannot be read."""
+    try:
+        with os.fdopen(open_file(stderr), "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+            return last_traceback(file.read(_TAIL).decode("utf-8", "replace"))
+    except OSError:
+        return ""
+
+
+def _cancelled(run: Run) -> str:
+    asked = run.document.get("cancel") or {}
+    began = run.document.get("started_at") or run.document["submitted_at"]
+    return cancelled_words(str(asked.get("by") or ""), float(asked.get("at") or began) - began, run.over)
+
+
+def _waiting(run: Run) -> str:
+    before = [plain(str(app_id)) for app_id in run.document.get("waits_for", [])]
+    if not before:
+        return ""
+    return f"waits for {some_of(before)}: at most {run.document.get('max_running')} run at once here"
 
 
 def describe_run(run: Run) -> DescribeAppResponse:
@@ -82,7 +229,7 @@ def replica_state(run: Run, entry: dict[str, Any]) -> AppState:
         return AppState.UNKNOWN  # a replica of TorchX's, whose exit code TorchX alone knows
     if run.over:
         return AppState.CANCELLED if run.state in (AppState.CANCELLED, AppState.FAILED) else AppState.UNKNOWN
-    if entry["pid"] and not run.supervised and not supervisor.is_running(entry["pid"], entry["pid_started"]):
+    if entry["pid"] and not run.supervised and not is_running(entry["pid"], entry["pid_started"]):
         return AppState.UNKNOWN
     return AppState.RUNNING if entry["pid"] else run.state
 

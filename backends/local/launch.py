@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import AppDef, SchedulerError, appdef_to_dict, make_app_handle
-from ...specs.files import read_file
+from ...specs.files import private_folder, read_file, user_name
 from ...specs.foreign import decode_json, encode_json
-from ..paths import private_folder
-from ..user import user_name
 from . import supervisor
 from .environment import JOB_ID, launcher_environment, replica_environment
 from .record import Run

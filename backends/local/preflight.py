@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...specs import AppDef
-from ..logout import logout_findings
-from ..responses import Finding
-from ..scripts import python_command, script_findings
-from .environment import launcher_environment
-from .gpus import count_gpus, wanted_gpus
+from ..shared.logout import logout_findings
+from ..types import Finding
+from ..workspace.scripts import python_command, script_findings
+from .environment import count_gpus, launcher_environment, wanted_gpus
 from .request import PopenRequest
 
 _PORT = re.compile(r"--(?:master[-_]port|port)[= ](?P<port>\d{2,5})\b")

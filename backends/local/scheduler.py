@@ -6,6 +6,7 @@ What only some calls need is imported by them: a command of the shell makes one 
 from __future__ import annotations
 
 import builtins
+import json
 import logging
 import signal
 import threading
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...specs import AppDef, AppDryRunInfo, CfgVal, SchedulerError, make_unique, runopts
+from ...specs.files import state_folder, user_name
+from ...specs.processes import is_running, read_process, send_signal
 from ..api import (
     Capabilities,
     DescribeAppResponse,
@@ -26,23 +29,27 @@ from ..api import (
     Scheduler,
     Stream,
 )
-from ..paths import state_folder
-from ..user import user_name
-from .apps import Apps
-from .describe import describe_run
+from ..shared.secrets import mask_data
+from .apps import Apps, OwnApps
+from .describe import Listing, describe_run
 from .image_provider import CWDImageProvider, ImageProvider, LocalDirectoryImageProvider, ReplicaParam
-from .listing import Listing
-from .own import OwnApps
 from .record import Run
 from .runs import DELETE, Runs
-from .supervisor import is_running, read_process, send_signal
 
 if TYPE_CHECKING:
     import subprocess
 
-    from .log_iterator import LocalLogIterator
+    from .logs import LocalLogIterator
     from .request import PopenRequest
     from .usage import UsageSampler
+
+
+def native_text(run: Run) -> str:
+    """Return the state file, one value a line, secret values masked."""
+    if not run.document:
+        return run.reason
+    return json.dumps(mask_data(run.document), indent=2, ensure_ascii=False)
+
 
 __all__ = [
     "CWDImageProvider",
@@ -141,19 +148,18 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
     # Launching
 
     def _run_opts(self) -> runopts:
-        from .options import LocalOpts
+        from .request import LocalOpts
 
         return LocalOpts.as_runopts()
 
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[PopenRequest]:
-        from .names import check_app
+        from .request import check_app
 
         check_app(app, self.session_name)
         return AppDryRunInfo(self._request(app, cfg), str)
 
     def _request(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> PopenRequest:
-        from .options import LocalOpts
-        from .request import make_request
+        from .request import LocalOpts, make_request
 
         opts = LocalOpts.from_cfg(cfg)
         base = Path(opts.log_dir).expanduser().absolute() if opts.log_dir else self._root
@@ -171,7 +177,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         if self._ahead is None:
             environ = launcher_environment()
             self._ahead = start_supervisor(environ), environ
-            threading.Thread(target=import_module, args=(".log_iterator", __package__), daemon=True).start()
+            threading.Thread(target=import_module, args=(".logs", __package__), daemon=True).start()
 
     def schedule(self, dryrun_info: AppDryRunInfo[PopenRequest]) -> str:
         """Launch what a dry run gave, and return the app's id as soon as its supervisor lives.
@@ -217,7 +223,6 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         Raises:
             JobNotFoundError: there is no such app.
         """
-        from .native import native_text
 
         return native_text(self._apps.get(app_id))
 
@@ -305,7 +310,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         Raises:
             OSError: something cannot be removed.
         """
-        from .prune import prune
+        from .runs import prune
 
         return prune(self._runs, self._keep_days, self._keep_bytes, self._root, dryrun=dryrun)
 
@@ -355,8 +360,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             SchedulerError: the log was removed.
         """
         from ..api import line_pattern
-        from .log_iterator import LocalLogIterator
-        from .logs import check_log, log_outlook
+        from .logs import LocalLogIterator, check_log, log_outlook
 
         run = self._apps.get(app_id)
         stream = check_log(run, role_name, k, streams)
@@ -392,14 +396,14 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
         """Return the names that cannot be those of folders; see `Scheduler.check_names`."""
-        from .names import name_faults
+        from .request import name_faults
 
         return list(name_faults(app))
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """Return what would go wrong: a command that is missing, a port that is taken, GPUs that are not there."""
-        from .names import check_app
         from .preflight import launch_findings
+        from .request import check_app
 
         check_app(app, self.session_name)
         return launch_findings(app, self._request(app, self.run_opts().resolve(cfg)))

@@ -4,7 +4,7 @@ It is started by path (``python -I -S supervisor.py``) with its request as JSON 
 machine can read an argument list. It answers one line of JSON on standard output, ``{"pid": 1}`` or ``{"error": ""}``,
 and then belongs to nobody. It runs the replicas, derives each combined.log, keeps state.json and ends what it must.
 
-Standard library only, in one file, all imports here at the start: the package may be upgraded while a job runs.
+Standard library and specs/processes.py, all imports here at the start: the package may be upgraded while a job runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ import subprocess
 import sys
 import time
 import traceback
-from collections import namedtuple
+
+if __package__:
+    from ...specs.processes import boot_id, is_running, job_processes, read_process, send_signal
+else:  # started by path: the package may not be importable
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "specs"))
+    from processes import boot_id, is_running, job_processes, read_process, send_signal  # type: ignore[import-not-found]
+
+    del sys.path[0]
 
 try:
     import ctypes
@@ -36,83 +43,6 @@ _PARTIAL_SECONDS = 1.0  # a line without an end is copied after this long
 _CHUNK = 1 << 18
 _LINUX = sys.platform.startswith("linux")
 _FOREVER = float("inf")
-
-
-# ---- This machine and its processes; ``start`` tells one from a later one of the same number
-
-Process = namedtuple("Process", "pid parent group start zombie")
-
-
-def boot_id() -> str:
-    """Return what differs after each start of this machine."""
-    if not _LINUX:
-        return _output("sysctl", "-n", "kern.bootsessionuuid").strip()
-    with open("/proc/sys/kernel/random/boot_id") as file:
-        return file.read().strip()
-
-
-def _output(*command: str) -> str:
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
-
-
-def _listed(*selection: str) -> dict[int, Process]:
-    rows = [line.split(None, 4) for line in _output("ps", *selection, "-opid=,ppid=,pgid=,stat=,lstart=").splitlines()]
-    return {int(p): Process(int(p), int(pp), int(g), start.strip(), s[0] == "Z") for p, pp, g, s, start in rows}
-
-
-def read_process(pid: int) -> Process | None:
-    """Return process ``pid``, None when there is none. Source of the fields: proc_pid_stat(5)."""
-    if not _LINUX:
-        return _listed("-p", str(pid)).get(pid)
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read()
-    except OSError:
-        return None
-    fields = text[text.rindex(b")") + 2 :].split()
-    return Process(pid, int(fields[1]), int(fields[2]), fields[19].decode(), fields[0] in (b"Z", b"X"))
-
-
-def is_running(pid: int | None, start: str | None) -> bool:
-    """Tell whether the process that had this number and start time still runs."""
-    process = read_process(pid) if pid else None
-    return process is not None and process.start == start and not process.zombie
-
-
-def has_job_id(pid: int, job_id: str) -> bool:
-    """Tell whether the process was started with ``TORCHX_JOB_ID=job_id`` in its environment."""
-    wanted = f"TORCHX_JOB_ID={job_id}"
-    if not _LINUX:
-        return wanted in _output("ps", "-E", "-ww", "-o", "command=", "-p", str(pid)).split()
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return os.fsencode(wanted) in file.read().split(b"\0")
-    except OSError:
-        return False
-
-
-def job_processes(job_id: str, roots: set[int]) -> list[Process]:
-    """Return what lives of a job, this process excepted: ``roots``, their descendants, and whoever carries its id."""
-    if _LINUX:
-        found = (read_process(int(name)) for name in os.listdir("/proc") if name.isdigit())
-        table = {process.pid: process for process in found if process}
-    else:
-        table = _listed("-A")
-    inside, more = set(), roots
-    while more:
-        inside |= more
-        more = {pid for pid, process in table.items() if process.parent in inside} - inside
-    live = (process for pid, process in table.items() if pid != os.getpid() and not process.zombie)
-    return [process for process in live if process.pid in inside or has_job_id(process.pid, job_id)]
-
-
-def send_signal(process: Process, number: int) -> None:
-    """Signal the process, unless it ended or another one has its number by now."""
-    try:
-        if is_running(process.pid, process.start):
-            os.kill(process.pid, number)
-    except OSError:
-        pass
 
 
 # ---- Files

@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..responses import ReplicaUsage
-from . import supervisor
+from ...specs.processes import is_running
+from ..types import ReplicaUsage
 from .record import Run
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class UsageSampler:
         cores, memory_total = psutil.cpu_count() or 1, psutil.virtual_memory().total
         usages = []
         for entry in run.replicas:
-            if entry["exit_code"] is not None or not supervisor.is_running(entry["pid"], entry["pid_started"]):
+            if entry["exit_code"] is not None or not is_running(entry["pid"], entry["pid_started"]):
                 continue
             pids = _tree(entry["pid"], children)
             used, memory = 0.0, 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import __version__
 from ...specs import AppDef, BackendUnavailableError, CfgVal, InvalidRunConfigException, Role, SchedulerError, runopts
-from ..progress import Progress, current_progress
+from ..shared.progress import Progress, current_progress
 from .build_context import DOCKERFILE, build_context, dockerfile_of
 from .mixin import WorkspaceMixin
 
@@ -90,7 +90,7 @@ class DockerWorkspaceMixin(WorkspaceMixin[Any]):
             LaunchCancelledError: the launch was cancelled.
             SchedulerError: it could not be built; the message has the last lines of the output.
         """
-        from .docker_images import build
+        from ..docker_engine.images import build
 
         options = cfg or {}
         dockerfile = dockerfile_of(workspace)
@@ -151,7 +151,7 @@ class DockerWorkspaceMixin(WorkspaceMixin[Any]):
             LaunchCancelledError: the launch was cancelled.
             SchedulerError: one could not be pushed; the message says why.
         """
-        from .docker_images import push
+        from ..docker_engine.images import push
 
         if not images_to_push:
             return
@@ -163,7 +163,7 @@ class DockerWorkspaceMixin(WorkspaceMixin[Any]):
 
 def _pull_base(client: docker.DockerClient, image: str, dockerfile: bytes) -> None:
     """Pull the image that is built on, where the build asks for it; without it, what is here is built on."""
-    from .docker_images import try_to_pull
+    from ..docker_engine.images import try_to_pull
 
     if not image or image.startswith(_LOCAL) or b"IMAGE" not in dockerfile:
         return

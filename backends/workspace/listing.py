@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from ...specs import SchedulerError, Workspace
-from ..responses import WorkspaceListing
+from ..types import WorkspaceListing
 from .build_context import CONTEXT_IGNORE_FILES, DOCKERFILE, is_url, open_url, shipped_stat
 from .copying import patterns_there, read_patterns
 from .ignore import IGNORE_FILES, IgnorePatterns

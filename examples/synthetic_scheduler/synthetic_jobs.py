@@ -22,13 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchx_tui.backends.api import (
-    Capabilities,
-    DescribeAppResponse,
-    Finding,
-    ListAppResponse,
-    Scheduler,
-)
+from torchx_tui.backends.api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Scheduler
 from torchx_tui.specs import AppDryRunInfo, AppState, ReplicaStatus, Resource, Role, RoleStatus, SchedulerError
 
 _STATES = (AppState.RUNNING, AppState.PENDING, AppState.RUNNING, AppState.FAILED, AppState.SUCCEEDED)

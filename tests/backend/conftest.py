@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 
 

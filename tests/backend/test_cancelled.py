@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from support.canned import CannedScheduler
 
-from torchx_tui.backends.journal import Journal
-from torchx_tui.backends.responses import Capabilities, DescribeAppResponse, StateChange
+from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.types import Capabilities, DescribeAppResponse, StateChange
 from torchx_tui.specs import AppDef, AppState, ReplicaStatus, Role, RoleStatus, SchedulerError
 
 

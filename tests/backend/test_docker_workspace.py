@@ -15,7 +15,7 @@ import pytest
 from support.docker_containers import output_of
 from support.waiting import PATIENCE, PROMPT
 
-from torchx_tui.backends.progress import Progress, shown_progress
+from torchx_tui.backends.shared.progress import Progress, shown_progress
 from torchx_tui.backends.workspace.build_context import build_context
 from torchx_tui.backends.workspace.docker_workspace import DockerWorkspaceMixin
 from torchx_tui.specs import (

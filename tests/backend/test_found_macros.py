@@ -7,9 +7,9 @@ from backend.kubernetes.apps import container, env, resource, role
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.backends.found_macros import Place, as_given, literal
-from torchx_tui.backends.kubernetes import manifest
-from torchx_tui.backends.kubernetes.app_def import roles_of
+from torchx_tui.backends.kubernetes.request import manifest
+from torchx_tui.backends.kubernetes.request.app_def import roles_of
+from torchx_tui.backends.shared.found_macros import Place, as_given, literal
 from torchx_tui.specs import macros
 
 APP = "job-wq4xkz7dn2bcd"

@@ -10,10 +10,9 @@ import time
 import pytest
 from support.waiting import PATIENCE
 
-from torchx_tui.backends import journal as launch_journal
-from torchx_tui.backends.journal import Journal
-from torchx_tui.backends.launch_origin import LaunchOrigin
-from torchx_tui.backends.launch_record import FORMAT
+from torchx_tui.backends.history import journal as launch_journal
+from torchx_tui.backends.history.journal import Journal
+from torchx_tui.backends.history.launch_record import FORMAT, LaunchOrigin
 from torchx_tui.specs import AppDef, AppDefError, Role
 from torchx_tui.specs.files import read_file
 
@@ -101,8 +100,7 @@ def test_killed_at_any_instant_leaves_only_whole_records(tmp_path):
     folder = tmp_path / "journal"
     code = f"""
 from pathlib import Path
-from torchx_tui.backends import journal as launch_journal
-from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.history.journal import Journal
 from torchx_tui.specs import AppDef, Role
 from torchx_tui.specs.files import read_file
 journal = Journal(Path({str(folder)!r}))

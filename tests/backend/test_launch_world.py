@@ -15,11 +15,9 @@ from support.imaged import Imaged
 from support.waiting import PATIENCE, PROMPT, wait_until
 
 from torchx_tui.backends.api import Capabilities
-from torchx_tui.backends.git_state import differing_files, git_state
-from torchx_tui.backends.journal import Journal, LaunchRecord
-from torchx_tui.backends.launch_changes import Changed
-from torchx_tui.backends.launch_origin import LaunchOrigin
-from torchx_tui.backends.launch_world import LaunchWorld, WorldNow
+from torchx_tui.backends.history.journal import Journal, LaunchRecord
+from torchx_tui.backends.history.launch_record import LaunchOrigin
+from torchx_tui.backends.history.provenance import Changed, LaunchWorld, WorldNow, differing_files, git_state
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppDef, Role, SchedulerError
 
@@ -146,7 +144,7 @@ def test_a_launch_waits_neither_for_git_nor_for_the_backend(
     def slow(*_: Any) -> None:
         going_on.wait(PATIENCE)
 
-    monkeypatch.setattr("torchx_tui.backends.launch_world.git_state", slow)
+    monkeypatch.setattr("torchx_tui.backends.history.provenance.git_state", slow)
     scheduler.waits = going_on
     handle = runner.run(AppDef("job", [Role("r", "one:1", entrypoint="true")]), "local_cwd", {})
     record = runner.journal.find(handle)
@@ -308,7 +306,7 @@ def test_many_jobs_are_compared_with_one_look(
         calls.append(folder)
         return git_state(folder, patience)
 
-    monkeypatch.setattr("torchx_tui.backends.launch_world.git_state", counted)
+    monkeypatch.setattr("torchx_tui.backends.history.provenance.git_state", counted)
     now = WorldNow()
     assert [len(runner.changed_since(record, None, now)) for record in records] == [1] * 5
     assert calls == [tree.folder]
@@ -325,7 +323,7 @@ def test_launches_that_wait_for_git_take_one_answer(
         going_on.wait(PATIENCE)
         return git_state(folder, patience)
 
-    monkeypatch.setattr("torchx_tui.backends.launch_world.git_state", slow)
+    monkeypatch.setattr("torchx_tui.backends.history.provenance.git_state", slow)
     app = AppDef("job", [Role("r", "", entrypoint="true")])
     handles = [runner.run(app, "local_cwd", {}) for _ in range(6)]
     going_on.set()

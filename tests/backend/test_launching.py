@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from support.canned import CannedScheduler
 
-from torchx_tui.backends.journal import Journal
-from torchx_tui.backends.progress import Progress, current_progress
+from torchx_tui.backends.history.journal import Journal
+from torchx_tui.backends.shared.progress import Progress, current_progress
 from torchx_tui.backends.workspace import WorkspaceMixin
 from torchx_tui.specs import AppDef, AppDefError, AppDryRunInfo, AppState, LaunchCancelledError, Role, SchedulerError
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchx_tui.backends.logout import logout_findings
+from torchx_tui.backends.shared.logout import logout_findings
 
 SESSION = "0::/user.slice/user-1000.slice/session-3.scope\n"
 MANAGER = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-r1.scope\n"

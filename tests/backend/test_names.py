@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchx_tui.backends.api import NameFault
-from torchx_tui.backends.docker import names as docker
-from torchx_tui.backends.journal import Journal
-from torchx_tui.backends.kubernetes import names as kubernetes
-from torchx_tui.backends.local import names as local
+from torchx_tui.backends.docker import request as docker
+from torchx_tui.backends.history.journal import Journal
+from torchx_tui.backends.kubernetes.request import names as kubernetes
+from torchx_tui.backends.local import request as local
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppDef, AppDefError, Role
 

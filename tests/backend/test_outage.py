@@ -10,11 +10,12 @@ import pytest
 from support.canned import CannedScheduler
 from support.waiting import PATIENCE, PROMPT
 
-from torchx_tui.backends import changes, registry
-from torchx_tui.backends.logs.stream import LineCursor, Record
-from torchx_tui.backends.logs.stream_lines import LATE, StreamLines
-from torchx_tui.backends.outage import until_answered
+from torchx_tui.backends import registry
 from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.shared import changes
+from torchx_tui.backends.shared.outage import until_answered
+from torchx_tui.backends.shared.stream_lines import LATE, StreamLines
+from torchx_tui.logs.source.stream import LineCursor, Record
 from torchx_tui.specs import AppState, BackendUnavailableError, NotAllowedError
 
 HANDLE = "local_cwd://torchx/x-1"

@@ -7,7 +7,7 @@ import threading
 import pytest
 from support.waiting import PATIENCE
 
-from torchx_tui.backends.parallel import parallel_map
+from torchx_tui.backends.shared.parallel import parallel_map
 
 
 def test_all_are_done_and_errors_come_in_order() -> None:

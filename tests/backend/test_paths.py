@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from torchx_tui.backends.paths import config_folder, private_folder, state_folder, write_private
+from torchx_tui.specs.files import config_folder, private_folder, state_folder, write_private
 
 
 def test_xdg_folders(monkeypatch, tmp_path):

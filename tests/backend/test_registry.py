@@ -17,7 +17,7 @@ from torchx_tui.specs import BackendUnavailableError, UnknownSchedulerException
 @pytest.fixture
 def plugins(monkeypatch: pytest.MonkeyPatch) -> Any:
     # TorchX itself may be installed, and has a scheduler that is not ours.
-    monkeypatch.setattr("torchx_tui.backends.torchx_plugin.found.has_torchx", lambda: False)
+    monkeypatch.setattr("torchx_tui.backends.plugin.found.has_torchx", lambda: False)
 
     def install(**points: str) -> None:
         made = [EntryPoint(name, value, registry.GROUP) for name, value in points.items()]

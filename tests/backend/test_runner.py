@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from support.canned import CannedScheduler
 
-from torchx_tui.backends.launch_origin import LaunchOrigin
-from torchx_tui.backends.launching import ENV_JOB_ID, ENV_PARENT_RUN_ID, workspace_text
-from torchx_tui.backends.responses import Finding
+from torchx_tui.backends.history.launch_record import LaunchOrigin
+from torchx_tui.backends.launcher import ENV_JOB_ID, ENV_PARENT_RUN_ID, workspace_text
 from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.types import Finding
 from torchx_tui.specs import (
     MISSING,
     AppDef,

@@ -107,7 +107,7 @@ def test_an_unknown_scheduler_in_a_context():
 
 
 def test_what_is_launched_in_a_context_is_kept_and_found_there(tmp_path):
-    from torchx_tui.backends.journal import Journal
+    from torchx_tui.backends.history.journal import Journal
 
     runner = Runner(journal=Journal(tmp_path / "journal"))
     here, there = InContext(), InContext("prod")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchx_tui.backends.scripts import script_findings, script_of, workspace_findings
+from torchx_tui.backends.workspace.scripts import script_findings, script_of, workspace_findings
 from torchx_tui.components import build_app
 from torchx_tui.specs import Role, Workspace
 

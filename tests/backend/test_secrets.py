@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchx_tui.backends.secrets import MASK, is_secret, mask_args, mask_data, mask_env, mask_text
+from torchx_tui.backends.shared.secrets import MASK, is_secret, mask_args, mask_data, mask_env, mask_text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchx_tui.backends import torchxconfig
-from torchx_tui.backends.local.options import LocalOpts
+from torchx_tui.backends.local.request import LocalOpts
 from torchx_tui.backends.torchxconfig import (
     apply,
     dump,

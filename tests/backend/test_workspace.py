@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from torchx_tui.backends.workspace import WorkspaceMixin, copy_project, pin_workspace_images
-from torchx_tui.backends.workspace.dir_workspace import DirWorkspaceMixin, TmpDirWorkspaceMixin
 from torchx_tui.backends.workspace.ignore import IgnorePatterns
+from torchx_tui.backends.workspace.mixin import DirWorkspaceMixin, TmpDirWorkspaceMixin
 from torchx_tui.specs import AppDef, AppDefError, Role, SchedulerError, Workspace
 
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from torchx_tui.backends.api import WorkspaceListing
-from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.workspace import listing as listing_module
 from torchx_tui.backends.workspace.build_context import DOCKERFILE, build_context

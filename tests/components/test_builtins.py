@@ -16,7 +16,7 @@ from torchx_tui.components import DEFAULT_IMAGE, build_app
 from torchx_tui.components.programs import program_text
 from torchx_tui.specs import ArgumentError, BindMount, Role, macros
 
-PROGRAMS = ["demo_program.py", "booth_program.py", "copy_program.py"]
+PROGRAMS = ["demo.py", "booth.py", "copy.py"]
 
 NAMED = {
     "echo": {},

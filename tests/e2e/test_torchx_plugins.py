@@ -8,7 +8,7 @@ import pytest
 from actions import fill, open_form, submit
 from support.torchx_plugins import Plugins
 
-from torchx_tui.backends.torchx_plugin.found import has_torchx
+from torchx_tui.backends.plugin.found import has_torchx
 
 pytestmark = pytest.mark.slow
 

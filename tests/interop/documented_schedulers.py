@@ -19,7 +19,7 @@ _FACTORIES = (
     Documented(
         "entry points of torchx.schedulers",
         "value",
-        "torchx_tui.backends.torchx_plugin.found:ENTRY_POINT_GROUP",
+        "torchx_tui.backends.plugin.found:ENTRY_POINT_GROUP",
         "'torchx.schedulers'",
     ),
 )  # fmt: skip
@@ -42,7 +42,7 @@ _INTERFACE = (
     Documented("Scheduler.schedule", "abstract method", _SCHEDULER + "schedule", "(dryrun_info)"),
     Documented("Scheduler.submit", "method", _SCHEDULER + "submit", "(app, cfg, workspace=None)"),
     Documented("Scheduler.submit_dryrun", "method", _SCHEDULER + "submit_dryrun", "(app, cfg)"),
-    Documented("iter[50]", "method", "torchx_tui.backends.local.log_iterator:LocalLogIterator.__getitem__"),
+    Documented("iter[50]", "method", "torchx_tui.backends.local.logs:LocalLogIterator.__getitem__"),
     Documented("wait", "method", _RUNNER + "wait"),
     Documented("status", "method", _RUNNER + "status"),
     Documented("run", "method", _RUNNER + "run"),

@@ -62,7 +62,7 @@ _RESOURCES = (
     Documented(
         "[torchx.named_resources]",
         "value",
-        "torchx_tui.specs.resource_plugins:ENTRY_POINT_GROUP",
+        "torchx_tui.specs.resource_names:ENTRY_POINT_GROUP",
         "'torchx.named_resources'",
     ),
     Documented("torchx.specs.named_resources_aws", "module", "torchx_tui.specs.named_resources_aws"),

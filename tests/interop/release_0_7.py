@@ -18,7 +18,7 @@ from support.waiting import PATIENCE
 import torchx_tui.specs as our_specs
 from torchx_tui.backends.docker import labels, scheduler
 from torchx_tui.backends.docker.scheduler import DockerScheduler
-from torchx_tui.backends.kubernetes import manifest
+from torchx_tui.backends.kubernetes.request import manifest
 
 NIGHTLY, BEFORE = "nightly", "0.7.0"
 RELEASES = [NIGHTLY, BEFORE] if ALL_CASES else [NIGHTLY]

@@ -19,7 +19,7 @@ from interop.release_0_7 import NIGHTLY, RELEASES
 from support.waiting import wait_until
 
 import torchx_tui.specs as our_specs
-from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppState, BindMount, parse_app_handle
 

@@ -16,8 +16,8 @@ from interop.release_0_7 import NIGHTLY, RELEASES
 from support.waiting import wait_until
 
 from torchx_tui.backends.docker import labels
-from torchx_tui.backends.docker.engine import Engine
-from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.docker_engine.client import Engine
+from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppDef, AppState, Resource, Role, parse_app_handle
 

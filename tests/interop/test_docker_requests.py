@@ -14,7 +14,7 @@ from interop.releases import pinned
 import torchx_tui.specs as our_specs
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.scheduler import DockerScheduler
-from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 
 ADDED_KWARGS = {"ports"}

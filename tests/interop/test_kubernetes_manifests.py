@@ -17,14 +17,14 @@ from interop.releases import pinned
 from support.kubernetes_cluster import KubernetesCluster
 
 import torchx_tui.specs as our_specs
-from torchx_tui.backends.kubernetes import labels, manifest, overlay
+from torchx_tui.backends.kubernetes import labels
 from torchx_tui.backends.kubernetes.api_server import ApiServer
-from torchx_tui.backends.kubernetes.app_def import roles_of
 from torchx_tui.backends.kubernetes.jobs import pods_path
 from torchx_tui.backends.kubernetes.launch import validate
-from torchx_tui.backends.kubernetes.options import KubernetesOpts
-from torchx_tui.backends.kubernetes.request import make_request
-from torchx_tui.backends.kubernetes.sanitize import sanitize_for_serialization
+from torchx_tui.backends.kubernetes.request import manifest, overlay
+from torchx_tui.backends.kubernetes.request.app_def import roles_of
+from torchx_tui.backends.kubernetes.request.manifest import sanitize_for_serialization
+from torchx_tui.backends.kubernetes.request.request import KubernetesOpts, make_request
 from torchx_tui.specs import AppDefError, RetryPolicy
 
 Job = dict[str, Any]

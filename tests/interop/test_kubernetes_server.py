@@ -14,7 +14,7 @@ import pytest
 from support.kubernetes_cluster import KubernetesCluster
 from support.waiting import wait_until
 
-from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppDef, AppState, Resource, Role, parse_app_handle
 

@@ -18,10 +18,10 @@ from support.processes import processes_of_job
 from support.shell import shell
 from support.waiting import wait_until
 
-from torchx_tui.backends.journal import Journal
-from torchx_tui.backends.responses import Stream
+from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
-from torchx_tui.specs import AppDef, AppState, Role
+from torchx_tui.backends.types import Stream
+from torchx_tui.specs import AppDef, AppState, Role, parse_app_handle
 from torchx_tui.tui.config import Settings
 
 Launch = Callable[..., TorchXRun]
@@ -108,7 +108,8 @@ def test_listed_described_tailed_and_cancelled(pair: TorchXRun, runner: Runner) 
     errors: Any = runner.log_lines(pair.handle, "worker", 0, should_tail=True, streams=Stream.STDERR)
     assert next(errors) == "wrong 1\n"
     errors.close()
-    paths = [runner.log_path(pair.handle, "leader", 0, stream) for stream in Stream]
+    scheduler, app_id = runner.scheduler("local_cwd"), parse_app_handle(pair.handle).app_id
+    paths = [scheduler.log_path(app_id, "leader", 0, stream) for stream in Stream]
     folder = pair.logs / "torchx" / pair.app_id / "leader" / "0"
     assert paths == [folder / f"{stream.value}.log" for stream in Stream]
 

@@ -19,8 +19,8 @@ from interop.plain_data import NOT_EVERYWHERE, built_status, less_new
 from interop.release_questions import STATUSES
 
 import torchx_tui.specs as our_specs
-from torchx_tui.backends.responses import DescribeAppResponse, ListAppResponse
 from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.types import DescribeAppResponse, ListAppResponse
 from torchx_tui.tui.cli import main
 from torchx_tui.tui.shell import watch
 

@@ -18,7 +18,8 @@ from interop.plain_data import built
 from interop.releases import pinned
 
 import torchx_tui.specs as our_specs
-from torchx_tui.backends.local import environment, gpus, request, scheduler
+from torchx_tui.backends.local import environment, request, scheduler
+from torchx_tui.backends.local import environment as gpus
 from torchx_tui.backends.local.scheduler import LocalScheduler
 
 AREA = "local replicas"

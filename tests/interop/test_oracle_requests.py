@@ -19,7 +19,7 @@ from torchx_tui.backends.docker import labels as docker_labels
 from torchx_tui.backends.docker import scheduler as docker_scheduler
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.kubernetes import labels as kubernetes_labels
-from torchx_tui.backends.kubernetes import manifest
+from torchx_tui.backends.kubernetes.request import manifest
 
 DOCKER, KUBERNETES = "docker requests", "kubernetes manifests"
 APP_NAMES = ["job", "My_Job.v1", "n" * 40, "x_________________"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from interop.oracle import cases, hold, names_of, outcome, theirs
 from interop.structured_opts_cases import CLASSES, USUAL, VALUES, Option, OptionsClass, forget, made
 
-from torchx_tui.backends.structured_opts import StructuredOpts
+from torchx_tui.backends.options import StructuredOpts
 
 AREA = "structured options"
 KEYS = [

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 ROOMS: dict[str, tuple[list[str], list[str]]] = {
     "specs": (["specs/*.py"], ["tests/specs/test_*.py", "tests/interop/test_oracle_named_resources.py"]),
-    "components": (["components/*.py"], ["tests/components/test_*.py"]),
-    "logs": (["backends/logs/*.py"], ["tests/backend/logs/test_*.py"]),
-    "local": (["backends/local/*.py"], ["tests/backend/local/test_*.py"]),
-    "docker": (["backends/docker/*.py"], ["tests/backend/docker/test_*.py"]),
-    "kubernetes": (["backends/kubernetes/*.py"], ["tests/backend/kubernetes/test_*.py"]),
+    "components": (["components/*.py", "components/programs/*.py"], ["tests/components/test_*.py"]),
+    "logs": (["logs/*/*.py"], ["tests/logs/test_*.py"]),
+    "local": (["backends/local/*.py", "backends/local/torchx/*.py"], ["tests/backend/local/test_*.py"]),
+    "docker": (["backends/docker/*.py", "backends/docker_engine/*.py"], ["tests/backend/docker/test_*.py"]),
+    "kubernetes": (["backends/kubernetes/*.py", "backends/kubernetes/*/*.py"], ["tests/backend/kubernetes/test_*.py"]),
     "runner": (
-        [
-            *("backends/runner.py", "backends/launch*.py", "backends/kept_app_def.py", "backends/scheduler_pool.py"),
-            *("backends/registry.py", "backends/found_macros.py", "backends/journal.py", "backends/scripts.py"),
-        ],
+        ["backends/*.py", "backends/history/*.py", "backends/shared/*.py", "backends/workspace/*.py"],
         ["tests/backend/test_*.py"],
     ),
     "launch": (
@@ -41,20 +38,20 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
 
 # By file and statements, as a run prints them. Only what no program that uses the package could tell from the original.
 SAME = {
-    "backends/logs/sanitize.py: if match.start() > position:  ->  if match.start() >= position:": (
+    "logs/text/sanitize.py: if match.start() > position:  ->  if match.start() >= position:": (
         "an empty text is written: nothing"
     ),
-    "backends/logs/engine.py: f._compiled.finditer(text, timeout=MARK_SECONDS, concurrent=True):  ->  "
+    "logs/pattern/engine.py: f._compiled.finditer(text, timeout=MARK_SECONDS, concurrent=True):  ->  "
     "f._compiled.finditer(text, timeout=MARK_SECONDS, concurrent=False):": "only other threads run less often",
-    "backends/logs/shown.py: _CSI = re.compile(b'\\x1b\\[(?:[0-?]*[ -/]*[@-JL-~]|0?K)')  ->  _CSI = re.compile(b'')": (
+    "logs/text/shown.py: _CSI = re.compile(b'\\x1b\\[(?:[0-?]*[ -/]*[@-JL-~]|0?K)')  ->  _CSI = re.compile(b'')": (
         "the slow way shows the same"
     ),
-    "backends/logs/spools.py: shlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}\"  ->  "
+    "logs/spool/spools.py: shlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}\"  ->  "
     "shlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:17]}\"": "a longer name is as good",
-    "components/annotations.py: kind = _CONTAINERS.get(container or '')  ->  kind = _CONTAINERS.get(container or 'x')": (
+    "components/model.py: kind = _CONTAINERS.get(container or '')  ->  kind = _CONTAINERS.get(container or 'x')": (
         "neither is a container"
     ),
-    "components/foreign.py: _APART = ('retry_policy', 'resource', 'mounts', 'workspace', 'overrides')  ->  _APART = ('', 'resource', 'mounts', 'workspace', 'overrides')": (
+    "components/build.py: _APART = ('retry_policy', 'resource', 'mounts', 'workspace', 'overrides')  ->  _APART = ('', 'resource', 'mounts', 'workspace', 'overrides')": (
         "its value is set again at once"
     ),
     "components/lint.py: except (ValueError, RecursionError, MemoryError):  ->  except (RecursionError, MemoryError):": (

@@ -13,7 +13,7 @@ from pytest_textual_snapshot import PseudoApp, PseudoConsole, SVGImageExtension,
 from support.canned import NOW, busy_scheduler
 from support.dashboard import make_app, settled
 
-from torchx_tui.backends.logs import engine
+from torchx_tui.logs.pattern import engine
 
 
 @pytest.fixture(autouse=True)

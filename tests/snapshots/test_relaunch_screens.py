@@ -3,7 +3,7 @@
 from support.dashboard import until
 from support.pictures import FAILED, RUNNING, SIZES, at_job
 
-from torchx_tui.backends.launch_changes import Changed
+from torchx_tui.backends.history.provenance import Changed
 from torchx_tui.tui.screens.relaunch_dialog import RelaunchDialog
 
 COMMIT = Changed("git commit", "1a2b3c4d5e", "9f8e7d6c5b, 3 files differ")

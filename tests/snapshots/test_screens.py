@@ -12,9 +12,9 @@ from support.dashboard import make_app, until
 from support.pictures import FAILED, RUNNING, SIZES, at_job, stands_at_cause
 from textual import events
 
-from torchx_tui.backends.journal import Journal
-from torchx_tui.backends.launch_origin import LaunchOrigin
-from torchx_tui.backends.responses import Finding
+from torchx_tui.backends.history.journal import Journal
+from torchx_tui.backends.history.launch_record import LaunchOrigin
+from torchx_tui.backends.types import Finding
 from torchx_tui.components import build_app
 from torchx_tui.specs import AppState
 from torchx_tui.tui.config import Settings

@@ -11,9 +11,8 @@ import threading
 import pytest
 from support.waiting import PATIENCE
 
+from torchx_tui.specs.calls import CallDroppedError, LimitedCaller, NoAnswerError, printed_aside
 from torchx_tui.specs.errors import TorchXTuiError
-from torchx_tui.specs.limited_call import CallDroppedError, LimitedCaller, NoAnswerError
-from torchx_tui.specs.printed_aside import printed_aside
 
 
 @pytest.fixture

@@ -7,8 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from torchx_tui.specs.module_files import module_path, module_spec, submodules
-from torchx_tui.specs.plugin_modules import namespace_modules, plugin_sources, sources_fault
+from torchx_tui.specs.modules import (
+    module_path,
+    module_spec,
+    namespace_modules,
+    plugin_sources,
+    sources_fault,
+    submodules,
+)
 
 
 @pytest.fixture

@@ -17,16 +17,7 @@ from torchx_tui.backends.api import (
     StateChange,
     Stream,
 )
-from torchx_tui.specs import (
-    AppDef,
-    AppDryRunInfo,
-    AppState,
-    ReplicaStatus,
-    Resource,
-    Role,
-    RoleStatus,
-    runopts,
-)
+from torchx_tui.specs import AppDef, AppDryRunInfo, AppState, ReplicaStatus, Resource, Role, RoleStatus, runopts
 
 # 2026-11-21 10:45:32 UTC; pictures freeze the clock here.
 NOW = 1795258732.0

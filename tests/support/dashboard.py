@@ -21,7 +21,7 @@ from textual._context import active_app
 from textual.app import App
 from textual.pilot import Pilot
 
-from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.config import Settings

@@ -9,7 +9,7 @@ from typing import Any
 import docker
 
 from torchx_tui.backends.docker import labels
-from torchx_tui.backends.docker.engine import Engine
+from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.specs import make_unique
 
 

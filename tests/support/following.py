@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from torchx_tui.backends.logs.stream import Cursor, LogStream
+from torchx_tui.logs.source.stream import Cursor, LogStream
 from torchx_tui.specs import SchedulerError
 
 from .waiting import PATIENCE

@@ -24,15 +24,11 @@ _ROOT = Path(__file__).parents[2]
 _OF_WORKER = "oracle_counts"
 
 INPUTS = (
-    "specs/*.py", "components/*.py", "tests/interop/*.py", "tui/shell/*.py",
-    "backends/torchxconfig.py", "backends/structured_opts.py", "backends/kept_app_def.py",
-    "backends/local/request.py", "backends/local/environment.py", "backends/local/gpus.py",
-    "backends/local/image_provider.py", "backends/local/options.py",
-    "backends/docker/request.py", "backends/docker/names.py", "backends/docker/labels.py",
-    "backends/docker/options.py", "backends/docker/app_def.py",
-    "backends/kubernetes/manifest.py", "backends/kubernetes/request.py", "backends/kubernetes/pods.py",
-    "backends/kubernetes/names.py", "backends/kubernetes/labels.py", "backends/kubernetes/options.py",
-    "backends/kubernetes/overlay*.py", "backends/kubernetes/sanitize.py", "backends/kubernetes/app_def.py",
+    "specs/*.py", "components/*.py", "components/programs/*.py", "tests/interop/*.py", "tui/shell/*.py",
+    "backends/torchxconfig.py", "backends/options.py", "backends/shared/kept_app_def.py",
+    "backends/local/request.py", "backends/local/environment.py", "backends/local/image_provider.py",
+    "backends/docker/request.py", "backends/docker/labels.py", "backends/docker/app_def.py",
+    "backends/kubernetes/labels.py", "backends/kubernetes/request/*.py",
 )  # fmt: skip
 """The files that decide what is compared; the pinned version of TorchX is hashed with them."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from support.canned import NOW
 
-from torchx_tui.backends.journal import Journal, LaunchRecord
-from torchx_tui.backends.launch_origin import LaunchOrigin
+from torchx_tui.backends.history.journal import Journal, LaunchRecord
+from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.specs import AppDef
 
 

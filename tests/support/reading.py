@@ -6,12 +6,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from torchx_tui.backends.logs.follow import LogFollower
-from torchx_tui.backends.logs.merge import MergedLog
-from torchx_tui.backends.logs.replica_log import ReplicaLog
-from torchx_tui.backends.logs.replica_reader import StreamName
-from torchx_tui.backends.paths import cache_folder
 from torchx_tui.backends.runner import Runner
+from torchx_tui.logs.source.replica_log import ReplicaLog, StreamName
+from torchx_tui.logs.view.follow import LogFollower
+from torchx_tui.logs.view.merge import MergedLog
+from torchx_tui.specs.files import cache_folder
 
 from .streaming import LinesScheduler
 from .waiting import PATIENCE, wait_until

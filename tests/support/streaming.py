@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from torchx_tui.backends.api import Capabilities, DescribeAppResponse, ListAppResponse, Scheduler, Stream
-from torchx_tui.backends.logs.stream import Cursor, Record, SeenLines, TimeCursor
+from torchx_tui.logs.source.stream import Cursor, Record, SeenLines, TimeCursor
 from torchx_tui.specs import AppDryRunInfo, AppState, Role
 
 

@@ -13,7 +13,7 @@ from textwrap import dedent
 import pytest
 
 from torchx_tui.backends import registry
-from torchx_tui.backends.torchx_plugin.loading import loader_of
+from torchx_tui.backends.plugin.loading import loader_of
 from torchx_tui.specs import named_resources
 
 PROCESS_JOBS = Path(__file__).parent / "process_jobs.py"

@@ -25,7 +25,7 @@ from support.launching import (
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.api import Capabilities, NameFault
-from torchx_tui.backends.launch_origin import LaunchOrigin
+from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.components import describe
 from torchx_tui.specs import AppDef, Role, runopts
 from torchx_tui.tui.form_model import FormModel

@@ -15,7 +15,7 @@ from log_app import LogApp
 from log_writing import LogWriter
 from textual.pilot import Pilot
 
-from torchx_tui.backends.logs import engine
+from torchx_tui.logs.pattern import engine
 from torchx_tui.tui.widgets.search_row import SearchRow
 
 _LINE_SECONDS = 0.03

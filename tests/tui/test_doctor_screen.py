@@ -7,7 +7,7 @@ from support.dashboard import make_app, screen_text, until
 from support.waiting import PATIENCE
 from textual.command import CommandList
 
-from torchx_tui.backends.responses import Finding
+from torchx_tui.backends.types import Finding
 from torchx_tui.tui.doctor.diagnosis import Diagnosed
 from torchx_tui.tui.screens import doctor
 from torchx_tui.tui.screens.doctor import DoctorScreen

@@ -23,9 +23,9 @@ from support.launching import (
     words,
 )
 
-from torchx_tui.backends.journal import Journal, LaunchRecord
-from torchx_tui.backends.progress import Progress
+from torchx_tui.backends.history.journal import Journal, LaunchRecord
 from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.shared.progress import Progress
 from torchx_tui.components import ROLE_FIELDS, Parameter, describe, list_components, to_text
 from torchx_tui.specs import AppDef, AppState, appdef_from_dict, appdef_to_dict, runopts
 from torchx_tui.tui.app import TorchXTuiApp

@@ -3,7 +3,7 @@
 import pytest
 from support.component_files import ComponentFile
 
-from torchx_tui.backends.journal import LaunchRecord
+from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.components import build_app, describe
 from torchx_tui.specs import runopts
 from torchx_tui.tui.form_model import DEFAULT, LAST_RUN, TYPED, FormModel

@@ -10,8 +10,8 @@ import pytest
 from support.canned import NOW, CannedScheduler
 from support.dashboard import make_app, screen_text, until
 
-from torchx_tui.backends import journal as journal_module
-from torchx_tui.backends.launch_record import LaunchRecord, encode_record
+from torchx_tui.backends.history import journal as journal_module
+from torchx_tui.backends.history.launch_record import LaunchRecord, encode_record
 from torchx_tui.specs import AppState
 from torchx_tui.specs.files import read_file
 from torchx_tui.tui.app import TorchXTuiApp

@@ -8,7 +8,7 @@ from support.canned import busy_scheduler
 from support.dashboard import PATIENCE, make_app, until
 from textual.widgets import Button, Input, Static
 
-from torchx_tui.backends.responses import BY_TORCHX
+from torchx_tui.backends.types import BY_TORCHX
 from torchx_tui.specs import AppState, SchedulerError
 from torchx_tui.tui.job_rows import JobRow
 from torchx_tui.tui.screens.dialogs import CancelDialog, DeleteDialog, ResultsDialog

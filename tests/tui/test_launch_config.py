@@ -7,7 +7,7 @@ from support.component_files import ComponentFile
 from support.dashboard import until
 from support.launching import LaunchingScheduler, drawn, form_of, launching_app, ready, row_of, status, type_into
 
-from torchx_tui.backends.launch_origin import LaunchOrigin
+from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.components import build_app
 from torchx_tui.tui.config import Profile, Settings
 from torchx_tui.tui.screens.field_dialogs import ChoiceDialog

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from torchx_tui.backends.kubernetes.options import KubernetesOpts
-from torchx_tui.backends.local.options import LocalOpts
+from torchx_tui.backends.kubernetes.request.request import KubernetesOpts
+from torchx_tui.backends.local.request import LocalOpts
 from torchx_tui.components import describe, parse_value
 from torchx_tui.specs import runopts
 from torchx_tui.tui.config import load_settings

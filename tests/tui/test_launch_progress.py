@@ -9,7 +9,7 @@ from support.canned import CannedScheduler
 from support.dashboard import make_app, until
 from textual.widgets import Button
 
-from torchx_tui.backends.progress import current_progress
+from torchx_tui.backends.shared.progress import current_progress
 from torchx_tui.specs import AppDef, AppState, Role
 from torchx_tui.tui import launch_watch
 from torchx_tui.tui.screens.jobs import JobsScreen

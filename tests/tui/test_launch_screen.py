@@ -26,8 +26,8 @@ from textual import events
 from textual.widgets import Input
 
 from torchx_tui.backends.api import Finding
-from torchx_tui.backends.launch_origin import LaunchOrigin
-from torchx_tui.backends.progress import while_wanted
+from torchx_tui.backends.history.launch_record import LaunchOrigin
+from torchx_tui.backends.shared.progress import while_wanted
 from torchx_tui.components import build_app
 from torchx_tui.specs import AppDryRunInfo, InvalidRunConfigException
 from torchx_tui.tui.screens.jobs import JobsScreen

@@ -134,7 +134,7 @@ async def test_a_search_is_shown_again_after_a_jump(app: LogApp) -> None:
 
 
 async def test_a_log_without_times_says_so(tmp_path: Path) -> None:
-    from torchx_tui.backends.logs.replica_log import ReplicaLog
+    from torchx_tui.logs.source.replica_log import ReplicaLog
 
     path = tmp_path / "out"
     path.write_bytes(b"a\nb\n")

@@ -10,9 +10,9 @@ import pytest
 from log_writing import LogWriter
 from support.waiting import PATIENCE
 
-from torchx_tui.backends.logs.filtering import FilteredLog, Rule
-from torchx_tui.backends.logs.merge import MergedLog
-from torchx_tui.backends.logs.pattern import parse_pattern
+from torchx_tui.logs.pattern.pattern import parse_pattern
+from torchx_tui.logs.view.filtering import FilteredLog, Rule
+from torchx_tui.logs.view.merge import MergedLog
 from torchx_tui.tui.widgets.log_pager import pager_command, plain_lines, show_plain
 from torchx_tui.tui.widgets.log_text import LineForm
 

@@ -9,7 +9,7 @@ from log_writing import LogWriter
 from support.waiting import PATIENCE
 from textual.widgets import OptionList
 
-from torchx_tui.backends.logs.merge import MergedLog
+from torchx_tui.logs.view.merge import MergedLog
 from torchx_tui.tui.palette import DARK, PALETTES
 from torchx_tui.tui.widgets.replica_bar import ReplicaBar
 

@@ -10,7 +10,7 @@ from log_app import LogApp
 from log_writing import LogWriter
 from textual.geometry import Size
 
-from torchx_tui.backends.logs.merge import MergedLog
+from torchx_tui.logs.view.merge import MergedLog
 from torchx_tui.tui.widgets.log_pane import LogPane
 from torchx_tui.tui.widgets.log_rows import relative_text
 from torchx_tui.tui.widgets.log_status import LogStatus, StatusRow
@@ -81,8 +81,8 @@ async def test_an_error_that_comes_late_does_not_move_what_a_person_has_moved(
         return read_older(log, seconds, min(lines, 100))
 
     monkeypatch.setattr(MergedLog, "read_older", slow)
-    monkeypatch.setattr("torchx_tui.backends.logs.source.BLOCK", 4096)
-    monkeypatch.setattr("torchx_tui.backends.logs.source._FIRST", 512)
+    monkeypatch.setattr("torchx_tui.logs.source.file_source.BLOCK", 4096)
+    monkeypatch.setattr("torchx_tui.logs.source.file_source._FIRST", 512)
     app = ErrorApp([writer.log], is_final=lambda: True)
     async with app.run_test(size=SIZE) as pilot:
         await app.until(lambda: app.rows()[-1:] == [" │ line 4999"])

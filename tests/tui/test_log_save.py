@@ -15,10 +15,10 @@ from support.waiting import PATIENCE
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from torchx_tui.backends.logs.filtering import FilteredLog, Rule
-from torchx_tui.backends.logs.merge import MergedLog
-from torchx_tui.backends.logs.pattern import parse_pattern
-from torchx_tui.backends.logs.replica_log import ReplicaLog
+from torchx_tui.logs.pattern.pattern import parse_pattern
+from torchx_tui.logs.source.replica_log import ReplicaLog
+from torchx_tui.logs.view.filtering import FilteredLog, Rule
+from torchx_tui.logs.view.merge import MergedLog
 from torchx_tui.tui.screens.save_dialog import SaveDialog
 from torchx_tui.tui.widgets.choice_field import ChoiceField
 from torchx_tui.tui.widgets.log_export import ExportError, ExportTold

@@ -11,7 +11,7 @@ from support.dashboard import settled
 from textual.events import MouseScrollUp
 from textual.pilot import Pilot
 
-from torchx_tui.backends.logs.merge import Bounds, MergedLog
+from torchx_tui.logs.view.merge import Bounds, MergedLog
 from torchx_tui.tui.palette import ANSI_DARK, DARK, NO_COLOR
 from torchx_tui.tui.widgets import log_copy
 from torchx_tui.tui.widgets.log_pane import LogPane

@@ -10,9 +10,9 @@ from log_app import LogApp
 from log_writing import LogWriter
 from rich.style import Style
 
-from torchx_tui.backends.logs.merge import LogLine
-from torchx_tui.backends.logs.replica_log import ReplicaLog
-from torchx_tui.backends.logs.sgr import RGB, SgrStyle
+from torchx_tui.logs.source.replica_log import ReplicaLog
+from torchx_tui.logs.text.sgr import RGB, SgrStyle
+from torchx_tui.logs.view.merge import LogLine
 from torchx_tui.tui import signs
 from torchx_tui.tui.governor import repaint_interval
 from torchx_tui.tui.palette import ANSI_DARK, DARK, LIGHT

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from support.command import Command
 
-from torchx_tui.backends.journal import Journal
-from torchx_tui.backends.launch_record import LaunchRecord
-from torchx_tui.backends.secrets import MASK
+from torchx_tui.backends.history.journal import Journal
+from torchx_tui.backends.history.launch_record import LaunchRecord
+from torchx_tui.backends.shared.secrets import MASK
 from torchx_tui.tui.cli import MaskingFormatter
 from torchx_tui.tui.commands import launch_command
 from torchx_tui.tui.row_making import arguments_text

@@ -11,7 +11,7 @@ from support.canned import CannedScheduler
 from support.command import Command, Ended
 from support.dashboard import make_app, screen_text, until
 
-from torchx_tui.backends.paths import NoHomeError, state_folder
+from torchx_tui.specs.files import NoHomeError, state_folder
 
 FOLDER_WORDS = "torchx-tui: the current folder is not there any more: change to one that is\n"
 HOME_WORDS = f"torchx-tui: there is no home folder: HOME is not set, and user {os.getuid()} is not in the password"

@@ -10,11 +10,11 @@ import pytest
 from support.command import Command
 from support.waiting import PATIENCE
 
-from torchx_tui.backends.journal import Journal
-from torchx_tui.backends.paths import state_folder
+from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.workspace.copying import read_patterns
 from torchx_tui.components import list_components
 from torchx_tui.specs import AppDef
+from torchx_tui.specs.files import state_folder
 from torchx_tui.tui.ui_state import UiState, UiStateFile
 
 pytestmark = pytest.mark.timeout(30)

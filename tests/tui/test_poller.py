@@ -13,11 +13,11 @@ import pytest
 from support.canned import CannedScheduler
 
 import torchx_tui.tui.poller as poller_module
-from torchx_tui.backends.journal import Journal
-from torchx_tui.backends.launch_origin import LaunchOrigin
+from torchx_tui.backends.history.journal import Journal
+from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppDef, AppState, Role
-from torchx_tui.specs.limited_call import LimitedCaller, NoAnswerError
+from torchx_tui.specs.calls import LimitedCaller, NoAnswerError
 from torchx_tui.tui.config import WatchSettings
 from torchx_tui.tui.feed import Feed
 from torchx_tui.tui.job_rows import JobRow

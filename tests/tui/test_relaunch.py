@@ -11,10 +11,10 @@ from support.imaged import Imaged
 from support.waiting import wait_until
 from textual.widgets import Button
 
-from torchx_tui.backends.journal import LaunchRecord
-from torchx_tui.backends.launch_changes import Changed
-from torchx_tui.backends.launch_origin import LaunchOrigin
-from torchx_tui.backends.responses import DescribeAppResponse
+from torchx_tui.backends.history.journal import LaunchRecord
+from torchx_tui.backends.history.launch_record import LaunchOrigin
+from torchx_tui.backends.history.provenance import Changed
+from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs import MISSING, AppDef, Role, SchedulerError, UnknownAppException
 from torchx_tui.tui.config import Profile, Settings
 from torchx_tui.tui.config_now import config_now

@@ -16,8 +16,8 @@ from support.terminal import COMMAND
 from support.volcano_jobs import make_job
 from support.waiting import PATIENCE
 
-from torchx_tui.backends import changes
 from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.shared import changes
 from torchx_tui.specs import AppState, BackendUnavailableError, SchedulerError
 from torchx_tui.tui.shell import launch, logs, watch
 

@@ -12,8 +12,8 @@ import pytest
 from support.command import Command
 from support.torchx_plugins import Plugins, as_if_installed
 
-from torchx_tui.backends.torchx_plugin import loading
-from torchx_tui.backends.torchx_plugin.found import has_torchx
+from torchx_tui.backends.plugin import loading
+from torchx_tui.backends.plugin.found import has_torchx
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.specs.cfg_text import quoted
+from torchx_tui.specs.run_options import quoted
 from torchx_tui.tui.sweep import MOST_OF_A_RANGE, SweepError, values_of
 
 # What people mistype in a range, so that arbitrary texts come near to real ones.

@@ -8,7 +8,7 @@ from support.canned import busy_scheduler
 from support.dashboard import make_app, until
 from support.waiting import PATIENCE
 
-from torchx_tui.backends.journal import LaunchRecord
+from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.specs import AppState
 from torchx_tui.tui.job_rows import JobRow
 from torchx_tui.tui.messages import JobsChanged

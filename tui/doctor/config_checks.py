@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...backends.paths import NoHomeError
-from ...backends.responses import Finding
 from ...backends.torchxconfig import find_configs, nearest, read_config
+from ...backends.types import Finding
 from ...specs import ConfigError, TorchXTuiError, split_context
-from ...specs.limited_call import LimitedCaller
+from ...specs.calls import LimitedCaller
+from ...specs.files import NoHomeError
 from ..config import config_path, settings_that_hold
 from ..launch_defaults import LaunchDefaults
 

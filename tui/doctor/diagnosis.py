@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...backends.responses import Finding
+from ...backends.types import Finding
 from ...specs import ConfigError
 from ...specs.errors import described
 
@@ -43,7 +43,7 @@ def diagnose(settings: Settings, runner: Runner, config_file: str | None) -> Ite
         runner: the way to the backends.
         config_file: the config file of the command line, if there is one.
     """
-    from ...backends.logout import logout_findings
+    from ...backends.shared.logout import logout_findings
     from .config_checks import config_findings, launch_config_findings
     from .machine_checks import folder_findings, program_findings, terminal_findings
     from .plugin_checks import plugin_findings
@@ -73,7 +73,7 @@ def _of(subject: str, findings: Iterable[Finding]) -> Iterator[Diagnosed]:
 
 def _backend_findings(runner: Runner) -> Iterator[tuple[str, list[Finding]]]:
     """Ask every backend; one that hangs is left behind."""
-    from ...specs.limited_call import LimitedCaller, NoAnswerError
+    from ...specs.calls import LimitedCaller, NoAnswerError
 
     watched = runner.watched_schedulers()
     for name in runner.scheduler_names():

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ... import __version__
-from ...backends.paths import NoHomeError, cache_folder, state_folder
-from ...backends.responses import Finding
+from ...backends.types import Finding
+from ...specs.files import NoHomeError, cache_folder, state_folder
 
 SMALLEST = (80, 24)
 # Milliseconds for which tmux takes an escape for the begin of a longer key.

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...backends.responses import Finding
-from ...specs.limited_call import LimitedCaller
-from ...specs.plugin_modules import sources_fault
+from ...backends.types import Finding
+from ...specs.calls import LimitedCaller
+from ...specs.modules import sources_fault
 
 if TYPE_CHECKING:
     from ...backends.runner import Runner
@@ -53,7 +53,7 @@ def _components() -> Iterator[Finding]:
 
 def _named_resources() -> Iterator[Finding]:
     from ...specs.errors import described
-    from ...specs.resource_plugins import NAMESPACE, NAMESPACE_PART, registered_resources
+    from ...specs.resource_names import NAMESPACE, NAMESPACE_PART, registered_resources
 
     faults: list[tuple[str, str]] = []
     for one in registered_resources(lambda module, reason: faults.append((module, reason))):

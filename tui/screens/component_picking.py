@@ -25,7 +25,7 @@ from ..words import count
 from .base import BaseScreen
 
 if TYPE_CHECKING:
-    from ...backends.journal import LaunchRecord
+    from ...backends.history.journal import LaunchRecord
     from ...components import ComponentDoc
     from ...components.model import ComponentKind
 

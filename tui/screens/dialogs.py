@@ -15,8 +15,8 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from ...backends.logs.sanitize import plain
-from ...backends.responses import BY_TORCHX
+from ...backends.types import BY_TORCHX
+from ...logs.text.sanitize import plain
 from ..governor import PacedScreen
 from ..job_rows import JobRow, backend_word
 from ..leaving import LeavesOnce

@@ -12,8 +12,8 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.worker import get_current_worker
 
-from ...backends.logs.sanitize import plain
-from ...backends.responses import Finding
+from ...backends.types import Finding
+from ...logs.text.sanitize import plain
 from ...specs.errors import described
 from ..doctor.diagnosis import Diagnosed, diagnose
 from ..widgets.bars import Hint

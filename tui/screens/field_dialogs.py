@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static, TextArea
 
-from ...backends.logs.sanitize import plain
+from ...logs.text.sanitize import plain
 from ..field_items import HINTS, items_of, text_of
 from ..theme import palette_of, signs_of
 from ..words import cut

@@ -11,7 +11,7 @@ from textual.binding import Binding
 from textual.timer import Timer
 from textual.worker import get_current_worker
 
-from ...backends.progress import Progress
+from ...backends.shared.progress import Progress
 from ...backends.torchxconfig import CONFIG_FILE
 from ...components import ComponentDoc
 from ...specs.errors import described
@@ -20,13 +20,7 @@ from ..field_editing import FieldEditing
 from ..form_field import ARGUMENT, LAUNCH, OPTION
 from ..form_model import FormModel
 from ..launch_defaults import LaunchDefaults
-from ..launch_messages import (
-    DryRunDone,
-    FormReady,
-    SchedulersChecked,
-    ValuesKnown,
-    WorkspaceListed,
-)
+from ..launch_messages import DryRunDone, FormReady, SchedulersChecked, ValuesKnown, WorkspaceListed
 from ..launch_work import list_shipped, try_plan, why_unusable
 from ..messages import ActionDone
 from ..widgets.launch_form import LaunchForm
@@ -36,7 +30,7 @@ from .component_picking import ComponentPicking
 
 if TYPE_CHECKING:
     from ...backends.api import Finding
-    from ...backends.journal import LaunchRecord
+    from ...backends.history.journal import LaunchRecord
     from ..foreign_job import ForeignJob
     from ..launch_plan import LaunchPlan
     from ..widgets.choice_field import ChoiceField

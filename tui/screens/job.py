@@ -11,7 +11,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.widgets import ContentSwitcher
 
-from ...backends.logs.sanitize import plain
+from ...logs.text.sanitize import plain
 from ...specs import NONE, AppState, ReplicaState
 from ..job_rows import JobRow, backend_word
 from ..replica_shell import ReplicaShell
@@ -304,8 +304,8 @@ class JobScreen(JobActions):
 
 def appdef_yaml(described: DescribeAppResponse) -> str:
     """Return the AppDef of a described job as YAML, secrets masked."""
-    from ...backends.readable_yaml import readable_yaml
-    from ...backends.secrets import mask_data
+    from ...backends.shared.readable_yaml import readable_yaml
+    from ...backends.shared.secrets import mask_data
     from ...specs import AppDef, appdef_to_dict
 
     data = appdef_to_dict(AppDef(name=described.name or described.app_id, roles=described.roles))

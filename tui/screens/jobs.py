@@ -13,8 +13,8 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
 
-from ...backends.user import user_name
 from ...specs import AppState
+from ...specs.files import user_name
 from ..garbage import spare_living
 from ..job_filter import FilterError
 from ..job_rows import JobRow, backend_word
@@ -206,7 +206,7 @@ class JobsScreen(JobActions):
         backend = self.view.backend or ""
         outage = jobs.outages.get(backend)
         if outage is not None:
-            from ...backends.logs.sanitize import plain
+            from ...logs.text.sanitize import plain
 
             text = Text(f"{backend_word(backend, long=True)} does not answer", f"bold {self.palette.text}")
             text.append(f"   {plain(outage.reason)}", self.palette.text2)

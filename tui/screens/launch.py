@@ -11,12 +11,10 @@ from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.widgets import Button
 
-from ...backends.logs.sanitize import plain
+from ...logs.text.sanitize import plain
 from ...specs import AppState, make_unique
 from ..job_rows import JobRow
-from ..launch_messages import (
-    Submitted,
-)
+from ..launch_messages import Submitted
 from ..launch_work import launch_all
 from ..messages import ActionDone
 from ..widgets.bars import Hint
@@ -26,8 +24,8 @@ from .form_filling import FormFilling
 from .sweep_dialog import SweepDialog
 
 if TYPE_CHECKING:
-    from ...backends.journal import LaunchRecord
-    from ...backends.progress import Progress
+    from ...backends.history.journal import LaunchRecord
+    from ...backends.shared.progress import Progress
     from ..foreign_job import ForeignJob
     from ..launch_plan import LaunchPlan
 

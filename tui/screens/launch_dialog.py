@@ -10,13 +10,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.widgets import Button, Static
 
-from ...backends.logs.sanitize import plain
+from ...logs.text.sanitize import plain
 from ..theme import palette_of, signs_of
 from ..words import cut
 from .dialogs import TEXT_WIDTH, Dialog
 
 if TYPE_CHECKING:
-    from ...backends.progress import Progress
+    from ...backends.shared.progress import Progress
 
 # Lines of what was said last.
 _LINES = 4

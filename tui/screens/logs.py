@@ -8,7 +8,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 
-from ...backends.logs.sanitize import plain
+from ...logs.text.sanitize import plain
 from ..widgets.bars import Hint
 from ..widgets.job_cells import name_text, state_text
 from ..widgets.logs_area import LogsArea

@@ -11,7 +11,7 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Button, Static
 
-from ...backends.logs.sanitize import plain
+from ...logs.text.sanitize import plain
 from ..job_rows import JobRow
 from ..relaunch import summed_up
 from ..theme import palette_of, signs_of
@@ -20,7 +20,7 @@ from ..words import count, cut
 from .dialogs import TEXT_WIDTH, Dialog
 
 if TYPE_CHECKING:
-    from ...backends.launch_changes import Changed
+    from ...backends.history.provenance import Changed
 
 
 class RelaunchDialog(Dialog[str]):

@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from ...backends.logs.sanitize import plain
+from ...logs.text.sanitize import plain
 from ..theme import palette_of
 from ..widgets.choice_field import ChoiceField
 from ..widgets.log_export import ExportError

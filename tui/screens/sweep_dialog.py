@@ -11,7 +11,7 @@ from textual.binding import Binding
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from ...backends.logs.sanitize import plain
+from ...logs.text.sanitize import plain
 from ..theme import palette_of, signs_of
 from ..words import count, cut
 from .dialogs import MOST_LISTED, TEXT_WIDTH, Dialog

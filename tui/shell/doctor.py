@@ -12,7 +12,7 @@ from .output import plain_lines, put, put_json
 if TYPE_CHECKING:
     import argparse
 
-    from ...backends.responses import Finding
+    from ...backends.types import Finding
     from ..config import Settings
 
 _COLORS = {"ok": "32", "warning": "33", "error": "31"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from ...backends.logs.sanitize import plain
-from ...backends.responses import BY_TORCHX
+from ...backends.types import BY_TORCHX
+from ...logs.text.sanitize import plain
 from ...specs import is_terminal
 from ..make_runner import make_runner
 from .output import say
@@ -82,7 +82,7 @@ def _prune(arguments: Any, settings: Settings) -> int:
 
 def _ended(runner: Runner, scheduler: str, before: float) -> list[str]:
     """Return the handles of this user's jobs that ended before a time, in seconds since the epoch."""
-    from ...backends.user import user_name
+    from ...specs.files import user_name
 
     mine = user_name()
     return [

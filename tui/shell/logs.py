@@ -87,7 +87,7 @@ def all_targets(found: DescribeAppResponse) -> list[Target]:
 
 def line_printer(file: TextIO) -> PrintLine:
     """Return what prints a line after the replica that wrote it, green where the file is a terminal."""
-    from ...backends.logs.sanitize import plain
+    from ...logs.text.sanitize import plain
 
     safe = file.isatty()
 

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 def say(text: str) -> None:
     """Say something to the person who runs the command, on stderr."""
-    from ...backends.secrets import mask_text
+    from ...backends.shared.secrets import mask_text
 
     print(plain_lines(f"torchx-tui: {mask_text('', text)}"), file=sys.stderr, flush=True)
 
@@ -30,7 +30,7 @@ def put_json(data: Any) -> None:
 
 def put_table(rows: Sequence[Sequence[str]]) -> None:
     """Print rows in columns; whatever a cell holds, a row is one line."""
-    from ...backends.logs.sanitize import plain
+    from ...logs.text.sanitize import plain
 
     cells = [[plain(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))] if cells else []
@@ -42,7 +42,7 @@ def plain_lines(text: str) -> str:
     """Return a text of several lines without anything that a terminal would act on."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text.rstrip("\n")
-    from ...backends.logs.sanitize import plain
+    from ...logs.text.sanitize import plain
 
     return "\n".join(plain(line) for line in text.splitlines())
 

@@ -143,7 +143,7 @@ def _describe(arguments: Any, settings: Settings) -> int:
             change["state"] = str(AppState(change["state"]))
         put_json({**data, **named})
         return 0
-    from ...backends.secrets import mask_data
+    from ...backends.shared.secrets import mask_data
 
     app = mask_data({"name": found.name or found.app_id, "roles": data["roles"], "metadata": data["metadata"]})
     put(pformat(app, indent=2, width=80, sort_dicts=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...backends.launch_origin import ARGUMENT_PREFIX, LaunchOrigin
+from ...backends.history.launch_record import ARGUMENT_PREFIX, LaunchOrigin
 from ...specs import ConfigError, UnknownSchedulerException
 from .output import say
 from .run_arguments import read_rest
@@ -138,7 +138,7 @@ def _options(
         given = known.cfg_from_json_repr(json.dumps(both))
     taken = {key: one.value for key, one in defaults.options(scheduler, known).items() if key not in given}
     if taken:
-        from ...specs.cfg_text import format_value
+        from ...specs.run_options import format_value
 
         config.update({key: format_value(value) for key, value in taken.items()})
     return {**taken, **given}

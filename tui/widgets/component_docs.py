@@ -10,8 +10,8 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from ...backends.logs.sanitize import plain
 from ...components import REQUIRED, ComponentDoc, ComponentSummary, to_text
+from ...logs.text.sanitize import plain
 from ...specs import AppState
 from ..theme import palette_of, signs_of
 from ..words import age, count, cut
@@ -24,7 +24,7 @@ NARROW = 60
 _SHORTEST_NAME = 8
 
 if TYPE_CHECKING:
-    from ...backends.journal import LaunchRecord
+    from ...backends.history.journal import LaunchRecord
     from ..palette import Palette
     from ..signs import Signs
 

@@ -15,8 +15,8 @@ from textual.message import Message
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
-from ...backends.logs.sanitize import plain
 from ...components import ComponentSummary
+from ...logs.text.sanitize import plain
 from ..component_order import LastLaunch, arranged
 from ..fuzzy import fuzzy_match
 from ..theme import now_of, palette_of, signs_of

@@ -12,7 +12,7 @@ from textual import events
 from textual.suggester import Suggester, SuggestFromList
 from textual.widgets import Input
 
-from ...backends.secrets import is_secret, mask_text
+from ...backends.shared.secrets import is_secret, mask_text
 
 # Entries of a folder that are looked at to complete a path.
 _MOST_ENTRIES = 5_000

@@ -11,7 +11,7 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from ...backends.logs.sanitize import plain
+from ...logs.text.sanitize import plain
 from ..form_field import DEFAULT, MOST_SIDE_BY_SIDE, Field
 from ..theme import palette_of, signs_of
 from ..words import cut

@@ -103,7 +103,7 @@ def _why_line(row: JobRow, colors: Palette) -> Text:
 
 
 def _described_facts(described: DescribeAppResponse, colors: Palette, signs: Signs) -> list[tuple[str, Text]]:
-    from ...backends.logs.sanitize import plain
+    from ...logs.text.sanitize import plain
 
     facts: list[tuple[str, Text]] = []
     statuses = {status.role: status.replicas for status in described.roles_statuses}

@@ -156,7 +156,7 @@ def _plain_cell(read: Callable[[JobRow], str]) -> Callable[[JobRow, CellContext,
 
 
 def _handle(row: JobRow) -> str:
-    from ...backends.logs.sanitize import plain
+    from ...logs.text.sanitize import plain
 
     return plain(row.handle)
 

@@ -11,8 +11,8 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import Button, Static
 
-from ...backends.endings import some_of
-from ...backends.logs.sanitize import plain
+from ...backends.shared.exit_reasons import some_of
+from ...logs.text.sanitize import plain
 from ..form_field import ARGUMENT, LAUNCH, OPTION, role_of, role_section
 from ..job_rows import backend_word
 from ..theme import palette_of, signs_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from ...backends.logs.sanitize import size_words
+from ...logs.text.sanitize import size_words
 from ..words import count
 from .log_export import ExportError
 from .log_reading import AnyLog

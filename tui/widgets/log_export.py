@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from ...backends.logs.engine import PatternError
+from ...logs.pattern.engine import PatternError
 
 _log = logging.getLogger(__name__)
 

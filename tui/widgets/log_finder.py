@@ -12,14 +12,14 @@ from rich.text import Text
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from ...backends.logs.engine import PatternError
-from ...backends.logs.error_kinds import error_pattern
-from ...backends.logs.failure import find_cause
-from ...backends.logs.filtering import FilteredLog, Rule
-from ...backends.logs.merge import LogLine, MergedLog
-from ...backends.logs.pattern import Pattern, parse_pattern
-from ...backends.logs.sanitize import plain
-from ...backends.logs.search import Search
+from ...logs.pattern.engine import PatternError
+from ...logs.pattern.error_kinds import error_pattern
+from ...logs.pattern.pattern import Pattern, parse_pattern
+from ...logs.text.sanitize import plain
+from ...logs.view.failure import find_cause
+from ...logs.view.filtering import FilteredLog, Rule
+from ...logs.view.merge import LogLine, MergedLog
+from ...logs.view.search import Search
 from ..palette import Palette
 from ..words import count
 

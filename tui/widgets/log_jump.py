@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass
 from datetime import datetime
 
-from ...backends.logs.filtering import FilteredLog
-from ...backends.logs.merge import MergedLog
+from ...logs.view.filtering import FilteredLog
+from ...logs.view.merge import MergedLog
 
 EXAMPLES = "48112, 50%, 12:01:30, -10m, +1h or 2026-11-21 10:45"
 

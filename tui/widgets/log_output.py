@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 
-from ...backends.logs.sanitize import plain
+from ...logs.text.sanitize import plain
 from ..words import count
 from .log_copy import Copied, copy
 from .log_export import ExportDone, ExportTold, LogExport

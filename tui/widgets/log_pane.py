@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.reactive import var
 
-from ...backends.logs.replica_log import ReplicaLog
+from ...logs.source.replica_log import ReplicaLog
 from ..theme import palette_of
 from .log_export import ExportDone, ExportTold
 from .log_keys import LOG_BINDINGS

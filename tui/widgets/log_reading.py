@@ -11,11 +11,10 @@ from functools import partial
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from ...backends.logs.filtering import FilteredLog, Rule
-from ...backends.logs.follow import LogFollower
-from ...backends.logs.merge import MergedLog
-from ...backends.logs.replica_log import ReplicaLog
-from ...backends.logs.replica_reader import StreamName
+from ...logs.source.replica_log import ReplicaLog, StreamName
+from ...logs.view.filtering import FilteredLog, Rule
+from ...logs.view.follow import LogFollower
+from ...logs.view.merge import MergedLog
 
 STREAMS: tuple[StreamName, ...] = ("combined", "stdout", "stderr")
 # How far back the log goes, in seconds, and in words; None is all of it.

@@ -14,10 +14,10 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from ...backends.logs.cells import char_width
-from ...backends.logs.levels import LevelWord, level_of
-from ...backends.logs.merge import LogLine
-from ...backends.logs.sanitize import SafeLine, plain, sanitize
+from ...logs.text.cells import char_width
+from ...logs.text.levels import LevelWord, level_of
+from ...logs.text.sanitize import SafeLine, plain, sanitize
+from ...logs.view.merge import LogLine
 from ..palette import Palette
 from ..signs import Signs
 from .log_style import SgrStyles

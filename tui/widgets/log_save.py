@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from ...backends.logs.merge import MergedLog
-from ...backends.logs.sanitize import size_words
+from ...logs.text.sanitize import size_words
+from ...logs.view.merge import MergedLog
 from ..words import count
 from .log_export import ExportError
 from .log_reading import AnyLog

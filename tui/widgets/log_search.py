@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rich.text import Text
 from textual.message import Message
 
-from ...backends.logs.filtering import Rule
+from ...logs.view.filtering import Rule
 from ..theme import palette_of
 from .log_finder import CauseFound, LineFound, LogFinder, MatchRanked, PatternError, SearchTold
 from .log_jump import JumpError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ...backends.logs.merge import Bounds
+from ...logs.view.merge import Bounds
 
 
 @dataclass

@@ -10,8 +10,8 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ...backends.logs.replica_reader import StreamName
-from ...backends.logs.sanitize import plain
+from ...logs.source.replica_log import StreamName
+from ...logs.text.sanitize import plain
 from ..palette import Palette
 from ..theme import palette_of
 from ..words import count

@@ -7,7 +7,7 @@ from functools import lru_cache
 from rich.color import Color
 from rich.style import Style
 
-from ...backends.logs.sgr import RGB, SgrStyle
+from ...logs.text.sgr import RGB, SgrStyle
 from ..palette import Palette
 
 # WCAG's contrast for text.

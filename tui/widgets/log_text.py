@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
-from ...backends.logs.merge import LogLine, MergedLog
-from ...backends.logs.sanitize import sanitize
+from ...logs.text.sanitize import sanitize
+from ...logs.view.merge import LogLine, MergedLog
 from .log_reading import AnyLog
 from .log_rows import TimeMode, time_text
 

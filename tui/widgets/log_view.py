@@ -23,8 +23,8 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
-from ...backends.logs.merge import Bounds, LogLine
-from ...backends.logs.shown import shown_text
+from ...logs.text.shown import shown_text
+from ...logs.view.merge import Bounds, LogLine
 from ..governor import Repaint, governor_of
 from ..theme import palette_of, signs_of
 from .line_drag import LineDrag

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from textual.strip import Strip
 
-from ...backends.logs.merge import Bounds, LogLine
+from ...logs.view.merge import Bounds, LogLine
 
 
 class Position(NamedTuple):

@@ -18,7 +18,7 @@ from .replicas_pane import first_failed
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
-    from ...backends.logs.replica_log import ReplicaLog
+    from ...logs.source.replica_log import ReplicaLog
     from ..job_rows import JobRow
 
 

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from ...backends.logs.sanitize import plain
+from ...logs.text.sanitize import plain
 from ..theme import palette_of
 from ..words import bytes_words, count
 from ..yaml_text import yaml_text

@@ -8,7 +8,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ...backends.logs.replica_reader import StreamName
+from ...logs.source.replica_log import StreamName
 from ..theme import palette_of, signs_of
 from .log_rows import TimeMode
 

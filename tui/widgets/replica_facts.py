@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual.widget import Widget
 
-from ...backends.logs.sanitize import plain
-from ...backends.user import user_name
+from ...logs.text.sanitize import plain
 from ...specs import ReplicaStatus
+from ...specs.files import user_name
 from ..commands import ssh_command
 from ..sparkline import figure, spark_words, sparkline
 from ..theme import now_of, signs_of

@@ -12,8 +12,8 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from ...backends.logs.replica_log import ReplicaLog
-from ...backends.logs.sanitize import plain
+from ...logs.source.replica_log import ReplicaLog
+from ...logs.text.sanitize import plain
 from ..governor import PacedScreen
 from ..leaving import LeavesOnce
 from ..theme import palette_of, signs_of

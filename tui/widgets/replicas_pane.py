@@ -18,7 +18,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ...backends.logs.sanitize import plain
+from ...logs.text.sanitize import plain
 from ...specs import ReplicaState, ReplicaStatus
 from ..signs import ASCII
 from ..theme import palette_of, signs_of

@@ -9,7 +9,7 @@ from textual import events
 from textual.binding import Binding
 from textual.message import Message
 
-from ...backends.logs.sanitize import plain
+from ...logs.text.sanitize import plain
 from ..form_field import Field
 from .title_rule import TitleRule
 

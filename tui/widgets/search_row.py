@@ -11,8 +11,8 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from ...backends.logs.engine import PatternError
-from ...backends.logs.pattern import parse_pattern
+from ...logs.pattern.engine import PatternError
+from ...logs.pattern.pattern import parse_pattern
 from ..theme import palette_of
 from .log_jump import EXAMPLES
 from .prompt_input import PromptInput

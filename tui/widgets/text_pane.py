@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.widgets import Static
 
-from ...backends.logs.sanitize import plain
+from ...logs.text.sanitize import plain
 from ..theme import palette_of
 from ..yaml_text import yaml_text
 from .pane import Pane

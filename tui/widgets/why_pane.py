@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from ...backends.logs.sanitize import plain
+from ...logs.text.sanitize import plain
 from ...specs import NONE, AppState
 from ...specs.foreign import decode_json
 from ..theme import palette_of, signs_of
@@ -20,7 +20,7 @@ from .pane import Pane
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
-    from ...backends.logs.failure import Failure, LoggedError
+    from ...logs.view.failure import Failure, LoggedError
     from ..palette import Palette
     from ..signs import Signs
 

@@ -10,9 +10,9 @@ from docker.errors import APIError
 from support.waiting import wait_until
 
 from torchx_tui.backends.docker import labels
-from torchx_tui.backends.docker.engine import Engine
 from torchx_tui.backends.docker.scheduler import DockerScheduler
-from torchx_tui.backends.responses import DescribeAppResponse
+from torchx_tui.backends.docker_engine.client import Engine
+from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs import AppDef, AppState, Resource, Role
 
 IMAGE = "busybox:local"

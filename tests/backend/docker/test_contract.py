@@ -9,7 +9,7 @@ from backend.docker.support import Docker
 
 from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 from torchx_tui.backends.docker import labels
-from torchx_tui.backends.docker.engine import Engine
+from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.specs import AppState
 
 

@@ -14,13 +14,13 @@ from backend.docker.support import Docker
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.docker import labels
-from torchx_tui.backends.docker.engine import Engine
 from torchx_tui.backends.docker.scheduler import DockerScheduler
-from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.docker_engine.client import Engine
+from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
-from torchx_tui.backends.secrets import MASK
-from torchx_tui.backends.user import user_name
+from torchx_tui.backends.shared.secrets import MASK
 from torchx_tui.specs import AppDef, AppState, BindMount, JobNotFoundError, Resource, Role, Workspace
+from torchx_tui.specs.files import user_name
 
 SERVE = "import http.server; http.server.test(http.server.SimpleHTTPRequestHandler, port=8000)"
 

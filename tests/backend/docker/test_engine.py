@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from torchx_tui.backends.docker.containers import all_containers, find_containers, find_replica
-from torchx_tui.backends.docker.engine import Engine
+from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.specs import BackendUnavailableError, JobNotFoundError, SchedulerError
 
 

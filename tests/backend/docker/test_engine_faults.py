@@ -9,7 +9,7 @@ from backend.docker.support import Docker
 from support.docker_engine import OwnEngine
 from support.waiting import wait_until
 
-from torchx_tui.backends.responses import Finding
+from torchx_tui.backends.types import Finding
 from torchx_tui.specs import AppState, BackendUnavailableError
 
 

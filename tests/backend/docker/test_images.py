@@ -17,12 +17,11 @@ from support.docker_containers import output_of
 from support.docker_registry import PROGRAM, free_port, local_registry
 from support.waiting import PATIENCE, PROMPT
 
-from torchx_tui.backends.docker.engine import Engine
-from torchx_tui.backends.docker.images import ensure_images
 from torchx_tui.backends.docker.scheduler import DockerScheduler
-from torchx_tui.backends.launch_world import image_digests
-from torchx_tui.backends.progress import Progress, shown_progress
-from torchx_tui.backends.workspace.docker_images import Layers, push
+from torchx_tui.backends.docker_engine.client import Engine
+from torchx_tui.backends.docker_engine.images import Layers, ensure_images, push
+from torchx_tui.backends.history.provenance import image_digests
+from torchx_tui.backends.shared.progress import Progress, shown_progress
 from torchx_tui.backends.workspace.docker_workspace import DockerWorkspaceMixin
 from torchx_tui.specs import AppDef, LaunchCancelledError, Role, SchedulerError
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.backends.docker.log_messages import FramedLog, Message, TerminalLog
-from torchx_tui.backends.logs.log_place import LogPlace
-from torchx_tui.backends.logs.log_times import nanoseconds_of
-from torchx_tui.backends.long_answer import ChunkedBody
+from torchx_tui.backends.docker.log_stream import FramedLog, Message, TerminalLog
+from torchx_tui.backends.shared.streaming_response import ChunkedBody
+from torchx_tui.logs.source.log_place import LogPlace
+from torchx_tui.logs.source.log_times import nanoseconds_of
 from torchx_tui.specs import SchedulerError
 
 NEW_YEAR = 1_767_225_600 * 10**9

@@ -11,7 +11,7 @@ import pytest
 
 from torchx_tui.backends.docker import log_stream
 from torchx_tui.backends.docker.log_stream import DockerLogStream
-from torchx_tui.backends.logs.stream import TimeCursor
+from torchx_tui.logs.source.stream import TimeCursor
 
 # Seconds into a minute, and what was printed.
 Lines = list[tuple[float, str]]

@@ -15,7 +15,7 @@ from support.waiting import PATIENCE, PROMPT, wait_until
 
 from torchx_tui.backends.api import Stream
 from torchx_tui.backends.docker.logs import open_stream, read_lines
-from torchx_tui.backends.logs.stream import TimeCursor
+from torchx_tui.logs.source.stream import TimeCursor
 from torchx_tui.specs import JobNotFoundError, LogUnreadableError, SchedulerError
 
 BOTH = r"echo out; echo err >&2; sleep 0.01; printf 'no end'"

@@ -20,9 +20,9 @@ from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.describe import describe_app
 from torchx_tui.backends.docker.listing import KnownTimes
 from torchx_tui.backends.docker.scheduler import DockerScheduler
-from torchx_tui.backends.journal import Journal
-from torchx_tui.backends.responses import ListAppResponse
+from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.types import ListAppResponse
 from torchx_tui.specs import AppDef, AppState, Role, appdef_to_dict, appdef_to_json, parse_app_handle
 from torchx_tui.specs.foreign import encode_json
 from torchx_tui.tui.poller import RowMaker

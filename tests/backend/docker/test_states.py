@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from torchx_tui.backends.docker import labels
+from torchx_tui.backends.docker.describe import published_ports
 from torchx_tui.backends.docker.listing import KnownTimes
-from torchx_tui.backends.docker.ports import published_ports
-from torchx_tui.backends.docker.states import health, replica_state, seconds_since_exit, state_of
-from torchx_tui.backends.docker.summary import summarize
-from torchx_tui.backends.responses import PublishedPort
+from torchx_tui.backends.docker.states import health, replica_state, seconds_since_exit, state_of, summarize
+from torchx_tui.backends.types import PublishedPort
 from torchx_tui.specs import AppState, Role
 
 S, P, R, OK, BAD, U = (

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from support.waiting import PATIENCE
 
-from torchx_tui.backends.journal import Journal
-from torchx_tui.backends.progress import Progress
+from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.shared.progress import Progress
 from torchx_tui.specs import AppDef, AppState, LaunchCancelledError, Resource, Role, parse_app_handle
 
 NO_PULL = {"pull": False}

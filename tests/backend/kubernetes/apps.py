@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchx_tui.backends.kubernetes.manifest import app_to_resource
-from torchx_tui.backends.kubernetes.options import KubernetesOpts
-from torchx_tui.backends.kubernetes.request import KubernetesJob, make_request
+from torchx_tui.backends.kubernetes.request.manifest import app_to_resource
+from torchx_tui.backends.kubernetes.request.request import KubernetesJob, KubernetesOpts, make_request
 from torchx_tui.specs import AppDef, Resource, Role
 
 

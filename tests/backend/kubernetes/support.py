@@ -12,7 +12,7 @@ from support.volcano_jobs import make_job, pods_of, start_job, status_of
 from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes.api_server import ApiServer
-from torchx_tui.backends.kubernetes.logs import open_stream, read_lines
+from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
 
 
 class Job:

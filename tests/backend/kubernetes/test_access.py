@@ -17,15 +17,7 @@ from torchx_tui.backends.kubernetes.check import CANCEL, DELETE, Rights, server_
 from torchx_tui.backends.kubernetes.describe import described_now
 from torchx_tui.backends.kubernetes.ending import abort, remove
 from torchx_tui.backends.kubernetes.scheduler import create_scheduler
-from torchx_tui.specs import (
-    AppDef,
-    AppState,
-    BackendUnavailableError,
-    NotAllowedError,
-    Resource,
-    Role,
-    SchedulerError,
-)
+from torchx_tui.specs import AppDef, AppState, BackendUnavailableError, NotAllowedError, Resource, Role, SchedulerError
 
 
 def make_user(cluster: Any, folder: Any, rules: list[dict[str, Any]]) -> str:

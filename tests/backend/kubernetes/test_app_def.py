@@ -10,21 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchx_tui.backends.kubernetes import labels
-from torchx_tui.backends.kubernetes.app_def import read_app_def, roles_of
-from torchx_tui.backends.kubernetes.options import KubernetesOpts
-from torchx_tui.backends.kubernetes.overlay import get_overlay
-from torchx_tui.backends.kubernetes.quantities import cores, megabytes
-from torchx_tui.backends.kubernetes.request import make_request
-from torchx_tui.specs import (
-    MISSING,
-    AppDef,
-    BindMount,
-    DeviceMount,
-    Resource,
-    RetryPolicy,
-    Role,
-    VolumeMount,
-)
+from torchx_tui.backends.kubernetes.request.app_def import read_app_def, roles_of
+from torchx_tui.backends.kubernetes.request.overlay import get_overlay
+from torchx_tui.backends.kubernetes.request.pods import cores, megabytes
+from torchx_tui.backends.kubernetes.request.request import KubernetesOpts, make_request
+from torchx_tui.specs import MISSING, AppDef, BindMount, DeviceMount, Resource, RetryPolicy, Role, VolumeMount
 
 
 def rebuilt(*roles: Role) -> tuple[list[Role], list[str]]:

@@ -15,12 +15,8 @@ from torchx_tui.backends.kubernetes.describe import described_now
 from torchx_tui.backends.kubernetes.ending import abort, remove
 from torchx_tui.backends.kubernetes.jobs import find_job
 from torchx_tui.backends.kubernetes.listing import uid_of
-from torchx_tui.backends.responses import DescribeAppResponse
-from torchx_tui.specs import (
-    NONE,
-    AppState,
-    SchedulerError,
-)
+from torchx_tui.backends.types import DescribeAppResponse
+from torchx_tui.specs import NONE, AppState, SchedulerError
 
 
 @pytest.fixture

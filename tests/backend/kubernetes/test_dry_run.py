@@ -10,7 +10,7 @@ from backend.kubernetes.apps import role
 from kubernetes.client import ApiClient, Configuration
 from support.scripted_server import ScriptedServer, scripted_server
 
-from torchx_tui.backends.journal import Journal
+from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppDef, BackendUnavailableError, InvalidRunConfigException, Role

@@ -11,7 +11,7 @@ from support.volcano_jobs import delete_job, make_job, pods_of, start_job, statu
 from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
-from torchx_tui.backends.responses import DescribeAppResponse
+from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs import AppState
 
 

@@ -18,10 +18,10 @@ from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.describe import JobFacts, by_object, describe, describe_facts
 from torchx_tui.backends.kubernetes.jobs import MOST_REPLICAS, find_job, list_pods, pods_path
 from torchx_tui.backends.kubernetes.listing import KnownReasons, pages, row_of
-from torchx_tui.backends.kubernetes.native import native_text
+from torchx_tui.backends.kubernetes.scheduler import native_text
 from torchx_tui.backends.kubernetes.shapes import checked_event, checked_job, checked_pod
 from torchx_tui.backends.kubernetes.watching import JobRows
-from torchx_tui.backends.responses import DescribeAppResponse, ListAppResponse
+from torchx_tui.backends.types import DescribeAppResponse, ListAppResponse
 from torchx_tui.specs import TorchXTuiError
 
 FOLDER = Path(__file__).parent / "volcano"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.backends.kubernetes.log_lines import UNKNOWN, Message, StampedLog
+from torchx_tui.backends.kubernetes.logs.container_log import UNKNOWN, Message, StampedLog
 
 STAMP = b"2026-11-21T21:49:46.%09dZ "
 FIRST = 1795297786 * 10**9

@@ -14,8 +14,8 @@ from support.volcano_jobs import delete_job
 from support.waiting import PATIENCE, PROMPT, wait_until
 
 from torchx_tui.backends.api import Stream
-from torchx_tui.backends.kubernetes.logs import open_stream, read_lines
-from torchx_tui.backends.logs.stream import PartsCursor
+from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
+from torchx_tui.logs.source.stream import PartsCursor
 from torchx_tui.specs import JobNotFoundError, LogUnreadableError
 
 from .support import Job, job_on

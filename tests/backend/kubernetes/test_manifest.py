@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from backend.kubernetes.apps import container, env, pods, resource, role
 
-from torchx_tui.backends.kubernetes import overlay
-from torchx_tui.backends.kubernetes.overlay import JOIN, set_overlay
-from torchx_tui.backends.kubernetes.pods import make_pod, pod_labels, role_to_pod
-from torchx_tui.backends.kubernetes.sanitize import sanitize_for_serialization
+from torchx_tui.backends.kubernetes.request import overlay
+from torchx_tui.backends.kubernetes.request.manifest import sanitize_for_serialization
+from torchx_tui.backends.kubernetes.request.overlay import JOIN, set_overlay
+from torchx_tui.backends.kubernetes.request.pods import make_pod, pod_labels, role_to_pod
 from torchx_tui.specs import AppDef, AppDefError, BindMount, DeviceMount, Resource, RetryPolicy, Role, VolumeMount
 
 

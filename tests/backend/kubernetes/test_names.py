@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.backends.kubernetes.names import check_app, cleanup_str, hosts_variable, label_value, task_name
+from torchx_tui.backends.kubernetes.request.names import check_app, cleanup_str, hosts_variable, label_value, task_name
 from torchx_tui.specs import AppDef, AppDefError, Role
 
 LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")

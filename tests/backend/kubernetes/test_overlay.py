@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from torchx_tui.backends.kubernetes.overlay import (
+from torchx_tui.backends.kubernetes.request.overlay import (
     DEL,
     JOIN,
     PUT,

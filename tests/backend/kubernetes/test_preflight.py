@@ -10,10 +10,9 @@ import pytest
 from backend.kubernetes.apps import role
 from support.scripted_server import ScriptedServer, scripted_server, status
 
-from torchx_tui.backends.kubernetes.gpu_nodes import GpuNodes
-from torchx_tui.backends.kubernetes.options import KubernetesOpts
-from torchx_tui.backends.kubernetes.preflight import launch_findings
-from torchx_tui.backends.responses import Finding
+from torchx_tui.backends.kubernetes.preflight import GpuNodes, launch_findings
+from torchx_tui.backends.kubernetes.request.request import KubernetesOpts
+from torchx_tui.backends.types import Finding
 from torchx_tui.specs import AppDef, Resource, Role, VolumeMount, Workspace
 
 VOLCANO = "/apis/batch.volcano.sh/v1alpha1"

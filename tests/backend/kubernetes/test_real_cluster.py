@@ -14,7 +14,7 @@ from torchx_tui.backends.kubernetes.describe import described_now
 from torchx_tui.backends.kubernetes.jobs import events_path, jobs_path, pods_path
 from torchx_tui.backends.kubernetes.listing import Known, KnownReasons, row_of
 from torchx_tui.backends.kubernetes.phases import seconds_of
-from torchx_tui.backends.responses import DescribeAppResponse
+from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs import NONE, AppState
 
 Object = dict[str, Any]

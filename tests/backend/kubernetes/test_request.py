@@ -7,10 +7,9 @@ import yaml
 from backend.kubernetes.apps import request, role
 
 from torchx_tui.backends.kubernetes import labels
-from torchx_tui.backends.kubernetes.native import native_text
-from torchx_tui.backends.kubernetes.options import KubernetesOpts
-from torchx_tui.backends.kubernetes.request import KubernetesJob, make_request
-from torchx_tui.backends.secrets import MASK
+from torchx_tui.backends.kubernetes.request.request import KubernetesJob, KubernetesOpts, make_request
+from torchx_tui.backends.kubernetes.scheduler import native_text
+from torchx_tui.backends.shared.secrets import MASK
 from torchx_tui.specs import AppDef, AppDefError, Workspace
 
 

@@ -11,9 +11,8 @@ import pytest
 from support.kubernetes_cluster import KubernetesCluster
 from support.waiting import PATIENCE
 
-from torchx_tui.backends.kubernetes.describe import described_now
-from torchx_tui.backends.kubernetes.port_forward import port_forward_line
-from torchx_tui.backends.kubernetes.shell import shell_command
+from torchx_tui.backends.kubernetes.describe import described_now, port_forward_line
+from torchx_tui.backends.kubernetes.exec import shell_command
 from torchx_tui.specs import JobNotFoundError, SchedulerError
 
 from .support import Job, job_on

@@ -13,7 +13,7 @@ import yaml
 from torchx_tui.backends.kubernetes.describe import JobFacts, describe
 from torchx_tui.backends.kubernetes.listing import KnownReasons, row_of
 from torchx_tui.backends.kubernetes.phases import app_state
-from torchx_tui.backends.responses import DescribeAppResponse
+from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs import NONE, AppState, may_follow
 
 FOLDER = Path(__file__).parent / "volcano"

@@ -10,10 +10,10 @@ from typing import Any
 
 from support.waiting import wait_until
 
-from torchx_tui.backends.local import supervisor
 from torchx_tui.backends.local.record import Run, read_run
 from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.specs import AppDef, Role
+from torchx_tui.specs.processes import is_running, job_processes, send_signal
 
 
 def role(script: str, *, name: str = "r", replicas: int = 1, **fields: Any) -> Role:
@@ -75,10 +75,10 @@ class Local:
             pids.append((run.document["pid"], run.document["pid_started"]))
             if not run.over and run.here:
                 self.scheduler.cancel(app_id)
-            for process in supervisor.job_processes(run.job_id, set()) if run.job_id else ():
-                supervisor.send_signal(process, signal.SIGKILL)
+            for process in job_processes(run.job_id, set()) if run.job_id else ():
+                send_signal(process, signal.SIGKILL)
         for pid, started in pids:
-            wait_until(lambda p=pid, s=started: not supervisor.is_running(p, s), f"the end of supervisor {pid}")
+            wait_until(lambda p=pid, s=started: not is_running(p, s), f"the end of supervisor {pid}")
 
 
 def alive(marker: str) -> list[int]:

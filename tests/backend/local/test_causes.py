@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from backend.local.support import Local, role
 
-from torchx_tui.backends.local.causes import last_traceback_in, why
-from torchx_tui.backends.responses import DescribeAppResponse
+from torchx_tui.backends.local.describe import last_traceback_in, why
+from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs import NONE, AppDef, Role
 
 

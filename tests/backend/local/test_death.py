@@ -12,10 +12,10 @@ import pytest
 from backend.local.support import Local, alive
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.backends.local import supervisor
 from torchx_tui.backends.local.environment import JOB_ID
 from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.specs import AppState
+from torchx_tui.specs.processes import has_job_id, is_running, job_processes, read_process
 
 needs_proc = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
 
@@ -47,7 +47,7 @@ def test_the_launcher_is_hung_up(local: Local, tmp_path: Path) -> None:
 def test_the_launcher_leaves_no_child_behind(local: Local) -> None:
     app_id = local.start("sleep 30")
     state = local.running(app_id)
-    found = supervisor.read_process(state["pid"])
+    found = read_process(state["pid"])
     assert found is not None
     assert found.parent != os.getpid()
     assert os.getsid(state["pid"]) != os.getsid(0)
@@ -72,7 +72,7 @@ def test_the_supervisor_is_killed(local: Local) -> None:
     app_id = local.start("echo before; sleep 1.2; echo after")
     state = local.running(app_id)
     os.kill(state["pid"], signal.SIGKILL)
-    wait_until(lambda: not supervisor.is_running(state["pid"], state["pid_started"]), "its death")
+    wait_until(lambda: not is_running(state["pid"], state["pid_started"]), "its death")
     described = local.scheduler.describe(app_id)
     assert described is not None
     assert described.state == AppState.RUNNING
@@ -98,7 +98,7 @@ def test_an_unsupervised_app_is_cancelled(local: Local) -> None:
     other.cancel(app_id)
     run = local.ended(app_id)
     assert run.state == AppState.CANCELLED
-    assert not supervisor.job_processes(run.job_id, set())
+    assert not job_processes(run.job_id, set())
     assert '"final_state": "CANCELLED"' in (run.folder / "SUCCESS").read_text()
 
 
@@ -155,7 +155,7 @@ def test_cancel_ends_every_descendant(local: Local, tmp_path: Path) -> None:
     run = local.ended(app_id)
     assert run.state == AppState.CANCELLED
     assert alive(marker) == []
-    assert not supervisor.job_processes(run.job_id, set())
+    assert not job_processes(run.job_id, set())
 
 
 @needs_proc
@@ -227,8 +227,8 @@ def test_the_launchers_job_is_not_the_apps(local: Local, monkeypatch: pytest.Mon
     monkeypatch.setenv(JOB_ID, "local_cwd://outer/outer-app")
     app_id = local.start("sleep 300")
     state = local.running(app_id)
-    assert not supervisor.has_job_id(state["pid"], "local_cwd://outer/outer-app")
-    assert supervisor.has_job_id(state["replicas"][0]["pid"], f"local_cwd://session/{app_id}")
+    assert not has_job_id(state["pid"], "local_cwd://outer/outer-app")
+    assert has_job_id(state["replicas"][0]["pid"], f"local_cwd://session/{app_id}")
 
 
 @needs_proc

@@ -15,8 +15,8 @@ from backend.local.support import Local, app
 from support.waiting import PATIENCE, PROMPT, wait_until
 
 from torchx_tui.backends.api import Stream
-from torchx_tui.backends.logs.line_assembler import LineAssembler
-from torchx_tui.backends.logs.stream import Record
+from torchx_tui.backends.shared.stream_lines import LineAssembler
+from torchx_tui.logs.source.stream import Record
 from torchx_tui.specs import AppDef, JobNotFoundError, Role, SchedulerError
 
 

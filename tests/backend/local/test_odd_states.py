@@ -15,8 +15,8 @@ from backend.local.support import Local
 from support.odd_values import odd_text
 
 from torchx_tui.backends.api import ListAppResponse
-from torchx_tui.backends.journal import Journal
-from torchx_tui.backends.local import listing
+from torchx_tui.backends.history.journal import Journal
+from torchx_tui.backends.local import describe as listing
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppState
 from torchx_tui.specs.foreign import encode_json

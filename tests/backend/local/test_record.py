@@ -16,6 +16,7 @@ from support.waiting import wait_until
 from torchx_tui.backends.local import supervisor
 from torchx_tui.backends.local.record import age_words
 from torchx_tui.specs import AppState, SchedulerError
+from torchx_tui.specs.processes import Process, send_signal
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ def test_a_reused_pid_is_not_the_supervisor(frozen: tuple[Local, str]) -> None:
         run = local.run(app_id)
         assert run.state == AppState.UNKNOWN
         local.scheduler.cancel(app_id)
-        supervisor.send_signal(supervisor.Process(os.getpid(), 0, 0, "1", False), signal.SIGTERM)
+        send_signal(Process(os.getpid(), 0, 0, "1", False), signal.SIGTERM)
     finally:
         signal.signal(signal.SIGTERM, before)
     assert received == []

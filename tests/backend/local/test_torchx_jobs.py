@@ -20,9 +20,9 @@ from support.processes import processes_of_job
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.api import ListAppResponse, Stream
-from torchx_tui.backends.local import torchx_finished
-from torchx_tui.backends.responses import BY_TORCHX
-from torchx_tui.backends.torchx_log_dirs import configured_log_dirs
+from torchx_tui.backends.local.torchx import finished as torchx_finished
+from torchx_tui.backends.torchxconfig import configured_log_dirs
+from torchx_tui.backends.types import BY_TORCHX
 from torchx_tui.specs import MISSING, AppState, SchedulerError, make_unique
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked for in /proc")

@@ -11,7 +11,7 @@ from backend.local.support import Local
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.local.record import Run
-from torchx_tui.backends.responses import ReplicaUsage
+from torchx_tui.backends.types import ReplicaUsage
 from torchx_tui.specs import AppDef, AppState, Role
 
 MEGABYTE = 1 << 20

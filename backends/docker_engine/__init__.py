@@ -1,0 +1,1 @@
+"""The Docker engine: its client, its images, and its streamed responses."""

@@ -1,0 +1,348 @@
+"""The Docker engine that is talked to: where it is, a client for each thread, and its errors in words."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+import ssl
+import threading
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...specs import BackendUnavailableError, JobNotFoundError, SchedulerError
+from ...specs.files import home_folder, read_file, user_name
+from ...specs.foreign import decode_json
+
+if TYPE_CHECKING:
+    import docker
+
+
+def unavailable_words(error: BaseException, host: str, environment: Mapping[str, str]) -> str:
+    """Return why the engine cannot be reached and what to do; empty where the error is of another kind.
+
+    Args:
+        error: what the SDK, or what lies below it, raised.
+        host: where the engine should be, such as ``unix:///var/run/docker.sock``.
+        environment: the environment variables that chose it.
+    """
+    import docker.errors
+    import requests
+
+    where = host_words(host)
+    causes = list(_causes(error))
+    text = str(error)
+    if any(isinstance(cause, ssl.SSLError) for cause in causes) or "HTTPS server" in text:
+        return f"TLS with {where} fails: {_last(causes, ssl.SSLError, text)}: {_tls_hint(environment)}"
+    if any(isinstance(cause, docker.errors.TLSParameterError) for cause in causes):
+        return f"{where} cannot be used with TLS: a file is missing or no host is given: {_tls_hint(environment)}"
+    if isinstance(error, docker.errors.APIError):
+        return ""
+    for cause in causes:
+        if isinstance(cause, socket.gaierror):
+            return f"{where} cannot be found: no machine has this name: check {_chosen_by(environment)}"
+        if isinstance(cause, (TimeoutError, requests.Timeout)):
+            return f"{where} does not answer: it is busy or hangs; {_look_hint(host)}"
+        if isinstance(cause, OSError) and (words := _os_words(cause, host, environment)):
+            return words
+    if host.startswith("ssh:"):
+        return f"{where} cannot be used: {text.splitlines()[0]}: {_ssh_hint(host)}"
+    if any(isinstance(cause, (requests.ConnectionError, ConnectionError)) for cause in causes):
+        return f"{where} went away in the midst of an answer: is it being restarted?"
+    return ""
+
+
+def not_there_words(host: str, environment: Mapping[str, str]) -> str:
+    """Return what to do where this machine has no socket of an engine.
+
+    Args:
+        host: where it should be.
+        environment: the environment variables that chose it.
+    """
+    return (
+        f"{host_words(host)} is not there: Docker is not installed or not started. Start it "
+        f"(`systemctl start docker`), or say where it is with {_chosen_by(environment)}"
+    )
+
+
+def refused_words(error: BaseException) -> str:
+    """Return what the engine answered instead of doing what was asked, without the SDK's trimmings."""
+    import docker.errors
+
+    if not isinstance(error, docker.errors.APIError):
+        return str(error)
+    said = error.explanation
+    if isinstance(said, bytes):
+        said = said.decode("utf-8", "replace")
+    text = str(said or error).strip()
+    try:
+        text = str(json.loads(text)["message"])
+    except (ValueError, KeyError, TypeError):
+        pass
+    return text
+
+
+def host_words(host: str) -> str:
+    """Return where the engine is, for the beginning of a sentence."""
+    return f"The Docker engine at {host.removeprefix('http+').removeprefix('unix://')}"
+
+
+def _os_words(cause: OSError, host: str, environment: Mapping[str, str]) -> str:
+    where = host_words(host)
+    is_local = host.startswith(("unix:", "http+unix:"))
+    if cause.errno in (errno.EACCES, errno.EPERM):
+        return (
+            f"{where} may not be used by {user_name()}: join the group of its socket (`sudo usermod -aG docker "
+            f"{user_name()}`, then log in again), or use a rootless engine of your own"
+        )
+    if cause.errno == errno.ENOENT and is_local:
+        return not_there_words(host, environment)
+    if cause.errno == errno.ECONNREFUSED:
+        return f"{where} refuses the connection: it has stopped. {_start_hint(is_local, environment)}"
+    if cause.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT):
+        return f"{where} cannot be reached: {cause.strerror}: check {_chosen_by(environment)} and the network"
+    return ""
+
+
+def _start_hint(is_local: bool, environment: Mapping[str, str]) -> str:
+    if is_local:
+        return "Start it (`systemctl start docker`)"
+    return f"Start it there, or correct {_chosen_by(environment)}"
+
+
+def _look_hint(host: str) -> str:
+    return "see `journalctl -u docker`" if host.startswith(("unix:", "http+unix:")) else "check the network"
+
+
+def _tls_hint(environment: Mapping[str, str]) -> str:
+    folder = environment.get("DOCKER_CERT_PATH") or "~/.docker"
+    return f"check DOCKER_HOST, DOCKER_TLS_VERIFY and ca.pem, cert.pem and key.pem in {folder} (DOCKER_CERT_PATH)"
+
+
+def _ssh_hint(host: str) -> str:
+    machine = host.partition("://")[2]
+    return (
+        f"`pip install paramiko` and try `ssh {machine} docker version`, or forward its socket, `ssh -nNT -L "
+        f"$HOME/docker.sock:/var/run/docker.sock {machine}`, and set DOCKER_HOST=unix://$HOME/docker.sock"
+    )
+
+
+def _chosen_by(environment: Mapping[str, str]) -> str:
+    if environment.get("DOCKER_HOST"):
+        return "DOCKER_HOST"
+    return "DOCKER_HOST or `docker context use NAME`"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, what caused it and what it carries: requests and urllib3 wrap one another in arguments."""
+    seen: set[int] = set()
+    left: list[BaseException | None] = [error]
+    while left:
+        cause = left.pop(0)
+        if cause is None or id(cause) in seen:
+            continue
+        seen.add(id(cause))
+        yield cause
+        left += [cause.__cause__, cause.__context__, getattr(cause, "reason", None)]
+        left += [carried for carried in cause.args if isinstance(carried, BaseException)]
+
+
+def _last(causes: list[BaseException], kind: type[BaseException], otherwise: str) -> str:
+    found = [str(cause) for cause in causes if isinstance(cause, kind)]
+    return (found or [otherwise])[-1].splitlines()[0]
+
+
+_SECONDS = 60.0
+"""How long an answer may take; removing many containers of a busy engine takes some seconds."""
+
+_SOCKET = "unix:///var/run/docker.sock"
+
+
+class Engine:
+    """A Docker engine, chosen as Docker's own command line does.
+
+    That is ``DOCKER_HOST`` with ``DOCKER_TLS_VERIFY`` and ``DOCKER_CERT_PATH``, else the context that
+    ``DOCKER_CONTEXT`` or Docker's configuration names, else this machine's socket. It is looked up anew after an
+    engine could not be reached.
+
+    Args:
+        environment: the environment variables; this process's where None.
+        timeout: how long an answer may take, in seconds.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None, timeout: float = _SECONDS) -> None:
+        self._environment = environment
+        self._timeout = timeout
+        self._own = threading.local()
+        self._clients: weakref.WeakSet[docker.DockerClient] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        self._generation = 0
+        self._version: str | None = None
+
+    @property
+    def host(self) -> str:
+        """Where the engine is, such as ``unix:///var/run/docker.sock``, as far as can be told without asking it."""
+        if known := self._known_host():
+            return known
+        try:
+            return str(self._where().get("base_url") or _SOCKET)
+        except Exception:  # whatever a broken configuration raises: it is told in words where it is used
+            return self._environ.get("DOCKER_HOST") or _SOCKET
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the engine is on another machine, whose files and loopback address are not ours."""
+        return not self.host.startswith(("unix:", "http+unix:", "npipe:", "/"))
+
+    def client(self) -> docker.DockerClient:
+        """Return this thread's client. The SDK's pool of connections breaks where threads share one.
+
+        Raises:
+            docker.errors.DockerException, OSError: the engine cannot be reached; use within `in_words`.
+        """
+        kept: tuple[int, docker.DockerClient] | None = getattr(self._own, "client", None)
+        if kept is not None and kept[0] == self._generation:
+            return kept[1]
+        generation = self._generation
+        made = self._new(self._timeout)
+        self._own.client = (generation, made)
+        with self._lock:
+            self._clients.add(made)
+        return made
+
+    def new_client(self, timeout: float | None) -> docker.DockerClient:
+        """Return a client for one long answer, such as a followed log, that its caller closes.
+
+        Args:
+            timeout: how long the next part of an answer may take, in seconds; as long as it likes where None.
+
+        Raises:
+            docker.errors.DockerException, OSError: the engine cannot be reached; use within `in_words`.
+        """
+        return self._new(timeout)
+
+    def close(self) -> None:
+        """Close every thread's client; one that is asked for later is a new one."""
+        with self._lock:
+            clients = list(self._clients)
+            self._clients.clear()
+            self._generation += 1
+            self._version = None
+        for client in clients:
+            client.close()
+
+    @contextmanager
+    def in_words(self, app_id: str = "") -> Iterator[None]:
+        """Within this, errors of the SDK and of the connection are ours, in words.
+
+        Args:
+            app_id: the app that is asked about: what the engine does not know is then no longer there.
+
+        Raises:
+            BackendUnavailableError: the engine cannot be reached; the message says why and what to do.
+            JobNotFoundError: the engine does not know what ``app_id`` is made of.
+            SchedulerError: the engine refused.
+        """
+        missing = self._missing_socket()
+        if missing:
+            self._forget()
+            raise BackendUnavailableError(not_there_words(missing, self._environ))
+        import docker.errors
+        import requests
+        import urllib3
+
+        try:
+            yield
+        except docker.errors.NotFound as error:
+            if app_id:
+                raise JobNotFoundError(app_id, "local_docker") from error
+            raise SchedulerError(refused_words(error)) from error
+        except docker.errors.APIError as error:
+            if words := unavailable_words(error, self.host, self._environ):
+                self._forget()
+                raise BackendUnavailableError(words) from error
+            raise SchedulerError(refused_words(error)) from error
+        except (
+            docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError
+        ) as error:  # fmt: skip
+            self._forget()
+            words = unavailable_words(error, self.host, self._environ)
+            raise BackendUnavailableError(words or f"{host_words(self.host)} cannot be used: {error}") from error
+
+    @property
+    def _environ(self) -> Mapping[str, str]:
+        return os.environ if self._environment is None else self._environment
+
+    def _new(self, timeout: float | None) -> docker.DockerClient:
+        import docker
+
+        # A thread may live for one question only: the version, once asked for, is not asked for again.
+        made = docker.DockerClient(timeout=timeout, version=self._version, use_ssh_client=True, **self._where())  # type: ignore[arg-type]
+        self._version = str(made.api.api_version)
+        return made
+
+    def _where(self) -> dict[str, Any]:
+        """Return the arguments that lead a client to the engine.
+
+        Raises:
+            BackendUnavailableError: the context does not exist.
+        """
+        from docker.context import ContextAPI
+        from docker.context.config import get_current_context_name
+        from docker.utils import kwargs_from_env
+
+        environ = self._environ
+        # The SDK takes an empty mapping for none at all.
+        found: dict[str, Any] = {**kwargs_from_env(environment=dict(environ) or {"DOCKER_HOST": ""})}
+        if found.get("base_url"):
+            return found
+        name = environ.get("DOCKER_CONTEXT") or get_current_context_name()
+        context = ContextAPI.get_context(name)
+        if context is None:
+            raise BackendUnavailableError(
+                f"There is no Docker context {name}: list them with `docker context ls`, choose one with "
+                "`docker context use NAME`, or unset DOCKER_CONTEXT"
+            )
+        # The default context is this machine's socket; TLS without a host is an error that the client words.
+        if context.Host and name != "default":
+            found["base_url"] = context.Host
+            if context.TLSConfig is not None:
+                found["tls"] = context.TLSConfig
+        return found
+
+    def _known_host(self) -> str:
+        """Return where the engine is if that can be told without Docker's package, which takes long to import."""
+        environ = self._environ
+        host = environ.get("DOCKER_HOST", "")
+        return host or ("" if environ.get("DOCKER_CONTEXT") or _chosen_context(environ) else _SOCKET)
+
+    def _missing_socket(self) -> str:
+        """Return this machine's socket if that is the engine, and is not there; empty otherwise."""
+        host = self._known_host()
+        path = host.removeprefix("unix://")
+        return host if path != host and path and not Path(path).exists() else ""
+
+    def _forget(self) -> None:
+        """Look for the engine anew next time: it may come back elsewhere, or with another version."""
+        with self._lock:
+            self._generation += 1
+            self._version = None
+
+
+def _chosen_context(environ: Mapping[str, str]) -> str:
+    """Return the context that ``docker context use`` chose, empty where it is this machine's socket."""
+    named, home = environ.get("DOCKER_CONFIG"), home_folder()
+    if not named and home is None:
+        return ""
+    folder = Path(named) if named else Path(home or "", ".docker")
+    try:
+        chosen = decode_json(read_file(folder / "config.json")).get("currentContext", "")
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError, AttributeError):
+        return "unknown"  # the package says what is wrong with it
+    return "" if chosen == "default" else str(chosen)

@@ -1,0 +1,408 @@
+"""Pulls, pushes and builds images on a Docker engine, with progress in words, ended at once by who waits for it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...specs import LaunchCancelledError, SchedulerError
+from ..shared.progress import current_progress
+from ..shared.streaming_response import LongAnswer
+from .client import Engine
+from .streams import ask
+
+if TYPE_CHECKING:
+    import docker
+
+
+_log = logging.getLogger(__name__)
+
+# An image that was built here and has no name cannot be pulled.
+_LOCAL = "sha256:"
+# The variables of images, by id: an id means the same on every engine, for ever.
+_variables: dict[str, frozenset[str]] = {}
+# Seconds: nobody waits for what is only noted.
+_PATIENCE = 0.5
+
+
+def ensure_images(engine: Engine, images: Iterable[str], pull: bool = True) -> None:
+    """Have every image on the engine, as TorchX does: pull it, and take what is there where that fails.
+
+    The current progress is told how far it is, and ends it.
+
+    Args:
+        engine: the engine.
+        images: their names; ids that begin with ``sha256:`` are never pulled.
+        pull: whether to pull what is there already, in case it is newer elsewhere.
+
+    Raises:
+        LaunchCancelledError: the launch was cancelled.
+        BackendUnavailableError: the engine cannot be reached.
+        SchedulerError: an image is not there and cannot be pulled; the message says why.
+    """
+    for image in dict.fromkeys(images):
+        with engine.in_words():
+            client = engine.new_client(None)
+            try:
+                _ensure(client, image, pull)
+            finally:
+                client.close()
+
+
+def image_ids(engine: Engine, images: Iterable[str]) -> dict[str, str]:
+    """Return the ids of those images that the engine has, by their names.
+
+    Raises:
+        BackendUnavailableError: the engine cannot be reached, or does not answer soon.
+    """
+    import docker.errors
+
+    found: dict[str, str] = {}
+    with engine.in_words():
+        client = engine.new_client(_PATIENCE)
+        try:
+            for image in images:
+                try:
+                    found[image] = client.api.inspect_image(image)["Id"]
+                except docker.errors.APIError as error:
+                    # It is not here, or its name is none.
+                    if not error.is_client_error():
+                        raise
+        finally:
+            client.close()
+    return found
+
+
+def variables_of(engine: Engine, image_id: str) -> frozenset[str]:
+    """Return the variables, ``name=value``, that an image gives to its containers; none where it is gone.
+
+    Raises:
+        SchedulerError: the engine did not answer.
+    """
+    if image_id not in _variables:
+        import docker.errors
+
+        with engine.in_words():
+            try:
+                config = engine.client().api.inspect_image(image_id).get("Config") or {}
+            except docker.errors.NotFound:
+                return frozenset()
+        _variables[image_id] = frozenset(config.get("Env") or [])
+    return _variables[image_id]
+
+
+def _ensure(client: docker.DockerClient, image: str, wanted: bool) -> None:
+    is_here = _is_here(client, image)
+    if image.startswith(_LOCAL):
+        if not is_here:
+            raise SchedulerError(f"the engine has no image {image}: it was removed, or built on another engine")
+        return
+    if is_here and not wanted:
+        return
+    failure = try_to_pull(client, image)
+    if failure is None:
+        return
+    if not is_here:
+        raise SchedulerError(f"{failure}. The engine has none of that name either") from failure
+    _log.info("%s: %s; the one that is there is used", image, failure)
+    current_progress().report(f"{image} is used as it is here: {failure}")
+
+
+def _is_here(client: docker.DockerClient, image: str) -> bool:
+    import docker.errors
+
+    try:
+        client.api.inspect_image(image)
+    except docker.errors.ImageNotFound:
+        return False
+    return True
+
+
+# Layers that are here, in the words of the engine.
+_DONE = ("Pull complete", "Already exists", "Pushed", "Layer already exists", "Mounted from")
+# What a build's output says of itself.
+_HOUSEKEEPING = ("---> ", "Removing intermediate container")
+# How many of a build's last lines an error repeats.
+_LAST_LINES = 8
+# Why an image could not be had, by what is found in the engine's answer, in lower case. The first that fits counts.
+_REASONS = (
+    (("manifest unknown", "not found: manifest", "no such image", "not found"), "there is no such image or tag there"),
+    (("access denied", "denied:", "unauthorized", "authentication required", "no basic auth credentials"),
+     "you may not: log in with `docker login`, or correct the name"),
+    (("no such host", "connection refused", "i/o timeout", "timeout exceeded", "network is unreachable",
+      "proxyconnect", "no route to host", "client.timeout", "server misbehaving", "eof"),
+     "its registry cannot be reached"),
+    (("no space left",), "the engine's disk is full: `docker system prune` makes room"),
+)  # fmt: skip
+
+
+def pull(client: docker.DockerClient, image: str) -> None:
+    """Pull an image, telling the current progress.
+
+    Args:
+        client: a client that nobody else uses meanwhile.
+        image: its name, with a tag, a digest, or neither for ``latest``.
+
+    Raises:
+        LaunchCancelledError: the launch was cancelled; the engine has stopped to pull.
+        SchedulerError: it cannot be pulled; the message says why.
+        docker.errors.DockerException, OSError: the engine cannot be reached.
+    """
+    import docker.errors
+    from docker import auth
+    from docker.utils import parse_repository_tag
+
+    repository, tag = parse_repository_tag(image)
+    params = {"fromImage": repository, "tag": tag or "latest"}
+    try:
+        registry, _ = auth.resolve_repository_name(repository)
+        layers = Layers(f"pulling {image}")
+        for event in _events(client, "/images/create", params, _login(client, registry)):
+            if "error" in event:
+                raise SchedulerError(_refused(f"{image} cannot be pulled", event["error"]))
+            layers.take(event)
+    except docker.errors.InvalidRepository as error:
+        raise SchedulerError(f"{image} is no name of an image: {error}") from error
+    except docker.errors.APIError as error:
+        raise SchedulerError(_refused(f"{image} cannot be pulled", error.explanation or str(error))) from error
+
+
+def try_to_pull(client: docker.DockerClient, image: str) -> SchedulerError | None:
+    """Pull an image where that is possible; return why it is not, for those who can do with what is there.
+
+    Raises:
+        LaunchCancelledError: the launch was cancelled.
+    """
+    try:
+        pull(client, image)
+    except LaunchCancelledError:
+        raise
+    except SchedulerError as error:
+        return error
+    return None
+
+
+def push(client: docker.DockerClient, repository: str, tag: str) -> None:
+    """Push a tag of an image to its registry, telling the current progress.
+
+    Raises:
+        LaunchCancelledError: the launch was cancelled; the engine has stopped to push.
+        SchedulerError: it cannot be pushed; the message says why.
+        docker.errors.DockerException, OSError: the engine cannot be reached.
+    """
+    import docker.errors
+    from docker import auth
+
+    image = f"{repository}:{tag}"
+    try:
+        registry, _ = auth.resolve_repository_name(repository)
+        layers = Layers(f"pushing {image}")
+        # Unlike a pull, a push without a login has to say so.
+        headers = _login(client, registry) or {"X-Registry-Auth": "e30="}
+        for event in _events(client, f"/images/{repository}/push", {"tag": tag}, headers):
+            if "error" in event:
+                raise SchedulerError(_refused(f"{image} cannot be pushed", event["error"]))
+            layers.take(event)
+    except docker.errors.APIError as error:
+        raise SchedulerError(_refused(f"{image} cannot be pushed", error.explanation or str(error))) from error
+
+
+def build(
+    client: docker.DockerClient,
+    context: Iterator[bytes],
+    params: Mapping[str, Any],
+    *,
+    name: str,
+    quiet: bool = False,
+) -> str:
+    """Build an image and return its id, telling the current progress.
+
+    Args:
+        client: a client that nobody else uses meanwhile.
+        context: the files that it is built from, as a tar.
+        params: the engine's own parameters of a build.
+        name: what is built, in words.
+        quiet: say only that it is built, not the steps.
+
+    Raises:
+        LaunchCancelledError: the launch was cancelled; the engine has stopped to build.
+        SchedulerError: it cannot be built; the message has the last lines of the output.
+        docker.errors.DockerException, OSError: the engine cannot be reached.
+    """
+    import docker.errors
+
+    report = current_progress().report
+    report(f"building {name}")
+    lines: list[str] = []
+    built = ""
+    try:
+        for event in _events(client, "/build", params, {"Content-Type": "application/x-tar"}, context):
+            if "error" in event:
+                said = "\n".join([*lines[-_LAST_LINES:], str(event["error"]).strip()])
+                raise SchedulerError(f"{name} cannot be built:\n{said}")
+            built = (event.get("aux") or {}).get("ID", built)
+            fresh = _told_lines(str(event.get("stream") or event.get("status") or ""))
+            lines += fresh
+            if fresh:
+                report(f"building {name}" if quiet else f"building {name}: {lines[-1]}")
+    except docker.errors.APIError as error:
+        raise SchedulerError(f"{name} cannot be built: {error.explanation or error}") from error
+    if not built:
+        raise SchedulerError(f"{name} cannot be built: the engine did not say which image it made")
+    return built
+
+
+def _told_lines(text: str) -> list[str]:
+    """Return the lines of a build's output, without those about the engine's own housekeeping."""
+    lines = [line.rstrip() for line in text.splitlines()]
+    return [line for line in lines if line and not line.lstrip().startswith(_HOUSEKEEPING)]
+
+
+class Layers:
+    """Tells how many layers of an image are done, and how many bytes of those that come.
+
+    Args:
+        what: what is done, such as ``pulling python:3.12``.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._layers: dict[str, tuple[bool, int, int]] = {}
+        current_progress().report(what)
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Take one of the engine's words of progress.
+
+        Raises:
+            LaunchCancelledError: the launch was cancelled.
+        """
+        layer, status = event.get("id"), str(event.get("status", ""))
+        if not layer or status.startswith(("Pulling from", "The push")):
+            current_progress().report(self._words())
+            return
+        done, current, total = self._layers.get(layer, (False, 0, 0))
+        detail = event.get("progressDetail") or {}
+        # Unpacking counts anew: its bytes are those of the download.
+        if status in ("Downloading", "Pushing") and detail.get("total"):
+            current, total = int(detail.get("current") or 0), int(detail["total"])
+        elif status.startswith(("Download complete", *_DONE)):
+            current = total
+        self._layers[layer] = (done or status.startswith(_DONE), current, total)
+        current_progress().report(self._words())
+
+    def _words(self) -> str:
+        if not self._layers:
+            return self._what
+        done = sum(done for done, _, _ in self._layers.values())
+        words = f"{self._what}: {done} of {len(self._layers)} layers"
+        total = sum(total for _, _, total in self._layers.values())
+        if total:
+            current = sum(min(current, total) for _, current, total in self._layers.values())
+            words += f", {current / 1e6:,.1f} of {total / 1e6:,.1f} MB"
+        return words
+
+
+def _events(
+    client: docker.DockerClient,
+    path: str,
+    params: Mapping[str, Any],
+    headers: Mapping[str, str],
+    body: Iterator[bytes] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Yield an engine's words of progress; cancelling the launch ends it, and what the engine does, at once."""
+    asking = _Asking(lambda body: ask(client, "POST", path, params, headers=headers, body=body, patience=None), body)
+    with current_progress().ended_by(asking.end):
+        try:
+            yield from asking.answer().objects()
+            if asking.ended:
+                raise LaunchCancelledError
+        finally:
+            asking.close()
+
+
+class _Asking:
+    """A question that may take long to be answered, or even to be asked, in a thread that can be left behind.
+
+    Args:
+        ask: asks it, with the body that is sent.
+        body: what is sent.
+    """
+
+    def __init__(self, ask: Callable[[Iterator[bytes] | None], LongAnswer], body: Iterator[bytes] | None) -> None:
+        self.ended = False
+        self._ask = ask
+        self._body = body
+        self._answer: LongAnswer | None = None
+        self._error: Exception | None = None
+        self._lock = threading.Lock()
+        self._known = threading.Event()
+
+    def answer(self) -> LongAnswer:
+        """Ask, and return the answer as soon as it begins.
+
+        Raises:
+            LaunchCancelledError: it was ended before.
+            Exception: what asking raised.
+        """
+        threading.Thread(target=self._run, name="docker-image", daemon=True).start()
+        self._known.wait()
+        if self.ended:
+            raise LaunchCancelledError
+        if self._error is not None:
+            raise self._error
+        assert self._answer is not None
+        return self._answer
+
+    def end(self) -> None:
+        """Wait no longer; end the answer where it has begun."""
+        with self._lock:
+            self.ended = True
+            answer = self._answer
+        self._known.set()
+        if answer is not None:
+            answer.shut()
+
+    def close(self) -> None:
+        """End it, and release its connection; called where nobody reads the answer."""
+        self.end()
+        if self._answer is not None:
+            self._answer.close()
+
+    def _run(self) -> None:
+        try:
+            answer = self._ask(None if self._body is None else self._until_ended(self._body))
+        except Exception as error:
+            self._error = error
+        else:
+            with self._lock:
+                self._answer = answer
+            if self.ended:
+                answer.close()
+        self._known.set()
+
+    def _until_ended(self, body: Iterator[bytes]) -> Iterator[bytes]:
+        for part in body:
+            if self.ended:
+                raise LaunchCancelledError
+            yield part
+
+
+def _login(client: docker.DockerClient, registry: str) -> dict[str, str]:
+    """Return the header that logs in at a registry, as ``docker login`` keeps it; nothing without a login."""
+    from docker import auth
+
+    header = auth.get_config_header(client.api, registry)
+    if not header:
+        return {}
+    return {"X-Registry-Auth": header.decode("ascii") if isinstance(header, bytes) else header}
+
+
+def _refused(what: str, said: str | bytes) -> str:
+    text = " ".join((said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)).split())
+    lowered = text.lower()
+    for signs, reason in _REASONS:
+        if any(sign in lowered for sign in signs):
+            return f"{what}: {reason} ({text})"
+    return f"{what}: {text}"

@@ -1,0 +1,56 @@
+"""Answers of a Docker engine that come bit by bit: logs, events, pulls, builds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..shared.streaming_response import LongAnswer
+
+if TYPE_CHECKING:
+    import docker
+
+# Seconds in which an engine takes a connection and begins to answer.
+_PATIENCE = 30.0
+
+
+def ask(
+    client: docker.DockerClient,
+    method: str,
+    path: str,
+    params: Mapping[str, Any],
+    *,
+    headers: Mapping[str, str] | None = None,
+    body: Iterator[bytes] | None = None,
+    patience: float | None = _PATIENCE,
+) -> LongAnswer:
+    """Ask an engine something whose answer comes bit by bit.
+
+    Args:
+        client: a client that nobody else uses while the answer comes.
+        method: ``GET`` or ``POST``.
+        path: the path below the version, such as ``/events``.
+        params: the query.
+        headers: what the engine is told besides.
+        body: what is sent along, as it comes.
+        patience: seconds in which the answer has to begin; as long as it likes where None.
+
+    Raises:
+        docker.errors.APIError, OSError: the engine refused, or cannot be reached.
+    """
+    import docker.errors
+    import requests
+
+    api: Any = client.api
+    url = f"{api.base_url}/v{api.api_version}{path}"
+    response = api.request(
+        method, url, params=dict(params), headers=dict(headers or {}), data=body, stream=True, timeout=patience
+    )
+    try:
+        response.raise_for_status()
+    except requests.HTTPError as error:
+        try:
+            raise docker.errors.create_api_error_from_http_exception(error) from error
+        finally:
+            response.close()
+    return LongAnswer(response.raw)

@@ -1,0 +1,243 @@
+"""Running a program in a container: the server's websocket, with a channel for each stream (``v4.channel.k8s.io``)."""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+from ...specs import BackendUnavailableError, SchedulerError
+from .api_server import ApiError, refused_words, unavailable_words
+from .jobs import Object, pods_path
+from .logs.replica_pods import find_pod_name, replica_pods
+from .phases import main_container, run_of
+
+if TYPE_CHECKING:
+    import websocket
+    from kubernetes.client import Configuration
+
+    from .api_server import ApiServer
+
+
+# What a shell is looked for with; its answer is the shell to use, with its path or without.
+_LOOK = "command -v bash || command -v sh"
+# The protocol has no environment: the shell that was found sets TERM and becomes the one that is used.
+_START = 'TERM="$0" exec "$1"'
+
+
+def shell_command(server: ApiServer, app_id: str, role: str, k: int) -> list[str]:
+    """Return the argument list of a program that opens a shell in a replica on its own terminal.
+
+    It is a module of this package: kubectl is not needed.
+
+    Raises:
+        JobNotFoundError, ValueError: there is no such app, role or replica.
+        SchedulerError: the replica does not run, or its image has no shell, or the server does not allow it.
+        BackendUnavailableError: the server cannot be reached.
+    """
+    look = replica_pods(server).look(server, app_id, time.monotonic())
+    name = find_pod_name(look, app_id, role, k)
+    pod = look.pods.get(name)
+    if pod is None:
+        raise SchedulerError(f"the pod of {role}/{k} of {app_id} is not there: a shell needs a replica that runs")
+    container = main_container(pod)
+    if not run_of(pod, container).is_running:
+        phase = str((pod.get("status") or {}).get("phase") or "unknown").lower()
+        raise SchedulerError(f"{role}/{k} of {app_id} is {phase}: a shell needs a replica that runs")
+    shell = _find_shell(server, pod, container, f"{role}/{k}")
+    program = [sys.executable, "-m", "torchx_tui.backends.kubernetes.exec_terminal"]
+    where = [server.context, pod["metadata"]["namespace"], name, container]
+    return [*program, *where, shell, "-c", _START, os.environ.get("TERM", "xterm"), shell]
+
+
+def _find_shell(server: ApiServer, pod: Object, container: str, name: str) -> str:
+    """Return the path of the best shell that a container has."""
+    metadata = pod["metadata"]
+    try:
+        code, printed = output_of(server, metadata["namespace"], metadata["name"], container, ["sh", "-c", _LOOK])
+    except NoSuchProgramError:
+        code, printed = 127, b""
+    found = printed.decode("utf-8", "replace").split()
+    if code or not found:
+        images = {one["name"]: one.get("image", "") for one in pod["spec"]["containers"]}
+        raise SchedulerError(
+            f"the image of {name}, {images.get(container, '')}, has no shell (neither bash nor sh): nothing to open"
+        )
+    return found[0]
+
+
+KEYS, SCREEN, ERRORS, RESULT, SIZE = range(5)
+"""The channels: what the program reads, what it prints, its stderr, how it ended, the terminal's size."""
+
+_PROTOCOL = "v4.channel.k8s.io"
+# Seconds in which the server takes the connection and the node begins the program.
+_PATIENCE = 20.0
+_CONTINUED, _TEXT, _BINARY, _CLOSE, _PING = 0, 1, 2, 8, 9
+# Where a runtime says that a program is not there.
+_MISSING = ("executable file not found", "no such file", "not found in $PATH")
+
+
+class NoSuchProgramError(SchedulerError):
+    """The container's image has no such program."""
+
+
+class PodExec:
+    """A program that runs in a container.
+
+    Args:
+        connection: the websocket.
+    """
+
+    def __init__(self, connection: websocket.WebSocket) -> None:
+        self._connection = connection
+        self._result: dict[str, Any] | None = None
+
+    def fileno(self) -> int:
+        """Return the descriptor that can be read when `read` has something, unless `has_more` says so already."""
+        return self._connection.fileno()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether bytes have come that the descriptor does not show any more."""
+        pending = getattr(self._connection.sock, "pending", None)
+        return bool(pending and pending())
+
+    def read(self) -> tuple[int, bytes] | None:
+        """Return what came next, and its channel; None once the program has ended.
+
+        Raises:
+            OSError, WebSocketException: the connection broke off.
+        """
+        while True:
+            kind, frame = self._connection.recv_data_frame(control_frame=True)
+            if kind == _CLOSE or frame is None:
+                return None
+            if kind not in (_CONTINUED, _TEXT, _BINARY) or not frame.data:
+                continue
+            channel, data = frame.data[0], bytes(frame.data[1:])
+            if channel != RESULT:
+                return channel, data
+            self._result = json.loads(data)
+
+    def write(self, channel: int, data: bytes) -> None:
+        """Send bytes on a channel."""
+        self._connection.send_binary(bytes([channel]) + data)
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Tell the program the size of its terminal."""
+        self.write(SIZE, json.dumps({"Width": columns, "Height": lines}).encode())
+
+    def exit_code(self) -> int:
+        """Return what the program exited with, after `read` gave None.
+
+        Raises:
+            NoSuchProgramError: there is none of this name.
+            SchedulerError: it could not be run, or the connection broke off before its end.
+        """
+        result = self._result
+        if result is None:
+            raise SchedulerError("the connection to the pod broke off: whether the program still runs is not known")
+        if result.get("status") == "Success":
+            return 0
+        message = str(result.get("message") or "it could not be run")
+        for cause in (result.get("details") or {}).get("causes") or []:
+            if cause.get("reason") == "ExitCode":
+                return int(cause.get("message") or 1)
+        if any(words in message for words in _MISSING):
+            raise NoSuchProgramError(message)
+        raise SchedulerError(message)
+
+
+@contextmanager
+def run_in_pod(
+    server: ApiServer, namespace: str, pod: str, container: str, command: Sequence[str], *, tty: bool = False
+) -> Iterator[PodExec]:
+    """Run a program in a container; it may read the keys of a terminal.
+
+    Args:
+        server: the server.
+        namespace: the pod's.
+        pod: its name.
+        container: which of its containers.
+        command: the program and its arguments.
+        tty: with a terminal, and with what is typed.
+
+    Raises:
+        SchedulerError: the server refused, or cannot be reached.
+    """
+    import websocket
+
+    query = [("container", container), ("stdout", "true"), ("stderr", "false" if tty else "true")]
+    query += [("stdin", "true"), ("tty", "true")] if tty else []
+    query += [("command", part) for part in command]
+    settings = server.configuration()
+    parts = urlsplit(settings.host + pods_path(namespace, pod) + "/exec")
+    scheme = "wss" if parts.scheme == "https" else "ws"
+    address = urlunsplit((scheme, parts.netloc, parts.path, urlencode(query), ""))
+    headers = [f"{name}: {value}" for name, value in server.headers().items()]
+    try:
+        connection = websocket.create_connection(
+            address, timeout=_PATIENCE, header=headers, subprotocols=[_PROTOCOL], sslopt=_tls(settings),
+            **_proxy(settings),
+        )  # fmt: skip
+    except websocket.WebSocketBadStatusException as error:
+        raise _refused(error, server) from error
+    except Exception as error:  # whatever the websocket, TLS and the socket raise
+        raise BackendUnavailableError(unavailable_words(error, server.host, server.context)) from error
+    connection.settimeout(None)
+    try:
+        yield PodExec(connection)
+    finally:
+        connection.close(timeout=0)
+
+
+def output_of(server: ApiServer, namespace: str, pod: str, container: str, command: Sequence[str]) -> tuple[int, bytes]:
+    """Return what a program exited with and what it printed.
+
+    Raises:
+        NoSuchProgramError: the container has no such program.
+        SchedulerError: it could not be run.
+    """
+    printed = b""
+    with run_in_pod(server, namespace, pod, container, command) as running:
+        while (came := running.read()) is not None:
+            printed += came[1] if came[0] == SCREEN else b""
+        return running.exit_code(), printed
+
+
+def _tls(settings: Configuration) -> dict[str, Any]:
+    options: dict[str, Any] = {"cert_reqs": ssl.CERT_REQUIRED if settings.verify_ssl else ssl.CERT_NONE}
+    if not settings.verify_ssl:
+        options["check_hostname"] = False
+    for name, value in (("ca_certs", settings.ssl_ca_cert), ("certfile", settings.cert_file),
+                        ("keyfile", settings.key_file), ("server_hostname", settings.tls_server_name)):  # fmt: skip
+        if value:
+            options[name] = value
+    return options
+
+
+def _proxy(settings: Configuration) -> dict[str, Any]:
+    if not settings.proxy:
+        # Else variables of the environment would be looked at, the exceptions among them by other rules.
+        return {"http_no_proxy": ["*"]}
+    proxy = urlsplit(settings.proxy)
+    return {"http_proxy_host": proxy.hostname, "http_proxy_port": proxy.port, "proxy_type": proxy.scheme or "http"}
+
+
+def _refused(error: websocket.WebSocketBadStatusException, server: ApiServer) -> SchedulerError:
+    status, body = error.status_code, error.resp_body or b""
+    try:
+        told = json.loads(body)
+        said: dict[str, Any] = told if isinstance(told, dict) else {}
+    except ValueError:
+        said = {"message": bytes(body)[:300].decode("utf-8", "replace").strip()}
+    words = refused_words(status, said, server.context)
+    if status == 401 or status >= 500:
+        return BackendUnavailableError(words)
+    return ApiError(words, status, str(said.get("reason") or ""))

@@ -1,0 +1,294 @@
+"""The log of one replica as it comes: of all containers of its pod, and on in a pod that was made anew."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from ....logs.source.stream import Cursor, LogStream, Part, PartsCursor, Record
+from ....specs import LogUnreadableError
+from ...api import LogIterator, Stream, line_pattern
+from ...shared.stream_lines import LATE, StreamLines
+from .. import labels
+from ..jobs import Object
+from ..phases import before_others, side_by_side
+from .container_log import ContainerLog
+from .log_reading import Item, LogReading, Patience
+from .replica_pods import Look, find_pod_name, name_of, replica_pods, uid_of
+
+if TYPE_CHECKING:
+    from ..api_server import ApiServer
+
+
+def open_stream(
+    server: ApiServer,
+    app_id: str,
+    role: str,
+    k: int = 0,
+    streams: Stream | str | None = None,
+    cursor: Cursor | None = None,
+    tail: int | None = None,
+) -> LogStream:
+    """Return the log of one replica as it comes; see `Scheduler.log_stream`.
+
+    Raises:
+        ValueError: there is no such stream.
+    """
+    _check_stream(streams)
+    return KubernetesLogStream(server, app_id, role, k, cursor if isinstance(cursor, PartsCursor) else None, tail)
+
+
+def read_lines(
+    server: ApiServer,
+    app_id: str,
+    role: str,
+    k: int = 0,
+    regex: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    should_tail: bool = False,
+    streams: Stream | str | None = None,
+) -> LogIterator:
+    """Return the lines of one replica; see `Scheduler.log_iter`.
+
+    Raises:
+        ValueError: there is no such stream, role or replica, the message lists the valid ones; or the expression is
+            malformed.
+        JobNotFoundError: there is no such app.
+        SchedulerError: the server cannot be reached, or may not tell.
+    """
+    _check_stream(streams)
+    pattern = line_pattern(regex)
+    pods = replica_pods(server)
+    find_pod_name(pods.look(server, app_id, time.monotonic()), app_id, role, k)
+    first = None if since is None else int(since.timestamp() * 10**6) * 1000
+    last = None if until is None else until.timestamp()
+    # What lies in the past is there already.
+    follow = should_tail and (last is None or time.time() < last + LATE)
+
+    def connect(cursor: Cursor | None, follow: bool) -> KubernetesLogStream:
+        place = cursor if isinstance(cursor, PartsCursor) else None
+        return KubernetesLogStream(server, app_id, role, k, place, since=first, follow=follow, says=False, together=0)
+
+    def is_over() -> bool:
+        return pods.look(server, app_id, time.monotonic()).has_ended
+
+    return StreamLines(connect, is_over if follow else None, pattern, last)
+
+
+def _check_stream(streams: Stream | str | None) -> None:
+    # A runtime marks each line with its stream, but servers do not pass that on.
+    if streams not in (None, Stream.COMBINED):
+        name = streams.value if isinstance(streams, Stream) else streams
+        raise ValueError(f"Kubernetes keeps no stream {name} of its own. Valid: {Stream.COMBINED.value}")
+
+
+# Records that wait to be taken, of all logs together.
+_WAITING = 256
+# How often (s) it is looked whether anything is still wanted.
+_LOOK = 0.2
+
+
+def read_side_by_side(reading: LogReading, logs: Sequence[Callable[[], Iterator[Item]]]) -> Iterator[Item]:
+    """Yield the records of several logs as they come, until all have ended.
+
+    Raises:
+        Exception: whatever the first one raised that failed.
+    """
+    waiting: queue.Queue[Item | Exception | None] = queue.Queue(_WAITING)
+
+    def put(item: Item | Exception | None) -> None:
+        while not reading.is_stopped:
+            try:
+                waiting.put(item, timeout=_LOOK)
+            except queue.Full:
+                continue
+            return
+
+    def read(items: Callable[[], Iterator[Item]]) -> None:
+        try:
+            for item in items():
+                put(item)
+            put(None)
+        except Exception as error:  # raised where the records are taken
+            put(error)
+
+    for number, items in enumerate(logs):
+        threading.Thread(target=read, args=(items,), name=f"log-{reading.name}-{number}", daemon=True).start()
+    left = len(logs)
+    while left and not reading.is_stopped:
+        try:
+            item = waiting.get(timeout=_LOOK)
+        except queue.Empty:
+            continue
+        if item is None:
+            left -= 1
+        elif isinstance(item, Exception):
+            raise item
+        else:
+            yield item
+
+
+# Lines that were printed within this time (ns) are one record.
+_TOGETHER = 1_000_000
+# A look at the job that is not older (s) is good enough to begin with: that of another replica's log.
+_FRESH = 1.0
+
+
+class KubernetesLogStream:
+    """The records of one replica until its pod has ended for good.
+
+    A pod that is not there yet, or waits, is waited for while its job goes on. A pod that is made anew goes on in the
+    same log; a record says so.
+
+    Args:
+        server: the server.
+        app_id: the app.
+        role: the role's name.
+        k: the replica's number in the role.
+        cursor: where to go on.
+        tail: without a cursor, only about so many of the lines that are there.
+        since: without a cursor, only lines from this time on, in nanoseconds since the epoch.
+        follow: wait for more; else end at the present end.
+        says: add records of ours.
+        together: lines that were printed within so many nanoseconds may be one record.
+    """
+
+    def __init__(
+        self,
+        server: ApiServer,
+        app_id: str,
+        role: str,
+        k: int,
+        cursor: PartsCursor | None = None,
+        tail: int | None = None,
+        *,
+        since: int | None = None,
+        follow: bool = True,
+        says: bool = True,
+        together: int = _TOGETHER,
+    ) -> None:
+        self._names = (app_id, role, k)
+        self._parts: dict[str, Part] = {part.name: part for part in cursor.parts} if cursor else {}
+        self._reading = LogReading(
+            server, app_id, name_of(role, k), dict(self._parts), tail if cursor is None else None, since, follow, says,
+            together,
+        )  # fmt: skip
+        self._cursor = cursor
+        self._items = self._all_items()
+        self._iterating = threading.Lock()
+        self.is_complete = False
+        """Whether the pod has ended for good, and all of its log was read."""
+
+    @property
+    def cursor(self) -> PartsCursor | None:
+        """The place after the last record."""
+        return self._cursor
+
+    def __iter__(self) -> Iterator[Record]:
+        return self
+
+    def __next__(self) -> Record:
+        """Return the next record.
+
+        Raises:
+            JobNotFoundError, ValueError: there is no such app, role or replica.
+            LogUnreadableError: the pod is gone, and its log with it.
+            SchedulerError: the server, or the pod's node, went away.
+        """
+        with self._iterating:
+            try:
+                item = next(self._items)
+            except StopIteration:
+                raise
+            except Exception:
+                if self._reading.is_stopped:
+                    raise StopIteration from None
+                raise
+        if self._reading.is_stopped:
+            raise StopIteration
+        if item.part is not None:
+            self._note(item.part)
+        return item.record
+
+    def close(self) -> None:
+        """End the iteration at once, a blocked read too; may be called again, from any thread."""
+        self._reading.stop()
+        # Whoever reads now ends by itself.
+        if self._iterating.acquire(blocking=False):
+            try:
+                self._items.close()
+            finally:
+                self._iterating.release()
+
+    def _note(self, part: Part) -> None:
+        """Remember a place, and forget those in runs and pods of before."""
+        pod, container, _ = part.name.split("/")
+        kept = {
+            name: one
+            for name, one in self._parts.items()
+            if name.split("/")[0] == pod and name.split("/")[1] != container
+        }
+        kept[part.name] = part
+        self._parts = kept
+        self._cursor = PartsCursor(tuple(kept.values()))
+
+    def _all_items(self) -> Generator[Item, None, None]:
+        reading = self._reading
+        look = reading.look(time.monotonic() - _FRESH)
+        pod_name = find_pod_name(look, *self._names)
+        last = next((name.split("/")[0] for name in self._parts), "")
+        whole = ""
+        patience = Patience()
+        while not reading.is_stopped:
+            pod = look.pods.get(pod_name)
+            if pod is not None and uid_of(pod) != whole:
+                if last not in ("", uid_of(pod)) and reading.says:
+                    yield self._made_anew(pod)
+                last = whole = uid_of(pod)
+                yield from self._pod_items(pod)
+                patience = Patience()
+                look = reading.look() if reading.follow else look
+                continue
+            if not self._may_come(look, pod):
+                break
+            began = time.monotonic()
+            reading.wait(patience.next())
+            look = reading.look(began)
+        if not last and not reading.is_stopped and look.has_ended:
+            raise self._gone()
+        self.is_complete = not reading.is_stopped
+
+    def _may_come(self, look: Look, pod: Object | None) -> bool:
+        """Tell whether a pod may be made yet: the first one, or one in place of the one that ended."""
+        if not self._reading.follow or look.is_over:
+            return False
+        # A pod that somebody deleted is made anew while its job goes on.
+        return pod is None or "deletionTimestamp" in pod["metadata"] or look.may_restart
+
+    def _pod_items(self, pod: Object) -> Iterator[Item]:
+        reading = self._reading
+        for container in before_others(pod):
+            yield from ContainerLog(reading, pod, container).items()
+        logs = [ContainerLog(reading, pod, container) for container in side_by_side(pod)]
+        if reading.follow and len(logs) > 1:
+            yield from read_side_by_side(reading, [log.items for log in logs])
+            return
+        for log in logs:
+            yield from log.items()
+
+    def _made_anew(self, pod: Object) -> Item:
+        retry = labels.number(pod["metadata"].get("annotations") or {}, labels.RETRY_COUNT)
+        which = f" (retry {retry})" if retry else ""
+        return self._reading.words(f"was started again in a new pod{which}: its log goes on")
+
+    def _gone(self) -> LogUnreadableError:
+        app_id, role, k = self._names
+        return LogUnreadableError(
+            f"the pod of {role}/{k} of {app_id} is gone, and its log with it: Kubernetes keeps no logs of pods that "
+            "were deleted; a log collector of the cluster may have it"
+        )

@@ -1,0 +1,268 @@
+"""The AppDef of a job: kept in an annotation of it, else as far as its tasks tell."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from ....specs import (
+    MISSING,
+    AppDef,
+    BindMount,
+    DeviceMount,
+    Mount,
+    Resource,
+    RetryPolicy,
+    Role,
+    VolumeMount,
+    macros,
+    normalize_str,
+)
+from ....specs.files import user_name
+from ...shared.found_macros import Place, command_as_given, variable_as_given
+from ...shared.kept_app_def import LAUNCH_VARIABLES, RANK0_HOST, kept_text, read_kept
+from .. import labels
+from ..jobs import Object, count_of, is_torchx, replica_of_task, tasks_of
+from .names import hosts_variable
+from .overlay import DEL, JOIN, NAMESPACE, POD, set_overlay
+from .pods import FIELD_PATH, GPU, cores, is_node_label, megabytes
+
+DSHM: Object = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
+"""The volume of shared memory of every pod."""
+
+# What a role says; the rest is an overlay's.
+_OF_SPEC = {"containers", "nodeSelector", "restartPolicy", "serviceAccountName", "volumes"}
+_OF_CONTAINER = {"command", "args", "env", "envFrom", "image", "name", "ports", "resources", "volumeMounts"}
+_OURS = (f"{labels.TORCHX}/", "app.kubernetes.io/")
+
+
+def overlay_of(template: Object, main: Object, role: Role) -> Object:
+    """Return the overlay of a role; empty where its pods are TorchX's.
+
+    Args:
+        template: the pod.
+        main: the container of it that the role was made of.
+        role: the role.
+    """
+    spec, metadata = template.get("spec") or {}, template.get("metadata") or {}
+    parts = {"metadata": _metadata(metadata), "spec": {**_spec(spec), **_containers(spec, main, role)}}
+    return {part: what for part, what in parts.items() if what}
+
+
+def _metadata(metadata: Object) -> Object:
+    theirs = {name: value for name, value in (metadata.get("labels") or {}).items() if not name.startswith(_OURS)}
+    noted = dict(metadata.get("annotations") or {})
+    if noted.get("sidecar.istio.io/inject") == "false":
+        del noted["sidecar.istio.io/inject"]
+    return {key: what for key, what in (("labels", theirs), ("annotations", noted)) if what}
+
+
+def _spec(spec: Object) -> Object:
+    beyond: Object = {key: value for key, value in spec.items() if key not in _OF_SPEC}
+    policy = spec.get("restartPolicy")
+    if policy is None:
+        beyond[DEL("restartPolicy")] = None
+    elif policy != "Never":
+        beyond["restartPolicy"] = policy
+    if nodes := {key: value for key, value in (spec.get("nodeSelector") or {}).items() if not is_node_label(key)}:
+        beyond["nodeSelector"] = nodes
+    shared = [one for one in spec.get("volumes") or [] if one.get("name") == DSHM["name"] and one != DSHM]
+    if shared:
+        beyond[JOIN("volumes", on="name")] = shared
+    return beyond
+
+
+def _containers(spec: Object, main: Object, role: Role) -> Object:
+    more: dict[str, Any] = {key: value for key, value in main.items() if key not in _OF_CONTAINER}
+    by_role = {"privileged": True} if any(isinstance(mount, DeviceMount) for mount in role.mounts) else {}
+    if (more.get("securityContext") or {}) == by_role:
+        more.pop("securityContext", None)
+    joined = [one for one in spec.get("containers") or [] if one is not main]
+    if more:
+        joined.insert(0, {"name": normalize_str(f"{role.name}-") + macros.replica_id, **more})
+    return {JOIN("containers", on="name"): joined} if joined else {}
+
+
+def app_def_annotations(
+    app: AppDef, session: str, submitted_at: float | None = None, built: Collection[str] = ()
+) -> dict[str, str]:
+    """Return the annotations of a job that keep its AppDef and who launched it, and when.
+
+    Args:
+        app: the AppDef, as it is launched.
+        session: the session part of its handle.
+        submitted_at: seconds since the epoch; None where that is not known yet.
+        built: images that have the workspace of their role in them.
+    """
+    text, left_out = kept_text(app, labels.APP_DEF_LIMIT, built)
+    found = {labels.APP_DEF_LEFT_OUT: left_out} if left_out else {labels.APP_DEF: text}
+    found.update({labels.USER: user_name(), labels.SESSION: session})
+    if submitted_at is not None:
+        found[labels.SUBMITTED_AT] = f"{submitted_at:.3f}"
+    return found
+
+
+def read_app_def(job: Object, notes: list[str]) -> AppDef | None:
+    """Return the AppDef that an annotation of a job keeps, None where none does.
+
+    Args:
+        job: the job.
+        notes: gets why there is none, where that is known.
+    """
+    found = job["metadata"].get("annotations") or {}
+    return read_kept(found.get(labels.APP_DEF) or "", found.get(labels.APP_DEF_LEFT_OUT) or "", notes)
+
+
+def roles_of(job: Object, notes: list[str] | None = None) -> list[Role]:
+    """Return the roles that a job's tasks tell of, for jobs whose AppDef is not kept.
+
+    What cannot be known is as a Role has it that says nothing: no entrypoint where the image's own is run, -1 where no
+    resources are asked for. What a Role cannot say, such as tolerations, is in its overlay. In TorchX's jobs and ours,
+    macros that stand replaced in arguments and variables are found again.
+
+    Args:
+        job: the job.
+        notes: gets what could not be rebuilt.
+    """
+    found: dict[str, list[Object]] = {}
+    for task in tasks_of(job):
+        found.setdefault(replica_of_task(task).role, []).append(task)
+    lost: list[str] = []
+    roles = [_role(name, tasks, _places(job, tasks), lost) for name, tasks in found.items()]
+    if notes is not None:
+        notes += list(dict.fromkeys(lost))
+    return roles
+
+
+def _places(job: Object, tasks: list[Object]) -> list[Place]:
+    """Return what macros stood for in tasks of a job."""
+    if not is_torchx(job):
+        return [Place("", replica_of_task(task).number) for task in tasks]
+    first = tasks_of(job)[0]
+    variable = hosts_variable(replica_of_task(first).role, 0)
+    # TorchX writes the role's name into it as it is.
+    others = (variable, f"VC_{first.get('name', '')}_HOSTS".upper())
+    name = job["metadata"]["name"]
+    return [
+        Place(name, replica_of_task(task).number, (RANK0_HOST,) if task is first else tuple(dict.fromkeys(others)))
+        for task in tasks
+    ]
+
+
+def _role(name: str, tasks: list[Object], places: list[Place], lost: list[str]) -> Role:
+    first = tasks[0]
+    template = first.get("template") or {}
+    spec = template.get("spec") or {}
+    containers = [_main_container(task) for task in tasks]
+    container = containers[0]
+    entrypoint, *args = command_as_given([_command(one) for one in containers], places, name, lost)
+    maximum, policy = _retries(first)
+    role = Role(
+        name,
+        container.get("image") or "",
+        entrypoint=entrypoint,
+        args=args,
+        env=_environment(name, containers, places, lost),
+        num_replicas=sum(count_of(task) for task in tasks),
+        max_retries=maximum,
+        retry_policy=policy,
+        resource=_resource(container, spec),
+        port_map={port.get("name") or str(port["containerPort"]): port["containerPort"] for port in _ports(container)},
+        min_replicas=_min_replicas(tasks),
+        mounts=_mounts(name, container, spec, lost),
+    )
+    if overlay := overlay_of(template, container, role):
+        set_overlay(role, NAMESPACE, POD, overlay)
+    return role
+
+
+def _main_container(task: Object) -> Object:
+    containers = ((task.get("template") or {}).get("spec") or {}).get("containers") or [{}]
+    return next((one for one in containers if one.get("name") == task.get("name")), containers[0])
+
+
+def _command(container: Object) -> list[str]:
+    # TorchX writes all of it into the command; what is no TorchX's may have only arguments, for the image's own.
+    return [*(container.get("command") or [MISSING]), *(container.get("args") or [])]
+
+
+def _ports(container: Object) -> list[Object]:
+    return [port for port in container.get("ports") or [] if port.get("containerPort")]
+
+
+def _environment(role: str, containers: list[Object], places: list[Place], lost: list[str]) -> dict[str, str]:
+    values = [{one.get("name"): one.get("value") or "" for one in each.get("env") or []} for each in containers]
+    env: dict[str, str] = {}
+    for variable in containers[0].get("env") or []:
+        name, source = variable.get("name", ""), variable.get("valueFrom") or {}
+        if name in LAUNCH_VARIABLES:
+            continue
+        if not source:
+            env[name] = variable_as_given(name, values, places, role, lost)
+        elif path := (source.get("fieldRef") or {}).get("fieldPath"):
+            env[name] = f"{FIELD_PATH}{path}"
+        else:
+            lost.append(f"{role}: the variable {name} comes from a secret or a ConfigMap, which a role cannot say")
+    if containers[0].get("envFrom"):
+        lost.append(f"{role}: variables come from secrets or ConfigMaps, which a role cannot say")
+    return env
+
+
+def _retries(task: Object) -> tuple[int, RetryPolicy]:
+    actions = {policy.get("action") for policy in task.get("policies") or []}
+    if "RestartJob" in actions:
+        return task.get("maxRetry") or 0, RetryPolicy.APPLICATION
+    if actions & {"RestartTask", "RestartPod"}:
+        return task.get("maxRetry") or 0, RetryPolicy.ROLE
+    # Volcano's webhook writes maxRetry into tasks that have none: an empty list of policies says that it was meant.
+    if "policies" in task:
+        return task.get("maxRetry") or 0, RetryPolicy.REPLICA
+    return 0, RetryPolicy.APPLICATION
+
+
+def _min_replicas(tasks: list[Object]) -> int | None:
+    """Return the fewest replicas that a role runs with, None where it is not elastic."""
+    known = [task.get("minAvailable") for task in tasks]
+    if all(one is None for one in known):
+        return None
+    least = sum(count_of(task) if one is None else int(one) for task, one in zip(tasks, known, strict=True))
+    # Volcano's webhook writes it for all tasks, as their replicas.
+    return None if least >= sum(count_of(task) for task in tasks) else least
+
+
+def _resource(container: Object, spec: Object) -> Resource:
+    resources = container.get("resources") or {}
+    wanted = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
+    cpu = cores(wanted.pop("cpu", None))
+    memory = megabytes(wanted.pop("memory", None))
+    gpu = cores(wanted.pop(GPU, None))
+    devices = {name: int(count) for name, count in wanted.items() if "/" in name and str(count).isdecimal()}
+    return Resource(
+        cpu=-1 if cpu is None else _whole(cpu),
+        gpu=int(gpu or 0),
+        memMB=-1 if memory is None else memory,
+        capabilities={key: value for key, value in (spec.get("nodeSelector") or {}).items() if is_node_label(key)},
+        devices=devices,
+    )
+
+
+def _whole(cpu: float) -> Any:
+    return int(cpu) if cpu == int(cpu) else cpu
+
+
+def _mounts(role: str, container: Object, spec: Object, lost: list[str]) -> list[Mount]:
+    volumes = {volume.get("name"): volume for volume in spec.get("volumes") or []}
+    privileged = bool((container.get("securityContext") or {}).get("privileged"))
+    mounts: list[Mount] = []
+    for one in container.get("volumeMounts") or []:
+        name, target, read_only = one.get("name", ""), one.get("mountPath", ""), bool(one.get("readOnly"))
+        volume = volumes.get(name) or {}
+        if path := (volume.get("hostPath") or {}).get("path"):
+            is_device = privileged and path.startswith("/dev/")
+            permissions = "r" if read_only else "rwm"
+            mounts.append(DeviceMount(path, target, permissions) if is_device else BindMount(path, target, read_only))
+        elif claim := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
+            mounts.append(VolumeMount(claim, target, read_only))
+        elif name != DSHM["name"]:
+            lost.append(f"{role}: what is mounted at {target} is neither of the host nor a claim, a role cannot say it")
+    return mounts

@@ -1,0 +1,122 @@
+"""Names: as TorchX makes them, and refusing, before anything is created, what the server would refuse or mix up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ....specs import MISSING, AppDef, AppDefError, Role, normalize_str
+from ...types import NameFault
+
+cleanup_str = normalize_str
+"""Return a name as the server takes it; TorchX's earlier name of `normalize_str`."""
+
+# A pod's name becomes its host name, which is one label of a DNS name.
+_LONGEST = 63
+# Longest random part of a job's name: a length that fits once always fits.
+_RANDOM_PART = 14
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_PORT_NAME = re.compile(r"(?=.{1,15}$)(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
+_VARIABLE = re.compile(r"(?!\.$|\.\.)[-._a-zA-Z][-._a-zA-Z0-9]*")
+_NO_LABEL = re.compile(r"[^A-Za-z0-9_.-]")
+_LABEL_ENDS = "_.-"
+
+
+def task_name(role: str, replica_id: int) -> str:
+    """Return the name of a replica's task, which its container has as well."""
+    return normalize_str(f"{role}-{replica_id}")
+
+
+def label_value(text: str) -> str:
+    """Return a text as the value of a label: TorchX's, without the signs that a server refuses at its ends."""
+    return _NO_LABEL.sub(".", text)[:_LONGEST].strip(_LABEL_ENDS)
+
+
+def hosts_variable(role: str, replica_id: int) -> str:
+    """Return the variable in which Volcano tells all pods the host name of a replica."""
+    return f"VC_{task_name(role, replica_id)}_HOSTS".upper().replace("-", "_")
+
+
+def check_app(app: AppDef, namespace: str) -> None:
+    """Refuse an app that cannot be a job.
+
+    Raises:
+        AppDefError: a name has no characters that a server takes, or too many, or would stand for two things; or there
+            is nothing to run.
+    """
+    if not _NAMESPACE.fullmatch(namespace):
+        raise AppDefError(
+            f"The namespace is {namespace!r}: it can have small letters, digits and - between them, 63 at most"
+        )
+    if not app.roles:
+        raise AppDefError(f"{app.name} has no roles: give it at least one")
+    for fault in name_faults(app):
+        if fault.refused:
+            raise AppDefError(f"{fault.what} is {fault.name!r}: {fault.words}")
+    for role in app.roles:
+        _check_role(role)
+
+
+def name_faults(app: AppDef) -> Iterator[NameFault]:
+    """Yield the names of an app and its roles that pods cannot have, and those that they have in another form."""
+    yield from _form_faults("", app.name)
+    seen: dict[str, str] = {}
+    for role in app.roles:
+        short = normalize_str(role.name)
+        if short and short in seen:
+            pair = f"the roles {seen[short]} and {role.name} would have pods of one name"
+            yield NameFault(role.name, role.name, f"{pair}, which has only {short} of it", "rename one of them")
+        else:
+            yield from _form_faults(role.name, role.name)
+            yield from _length_faults(app, role)
+        seen.setdefault(short, role.name)
+
+
+def _form_faults(role: str, name: str) -> Iterator[NameFault]:
+    short = normalize_str(name)
+    if not short.strip("-"):
+        yield NameFault(role, name, "pods are named after it", "it needs letters or digits of ASCII")
+    elif short != name:
+        reason = "pods have only its small letters, digits and -"
+        yield NameFault(role, name, reason, f"they are named {short}", refused=False)
+
+
+def _length_faults(app: AppDef, role: Role) -> Iterator[NameFault]:
+    job = f"{normalize_str(app.name)}-"
+    task = task_name(role.name, max(0, role.num_replicas - 1))
+    too_long = len(f"{job}{'x' * _RANDOM_PART}-{task}-0") - _LONGEST
+    if too_long <= 0:
+        return
+    # The longer one is more likely the one that can be shortened.
+    of_app = len(job) - 1 >= len(normalize_str(role.name))
+    name, other = (app.name, f"its role {role.name}") if of_app else (role.name, f"the app {app.name}")
+    reason = (
+        f"{too_long} character{'s' if too_long > 1 else ''} too long together with that of {other}: a pod's name, "
+        f"{job}ID-{task_name(role.name, 0)}-0, can have {_LONGEST}"
+    )
+    most = len(normalize_str(name)) - too_long
+    allowed = f"it can have {most} at most" if most > 0 else "shorten both of them"
+    yield NameFault("" if of_app else role.name, name, reason, allowed)
+
+
+def _check_role(role: Role) -> None:
+    where = f"Role {role.name}"
+    if not role.entrypoint or role.entrypoint == MISSING:
+        raise AppDefError(f"{where} has no entrypoint: nothing to run")
+    if role.num_replicas < 1:
+        raise AppDefError(f"{where} asks for {role.num_replicas} replicas: at least 1 is needed")
+    for name, port in role.port_map.items():
+        if not _PORT_NAME.fullmatch(name):
+            raise AppDefError(
+                f"{where}: a port is named {name!r}: names of ports have small letters, at least one, digits and "
+                "- between them, 15 characters at most"
+            )
+        if not 0 < port < 65536:
+            raise AppDefError(f"{where}: port {port} ({name}) is none: ports are 1 to 65535")
+    for name, value in role.env.items():
+        if not _VARIABLE.fullmatch(name):
+            raise AppDefError(
+                f"{where}: a variable is named {name!r}: names have letters, digits, _ - and ., no digit first"
+            )
+        if not isinstance(value, str):
+            raise AppDefError(f"{where}: the variable {name} is {value!r}: values are texts, so quote it")

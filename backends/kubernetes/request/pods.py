@@ -1,0 +1,216 @@
+"""The pod that runs a replica, field by field as TorchX makes it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from .... import __version__
+from ....specs import AppDef, AppDefError, BindMount, DeviceMount, Mount, Role, VolumeMount
+from ....specs.named_resources_aws import EFA_DEVICE
+from .. import labels
+from .names import label_value
+
+if TYPE_CHECKING:
+    from kubernetes.client import V1Pod
+
+
+_QUANTITY = re.compile(r"(?P<number>[+-]?(\d+\.?\d*|\.\d+))(?P<unit>m|u|n|[kMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?")
+_LONGEST, _MOST = 40, 1e21
+_DECIMAL = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_BINARY = {f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", 1)}
+
+
+def cores(quantity: Any) -> float | None:
+    """Return an amount as a number, such as of CPUs; None where it is none, or more than any machine has."""
+    text = str(quantity).strip()
+    found = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
+    if quantity is None or found is None:
+        return None
+    unit = found["unit"] or ""
+    factor = _DECIMAL.get(unit) or _BINARY.get(unit) or float(f"1{unit}")
+    amount = float(found["number"]) * factor
+    return amount if abs(amount) < _MOST else None
+
+
+def megabytes(quantity: Any) -> int | None:
+    """Return an amount of memory in megabytes (10**6 bytes, as TorchX asks for), at least 1; None where it is none."""
+    found = cores(quantity)
+    return None if found is None else max(1, round(found / 1e6))
+
+
+Object = dict[str, Any]
+
+RESERVED_MILLICPU = 100
+RESERVED_MEMMB = 1024
+GPU = "nvidia.com/gpu"
+IMAGE_VARIABLE = "TORCHX_IMAGE"
+
+FIELD_PATH = "[FIELD_PATH]"
+"""Before the value of a variable: the rest names a field of the pod, such as ``status.podIP``, whose value it gets."""
+
+# As an API server has it: a domain, a slash, a name (https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/).
+_NODE_LABEL = re.compile(
+    r"(?=.{1,317}$)[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
+
+
+def role_to_pod(
+    name: str,
+    role: Role,
+    service_account: str | None,
+    reserved_millicpu: int = RESERVED_MILLICPU,
+    reserved_memmb: int = RESERVED_MEMMB,
+    efa_device_count: int | None = None,
+) -> V1Pod:
+    """Return a pod that runs a role, as the model of the package `kubernetes`.
+
+    Args:
+        name: the container's name.
+        role: the role, its macros replaced; its overlay is not laid over the pod.
+        service_account: what the pod runs as.
+        reserved_millicpu: thousandths of a CPU that are requested less than the role asks for; the limit is the role's.
+        reserved_memmb: megabytes of memory that are requested less.
+        efa_device_count: how many EFA devices it gets, in place of the role's own number.
+
+    Raises:
+        AppDefError: the role has a mount of an unknown kind.
+    """
+    from kubernetes.client import ApiClient, V1Pod
+
+    pod = make_pod(name, role, service_account, reserved_millicpu, reserved_memmb, efa_device_count)
+    client: Any = ApiClient()
+    from_dict = getattr(V1Pod, "from_dict", None)
+    if from_dict is not None:
+        return from_dict(pod)
+    # Releases before 37 read answers alone.
+    return client.deserialize(SimpleNamespace(data=json.dumps(pod)), "V1Pod")
+
+
+def make_pod(
+    name: str,
+    role: Role,
+    service_account: str | None,
+    reserved_millicpu: int = RESERVED_MILLICPU,
+    reserved_memmb: int = RESERVED_MEMMB,
+    efa_device_count: int | None = None,
+) -> Object:
+    """Return a pod that runs a role, as plain data; see `role_to_pod`."""
+    mounts, volumes = _mounts(role)
+    spec: Object = {
+        "containers": [
+            {
+                "command": [role.entrypoint, *role.args],
+                "env": [_variable(key, value) for key, value in role.env.items()],
+                "image": role.image,
+                "name": name,
+                "ports": [{"name": key, "containerPort": port} for key, port in role.port_map.items()],
+                "resources": _resources(role, reserved_millicpu, reserved_memmb, efa_device_count),
+                "securityContext": _security(role.mounts),
+                "volumeMounts": mounts,
+            }
+        ],
+        "nodeSelector": node_labels(role),
+        "restartPolicy": "Never",
+        "volumes": volumes,
+    }
+    if service_account is not None:
+        spec["serviceAccountName"] = service_account
+    # A sidecar of Istio's would never end.
+    return {"metadata": {"annotations": {"sidecar.istio.io/inject": "false"}, "labels": {}}, "spec": spec}
+
+
+def pod_labels(app: AppDef, role_idx: int, role: Role, replica_id: int, app_id: str = "") -> dict[str, str]:
+    """Return the labels of a replica's pod, by which TorchX and this program know it.
+
+    Args:
+        app: the app.
+        role_idx: the role's place in it, from 0.
+        role: the role.
+        replica_id: the replica's number, from 0.
+        app_id: the job's name.
+    """
+    given = {
+        labels.VERSION: __version__,
+        labels.APP_NAME: app.name,
+        labels.ROLE_INDEX: str(role_idx),
+        labels.ROLE_NAME: role.name,
+        labels.REPLICA_ID: str(replica_id),
+        labels.KUBERNETES_NAME: app.name,
+        labels.MANAGED_BY: labels.TORCHX,
+    }
+    if app_id:
+        given[labels.INSTANCE] = app_id
+    return {name: label_value(value) for name, value in given.items()}
+
+
+def node_labels(role: Role) -> dict[str, str]:
+    """Return the labels that a role's nodes must have: its capabilities that are named as labels of nodes are."""
+    wanted = role.resource.capabilities.items()
+    return {key: _text(value) for key, value in wanted if value is not None and is_node_label(str(key))}
+
+
+def is_node_label(name: str) -> bool:
+    """Tell whether a name is that of a label with its domain, such as ``topology.kubernetes.io/zone``."""
+    return _NODE_LABEL.fullmatch(name) is not None
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _variable(name: str, value: str) -> Object:
+    if value.startswith(FIELD_PATH):
+        return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": value.removeprefix(FIELD_PATH)}}}
+    return {"name": name, "value": value}
+
+
+def _resources(role: Role, reserved_millicpu: int, reserved_memmb: int, efa_device_count: int | None) -> Object:
+    resource = role.resource
+    limits: dict[str, str] = {}
+    requests: dict[str, str] = {}
+    # Nodes keep some of what they have for themselves: a role that asks for a whole one would find none.
+    if resource.cpu > 0:
+        millicpu = int(resource.cpu * 1000)
+        limits["cpu"], requests["cpu"] = f"{millicpu}m", f"{max(millicpu - reserved_millicpu, 0)}m"
+    if resource.memMB > 0:
+        memory = int(resource.memMB)
+        limits["memory"], requests["memory"] = f"{memory}M", f"{max(memory - reserved_memmb, 0)}M"
+    if resource.gpu > 0:
+        limits[GPU] = requests[GPU] = str(resource.gpu)
+    # What is no CPU and no memory is requested as it is limited.
+    limits.update({name: str(count) for name, count in resource.devices.items()})
+    if efa_device_count is not None:
+        limits.pop(EFA_DEVICE, None)
+        if efa_device_count:
+            limits[EFA_DEVICE] = str(efa_device_count)
+    return {"limits": limits, "requests": requests}
+
+
+def _security(mounts: Iterable[Mount]) -> Object:
+    # There is no other way to a device of the host.
+    return {"privileged": True} if any(isinstance(mount, DeviceMount) for mount in mounts) else {}
+
+
+def _mounts(role: Role) -> tuple[list[Object], list[Object]]:
+    """Return a role's mounts, and the volumes that they are of."""
+    # Data loaders share memory: a container's 64 MB would not do.
+    mounts: list[Object] = [{"mountPath": "/dev/shm", "name": "dshm"}]  # noqa: S108 - not this machine's
+    volumes: list[Object] = [{"emptyDir": {"medium": "Memory"}, "name": "dshm"}]
+    for number, mount in enumerate(role.mounts):
+        name = f"mount-{number}"
+        volume: Object
+        if isinstance(mount, BindMount):
+            volume, read_only = {"hostPath": {"path": mount.src_path}}, mount.read_only
+        elif isinstance(mount, VolumeMount):
+            volume, read_only = {"persistentVolumeClaim": {"claimName": mount.src}}, mount.read_only
+        elif isinstance(mount, DeviceMount):
+            volume, read_only = {"hostPath": {"path": mount.src_path}}, not set("wm") & set(mount.permissions)
+        else:
+            raise AppDefError(f"Role {role.name}: {mount!r} is no mount: want a BindMount, VolumeMount or DeviceMount")
+        mounts.append({"mountPath": mount.dst_path, "name": name, "readOnly": read_only})
+        volumes.append({"name": name, **volume})
+    return mounts, volumes

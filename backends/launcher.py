@@ -1,0 +1,290 @@
+"""Launching: the intent into the journal, an AppDef into the request that a scheduler is given, the app id after it.
+
+On its way an app is checked, given what every job gets, and its workspaces are built.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import time
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .. import specs
+from .history.provenance import WorldNotes
+
+if TYPE_CHECKING:
+    from ..specs import AppDef, AppDryRunInfo, Workspace
+    from .api import Finding, NameFault, Scheduler
+    from .history.journal import Journal
+    from .history.launch_record import LaunchOrigin
+    from .scheduler_pool import SchedulerPool
+    from .shared.progress import Progress
+
+# TorchX's own environment variables of a job.
+ENV_JOB_ID = "TORCHX_JOB_ID"
+ENV_SESSION_ID = "TORCHX_INTERNAL_SESSION_ID"
+ENV_PARENT_RUN_ID = "TORCHX_PARENT_RUN_ID"
+
+
+class Launcher:
+    """Launches apps on the schedulers of a pool, and records it.
+
+    Args:
+        schedulers: where.
+        journal: where launches are recorded.
+        session_name: the session part of new handles.
+        most_replicas: an app of more replicas is refused.
+    """
+
+    def __init__(self, schedulers: SchedulerPool, journal: Journal, session_name: str, most_replicas: int) -> None:
+        self._schedulers = schedulers
+        self._journal = journal
+        self._session_name = session_name
+        self._session_id = str(uuid.uuid4())
+        self._most_replicas = most_replicas
+        self._worlds = WorldNotes(journal)
+
+    def close(self) -> None:
+        """Wait a moment for what is noted beside the last launches."""
+        self._worlds.close()
+
+    def preflight(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[Finding]:
+        """Return what would go wrong with a launch that the scheduler itself would accept.
+
+        Raises:
+            AppDefError: the app cannot be run anywhere.
+        """
+        from .types import Finding
+
+        _check(app, self._most_replicas)
+        chosen = self._schedulers.get(scheduler)
+        ignored = [role for role in app.roles if role.max_retries > 0 and not chosen.capabilities.retries]
+        return [
+            *chosen.preflight(app, cfg),
+            *(
+                Finding(
+                    "warning",
+                    f"{role.name}: {scheduler} makes no retries",
+                    f"max_retries={role.max_retries} is ignored",
+                )
+                for role in ignored
+            ),
+        ]
+
+    def check_names(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[NameFault]:
+        """Return the names that the scheduler refuses or changes, see `Scheduler.check_names`.
+
+        Raises:
+            AppDefError: the app cannot be run anywhere.
+        """
+        _check(app, self._most_replicas)
+        return self._schedulers.get(scheduler).check_names(app, cfg)
+
+    def dryrun(
+        self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None = None
+    ) -> AppDryRunInfo[Any]:
+        """Return the request that `run` would send; ``app`` is not changed, and no workspace is built.
+
+        It ends early when the current progress is cancelled. Its text says what would be built; the request itself
+        then has the image that is built on.
+
+        Raises:
+            AppDefError: the app cannot be run anywhere.
+            InvalidRunConfigException: a run option is unknown, missing or of the wrong type.
+            LaunchCancelledError: the current progress was cancelled.
+            SchedulerError: the scheduler does not take this app.
+        """
+        return self._request(app, scheduler, cfg, workspace, build=False)
+
+    def _request(
+        self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None, *, build: bool
+    ) -> AppDryRunInfo[Any]:
+        _check(app, self._most_replicas)
+        name = self._schedulers.at(scheduler, cfg)
+        chosen = self._schedulers.get(name)
+        registered, _ = specs.split_context(name)
+        handle = specs.make_app_handle(registered, self._session_name, specs.macros.app_id)
+        prepared = prepared_app(app, chosen, registered, handle, self._session_id, workspace)
+        return request_of(prepared, chosen, registered, cfg, build=build)
+
+    def run(
+        self,
+        app: AppDef,
+        scheduler: str,
+        cfg: Mapping[str, Any],
+        workspace: str | None = None,
+        *,
+        origin: LaunchOrigin | None = None,
+        progress: Progress | None = None,
+    ) -> str:
+        """Launch ``app`` and return its handle.
+
+        The intent is in the journal before the scheduler is asked or a workspace built, and the app id after it: a
+        crash in between loses neither the job nor what is needed to launch it again.
+
+        Args:
+            app: what to run.
+            scheduler: the scheduler's name.
+            cfg: run options; those that are left out take their defaults.
+            workspace: what to ship with the first role, for schedulers that can.
+            origin: what the app was made from, for the history.
+            progress: is told how far it is, and can end it before anything runs.
+
+        Raises:
+            LaunchCancelledError: ``progress`` was cancelled.
+            TorchXTuiError: see `dryrun`; or the launch itself failed.
+        """
+        from .shared.progress import shown_progress
+
+        journal = self._journal
+        scheduler = self._schedulers.at(scheduler, cfg)
+        with shown_progress(progress):
+            info = self.dryrun(app, scheduler, cfg, workspace)
+        try:
+            record = journal.record_intent(
+                app,
+                scheduler,
+                self._session_name,
+                cfg,
+                origin=origin,
+                workspace=workspace or "",
+                expected_app_id=_expected_app_id(info),
+            )
+        except OSError as error:
+            raise specs.SchedulerError(
+                f"nothing was launched: the journal in {journal.folder} cannot be written ({error.strerror})"
+            ) from error
+        chosen = self._schedulers.get(scheduler)
+        over = self._worlds.begin(record, chosen, [role.image for role in app.roles])
+        try:
+            with shown_progress(progress):
+                if info.notes:
+                    info = self._request(app, scheduler, cfg, workspace, build=True)
+                    journal.note(record, expected_app_id=_expected_app_id(info))
+                app_id = chosen.schedule(info)
+        except Exception as error:
+            ended = isinstance(error, specs.LaunchCancelledError)
+            state = specs.AppState.CANCELLED if ended else specs.AppState.FAILED
+            journal.note(record, error=str(error), state=state.name, message=str(error), state_at=time.time())
+            raise
+        finally:
+            over.set()
+        journal.note(record, app_id=app_id, state=specs.AppState.SUBMITTED.name, state_at=time.time())
+        return specs.make_app_handle(scheduler, self._session_name, app_id)
+
+
+def _expected_app_id(info: AppDryRunInfo[Any]) -> str:
+    return str(getattr(info.request, "app_id", ""))
+
+
+def with_parent(app: AppDef, parent_run_id: str | None) -> AppDef:
+    """Return an app whose jobs belong to a run: the one of this process's own environment, else the one named.
+
+    Args:
+        app: what to run; it is not changed.
+        parent_run_id: the run's id, for trackers of experiments.
+    """
+    parent = os.environ.get(ENV_PARENT_RUN_ID) or parent_run_id
+    if not parent:
+        return app
+    child = copy.deepcopy(app)
+    for role in child.roles:
+        role.env[ENV_PARENT_RUN_ID] = parent
+    return child
+
+
+def workspace_text(workspace: Workspace | str | None) -> str | None:
+    """Return a workspace as `Workspace.from_str` reads it, None where there is none."""
+    if not workspace:
+        return None
+    if isinstance(workspace, str):
+        return workspace
+    single = workspace.is_unmapped_single_project()
+    return next(iter(workspace.projects)) if single else json.dumps(workspace.projects)
+
+
+def prepared_app(
+    app: AppDef, scheduler: Scheduler[Any], name: str, handle: str, session_id: str, workspace: str | None
+) -> AppDef:
+    """Return a copy of an app with what every job gets.
+
+    Args:
+        app: what to run; it is not changed.
+        scheduler: where.
+        name: the scheduler's name.
+        handle: the job's handle, with the macro of the app id in it.
+        session_id: tells the launches of one program from those of others.
+        workspace: what the first role takes along, in place of a workspace of its own.
+
+    Raises:
+        SchedulerError: the scheduler takes no workspace.
+    """
+    if workspace and not scheduler.capabilities.workspace:
+        raise specs.SchedulerError(f"{name} takes no workspace: it runs in the current folder; leave it empty")
+    prepared = copy.deepcopy(app)
+    for role in prepared.roles:
+        role.env[ENV_JOB_ID] = handle
+        role.env[ENV_SESSION_ID] = session_id
+    if workspace:
+        prepared.roles[0].workspace = specs.Workspace.from_str(workspace)
+    return prepared
+
+
+def request_of(
+    app: AppDef, scheduler: Scheduler[Any], name: str, cfg: Mapping[str, Any], *, build: bool
+) -> AppDryRunInfo[Any]:
+    """Return a scheduler's request for a prepared app; the order of the steps is TorchX's.
+
+    Args:
+        app: what `prepared_app` gave; its images change where workspaces are built.
+        scheduler: where.
+        name: the scheduler's name.
+        cfg: run options; those that are left out take their defaults.
+        build: build the workspaces of roles. Else nothing is built, and the request's notes say what would be.
+
+    Raises:
+        AppDefError: the scheduler cannot run such an app.
+        InvalidRunConfigException: a run option is unknown, missing or of the wrong type.
+        LaunchCancelledError: the launch was cancelled while a workspace was built.
+        SchedulerError: a workspace could not be built.
+    """
+    from .workspace import WorkspaceMixin
+
+    resolved: Any = scheduler.run_opts().resolve(cfg)
+    scheduler._pre_build_validate(app, name, resolved)
+    notes: list[str] = []
+    if isinstance(scheduler, WorkspaceMixin):
+        if build:
+            scheduler.build_workspaces(app.roles, resolved)
+            # What is in the image already is not laid over it once more when the job is launched again from its AppDef.
+            for role in app.roles:
+                role.workspace = None
+        else:
+            notes = scheduler.planned_builds(app.roles)
+    scheduler._validate(app, name, resolved)
+    info = scheduler.submit_dryrun(app, cfg)
+    info.notes = notes
+    info._scheduler = name
+    return info
+
+
+def _check(app: AppDef, most_replicas: int) -> None:
+    """Refuse an app that no scheduler could run, and of more replicas than anybody wants."""
+    if not app.roles:
+        raise specs.AppDefError(f"{app.name or 'the app'} has no roles: a component must return at least one")
+    for role in app.roles:
+        if not role.entrypoint or role.entrypoint == specs.MISSING:
+            raise specs.AppDefError(f"role {role.name} has no entrypoint: nothing to run")
+        if role.num_replicas < 1:
+            raise specs.AppDefError(f"role {role.name} asks for {role.num_replicas} replicas: at least 1 is needed")
+    replicas = sum(role.num_replicas for role in app.roles)
+    if replicas > most_replicas:
+        asks = f"role {app.roles[0].name} asks" if len(app.roles) == 1 else f"the {len(app.roles)} roles ask"
+        raise specs.AppDefError(
+            f"{asks} for {replicas:,} replicas, and an app may have {most_replicas:,}: ask for fewer, "
+            "or raise most_replicas under [launch] in config.toml"
+        )

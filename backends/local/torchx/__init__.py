@@ -1,0 +1,1 @@
+"""Apps that TorchX itself launched on this machine."""

@@ -1,0 +1,137 @@
+"""Which schedulers of TorchX's there are: entry points, modules of `torchx_plugins`, TorchX's own.
+
+Nothing is imported to find them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from ...specs.errors import described
+from ...specs.files import read_file
+from ...specs.modules import namespace_modules, parsing, plugin_sources
+
+ENTRY_POINT_GROUP = "torchx.schedulers"
+NAMESPACE_PART = "schedulers"
+# TorchX's schedulers that are not here as well, and the modules here that mend them.
+_THEIR_OWN = {"slurm": ("torchx.schedulers.slurm_scheduler", f"{__package__}.slurm")}
+
+
+@dataclass(frozen=True)
+class FoundScheduler:
+    """A scheduler that was found, not yet imported.
+
+    Args:
+        name: what it is called.
+        group: where it is registered.
+        module: the module that makes it.
+        attribute: the factory in that module, with dots where it is within something; empty where the module has one
+            of the decorator's ``name``.
+        package: the distribution that it came with, as far as that is known.
+        mended_by: a module of ours that makes it in place of its own.
+    """
+
+    name: str
+    group: str
+    module: str
+    attribute: str = ""
+    package: str = ""
+    mended_by: str = ""
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from, for a person."""
+        place = f"{self.module}:{self.attribute}" if self.attribute else self.module
+        return f"{place}{f' of {self.package}' if self.package else ''}"
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """Something that should register schedulers, and cannot be read.
+
+    Args:
+        where: the module or package.
+        why: what is wrong with it, and what to do.
+    """
+
+    where: str
+    why: str
+
+
+def has_torchx() -> bool:
+    """Tell whether TorchX is installed."""
+    try:
+        return find_spec("torchx") is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def found_schedulers() -> tuple[list[FoundScheduler], list[Unreadable]]:
+    """Return the schedulers of TorchX's, one of each name, and what could not be read.
+
+    An entry point wins over a module of `torchx_plugins`, and either over what TorchX itself has, as in TorchX.
+    """
+    by_namespace, by_entry_point = plugin_sources()
+    unreadable: list[Unreadable] = []
+    found: dict[str, FoundScheduler] = {}
+    for one in _entry_points(unreadable) if by_entry_point else ():
+        found.setdefault(one.name, one)
+    for one in _in_namespace(unreadable) if by_namespace else ():
+        if found.setdefault(one.name, one) is not one:
+            where = found[one.name]
+            why = f"{one.name} is registered by {where.origin} ({where.group}) as well, which wins: remove one of them"
+            unreadable.append(Unreadable(one.module, why))
+    if has_torchx():
+        for name, (module, mended_by) in _THEIR_OWN.items():
+            theirs = FoundScheduler(name, "torchx", module, "create_scheduler", "TorchX itself", mended_by)
+            found.setdefault(name, theirs)
+    return list(found.values()), unreadable
+
+
+def _entry_points(unreadable: list[Unreadable]) -> Iterator[FoundScheduler]:
+    # It takes 20 ms and more to import.
+    from importlib.metadata import entry_points
+
+    try:
+        points = list(entry_points(group=ENTRY_POINT_GROUP))
+    except Exception as error:  # one damaged file takes all of them along
+        unreadable.append(Unreadable("entry points", f"{described(error)}: install the package again"))
+        return
+    for point in points:
+        package = point.dist.name if point.dist else ""
+        module, _, attribute = point.value.partition("[")[0].partition(":")
+        yield FoundScheduler(point.name, ENTRY_POINT_GROUP, module.strip(), attribute.strip(), package)
+
+
+def _in_namespace(unreadable: list[Unreadable]) -> Iterator[FoundScheduler]:
+    for module, path in namespace_modules(NAMESPACE_PART):
+        try:
+            text = read_file(path)
+            tree = parsing(lambda text=text: ast.parse(text))
+        except (OSError, SyntaxError, ValueError, RecursionError) as error:
+            unreadable.append(Unreadable(module, f"{path} is not Python: {described(error)}"))
+            continue
+        for name, attribute in _registered(tree):
+            yield FoundScheduler(name, f"torchx_plugins.{NAMESPACE_PART}", module, attribute, str(path))
+
+
+def _registered(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Give the names that ``@register.scheduler()`` gives to functions and classes, and theirs in the module."""
+    for node in tree.body:
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        for decorator in node.decorator_list:
+            if isinstance(decorator, ast.Call) and _is_register(decorator.func):
+                given = [word.value for word in decorator.keywords if word.arg == "name"] or decorator.args[:1]
+                name = given[0].value if given and isinstance(given[0], ast.Constant) else None
+                yield str(name or node.name), node.name
+
+
+def _is_register(function: ast.expr) -> bool:
+    if not isinstance(function, ast.Attribute) or function.attr != "scheduler":
+        return False
+    base = function.value
+    return (base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")) == "register"

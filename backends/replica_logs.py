@@ -1,0 +1,95 @@
+"""Where the log of a replica is: in files, or in a spool that is filled from its scheduler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..specs import parse_app_handle
+from .api import Scheduler, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..logs.source.replica_log import ReplicaLog
+    from ..logs.source.stream import Cursor, LogStream
+    from ..logs.spool.spools import LogSpools
+    from .types import DescribeAppResponse
+
+
+class ReplicaOrigin:
+    """One replica's log at its scheduler.
+
+    Args:
+        scheduler: the job's scheduler.
+        app_id: the job's id there.
+        role_name: the role.
+        k: the replica's number in the role.
+        stream: which output.
+        describe: gives what is known of the job now.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler[Any],
+        app_id: str,
+        role_name: str,
+        k: int,
+        stream: Stream,
+        describe: Callable[[], DescribeAppResponse | None],
+    ) -> None:
+        self._scheduler = scheduler
+        self._app_id = app_id
+        self._role_name = role_name
+        self._k = k
+        self._stream = stream
+        self._describe = describe
+
+    def connect(self, cursor: Cursor | None) -> LogStream:
+        """Begin to read after the cursor; see `Scheduler.log_stream`."""
+        streams = None if self._stream is Stream.COMBINED else self._stream
+        return self._scheduler.log_stream(self._app_id, self._role_name, self._k, streams, cursor)
+
+    def is_final(self) -> bool:
+        """Whether the app has ended; one that its scheduler no longer knows has."""
+        described = self._describe()
+        return described is None or described.has_ended
+
+
+def open_replica_log(
+    scheduler: Scheduler[Any],
+    handle: str,
+    role_name: str,
+    k: int,
+    describe: Callable[[], DescribeAppResponse | None],
+    spools: Callable[[], LogSpools],
+) -> ReplicaLog:
+    """Return where a replica's log is kept, see `Runner.replica_log`.
+
+    Args:
+        scheduler: the job's scheduler.
+        handle: the job's handle.
+        role_name: the role.
+        k: the replica's number in the role.
+        describe: gives what is known of the job now.
+        spools: gives what logs are kept in that are no files here.
+    """
+    from ..logs.source.replica_log import ReplicaLog
+
+    app_id = parse_app_handle(handle).app_id
+    paths = {stream: scheduler.log_path(app_id, role_name, k, stream) for stream in Stream}
+    if any(paths.values()):
+        return ReplicaLog(role_name, k, paths[Stream.COMBINED], paths[Stream.STDOUT], paths[Stream.STDERR])
+    from ..logs.spool.reader import SpooledLog
+
+    # A scheduler with a `log_stream` of its own tells stdout from stderr within one stream.
+    has_letters = type(scheduler).log_stream is not Scheduler.log_stream
+    spool = SpooledLog(
+        spools(),
+        handle,
+        role_name,
+        k,
+        lambda stream: ReplicaOrigin(scheduler, app_id, role_name, k, Stream(stream), describe),
+        parted=not has_letters,
+        streams={Stream.STDOUT, Stream.STDERR} <= set(scheduler.capabilities.log_streams),
+    )
+    return ReplicaLog(role_name, k, spool=spool)

@@ -1,0 +1,1 @@
+"""What several schedulers need, once each."""

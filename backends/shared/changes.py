@@ -1,0 +1,161 @@
+"""Tells whoever wants to know that something changed: a thread listens while there is a subscriber."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from ...specs.backoff import jittered
+
+_log = logging.getLogger(__name__)
+
+# At most one call in so many seconds: starting 64 replicas makes some hundred changes.
+_QUIET = 0.1
+# What went away is asked again after so many seconds, twice as many each time.
+_FIRST_RETRY, _LAST_RETRY = 0.25, 5.0
+
+
+class Listener(Protocol):
+    """Listens in a thread of its own."""
+
+    def listen(self) -> None:
+        """Listen until `close`."""
+        ...
+
+    def close(self) -> None:
+        """End it, from any thread, a blocked read too."""
+        ...
+
+
+class Subscribers:
+    """Those who want to know of changes; every method may be called from any thread.
+
+    Args:
+        name: of the threads.
+        listener: makes what listens, given what it calls at a change; made anew when the first subscriber comes.
+    """
+
+    def __init__(self, name: str, listener: Callable[[Callable[[], None]], Listener]) -> None:
+        self._name = name
+        self._make = listener
+        self._subscribers: dict[object, Callable[[], object]] = {}
+        self._lock = threading.Lock()
+        self._running: tuple[Listener, _Teller] | None = None
+        self._closed = False
+
+    def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object]:
+        """Call ``on_change`` at changes from now on.
+
+        Args:
+            on_change: called from a thread of this object, one call for what changes within a tenth of a second.
+
+        Returns:
+            what ends it.
+        """
+        key = object()
+        with self._lock:
+            if not self._closed:
+                self._subscribers[key] = on_change
+                if self._running is None:
+                    self._start()
+
+        def unsubscribe() -> None:
+            with self._lock:
+                self._subscribers.pop(key, None)
+                if not self._subscribers:
+                    self._end()
+
+        return unsubscribe
+
+    def close(self) -> None:
+        """End it at once; may be called again."""
+        with self._lock:
+            self._closed = True
+            self._subscribers.clear()
+            self._end()
+
+    def _start(self) -> None:
+        teller = _Teller(self._tell)
+        listener = self._make(teller.changed.set)
+        self._running = listener, teller
+        threading.Thread(target=self._listen, args=(listener, teller), name=self._name, daemon=True).start()
+        threading.Thread(target=teller.run, name=f"{self._name}-told", daemon=True).start()
+
+    def _listen(self, listener: Listener, teller: _Teller) -> None:
+        """Listen, and again where an error ends that: rows that nobody keeps any more look like good ones."""
+        retry = Retry(teller.stopped)
+        while not teller.stopped.is_set():
+            began = time.monotonic()
+            try:
+                listener.listen()
+            except Exception:
+                _log.exception("%s ended, and is begun again", self._name)
+                teller.changed.set()
+            else:
+                return
+            if time.monotonic() - began > _LAST_RETRY:
+                retry.worked()
+            retry.wait()
+
+    def _end(self) -> None:
+        if self._running is not None:
+            listener, teller = self._running
+            self._running = None
+            teller.close()
+            listener.close()
+
+    def _tell(self) -> None:
+        with self._lock:
+            subscribers = list(self._subscribers.values())
+        for on_change in subscribers:
+            try:
+                on_change()
+            except Exception:
+                _log.exception("a change could not be told")
+
+
+class _Teller:
+    """Tells in a thread of its own, so that a burst is told once."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+        self.stopped = threading.Event()
+        self.changed = threading.Event()
+
+    def run(self) -> None:
+        while True:
+            self.changed.wait()
+            if self.stopped.is_set():
+                return
+            self.changed.clear()
+            self._tell()
+            self.stopped.wait(_QUIET)
+
+    def close(self) -> None:
+        self.stopped.set()
+        self.changed.set()
+
+
+class Retry:
+    """Waits longer each time, until something worked again.
+
+    Args:
+        stop: ends a wait.
+    """
+
+    def __init__(self, stop: threading.Event) -> None:
+        self._stop = stop
+        self._seconds = _FIRST_RETRY
+
+    def wait(self, most: float | None = None) -> None:
+        """Wait before the next try, ``most`` seconds at most."""
+        seconds = jittered(self._seconds)
+        self._stop.wait(seconds if most is None else min(seconds, most))
+        self._seconds = min(2 * self._seconds, _LAST_RETRY)
+
+    def worked(self) -> None:
+        """Wait for a short time again."""
+        self._seconds = _FIRST_RETRY

@@ -1,0 +1,110 @@
+"""How a process ended, and why, in words that every backend uses."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterable
+from typing import Any
+
+from ...logs.text.sanitize import plain
+from ...logs.text.tracebacks import TRACEBACK, is_from_worker, is_wrapper, whole_tracebacks, without_worker
+from ...specs import NONE
+from ...specs.foreign import decode_json
+
+_LONGEST = 300
+
+
+def ended_words(exit_code: int | None) -> str:
+    """Return how a process ended, such as "exit 1" or "killed by SIGKILL"; empty while that is not known.
+
+    Args:
+        exit_code: what it exited with, a signal's number below 0.
+    """
+    if exit_code is None:
+        return ""
+    if exit_code < 0:
+        return f"killed by {signal_name(exit_code)}"
+    if exit_code > 128 and (name := signal_name(128 - exit_code)).startswith("SIG"):
+        return f"exit {exit_code} ({name})"  # as a shell says it
+    return f"exit {exit_code}"
+
+
+def signal_name(exit_code: int | None) -> str:
+    """Return the name of the signal that a negative exit code stands for, empty for another one."""
+    if exit_code is None or exit_code >= 0:
+        return ""
+    try:
+        return signal.Signals(-exit_code).name
+    except ValueError:
+        return f"signal {-exit_code}"
+
+
+def signal_of(exit_code: int | None) -> str:
+    """Return the signal that an exit code over 128 stands for, empty for another one."""
+    if exit_code is None or not 128 < exit_code < 128 + 65:
+        return ""
+    name = signal_name(128 - exit_code)
+    return name if name.startswith("SIG") else ""
+
+
+def last_traceback(text: str) -> str:
+    """Return the last Python traceback in a log that tells why, without what torchrun puts before its lines.
+
+    Where the only one is torchrun's own, return the last line of its workers, such as that a script was not found.
+    """
+    lines = text.splitlines()
+    whole = whole_tracebacks(lines)
+    telling = [found for found in whole if not is_wrapper(found[-1])]
+    said = [without_worker(line) for line in lines if is_from_worker(line)]
+    if whole and not telling and said:
+        return said[-1]  # a worker without a traceback of its own: its last line says more than torchrun's
+    return "\n".join((telling or whole or [[]])[-1])
+
+
+def error_sentence(error: str) -> str:
+    """Return the one line that says most of a structured error: TorchX's JSON, a traceback, or any other text."""
+    if error == NONE:
+        return ""
+    message: Any = error
+    try:
+        decoded = decode_json(error)
+        message = decoded["message"]
+        message = message["message"] if isinstance(message, dict) else message
+    except (ValueError, TypeError, KeyError):
+        if error.startswith("{"):
+            return ""
+    lines = [line for line in str(message).splitlines() if line.strip()]
+    if not lines:
+        return ""
+    # A traceback ends with what it is about; any other text begins with it.
+    line = lines[-1] if lines[0].startswith(TRACEBACK) else lines[0]
+    text = plain(line).strip().rstrip(":")
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def short_time(seconds: float) -> str:
+    """Return a duration in its largest unit, such as "5m"."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{int(seconds)}s"
+
+
+def cancelled_words(by: str, after: float | None, ended: bool = True) -> str:
+    """Return that an app was cancelled, or is being.
+
+    Args:
+        by: who cancelled it, empty where that is not known.
+        after: how long it had run, in seconds; None where that is not known.
+        ended: whether it has ended.
+    """
+    who = f" by {plain(by)}" if by else ""
+    if not ended:
+        return f"being cancelled{who}"
+    return f"cancelled{who}" + ("" if after is None else f" after {short_time(max(0.0, after))}")
+
+
+def some_of(names: Iterable[str], most: int = 3) -> str:
+    """Return names for a sentence: a few of them, and how many more there are."""
+    found = list(names)
+    return ", ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")

@@ -1,0 +1,178 @@
+"""Whole lines of a stream, for those who want neither records nor cursors."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from ...logs.source.stream import Cursor, LogStream, Record
+from ...specs import BackendUnavailableError
+from .outage import until_answered
+
+
+@dataclass
+class LineAssembler:
+    """Makes whole lines of the records of both streams, however they were cut."""
+
+    _parts: dict[str, list[bytes]] = field(default_factory=dict)
+    _began: dict[str, float | None] = field(default_factory=dict)
+
+    def add(self, record: Record) -> list[tuple[float | None, bytes]]:
+        """Return the lines that end in a record, each with the time of its first byte."""
+        lines = []
+        start = 0
+        while start < len(record.data):
+            parts = self._parts.setdefault(record.stream, [])
+            if not parts:
+                self._began[record.stream] = record.time
+            end = record.data.find(b"\n", start) + 1
+            parts.append(record.data[start : end or None])
+            if end == 0:
+                break
+            lines.append((self._began[record.stream], b"".join(parts)))
+            parts.clear()
+            start = end
+        return lines
+
+    def rest(self) -> list[tuple[float | None, bytes]]:
+        """Return the last lines, which have no end."""
+        rest = [(self._began[stream], b"".join(parts)) for stream, parts in self._parts.items() if parts]
+        self._parts.clear()
+        return rest
+
+
+# How often (s) an app is looked at whose replica has ended: at first, and at most.
+_FIRST_LOOK, _LAST_LOOK = 0.1, 2.0
+LATE = 1.0
+"""Seconds that a line may be on its way."""
+
+
+class StreamLines:
+    """The lines of one replica, taken up again where its stream was cut off.
+
+    ``close`` from any thread ends the iteration, a blocked read too.
+
+    Args:
+        connect: begins to read after a cursor; waits for more where it is told to.
+        is_over: tells whether the app has ended; None where nothing is waited for.
+        regex: only lines in which this is found.
+        until: only lines up to this time, in seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[Cursor | None, bool], LogStream],
+        is_over: Callable[[], bool] | None,
+        regex: re.Pattern[str] | None,
+        until: float | None,
+    ) -> None:
+        self._connect = connect
+        self._is_over = is_over
+        self._regex = regex
+        self._until = until
+        self._follow = self._stream_follows = is_over is not None
+        self._stream = connect(None, self._follow)
+        self._assembler = LineAssembler()
+        self._lines: deque[str] = deque()
+        self._ended = False
+        self._is_cut = False
+        self._closed = threading.Event()
+        self._alarm: threading.Timer | None = None
+        if is_over is not None and until is not None:
+            self._alarm = threading.Timer(max(0.0, until + LATE - time.time()), self._end_following)
+            self._alarm.daemon = True
+            self._alarm.start()
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        """Return the next line, with its end where it has one.
+
+        Raises:
+            SchedulerError: the log cannot be read, or was removed.
+        """
+        while not self._lines:
+            if self._ended or self._closed.is_set():
+                self._release()
+                raise StopIteration
+            self._fill()
+        return self._lines.popleft()
+
+    def close(self) -> None:
+        """End the iteration at once; may be called again, from any thread."""
+        self._closed.set()
+        self._release()
+
+    def _fill(self) -> None:
+        record = self._next_record() if self._is_over is None else until_answered(self._next_record, self._closed)
+        if record is not None:
+            self._take(self._assembler.add(record))
+        elif self._stream_follows and not self._follow:
+            # A slow reader has yet to read what had come until then.
+            self._take_up()
+        elif not self._closed.is_set():
+            self._take(self._assembler.rest())
+            self._ended = True
+            self._wait_for_the_app()
+
+    def _next_record(self) -> Record | None:
+        """Return the next record, of a stream that takes up the one that was cut off; None at the log's end.
+
+        Raises:
+            SchedulerError: the log cannot be read; where the stream was cut off, it can be asked for again.
+        """
+        if self._is_cut:
+            self._take_up()
+        try:
+            return next(self._stream, None)
+        except BackendUnavailableError:
+            self._is_cut = True
+            raise
+
+    def _take_up(self) -> None:
+        """Go on with a stream that begins where the last ended."""
+        follow = self._follow
+        stream = self._connect(self._stream.cursor, follow)
+        self._stream.close()
+        self._stream, self._stream_follows, self._is_cut = stream, follow, False
+        if self._closed.is_set() or follow != self._follow:
+            stream.close()
+
+    def _wait_for_the_app(self) -> None:
+        """Wait until the other replicas have ended too; what cannot be told is not waited for."""
+        wait = _FIRST_LOOK
+        while self._is_over is not None and not self._is_past_until() and not self._closed.is_set():
+            try:
+                if self._is_over():
+                    return
+            except BackendUnavailableError:
+                wait = _LAST_LOOK
+            self._closed.wait(wait)
+            wait = min(2 * wait, _LAST_LOOK)
+
+    def _take(self, lines: list[tuple[float | None, bytes]]) -> None:
+        for at, data in lines:
+            if self._until is not None and at is not None and at > self._until:
+                self._ended = True
+                return
+            line = data.decode("utf-8", "replace")
+            if self._regex is None or self._regex.search(line):
+                self._lines.append(line)
+
+    def _is_past_until(self) -> bool:
+        return self._until is not None and time.time() > self._until + LATE
+
+    def _end_following(self) -> None:
+        """Give what came until now: nothing that comes from now on is wanted."""
+        self._follow = False
+        self._stream.close()
+
+    def _release(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._stream.close()

@@ -1,0 +1,230 @@
+"""Cuts one growing file into segments of whole lines: backwards from where it was opened, and forwards as it grows."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+
+from ..text.shown import Look, is_edited
+from .chunks import Chunk, Chunks
+from .log_file import GrowingFile
+from .segment import BLOCK, Segment
+
+# The first block that is read at opening: enough for any screen.
+_FIRST = 65536
+# A file that is away for so long (s) was removed; while files are rotated, there is none for a moment.
+_REMOVED_AFTER = 1.0
+# Bytes of one file taken in one poll, so that a flood of one replica does not starve the others.
+POLL_LIMIT = 4 * 1024 * 1024
+
+
+class Source:
+    """The lines of one file.
+
+    A line ends with its line feed, or where bytes of the other stream follow. It is never cut where a read or a chunk
+    ends: an unfinished last line is shown, and goes on when more of it comes.
+
+    Args:
+        file: the file.
+        number: the file's number, for its segments.
+        chunks: when its bytes came, and from which stream.
+        streams: the letters of the streams that are wanted.
+        floor: the offset of the first byte that counts.
+        timeless_order: where lines without a time are merged: before all others, or after them.
+    """
+
+    def __init__(
+        self,
+        file: GrowingFile,
+        number: int,
+        chunks: Chunks,
+        streams: str,
+        *,
+        floor: int = 0,
+        timeless_order: float = -math.inf,
+    ) -> None:
+        self.file = file
+        self.number = number
+        self.position = floor
+        self._chunks = chunks
+        self._streams = streams
+        self._floor = floor
+        self._timeless_order = timeless_order
+        self._tail: Segment | None = None
+        self._inode = 0
+        self._away_since: float | None = None
+
+    def open(self) -> Iterator[Segment]:
+        """Start at the file's end; yield what is before it, the latest segments first."""
+        state = self.file.look()
+        if state is not None:
+            self._inode = state.inode
+            self.position = max(self._floor, state.size)
+            # Opened now, it can be read to its end even if another file takes its place.
+            self.file.read(0, 1)
+        return self._older(self._chunks.older(self.position))
+
+    def poll(self) -> tuple[list[Segment], Segment | None, bool]:
+        """Read what came since.
+
+        Returns:
+            the new segments, an earlier segment whose last line went on, and whether there is more to read at once.
+
+        Raises:
+            FileReplacedError: another file is at the path now, or this one was cut.
+            FileRemovedError: the file is gone; that is raised once.
+        """
+        state = self.file.look()
+        if state is None:
+            self._note_away()
+            # Whoever has it open may go on writing to it.
+            size = max(self.position, self.file.opened_size())
+        elif self._inode not in (0, state.inode):
+            size = self.file.opened_size()
+            if size <= self.position:
+                raise FileReplacedError(cut=False)
+        else:
+            size = state.size
+            if size < self.position:
+                raise FileReplacedError(cut=True)
+            self._inode, self._away_since = state.inode, None
+        return self._read_on(size) if size > self.position else ([], None, False)
+
+    def _read_on(self, size: int) -> tuple[list[Segment], Segment | None, bool]:
+        """Read what came up to ``size``; see `poll`."""
+        stop = min(size, self.position + POLL_LIMIT)
+        fresh: list[Segment] = []
+        tail, tail_end = self._tail, self._tail.end if self._tail else 0
+        for start, end, chunk in self._chunks.newer(self.position, stop):
+            if not self._take(start, end, chunk, fresh):
+                break
+        grown = tail if tail is not None and tail.end != tail_end else None
+        return fresh, grown, self.position < size
+
+    def _note_away(self) -> None:
+        now = time.monotonic()
+        if self._away_since is None:
+            self._away_since = now
+        elif self._inode and now - self._away_since > _REMOVED_AFTER:
+            self._away_since = math.inf
+            raise FileRemovedError
+
+    def _take(self, start: int, end: int, chunk: Chunk, fresh: list[Segment]) -> bool:
+        """Read one chunk forwards; False if its bytes cannot be read."""
+        self.position = start
+        if chunk.stream not in self._streams:
+            self._tail = None
+            self.position = end
+            return True
+        while self.position < end:
+            data = self.file.read(self.position, min(BLOCK, end - self.position))
+            if not data:
+                return False
+            self._add(data, chunk, fresh)
+            self.position += len(data)
+        return True
+
+    def _add(self, data: bytes, chunk: Chunk, fresh: list[Segment]) -> None:
+        start, end = self.position, self.position + len(data)
+        tail = self._tail
+        if tail is not None and tail.stream == chunk.stream and tail.end == start:
+            feed = data.find(b"\n")
+            # What was found out of its first part says nothing of the rest.
+            tail.look = Look.EDITED if tail.look == Look.EDITED else _look(data)
+            if feed < 0:
+                tail.end = end
+                return
+            start += feed + 1
+            tail.end = start
+        self._tail = None
+        if start < end:
+            feeds = data.count(b"\n", start - self.position)
+            segment = self._segment(start, end, feeds, data[-1:] != b"\n", chunk, _look(data))
+            fresh.append(segment)
+            self._tail = segment if data[-1:] != b"\n" else None
+
+    def _segment(
+        self, start: int, end: int, feeds: int, unfinished: bool, chunk: Chunk, look: Look = Look.EDITED
+    ) -> Segment:
+        order = self._timeless_order if chunk.time is None else chunk.time
+        return Segment(self.number, start, end, feeds + unfinished, chunk.time, chunk.stream, order, look)
+
+    def _older(self, chunks: Iterator[Chunk]) -> Iterator[Segment]:
+        end = self.position
+        first = True
+        chunk = next(chunks, None)
+        while chunk is not None:
+            before = next(chunks, None)
+            if chunk.stream in self._streams:
+                for segment in self._older_in_chunk(chunk, end, before):
+                    # The file's last line, while it is unfinished, is the one that goes on.
+                    if first and segment.end == self.position and self.file.read(segment.end - 1, 1) != b"\n":
+                        self._tail = segment
+                    first = False
+                    end = segment.start
+                    yield segment
+                if before is None or before.stream != chunk.stream:
+                    end = chunk.start
+            else:
+                end = chunk.start
+            chunk = before
+
+    def _older_in_chunk(self, chunk: Chunk, end: int, before: Chunk | None) -> Iterator[Segment]:
+        """Yield the segments of one chunk from ``end`` backwards; a head that ends an earlier line is left."""
+        floor = max(chunk.start, self._floor)
+        goes_on = before is not None and before.stream == chunk.stream and self.file.read(floor - 1, 1) != b"\n"
+        size = _FIRST if end == self.position else BLOCK
+        while end > floor:
+            start = max(floor, end - size)
+            size = BLOCK
+            data = self.file.read(start, end - start)
+            if len(data) < end - start:
+                return
+            unfinished = data[-1:] != b"\n"
+            head = 0
+            if start > floor or goes_on:
+                head = data.find(b"\n", 0, -1) + 1
+                if head == 0:
+                    found = self._line_start(floor, start)
+                    if found is None and goes_on:
+                        return
+                    start = floor if found is None else found
+                    yield self._segment(start, end, 0 if unfinished else 1, unfinished, chunk)
+                    end = start
+                    continue
+            # A copy of the block without its head would cost as much as counting it.
+            yield self._segment(start + head, end, data.count(b"\n", head), unfinished, chunk, _look(data))
+            end = start + head
+
+    def _line_start(self, floor: int, end: int) -> int | None:
+        """Return where the line starts that reaches ``end``, None if no line ends after ``floor``."""
+        while end > floor:
+            start = max(floor, end - BLOCK)
+            data = self.file.read(start, end - start)
+            feed = data.rfind(b"\n")
+            if feed >= 0:
+                return start + feed + 1
+            # Zeros may be a hole of gigabytes, as a program leaves whose file was cut while it wrote.
+            end = start if data.count(0) < len(data) else self.file.stored_end(floor, start)
+        return None
+
+
+def _look(data: bytes) -> Look:
+    return Look.EDITED if is_edited(data) else Look.UNEDITED
+
+
+class FileReplacedError(Exception):
+    """The file at a path is another one now (rotated), or was cut short.
+
+    Args:
+        cut: the same file was cut, so that its earlier bytes are gone.
+    """
+
+    def __init__(self, *, cut: bool) -> None:
+        super().__init__("cut" if cut else "replaced")
+        self.cut = cut
+
+
+class FileRemovedError(Exception):
+    """There is no file at a path any more."""

@@ -1,0 +1,1 @@
+"""Files that keep what was read from a stream, so that it is fetched once and can be read like a file."""

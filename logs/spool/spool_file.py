@@ -1,0 +1,266 @@
+"""The files of a spool: bytes that one thread appends, and any thread reads as far as they are written."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from ..source.log_file import FileState
+
+# Finished files that stay open between two reads; more are opened for each read.
+_MOST_OPEN = 64
+# Bytes share a record of the index, and so the time that is shown, while they come within so many seconds and are so
+# many at the most: a row of a line index for each line would cost more than the line.
+_TIME_SPAN = 0.1
+_SIZE_SPAN = 512
+
+
+class _OpenFiles:
+    """Counts the descriptors of finished files."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+
+    def take(self) -> bool:
+        with self._lock:
+            if self._count >= _MOST_OPEN:
+                return False
+            self._count += 1
+            return True
+
+    def give_back(self) -> None:
+        with self._lock:
+            self._count -= 1
+
+
+_open_files = _OpenFiles()
+
+
+class SpoolFile:
+    """One file that grows at its end. Bytes whose writing failed are not part of it.
+
+    Args:
+        path: where it is made; what is there is removed.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        """The bytes that can be read."""
+        self._written_at = time.time()
+        self._lock = threading.Lock()
+        self._descriptor = _make(path)
+        self._finished = False
+
+    def look(self) -> FileState:
+        """Return the file's state; its size is known without asking the disk."""
+        return FileState(self.size, 1, self._written_at)
+
+    def opened_size(self) -> int:
+        """Return the bytes that can be read."""
+        return self.size
+
+    def stored_end(self, start: int, end: int) -> int:
+        """Return ``end``: a spool has no holes."""
+        del start
+        return end
+
+    def append(self, data: bytes) -> None:
+        """Add bytes.
+
+        Raises:
+            OSError: they could not be written, and none of them is part of the file.
+        """
+        at = self.size
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(self._descriptor, view, at)
+            view, at = view[written:], at + written
+        self.size = at
+        self._written_at = time.time()
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return the bytes ``start`` to ``start + size``; none if the file is gone."""
+        size = min(size, self.size - start)
+        if size <= 0:
+            return b""
+        with self._lock:
+            if self._descriptor >= 0:
+                return _read(self._descriptor, start, size)
+            try:
+                descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            except OSError:
+                return b""
+            data = _read(descriptor, start, size)
+            if _open_files.take():
+                self._descriptor = descriptor
+            else:
+                os.close(descriptor)
+            return data
+
+    def is_removed(self) -> bool:
+        """Whether somebody has removed the file, as far as an unfinished one can tell."""
+        return not self._finished and os.fstat(self._descriptor).st_nlink == 0
+
+    def restore(self) -> None:
+        """Write the file anew where it was removed.
+
+        Raises:
+            OSError: it cannot be written there.
+        """
+        descriptor = _make(self.path)
+        try:
+            at = 0
+            while at < self.size and (data := _read(self._descriptor, at, min(1 << 20, self.size - at))):
+                at += os.pwrite(descriptor, data, at)
+        except OSError:
+            os.close(descriptor)
+            self.path.unlink(missing_ok=True)
+            raise
+        with self._lock:
+            os.close(self._descriptor)
+            self._descriptor = descriptor
+
+    def finish(self) -> None:
+        """Say that nothing is appended any more."""
+        with self._lock:
+            if not self._finished:
+                self._finished = True
+                os.close(self._descriptor)
+                self._descriptor = -1
+
+    def close(self) -> None:
+        """Close a finished file until it is read again."""
+        with self._lock:
+            if self._finished and self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
+                _open_files.give_back()
+
+
+class SpoolSegment:
+    """A part of a spool: bytes, and beside them when they came and from which stream.
+
+    The index has the format of ``combined.index``; a time that is not known is written as -1.
+
+    Args:
+        folder: the folder of the replica's spool.
+        number: the segment's number in it, from 0.
+
+    Raises:
+        OSError: the files cannot be made.
+    """
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self.number = number
+        self.dropped = False
+        """Whether its bytes are gone, or going."""
+        self.finished = False
+        """Whether nothing comes to it any more."""
+        self.lines = 0
+        """How many lines end in it."""
+        self.latest = -math.inf
+        """The latest time in it (seconds since the epoch)."""
+        self.is_whole = True
+        """Whether its last line has ended."""
+        self._last: tuple[float | None, str] | None = None
+        self._last_start = 0
+        self.index = SpoolFile(folder / f"{number:08}.index")
+        try:
+            self.data = SpoolFile(folder / f"{number:08}.log")
+        except OSError:
+            self.index.finish()
+            self.index.path.unlink(missing_ok=True)
+            raise
+
+    @property
+    def size(self) -> int:
+        """The bytes that it takes on the disk."""
+        return self.data.size + self.index.size
+
+    def append(self, data: bytes, at: float | None, stream: str) -> None:
+        """Add bytes of one stream.
+
+        Raises:
+            OSError: they could not be written, and none of them is part of the segment.
+        """
+        if not self._is_near(at, stream):
+            # Before its bytes, so that bytes that can be read have a record.
+            self.index.append(f"{self.data.size} {-1 if at is None else at:.6f} {stream}\n".encode())
+            self._last, self._last_start = (at, stream), self.data.size
+        self.data.append(data)
+        self.lines += data.count(b"\n")
+        self.is_whole = data.endswith(b"\n")
+        if at is not None:
+            self.latest = max(self.latest, at)
+
+    def finish(self) -> None:
+        """Say that nothing comes to it any more."""
+        self.data.finish()
+        self.index.finish()
+        self.finished = True
+
+    def restore(self) -> None:
+        """Write the files anew that somebody removed.
+
+        Raises:
+            OSError: they cannot be written there.
+        """
+        for file in (self.index, self.data):
+            if file.is_removed():
+                file.restore()
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether somebody has removed a file of it."""
+        if self.finished:
+            return not self.data.path.exists()
+        return self.data.is_removed() or self.index.is_removed()
+
+    def release(self) -> None:
+        """Close the files until they are read again."""
+        self.data.close()
+        self.index.close()
+
+    def drop(self) -> None:
+        """Remove the files."""
+        self.dropped = True
+        if not self.finished:
+            self.finish()
+        for file in (self.data, self.index):
+            file.close()
+            # On a disk that fails, it stays for whoever removes the whole folder.
+            with suppress(OSError):
+                file.path.unlink(missing_ok=True)
+
+    def _is_near(self, at: float | None, stream: str) -> bool:
+        if self._last is None or self._last[1] != stream:
+            return False
+        before = self._last[0]
+        if at is None or before is None or at == before:
+            return at == before
+        return 0 <= at - before < _TIME_SPAN and self.data.size - self._last_start < _SIZE_SPAN
+
+
+def _make(path: Path) -> int:
+    # Left there by an attempt that failed.
+    path.unlink(missing_ok=True)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def _read(descriptor: int, start: int, size: int) -> bytes:
+    try:
+        data = os.pread(descriptor, size, start)
+        while data and len(data) < size and (more := os.pread(descriptor, size - len(data), start + len(data))):
+            data += more
+    except OSError:
+        return b""
+    return data

@@ -1,0 +1,328 @@
+"""The logs of all replicas of a job as one list of lines, in the order of time."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from ..source.log_file import LogFile, Notices, Readable
+from ..source.replica_log import LogReader, Polled, ReplicaLog, StreamName
+from ..source.replica_reader import ReplicaReader
+from ..source.segment import BLOCK, Segment
+from ..text.shown import LINE_CAP, Block, Look, cap_line
+from .line_index import LineIndex, Piece, Row
+
+# More files than this are opened for each read, since a process has 1,024 descriptors on many machines.
+_MOST_OPEN = 256
+ARRIVAL_WINDOW = 0.2
+"""The most seconds between two looks at files that are followed.
+
+What came between two looks is put in the order of time, and after what was there before: so a clock that is wrong moves
+a replica's lines among those of the others by no more than this, and never among themselves.
+"""
+# The same remark of many replicas is made once in so many seconds.
+_SAID_WITHIN = 10.0
+_GONE = b"[this line is no longer in the file]"
+
+
+class LogLine(NamedTuple):
+    """One line.
+
+    Attributes:
+        number: the line's number, which never changes; see `line_index`.
+        replica: which of the logs it is from; -1 for a notice of ours.
+        time: when it came (seconds since the epoch), None where nobody noted it.
+        stream: ``o`` stdout, ``e`` stderr, ``c`` either, ``n`` a notice of ours.
+        data: its bytes without the line feed, as printed; at most the cap.
+        omitted: bytes at its end that are not in ``data``.
+    """
+
+    number: int
+    replica: int
+    time: float | None
+    stream: str
+    data: bytes
+    omitted: int
+
+
+class Bounds(NamedTuple):
+    """Which lines are known.
+
+    Attributes:
+        first: the number of the first one.
+        end: the number after the last one.
+        complete: whether no older ones are still counted.
+        gone: how many before the first one were known once, and are there no more.
+    """
+
+    first: int
+    end: int
+    complete: bool
+    gone: int = 0
+
+
+class MergedLog:
+    """One or more replicas' logs as one.
+
+    What was there at opening is ordered by time; what comes later by arrival, within `ARRIVAL_WINDOW` by time. The
+    lines of one replica keep their order whatever their times are. `open`, `read_older` and `poll` belong to one
+    thread; the other methods may be called from any.
+
+    Args:
+        logs: the replicas' logs.
+        stream: which stream is wanted.
+        since: leave out what came before (s since the epoch); lines whose time nobody noted stay.
+    """
+
+    def __init__(
+        self, logs: Sequence[ReplicaLog], stream: StreamName = "combined", *, since: float | None = None
+    ) -> None:
+        self.logs = tuple(logs)
+        self.since = since
+        self._notices = Notices()
+        self._files: list[Readable] = [self._notices]
+        self._replica_of: list[int] = [-1]
+        self._registering = 0
+        self.index = LineIndex()
+        self._complete = False
+        self.opened = False
+        self._older: Iterator[Segment] = iter(())
+        self._readers: list[LogReader] = []
+        self._said: dict[str, float] = {}
+        self._told_gone = False
+        for number, log in enumerate(self.logs):
+            self._registering = number
+            self._readers.append(self._reader(log, stream))
+
+    def connect(self) -> None:
+        """Begin to read the logs that are no files, so that what was there can come before `open`."""
+        for reader in self._readers:
+            reader.connect()
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether what was there has probably come: all of it that is there at `open` is put in the order of time."""
+        return len(self._readers) == 1 or all(reader.caught_up for reader in self._readers)
+
+    def open(self) -> None:
+        """Start at the end of all files."""
+        self.opened = True
+        since = -math.inf if self.since is None else self.since
+        older = []
+        for number, reader in enumerate(self._readers):
+            self._registering = number
+            older += [_keyed(segments, number, since) for segments in reader.open()]
+        # The list grows backwards: of two at the same time the later replica's, or file's, comes first.
+        latest_first = heapq.merge(*reversed(older), key=_order, reverse=True)
+        self._older = (segment for _, _, segment in latest_first)
+
+    def read_older(self, seconds: float, lines: float = math.inf) -> bool:
+        """Index older lines for at most about ``seconds``, or until there are ``lines`` more.
+
+        Returns:
+            whether there are more.
+        """
+        deadline = time.monotonic() + seconds
+        found: list[Segment] = []
+        while lines > 0 and time.monotonic() < deadline:
+            segment = next(self._older, None)
+            if segment is None:
+                self.index.prepend(found)
+                self._complete = True
+                return False
+            found.append(segment)
+            lines -= segment.lines
+            if segment.stream == "n":
+                # Lines of this replica are gone here: what is older would stand beside a gap.
+                self._older = iter(())
+        self.index.prepend(found)
+        return True
+
+    def poll(self) -> tuple[bool, bool]:
+        """Take in what came since.
+
+        Returns:
+            whether anything did, and whether there is more to read at once.
+        """
+        since = -math.inf if self.since is None else self.since
+        fresh: list[tuple[float, Segment]] = []
+        changed = more = False
+        for number, reader in enumerate(self._readers):
+            self._registering = number
+            polled = reader.poll()
+            changed = self._drop(polled) or changed
+            fresh += _timed(polled.fresh, since)
+            fresh += [(math.inf, self._notice(note)) for note in polled.notes if self._is_news(note)]
+            more = more or polled.more
+            for segment in polled.grown:
+                self.index.grow(segment)
+                changed = True
+        if len(self._readers) > 1:
+            fresh.sort(key=itemgetter(0))
+        if fresh:
+            self.index.append(segment for _, segment in fresh)
+        return changed or bool(fresh), more
+
+    def drop_before(self, line: int) -> None:
+        """Drop the oldest lines, as far as whole segments come before ``line``; belongs to the reading thread."""
+        self.index.drop_before(line)
+        # What is older still would stand beside a gap.
+        self._older = iter(())
+        self._complete = True
+
+    @property
+    def settled(self) -> bool:
+        """Whether every byte of the replicas' own files, or streams, is accounted for."""
+        return all(reader.settled for reader in self._readers)
+
+    @property
+    def settles(self) -> bool:
+        """Whether the end of each log is told, however long it takes; of files it is not."""
+        return any(log.spool is not None for log in self.logs)
+
+    def bounds(self) -> Bounds:
+        """Return which lines are known."""
+        complete = self._complete
+        return Bounds(*self.index.bounds(), complete, self.index.gone)
+
+    def line_at(self, time: float) -> int | None:
+        """Return the number of the first known line that came at ``time`` (s since the epoch) or later.
+
+        Returns:
+            the number after the last line where all came before; None where no known line has a time.
+        """
+        return self.index.line_at(time)
+
+    def lines(self, first: int, count: int, cap: int = LINE_CAP) -> list[LogLine]:
+        """Read lines.
+
+        Args:
+            first: the number of the first one.
+            count: how many; lines that are not known are left out.
+            cap: bytes of one line that are handed out.
+        """
+        result: list[LogLine] = []
+        number, pieces = self.index.pieces(first, count)
+        for piece in pieces:
+            file = self._files[piece.file]
+            for data, omitted in read_lines(file, piece, cap):
+                result.append(LogLine(number, self._replica_of[piece.file], piece.time, piece.stream, data, omitted))
+                number += 1
+        return result
+
+    def block(self, row: Row) -> Block:
+        """Read the lines of a segment."""
+        file = self._files[row.file]
+        size = row.end - row.start
+        if size <= BLOCK:
+            return Block(file.read(row.start, size), row.lines, row.look)
+        piece = Piece(row.file, row.start, row.end, 0, row.lines, None, "c")
+        lines = read_lines(file, piece, LINE_CAP)
+        return Block(b"".join(data + b"\n" for data, _ in lines), len(lines), Look.EDITED)
+
+    def read(self, file: int, start: int, size: int) -> bytes:
+        """Return up to ``size`` bytes of a file."""
+        return self._files[file].read(start, size)
+
+    def close(self) -> None:
+        """Release the files; lines can no longer be read."""
+        for reader in self._readers:
+            reader.close()
+        for file in self._files:
+            if isinstance(file, LogFile):
+                file.close()
+
+    def _reader(self, log: ReplicaLog, stream: StreamName) -> LogReader:
+        if log.spool is None:
+            return ReplicaReader(log, stream, self._register, self._notice)
+        return log.spool.reader(log, stream, self._add, self._notice)
+
+    def _drop(self, polled: Polled) -> bool:
+        """Drop what is gone of a replica, and what is older; return whether there was any."""
+        before = self.index.gone
+        for file in polled.dropped:
+            if self.index.drop_file(file):
+                self._older = iter(())
+                self._complete = True
+        if polled.skipped:
+            self.drop_before(self.index.bounds()[1])
+        if self.index.gone == before and not polled.skipped:
+            return False
+        if not self._told_gone:
+            self._told_gone = True
+            self.index.append([self._notice(f"the oldest lines go from here on: {polled.why_dropped}")])
+        return True
+
+    def _is_news(self, sentence: str) -> bool:
+        now = time.monotonic()
+        if now - self._said.get(sentence, -math.inf) < _SAID_WITHIN:
+            return False
+        self._said[sentence] = now
+        return True
+
+    def _register(self, path: Path) -> tuple[LogFile, int]:
+        file = LogFile(path, keep_open=len(self.logs) <= _MOST_OPEN)
+        return file, self._add(file)
+
+    def _add(self, file: Readable) -> int:
+        self._replica_of.append(self._registering)
+        self._files.append(file)
+        return len(self._files) - 1
+
+    def _notice(self, sentence: str) -> Segment:
+        start, end = self._notices.add(sentence)
+        return Segment(0, start, end, 1, time.time(), "n")
+
+
+def read_lines(file: Readable, piece: Piece, cap: int) -> list[tuple[bytes, int]]:
+    """Return the lines of a piece, each with the number of bytes that were left out at its end."""
+    data = file.read(piece.start, min(piece.end - piece.start, BLOCK))
+    wanted = piece.skip + piece.take
+    parts = data.split(b"\n", wanted)
+    lines: list[tuple[bytes, int]] = []
+    for part in parts[piece.skip : wanted]:
+        lines.append(cap_line(part, cap) if len(part) > cap else (part.rstrip(b"\r"), 0))
+    if len(parts) <= wanted and piece.skip < len(parts) and piece.end - piece.start > len(data) > 0:
+        at = piece.start + len(data) - len(parts[-1])
+        lines[-1] = _long_line(file, at, piece.end - at, cap)
+    missing = piece.take - len(lines)
+    return lines + [(_GONE, 0)] * missing if data else [(_GONE, 0)] * piece.take
+
+
+def _long_line(file: Readable, start: int, length: int, cap: int) -> tuple[bytes, int]:
+    """Read a line that goes beyond its segment's first block."""
+    size = min(length, cap)
+    tail = file.read(start + length - size, size)
+    if size == length or b"\r" in tail.rstrip(b"\r\n"):
+        return cap_line(tail.removesuffix(b"\n"), cap)
+    return file.read(start, cap), length - tail.endswith(b"\n") - cap
+
+
+def _keyed(segments: Iterator[Segment], replica: int, since: float) -> Iterator[tuple[float, int, Segment]]:
+    """Give segments, the latest first, keys to merge them by that never rise, until one is before ``since``."""
+    key = math.inf
+    for segment in segments:
+        # What has no time came not long before what followed it.
+        if segment.time is not None or math.isinf(key):
+            key = min(key, segment.order)
+        if key < since and segment.time is not None:
+            return
+        yield key, replica, segment
+
+
+def _timed(segments: list[Segment], since: float) -> Iterator[tuple[float, Segment]]:
+    """Give a replica's new segments keys to sort them by that never fall; leave out what is before ``since``."""
+    key = -math.inf
+    for segment in segments:
+        key = max(key, math.inf if segment.time is None else segment.time)
+        if key >= since:
+            yield key, segment
+
+
+def _order(keyed: tuple[float, int, Segment]) -> tuple[float, int]:
+    return keyed[0], keyed[1]

@@ -1,0 +1,181 @@
+"""Searches a log in a thread of its own: counts the lines that match, and finds the next one from any line at once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+from ..pattern.engine import CostlyPatternError, PatternError
+from ..pattern.pattern import Pattern
+from ..text.shown import shown_text
+from .filtering import FilteredLog, Rule, RulesScanner
+from .log_thread import LogThread
+from .merge import LogLine, MergedLog
+from .tally import Tally, take_sample
+
+_log = logging.getLogger(__name__)
+
+# How long the thread works before others may have the interpreter (s).
+_SLICE = 0.005
+# How long it sleeps when there is nothing to look at, unless it is woken (s).
+_IDLE = 0.25
+
+
+class SearchState(NamedTuple):
+    """How far a search is.
+
+    Attributes:
+        found: how many lines match, of those looked at.
+        complete: every line of the log was looked at, so far as it has come.
+        failure: why the search ended, as a sentence; empty while it goes on.
+    """
+
+    found: int = 0
+    complete: bool = False
+    failure: str = ""
+
+
+class _Question(NamedTuple):
+    line: int
+    forward: bool
+    answer: Callable[[int | None], object]
+
+
+class _RankQuestion(NamedTuple):
+    line: int
+    answer: Callable[[int | None], object]
+
+
+class Search(LogThread):
+    """Looks for a pattern in a log, and in what comes to it, until it is closed.
+
+    Args:
+        log: the log, or what filters let through of it; it must stay open.
+        pattern: the pattern.
+        on_change: called in the search's thread when `state` is another; not again before `seen`.
+    """
+
+    def __init__(
+        self, log: MergedLog | FilteredLog, pattern: Pattern, on_change: Callable[[], object] = lambda: None
+    ) -> None:
+        super().__init__("log-search", on_change)
+        self.pattern = pattern
+        self.state = SearchState()
+        self._shown = log
+        self._log = log.log if isinstance(log, FilteredLog) else log
+        self._untold = False
+        self._lock = threading.Lock()
+        self._question: _Question | None = None
+        self._rank_question: _RankQuestion | None = None
+
+    def find(self, line: int, forward: bool, answer: Callable[[int | None], object]) -> None:
+        """Ask for the nearest line that matches; a question that was not answered yet is dropped.
+
+        Args:
+            line: the first line to look at, as the log numbers it.
+            forward: whether later or earlier lines are looked at then.
+            answer: called in the search's thread with the line's number, or None if none of the known lines matches.
+        """
+        with self._lock:
+            self._question = _Question(line, forward, answer)
+        self._wake.set()
+
+    def rank(self, line: int, answer: Callable[[int | None], object]) -> None:
+        """Ask which of the matching lines a line is; a question that was not answered yet is dropped.
+
+        Args:
+            line: the line, as the log numbers it.
+            answer: called in the search's thread with how many known matching lines come before it; None if it does
+                not match, or was not counted yet.
+        """
+        with self._lock:
+            self._rank_question = _RankQuestion(line, answer)
+        self._wake.set()
+
+    def spans(self, line: LogLine) -> list[tuple[int, int]]:
+        """Return where the pattern is in a line's shown text: starts and ends, in order."""
+        try:
+            return self.pattern.spans(shown_text(line.data))
+        except CostlyPatternError:
+            return []
+
+    def _run(self) -> None:
+        try:
+            self._search()
+        except PatternError as error:
+            self._fail(str(error))
+        except Exception as error:
+            _log.exception("a search failed")
+            self._fail(f"the search failed: {error}")
+
+    def _search(self) -> None:
+        filters = self._shown.rules if isinstance(self._shown, FilteredLog) else ()
+        rules = [*filters, Rule(self.pattern)]
+        tally: Tally | None = None
+        while not self._stop.is_set():
+            self._wake.clear()
+            # The rarest bytes are found by what is known of the log: nothing can be said of an empty one.
+            if tally is None and any(self._log.index.sizes()):
+                tally = Tally(self._log, RulesScanner(rules, take_sample(self._log)))
+            self._answer(tally)
+            self._answer_rank(tally)
+            more = tally is not None and tally.step(_SLICE)
+            complete = not more and self._log.bounds().complete
+            self._tell(SearchState(tally.count if tally is not None else 0, complete))
+            if more:
+                time.sleep(0)
+            else:
+                self._wake.wait(_IDLE)
+
+    def _answer(self, tally: Tally | None) -> None:
+        with self._lock:
+            question, self._question = self._question, None
+        if question is None:
+            return
+        found = None
+        if tally is not None:
+            line = self._original(question.line, question.forward)
+            found = tally.find(line, question.forward, self._is_asked_anew)
+        if not self._is_asked_anew():
+            if found is not None and isinstance(self._shown, FilteredLog):
+                found = self._shown.position(found)
+            question.answer(found)
+
+    def _answer_rank(self, tally: Tally | None) -> None:
+        with self._lock:
+            question, self._rank_question = self._rank_question, None
+        if question is not None and not self._stop.is_set():
+            question.answer(tally.rank(self._original(question.line, True)) if tally is not None else None)
+
+    def _original(self, line: int, forward: bool) -> int:
+        """Return a line's number in the log itself."""
+        if not isinstance(self._shown, FilteredLog):
+            return line
+        first, end, *_ = self._shown.bounds()
+        if first <= line < end:
+            # It may be dropped just now.
+            with suppress(IndexError):
+                return self._shown.original(line)
+        bounds = self._log.bounds()
+        return bounds.first - (not forward) if line < first else bounds.end - (not forward)
+
+    def _is_asked_anew(self) -> bool:
+        return self._stop.is_set() or self._question is not None
+
+    def _tell(self, state: SearchState) -> None:
+        self._untold = self._untold or state != self.state
+        self.state = state
+        if self._untold:
+            self._untold = not self._tell_change()
+
+    def _fail(self, failure: str) -> None:
+        self._told.clear()
+        self._tell(self.state._replace(failure=failure))
+        with self._lock:
+            question, self._question = self._question, None
+        if question is not None and not self._stop.is_set():
+            question.answer(None)

@@ -1,0 +1,130 @@
+"""Where the source of a module is, without importing it or the packages around it, and how it is parsed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from typing import TypeVar
+
+NAMESPACE = "torchx_plugins"
+SOURCES_VARIABLE = "TORCHX_PLUGINS_SOURCE"
+_NAMESPACE_BIT, _ENTRY_POINT_BIT = 1, 2
+
+
+def plugin_sources() -> tuple[bool, bool]:
+    """Return whether the modules of `torchx_plugins` are looked at, and whether the entry points are.
+
+    It is what `TORCHX_PLUGINS_SOURCE` says in TorchX: the sum of 1 for the modules and 2 for the entry points. Both
+    where it is not set, or malformed (`sources_fault`).
+    """
+    given = os.environ.get(SOURCES_VARIABLE, "3")
+    chosen = 3 if sources_fault() else int(given)
+    return bool(chosen & _NAMESPACE_BIT), bool(chosen & _ENTRY_POINT_BIT)
+
+
+def sources_fault() -> str:
+    """Return what is wrong with `TORCHX_PLUGINS_SOURCE`, empty where nothing is."""
+    given = os.environ.get(SOURCES_VARIABLE, "3")
+    try:
+        valid = 0 <= int(given) <= 3
+    except ValueError:
+        valid = False
+    if valid:
+        return ""
+    return f"{SOURCES_VARIABLE} is {given!r}: want 0 (none), 1 (torchx_plugins), 2 (entry points) or 3 (both)"
+
+
+def namespace_modules(part: str) -> Iterator[tuple[str, Path]]:
+    """Give the names and files of the public modules of one part of `torchx_plugins`, in order.
+
+    Args:
+        part: such as ``schedulers``.
+    """
+    # Several packages may have a portion of it each.
+    spec = module_spec(NAMESPACE)
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        yield from _modules_in(f"{NAMESPACE}.{part}", Path(folder, part))
+
+
+def _modules_in(package: str, folder: Path) -> Iterator[tuple[str, Path]]:
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        return
+    for path in entries:
+        name = f"{package}.{path.stem}"
+        if path.name.startswith("_") or "." in path.stem:
+            continue
+        if path.suffix == ".py":
+            yield name, path
+        elif path.is_dir():
+            if (path / "__init__.py").is_file():
+                yield name, path / "__init__.py"
+            yield from _modules_in(name, path)
+
+
+T = TypeVar("T")
+
+
+def module_spec(name: str) -> ModuleSpec | None:
+    """Return the spec of a module by its dotted name, or None where there is none.
+
+    `importlib.util.find_spec` would import the packages above it.
+    """
+    search: list[str] | None = None
+    spec: ModuleSpec | None = None
+    parts = name.split(".")
+    for depth in range(1, len(parts) + 1):
+        if not all(parts[:depth]):
+            return None
+        spec = PathFinder.find_spec(".".join(parts[:depth]), search)
+        if spec is None:
+            return _from_other_finders(parts[0]) if depth == 1 == len(parts) else None
+        search = list(spec.submodule_search_locations or [])
+    return spec
+
+
+def module_path(name: str) -> Path | None:
+    """Return the file of a module's Python source, or None."""
+    spec = module_spec(name)
+    return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
+
+
+def submodules(name: str) -> Iterator[tuple[str, Path]]:
+    """Give the names and files of a module and, where it is a package, of all modules below it."""
+    spec = module_spec(name)
+    if spec is None:
+        return
+    if spec.origin and spec.origin.endswith(".py"):
+        yield name, Path(spec.origin)
+    for folder in spec.submodule_search_locations or []:
+        for path in sorted(Path(folder).iterdir()):
+            is_package = (path / "__init__.py").is_file()
+            if is_package or (path.suffix == ".py" and path.name != "__init__.py"):
+                yield from submodules(f"{name}.{path.stem}")
+
+
+def _from_other_finders(name: str) -> ModuleSpec | None:
+    """Return the spec of a top-level module that only an editable install's own finder knows."""
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(name)
+    except (ImportError, ValueError):
+        return None
+
+
+def parsing(function: Callable[[], T]) -> T:
+    """Return what a function returns that parses source code, and may be called again.
+
+    CPython before 3.11.9 raises SystemError where two threads parse at once.
+    """
+    for _ in range(4):
+        try:
+            return function()
+        except SystemError as error:
+            if "recursion depth mismatch" not in str(error):
+                raise
+    return function()

@@ -1,0 +1,87 @@
+"""Which process is meant by a number: pids are used again, so a process is known by its start time too.
+
+Standard library only: the supervisor of a local app loads this file by its path, without the package.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import namedtuple
+
+_LINUX = sys.platform.startswith("linux")
+
+Process = namedtuple("Process", "pid parent group start zombie")
+
+
+def boot_id() -> str:
+    """Return what differs after each start of this machine."""
+    if not _LINUX:
+        return _output("sysctl", "-n", "kern.bootsessionuuid").strip()
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
+
+
+def _listed(*selection: str) -> dict[int, Process]:
+    rows = [line.split(None, 4) for line in _output("ps", *selection, "-opid=,ppid=,pgid=,stat=,lstart=").splitlines()]
+    return {int(p): Process(int(p), int(pp), int(g), start.strip(), s[0] == "Z") for p, pp, g, s, start in rows}
+
+
+def read_process(pid: int) -> Process | None:
+    """Return process ``pid``, None when there is none. Source of the fields: proc_pid_stat(5)."""
+    if not _LINUX:
+        return _listed("-p", str(pid)).get(pid)
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read()
+    except OSError:
+        return None
+    fields = text[text.rindex(b")") + 2 :].split()
+    return Process(pid, int(fields[1]), int(fields[2]), fields[19].decode(), fields[0] in (b"Z", b"X"))
+
+
+def is_running(pid: int | None, start: str | None) -> bool:
+    """Tell whether the process that had this number and start time still runs."""
+    process = read_process(pid) if pid else None
+    return process is not None and process.start == start and not process.zombie
+
+
+def has_job_id(pid: int, job_id: str) -> bool:
+    """Tell whether the process was started with ``TORCHX_JOB_ID=job_id`` in its environment."""
+    wanted = f"TORCHX_JOB_ID={job_id}"
+    if not _LINUX:
+        return wanted in _output("ps", "-E", "-ww", "-o", "command=", "-p", str(pid)).split()
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return os.fsencode(wanted) in file.read().split(b"\0")
+    except OSError:
+        return False
+
+
+def job_processes(job_id: str, roots: set[int]) -> list[Process]:
+    """Return what lives of a job, this process excepted: ``roots``, their descendants, and whoever carries its id."""
+    if _LINUX:
+        found = (read_process(int(name)) for name in os.listdir("/proc") if name.isdigit())
+        table = {process.pid: process for process in found if process}
+    else:
+        table = _listed("-A")
+    inside, more = set(), roots
+    while more:
+        inside |= more
+        more = {pid for pid, process in table.items() if process.parent in inside} - inside
+    live = (process for pid, process in table.items() if pid != os.getpid() and not process.zombie)
+    return [process for process in live if process.pid in inside or has_job_id(process.pid, job_id)]
+
+
+def send_signal(process: Process, number: int) -> None:
+    """Signal the process, unless it ended or another one has its number by now."""
+    try:
+        if is_running(process.pid, process.start):
+            os.kill(process.pid, number)
+    except OSError:
+        pass

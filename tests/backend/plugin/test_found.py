@@ -1,0 +1,186 @@
+"""Which plugins are found, where, and that nothing is imported for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from support.torchx_plugins import Plugins
+
+from torchx_tui.backends import registry
+from torchx_tui.backends.plugin import found
+from torchx_tui.backends.runner import Runner
+from torchx_tui.specs import named_resources
+from torchx_tui.specs.modules import plugin_sources, sources_fault
+
+NAMESPACED = """
+    from acme_jobs import create as make
+    from torchx.plugins import register
+
+    @register.scheduler()
+    def by_name_of_function(session_name, **kwargs):
+        return make(session_name, **kwargs)
+
+    @register.scheduler(name="given")
+    def another(session_name, **kwargs):
+        return make(session_name, **kwargs)
+
+    @register.named_resource()
+    def no_scheduler(): ...
+
+    def helper(): ...
+"""
+
+
+def names() -> dict[str, str]:
+    return {one.name: one.origin for one in found.found_schedulers()[0]}
+
+
+def test_entry_points_and_modules(plugins: Plugins) -> None:
+    plugins.distribution("acme", "torchx.schedulers", acme="acme_jobs:create", local_cwd="acme_jobs:create")
+    plugins.module("torchx_plugins.schedulers.sub.jobs", NAMESPACED)
+    plugins.module("torchx_plugins.schedulers._private", NAMESPACED)
+    assert names()["acme"] == "acme_jobs:create of acme"
+    assert names()["by_name_of_function"].startswith("torchx_plugins.schedulers.sub.jobs:by_name_of_function of /")
+    assert names()["given"].startswith("torchx_plugins.schedulers.sub.jobs:another of /")
+    assert "slurm" in names()
+    assert "no_scheduler" not in names()
+    # Ours come first, and are not replaced.
+    made = list(registry.get_scheduler_factories())
+    assert made[:3] == ["local_docker", "local_cwd", "kubernetes"]
+    assert made[3:] == ["acme", "by_name_of_function", "given", "slurm"]
+    assert [one.name for one in registry.scheduler_plugins()[0]] == made[3:]
+
+
+def test_an_entry_point_wins_and_that_is_told(plugins: Plugins) -> None:
+    plugins.distribution("acme", "torchx.schedulers", given="acme_jobs:create")
+    plugins.module("torchx_plugins.schedulers.jobs", NAMESPACED)
+    assert names()["given"] == "acme_jobs:create of acme"
+    (fault,) = found.found_schedulers()[1]
+    assert fault.where == "torchx_plugins.schedulers.jobs"
+    assert "given is registered by acme_jobs:create of acme (torchx.schedulers) as well" in fault.why
+
+
+def test_a_module_that_is_not_python_is_told(plugins: Plugins) -> None:
+    plugins.module("torchx_plugins.schedulers.broken", "def (")
+    plugins.module("torchx_plugins.schedulers.jobs", NAMESPACED)
+    (fault,) = found.found_schedulers()[1]
+    assert "broken.py is not Python: SyntaxError" in fault.why
+    assert "given" in names()
+
+
+@pytest.mark.parametrize(
+    ("sources", "expected"),
+    [("0", ""), ("1", "by_name_of_function given"), ("2", "acme"), ("3", "acme by_name_of_function given")],
+)
+def test_the_sources_can_be_chosen(
+    plugins: Plugins, monkeypatch: pytest.MonkeyPatch, sources: str, expected: str
+) -> None:
+    plugins.distribution("acme", "torchx.schedulers", acme="acme_jobs:create")
+    plugins.module("torchx_plugins.schedulers.jobs", NAMESPACED)
+    monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", sources)
+    # TorchX's own is no plugin.
+    assert set(names()) == {*expected.split()} | {"slurm"}
+
+
+@pytest.mark.parametrize("text", ["4", "both", ""])
+def test_a_malformed_choice_is_all_and_a_fault(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", text)
+    assert plugin_sources() == (True, True)
+    assert "want 0 (none)" in sources_fault()
+
+
+def test_a_module_of_the_namespace_makes_schedulers(plugins: Plugins) -> None:
+    plugins.process_jobs()
+    plugins.module("torchx_plugins.schedulers.jobs", NAMESPACED.replace("acme_jobs", "acme_process_jobs"))
+    made = registry.create_scheduler("given", "torchx")
+    assert made.backend == "given"
+    assert made.list() == []
+
+
+def test_torchx_is_not_imported_to_find_them(plugins: Plugins) -> None:
+    plugins.process_jobs()
+    plugins.module("torchx_plugins.schedulers.jobs", NAMESPACED)
+    program = (
+        "import sys; import torchx_tui.backends.registry as registry; print(list(registry.get_scheduler_factories())); "
+        "print([name for name in sys.modules if name.split('.')[0] in ('torchx', 'torchx_plugins', 'acme_jobs')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    listed, imported = done.stdout.splitlines()
+    assert "'processes'" in listed
+    assert "'given'" in listed
+    assert imported == "[]"
+
+
+def test_a_scheduler_of_our_contract_in_their_group(plugins: Plugins) -> None:
+    plugins.module(
+        "acme_ours",
+        """
+        from torchx_tui.backends.local.scheduler import LocalScheduler
+        def create(session_name, **kwargs):
+            return LocalScheduler(session_name, handle_signals=False)
+        """,
+    )
+    plugins.distribution("acme", "torchx.schedulers", ours="acme_ours:create")
+    made: Any = registry.create_scheduler("ours", "torchx")
+    assert made.capabilities.log_files
+
+
+def test_a_factory_is_given_what_torchx_gives_it(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHX_ACME_TOKEN", "abc")
+    plugins.process_jobs()
+    plugins.module(
+        "acme_taking",
+        """
+        from acme_process_jobs import ProcessScheduler
+        def create(session_name, torchx_acme_token, **kwargs):
+            return ProcessScheduler(session_name, torchx_acme_token + session_name)
+        """,
+    )
+    plugins.distribution("acme", "torchx.schedulers", taking="acme_taking:create")
+    made: Any = registry.create_scheduler("taking", "mine")
+    assert str(made._theirs._folder) == "abcmine"
+
+
+def test_a_run_option_called_context_chooses_no_other_scheduler(plugins: Plugins) -> None:
+    plugins.process_jobs()
+    runner = Runner("torchx")
+    assert runner._schedulers.at("processes", {"context": "prod"}) == "processes"
+    runner.close()
+
+
+RESOURCES = """
+    from torchx.plugins import powers_of_two_gpus, register
+    from torchx.specs import Resource
+
+    @register.named_resource(fractionals=powers_of_two_gpus, aliases=["acme_big"])
+    def acme_gpu(fractional: float = 1.0) -> Resource:
+        print("making one")
+        return Resource(cpu=int(64 * fractional), gpu=int(8 * fractional), memMB=int(1024 * fractional))
+"""
+
+
+def test_named_resources_of_the_namespace(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
+    plugins.module("torchx_plugins.named_resources.acme", RESOURCES)
+    plugins.module("torchx_plugins.named_resources.broken", "raise RuntimeError('no licence')")
+    assert {"acme_gpu", "acme_big", "acme_gpu_8", "acme_gpu_4", "acme_gpu_2", "acme_gpu_1"} <= set(named_resources)
+    quarter = named_resources["acme_gpu_2"]
+    assert (quarter.cpu, quarter.gpu, quarter.memMB) == (16, 2, 256)
+    assert quarter.get_resource_name() == "acme_gpu_2"
+    assert quarter.is_fractional()
+    assert not named_resources["acme_gpu"].is_fractional()
+    assert capsys.readouterr().out == ""
+    with pytest.raises(
+        KeyError, match=r"torchx_plugins.named_resources.broken could not be read: RuntimeError: no lic"
+    ):
+        named_resources["zzzzzz"]
+
+
+def test_named_resources_whose_import_hangs_are_left_out(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torchx_tui.specs.resource_names._IMPORT_SECONDS", 0.3)
+    plugins.module("torchx_plugins.named_resources.hanging", "import threading; threading.Event().wait()")
+    assert named_resources["gpu.small"].gpu == 1
+    with pytest.raises(KeyError, match=r"hanging could not be read: .*did not end within"):
+        named_resources["zzzzzz"]

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from support.reading import Instance
+from support.streaming import LinesScheduler
+
+from torchx_tui.logs.spool import feed as spool_feed
+from torchx_tui.logs.spool import replica_spool as spool
+
+
+@pytest.fixture
+def instance() -> Iterator[Callable[..., Instance]]:
+    made: list[Instance] = []
+
+    def make(scheduler: LinesScheduler, **limits: int) -> Instance:
+        made.append(Instance(scheduler, **limits))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool_feed, "_FIRST_RETRY", 0.02)
+    monkeypatch.setattr(spool_feed, "_LAST_RETRY", 0.1)
+    monkeypatch.setattr(spool_feed, "_DISK_RETRY", 0.1)
+
+
+@pytest.fixture
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "_SMALLEST", 2000)
+    monkeypatch.setattr(spool_feed, "_LOOK_AT_CAPS", 500)

@@ -1,0 +1,82 @@
+"""No expression that somebody types may hold up the application: each ends within its budget, other threads go on."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+
+import pytest
+from costly_patterns import BAIT, COSTLY, PATTERNS
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.background import Background
+
+from torchx_tui.logs.pattern import engine
+from torchx_tui.logs.pattern.engine import CostlyPatternError, PatternError
+from torchx_tui.logs.pattern.pattern import parse_pattern
+from torchx_tui.logs.text.shown import Block, Look
+from torchx_tui.logs.view.scanner import PatternScanner
+
+_LINE_SECONDS = 0.03
+
+
+@pytest.fixture(params=["as installed", "without re2"])
+def engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "LINE_SECONDS", _LINE_SECONDS)
+    monkeypatch.setattr(engine, "BLOCK_SECONDS", 0.2)
+    if request.param == "without re2":
+        monkeypatch.setitem(sys.modules, "re2", None)
+
+
+def run_within_budget(text: str) -> None:
+    """Search the bait; fail where that takes ten times what it may."""
+    scanner = PatternScanner(parse_pattern(text, regex=True), b"")
+    for line in BAIT:
+        began = time.thread_time()
+        try:
+            scanner.count(Block(line + b"\n", 1, Look.UNEDITED))
+        except CostlyPatternError:
+            # The words are held in test_search.
+            pass
+        assert time.thread_time() - began < _LINE_SECONDS * 10 + 0.5, text
+
+
+class Pulse(Background):
+    """Measures how long another thread was kept from running."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.longest = 0.0
+
+    def work(self) -> None:
+        before = time.monotonic()
+        while not self.stop.wait(0.002):
+            now = time.monotonic()
+            self.longest = max(self.longest, now - before)
+            before = now
+
+
+@pytest.mark.usefixtures("engines")
+@pytest.mark.parametrize("part", range(4))
+def test_known_costly_patterns_keep_their_budget(part: int) -> None:
+    assert len(COSTLY) > 200
+    with Pulse() as pulse:
+        for text in COSTLY[part::4]:
+            run_within_budget(text)
+    # What is meant is a freeze of seconds; a busy machine alone takes tenths.
+    assert pulse.longest < 1.0
+
+
+@pytest.mark.usefixtures("engines")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(PATTERNS, st.sampled_from(("!", "$", r"\1!", "(?!x)[^ab!]", "")))
+def test_any_pattern_keeps_its_budget(text: str, end: str) -> None:
+    text = f"({text}){end}"
+    try:
+        re.compile(text)
+    except re.error:
+        with pytest.raises(PatternError):
+            parse_pattern(text, regex=True)
+        return
+    run_within_budget(text)

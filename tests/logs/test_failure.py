@@ -1,0 +1,159 @@
+"""Which error a job failed of, and which ones only follow from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from log_writing import LogWriter
+
+from torchx_tui.logs.pattern.engine import PatternError
+from torchx_tui.logs.pattern.error_kinds import ERROR_KINDS, KindFinder, cause_pattern, error_pattern
+from torchx_tui.logs.pattern.pattern import parse_pattern
+from torchx_tui.logs.view.failure import explain_failure
+
+AT = 1_700_000_000.0
+
+TRACEBACK = b"""\
+[rank3]: Traceback (most recent call last):
+[rank3]:   File "/workspace/train.py", line 212, in train_step
+[rank3]:     loss = model(batch).loss
+
+[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 15.66 GiB
+"""
+TORCHRUN = b"""\
+E1121 10:45:13.040000 4127 torch/distributed/elastic/multiprocessing/api.py:882] failed (exitcode: 1) local_rank: 3
+Traceback (most recent call last):
+  File "/bin/torchrun", line 8, in <module>
+    sys.exit(main())
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+"""
+LOST_PEER = b"RuntimeError: [/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:31337\n"
+
+
+def writers(folder: Path, count: int) -> list[LogWriter]:
+    return [LogWriter(folder, replica) for replica in range(count)]
+
+
+def test_the_first_replicas_traceback_is_the_cause_and_the_others_follow(tmp_path: Path) -> None:
+    zero, one, two = writers(tmp_path, 3)
+    for writer in (zero, one, two):
+        writer.write(b"step 1\nstep 2\n", at=AT)
+    one.write(TRACEBACK, "e", at=AT + 10)
+    zero.write(LOST_PEER, "e", at=AT + 11)
+    two.write(LOST_PEER, "e", at=AT + 11.5)
+    one.write(TORCHRUN, "e", at=AT + 12)
+    failure = explain_failure([writer.log for writer in (zero, one, two)], 1)
+    assert failure.cause is not None
+    assert failure.cause.text == "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 15.66 GiB"
+    assert (failure.cause.replica, failure.cause.time, failure.cause.kind) == (1, AT + 10, "Python traceback")
+    assert [(error.replica, error.follows) for error in failure.followers] == [
+        (0, True),
+        (2, True),
+        (1, True),
+        (1, True),
+    ]
+    assert failure.followers[-1].text.endswith("ChildFailedError:")
+
+
+def test_a_replica_that_only_lost_its_peer_is_not_the_cause(tmp_path: Path) -> None:
+    zero, one = writers(tmp_path, 2)
+    one.write(b"ERROR shard 7 is damaged\n", "e", at=AT)
+    zero.write(LOST_PEER, "e", at=AT + 1)
+    failure = explain_failure([zero.log, one.log], 0)
+    assert failure.cause is not None
+    assert (failure.cause.replica, failure.cause.text) == (1, "ERROR shard 7 is damaged")
+    assert [error.replica for error in failure.followers] == [0]
+
+
+def test_where_all_follow_the_first_is_told(tmp_path: Path) -> None:
+    zero, one = writers(tmp_path, 2)
+    zero.write(LOST_PEER, "e", at=AT + 1)
+    one.write(LOST_PEER, "e", at=AT)
+    failure = explain_failure([zero.log, one.log], 0)
+    assert failure.cause is not None
+    assert failure.cause.replica == 1
+
+
+def test_what_was_got_over_long_before_is_left_out(tmp_path: Path) -> None:
+    (zero,) = writers(tmp_path, 1)
+    zero.write(TRACEBACK, "e", at=AT)
+    zero.write(b"ERROR disk full\nERROR disk full\n", "e", at=AT + 3600)
+    failure = explain_failure([zero.log], 0)
+    assert failure.cause is not None
+    assert failure.cause.text == "ERROR disk full"
+    assert failure.followers == ()
+
+
+def test_interleaved_tracebacks_of_workers_and_replicas_are_read_apart(tmp_path: Path) -> None:
+    zero, one = writers(tmp_path, 2)
+    zero.write(
+        b"[rank0]: Traceback (most recent call last):\n[rank1]: Traceback (most recent call last):\n", "e", at=AT
+    )
+    one.write(b"Traceback (most recent call last):\n", "e", at=AT + 0.1)
+    zero.write(b'[rank0]:   File "a.py"\n[rank1]: ValueError: one\n[rank0]: ValueError: nought\n', "e", at=AT + 0.2)
+    one.write(b'  File "b.py"\nKeyError: 2\n', "e", at=AT + 0.3)
+    failure = explain_failure([zero.log, one.log], 1)
+    assert failure.cause is not None
+    assert failure.cause.text == "KeyError: 2"
+    assert failure.followers == ()
+    failure = explain_failure([zero.log, one.log], 0)
+    assert failure.cause is not None
+    assert failure.cause.text == "ValueError: one"
+    assert [error.text for error in failure.followers] == ["KeyError: 2"]
+
+
+@pytest.mark.parametrize("text", [b"", b"step 1\nstep 2\n"])
+def test_no_error(tmp_path: Path, text: bytes) -> None:
+    (zero,) = writers(tmp_path, 1)
+    zero.write(text)
+    failure = explain_failure([zero.log], 0)
+    assert failure.cause is None
+    assert failure.followers == ()
+
+
+def test_the_settings_add_to_the_table(tmp_path: Path) -> None:
+    (zero,) = writers(tmp_path, 1)
+    zero.write(b"step 1\nPANIC: no coffee\nstep 2\n", at=AT)
+    assert explain_failure([zero.log], 0).cause is None
+    failure = explain_failure([zero.log], 0, extra_patterns=["^PANIC"])
+    assert failure.cause is not None
+    assert failure.cause.text == "PANIC: no coffee"
+    with pytest.raises(PatternError, match="no regular expression"):
+        error_pattern(["("])
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("Traceback (most recent call last):", "Python traceback"),
+        ("terminate called after throwing an instance of 'c10::Error'", "crash"),
+        ("Fatal Python error: Segmentation fault", "crash"),
+        ("2026-01-01 10:00:00,000 ERROR trainer.loop failed", "error"),
+        ("FATAL: no room", "error"),
+        ("E1121 10:45:13.040000 4127 torch/x.cpp:10] cannot bind", "error"),
+        ("[E1121 10:45:13.040000 4127 x.cpp:10] cannot bind", "error"),
+        ("node3:411:502 [2] NCCL WARN Call to connect failed", "NCCL error"),
+        ("torch.distributed.DistBackendError: NCCL error in: x.cpp, ncclUnhandledCudaError", "NCCL error"),
+        ("RuntimeError: CUDA error: device-side assert triggered", "CUDA error"),
+        ("RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED", "CUDA error"),
+        ("torch.OutOfMemoryError: CUDA out of memory.", "out of memory"),
+        ("[ 1234.5] Out of memory: Killed process 4127 (python3)", "out of memory"),
+        ("Broken pipe", "lost peer"),
+        ("[rank0]: Watchdog caught collective operation timeout: WorkNCCL(OpType=ALLREDUCE)", "collective timeout"),
+        ("x.ChildFailedError:", "ended by torchrun"),
+        ("step 14870 loss 1.6120", None),
+        ("0 errors, no warning", None),
+        ("INFO: the room of errors", None),
+    ],
+)  # fmt: skip
+def test_the_kinds_of_errors(line: str, kind: str | None) -> None:
+    found = KindFinder().kind_of(line)
+    assert (found.name if found else None) == kind
+    assert error_pattern().matches(line.encode()) == (kind is not None)
+    assert cause_pattern().matches(line.encode()) == (found is not None and not found.follows)
+
+
+def test_no_pattern_of_the_table_is_slow() -> None:
+    for kind in ERROR_KINDS:
+        assert parse_pattern(kind.pattern, regex=True, ignore_case=False).engine.linear, kind.name

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from log_writing import LogWriter
+from support.waiting import PATIENCE
+
+from torchx_tui.logs.source.log_file import FileState, LogFile
+from torchx_tui.logs.view.follow import LogFollower, poll_interval
+from torchx_tui.logs.view.merge import MergedLog
+
+
+class Listener:
+    """Counts what a follower tells, and waits for a state of its log."""
+
+    def __init__(self, log: MergedLog, final: bool | None = None) -> None:
+        self.told = 0
+        self.event = threading.Event()
+        self.final = final
+        self.follower = LogFollower(log, self.changed, None if final is None else lambda: bool(self.final))
+
+    def changed(self) -> None:
+        self.told += 1
+        self.event.set()
+
+    def wait_for_lines(self, count: int) -> list[bytes]:
+        deadline = time.monotonic() + PATIENCE
+        log = self.follower.log
+        while time.monotonic() < deadline:
+            self.event.clear()
+            self.follower.seen()
+            first, end, *_ = log.bounds()
+            if end - first >= count:
+                return [line.data for line in log.lines(first, count)]
+            self.event.wait(1)
+        raise AssertionError(f"not {count} lines: {log.bounds()}")
+
+
+def test_lines_come_as_they_are_written(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path)
+    listener = Listener(MergedLog([writer.log]))
+    listener.follower.start()
+    writer.write(b"one\n")
+    assert listener.wait_for_lines(1) == [b"one"]
+    writer.write(b"two\n", "e")
+    assert listener.wait_for_lines(2) == [b"one", b"two"]
+    listener.follower.close()
+    assert listener.follower.join(PATIENCE)
+
+
+def test_a_change_is_told_once_until_it_is_seen(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path)
+    writer.write(b"zero\n")
+    listener = Listener(MergedLog([writer.log]))
+    listener.follower.start()
+    assert listener.event.wait(PATIENCE)
+    for _ in range(20):
+        writer.write(b"x\n")
+        time.sleep(0.005)
+    assert listener.told == 1
+    assert len(listener.wait_for_lines(21)) == 21
+    listener.follower.close()
+
+
+def test_closing_ends_the_thread_and_releases_the_files(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path)
+    writer.write(b"one\n")
+    log = MergedLog([writer.log])
+    listener = Listener(log)
+    listener.follower.start()
+    listener.wait_for_lines(1)
+    listener.follower.close()
+    assert listener.follower.join(PATIENCE)
+    assert [line.data for line in log.lines(-1, 1)] == [b"[this line is no longer in the file]"]
+
+
+def test_it_ends_after_the_job_has_ended(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path)
+    writer.write(b"one\n")
+    listener = Listener(MergedLog([writer.log]), final=False)
+    listener.follower.start()
+    listener.wait_for_lines(1)
+    writer.write(b"last\n")
+    listener.final = True
+    assert listener.wait_for_lines(2) == [b"one", b"last"]
+    assert listener.follower.join(PATIENCE)
+    assert listener.follower.ended
+    # The lines can be read until the log is closed.
+    assert listener.wait_for_lines(2) == [b"one", b"last"]
+    listener.follower.close()
+    assert listener.follower.log.lines(-2, 5)[0].data == b"[this line is no longer in the file]"
+
+
+def test_it_does_not_end_before_a_size_that_is_told_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network file system tells of what was written last only some seconds later."""
+    writer = LogWriter(tmp_path)
+    writer.write(b"one\n")
+    known: dict[Path, FileState | None] = {}
+    look, late = LogFile.look, threading.Event()
+
+    def look_late(file: LogFile) -> FileState | None:
+        return look(file) if late.is_set() else known.setdefault(file.path, look(file))
+
+    monkeypatch.setattr(LogFile, "look", look_late)
+    listener = Listener(MergedLog([writer.log]), final=True)
+    for path in filter(None, (writer.log.combined, writer.log.index, writer.log.stdout, writer.log.stderr)):
+        LogFile(path).look()
+    writer.write(b"last\n")
+    listener.follower.start()
+    listener.wait_for_lines(1)
+    assert not listener.follower.join(2)
+    late.set()
+    assert listener.follower.join(PATIENCE)
+    assert listener.wait_for_lines(2) == [b"one", b"last"]
+    listener.follower.close()
+
+
+def test_a_fault_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = MergedLog([LogWriter(tmp_path).log])
+    monkeypatch.setattr(log, "open", lambda: 1 / 0)
+    listener = Listener(log)
+    listener.follower.start()
+    assert listener.follower.join(PATIENCE)
+    assert listener.told == 1
+    assert "division" in listener.follower.failure
+
+
+def test_many_files_are_followed_in_order(tmp_path: Path) -> None:
+    writers = [LogWriter(tmp_path, replica) for replica in range(64)]
+    for round_ in range(3):
+        for number, writer in enumerate(writers):
+            writer.write(b"%d %d\n" % (round_, number), at=1000 + round_)
+    listener = Listener(MergedLog([writer.log for writer in writers]))
+    listener.follower.start()
+    want = [b"%d %d" % (round_, number) for round_ in range(3) for number in range(64)]
+    assert listener.wait_for_lines(192) == want
+    writers[40].write(b"live\n")
+    assert listener.wait_for_lines(193)[-1] == b"live"
+    listener.follower.close()
+
+
+def test_looks_are_frequent_while_lines_come_and_rare_later() -> None:
+    assert poll_interval(0) <= 0.02 < poll_interval(5) <= 0.05 < poll_interval(30) <= 0.1 < poll_interval(100) <= 0.2

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.streaming import LinesScheduler
+from support.waiting import PATIENCE
+
+from torchx_tui.logs.source import stream
+from torchx_tui.logs.source.stream import LineCursor, LineStream, SeenLines, TimeCursor
+
+
+@pytest.mark.parametrize("remembered", [2, 1000])
+@given(st.lists(st.tuples(st.integers(0, 6), st.booleans()), max_size=25), st.data())
+def test_a_log_with_times_is_taken_up_where_it_broke_off(
+    remembered: int, steps: list[tuple[int, bool]], data: st.DataObject
+) -> None:
+    """Whatever the clock does, no line is new twice; where it goes forwards, none is lost."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stream, "_REMEMBERED", remembered)
+        take_up(steps, data)
+
+
+def take_up(steps: list[tuple[int, bool]], data: st.DataObject) -> None:
+    times = [at for at, _ in steps]
+    broken = data.draw(st.lists(st.integers(0, len(times)), max_size=3).map(sorted))
+    cursor: TimeCursor | None = None
+    found: list[int] = []
+    for stop in [*broken, len(times)]:
+        seen = SeenLines(cursor)
+        given_lines = [number for number in range(stop) if cursor is None or times[number] >= cursor.nanoseconds]
+        # Some backends give a little more than was asked for, at the beginning.
+        if cursor is not None and steps[0][1] and times == sorted(times):
+            given_lines = [number for number in range(stop) if times[number] >= cursor.nanoseconds - 1]
+        found += [number for number in given_lines if seen.is_new(times[number])]
+        cursor = seen.cursor
+    if times == sorted(times):
+        assert found == list(range(len(times)))
+    else:
+        assert len(found) == len(set(found))
+
+
+def test_a_clock_that_is_set_back_loses_and_repeats_nothing_while_the_stream_holds() -> None:
+    seen = SeenLines()
+    assert all(seen.is_new(at) for at in (10, 20, 15))
+    assert seen.cursor == TimeCursor(15, 2)
+    again = SeenLines(seen.cursor)
+    assert [at for at in (20, 15, 16) if again.is_new(at)] == [16]
+    assert again.cursor == TimeCursor(16, 2)
+
+
+def test_lines_are_taken_up_by_their_number() -> None:
+    lines = ["a\n", "b\n", "c\n"]
+    reading = LineStream(lambda: lines)
+    assert [next(reading).data, next(reading).data] == [b"a\n", b"b\n"]
+    assert reading.cursor == LineCursor(2)
+    lines.append("d\n")
+    assert [record.data for record in LineStream(lambda: lines, cursor=reading.cursor)] == [b"c\n", b"d\n"]
+
+
+@pytest.mark.parametrize(("later", "rest"), [("par", []), ("partial", [b"tial"]), ("partial\n", [b"tial\n"])])
+def test_a_line_that_was_not_whole_goes_on(later: str, rest: list[bytes]) -> None:
+    reading = LineStream(lambda: ["a\n", "par"])
+    assert [record.data for record in reading] == [b"a\n", b"par"]
+    assert reading.cursor == LineCursor(1, 3)
+    again = LineStream(lambda: ["a\n", later], cursor=reading.cursor)
+    assert [record.data for record in again] == rest
+    assert again.cursor == (LineCursor(2) if later.endswith("\n") else LineCursor(1, len(later)))
+
+
+def test_the_default_stream_of_a_scheduler_ends_when_it_is_closed() -> None:
+    scheduler = LinesScheduler()
+    scheduler.write(0, "a\n")
+    reading = scheduler.log_stream("app", "trainer", 0)
+    got: list[bytes] = []
+    first = threading.Event()
+
+    def read() -> None:
+        for record in reading:
+            got.append(record.data)
+            first.set()
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    assert first.wait(PATIENCE)
+    reading.close()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+    assert got == [b"a\n"]
+    assert scheduler.reading == 0
+
+
+def test_only_lines_that_come_later_have_a_time() -> None:
+    scheduler = LinesScheduler()
+    scheduler.write(0, "a\n", "b\n")
+    reading = scheduler.log_stream("app", "trainer", 0)
+    assert [next(reading).time, next(reading).time] == [None, None]
+    threading.Timer(0.6, scheduler.write, (0, "later\n")).start()
+    assert next(reading).time is not None
+
+
+def test_a_generator_that_cannot_be_closed_while_it_runs_gives_nothing_more() -> None:
+    go, begun = threading.Event(), threading.Event()
+
+    def lines():
+        yield "a\n"
+        begun.set()
+        go.wait(PATIENCE)
+        yield "b\n"
+
+    reading = LineStream(lines)
+    got: list[bytes] = []
+    thread = threading.Thread(target=lambda: got.extend(record.data for record in reading), daemon=True)
+    thread.start()
+    assert begun.wait(PATIENCE)
+    reading.close()
+    go.set()
+    thread.join(PATIENCE)
+    assert got == [b"a\n"]
