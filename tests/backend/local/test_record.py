@@ -13,7 +13,7 @@ import pytest
 from backend.local.support import Local
 from support.waiting import wait_until
 
-from torchx_tui.backends.local import supervisor
+from torchx_tui.backends.local import record, supervisor
 from torchx_tui.backends.local.record import age_words
 from torchx_tui.specs import AppState, SchedulerError
 from torchx_tui.specs.processes import Process, send_signal
@@ -188,8 +188,8 @@ def test_an_end_that_is_written_while_we_look_is_not_taken_for_a_death(
         return False
 
     with monkeypatch.context() as patched:
-        patched.setattr(supervisor, "is_running", ends_now)
-        patched.setattr(supervisor, "job_processes", lambda *_: [])
+        patched.setattr(record, "is_running", ends_now)
+        patched.setattr(record, "job_processes", lambda *_: [])
         assert local.run(app_id).state == AppState.SUCCEEDED
     assert local.run(app_id).state == AppState.SUCCEEDED
 
