@@ -5,12 +5,23 @@ from __future__ import annotations
 import abc
 import builtins
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..specs import NULL_RESOURCE, AppDef, AppDefError, AppDryRunInfo, CfgVal, SchedulerError, Workspace, runopts
+from ..specs import (
+    MISSING,
+    NULL_RESOURCE,
+    AppDef,
+    AppDefError,
+    AppDryRunInfo,
+    CfgVal,
+    SchedulerError,
+    Workspace,
+    runopts,
+)
 from .options import StructuredOpts
 from .types import (
     Capabilities,
@@ -45,6 +56,7 @@ __all__ = [
     "Stream",
     "StructuredOpts",
     "WorkspaceListing",
+    "check_launchable",
     "filter_regex",
     "line_pattern",
     "split_lines",
@@ -101,7 +113,8 @@ class Scheduler(abc.ABC, Generic[T]):
                 raise SchedulerError(f"{self.backend} takes no workspace: leave it out")
             app.roles[0].workspace = Workspace.from_str(workspace) if isinstance(workspace, str) else workspace
             self.build_workspaces(app.roles, resolved)
-        dryrun_info = self.submit_dryrun(app, resolved)  # type: ignore[arg-type]
+        dryrun_info = self.make_request(app, resolved)
+        self._check_request(dryrun_info)
         return self.schedule(dryrun_info)
 
     @abc.abstractmethod
@@ -119,8 +132,18 @@ class Scheduler(abc.ABC, Generic[T]):
             AppDefError: the scheduler cannot run such an app.
             InvalidRunConfigException: a run option is unknown, missing or of another type.
         """
-        resolved: Any = self.run_opts().resolve(_mapping(cfg))
-        dryrun_info = self._submit_dryrun(app, resolved)
+        dryrun_info = self.make_request(app, self.run_opts().resolve(_mapping(cfg)))
+        self._check_request(dryrun_info)
+        return dryrun_info
+
+    def make_request(self, app: AppDef, resolved: Mapping[str, CfgVal]) -> AppDryRunInfo[Any]:
+        """Return the request for an app and run options that are resolved already; the backend is not asked about it.
+
+        Raises:
+            AppDefError: the scheduler cannot run such an app.
+        """
+        cfg: Any = resolved
+        dryrun_info = self._submit_dryrun(app, cfg)
         for role in app.roles:
             dryrun_info = role.pre_proc(self.backend, dryrun_info)
         dryrun_info.app = app
@@ -129,6 +152,9 @@ class Scheduler(abc.ABC, Generic[T]):
 
     @abc.abstractmethod
     def _submit_dryrun(self, app: AppDef, cfg: T) -> AppDryRunInfo[Any]: ...
+
+    def _check_request(self, dryrun_info: AppDryRunInfo[Any]) -> None:
+        """Ask the backend whether it would take a request, where it can be asked."""
 
     def run_opts(self) -> runopts:
         """Return the run options, those of workspaces included."""
@@ -366,6 +392,32 @@ class Scheduler(abc.ABC, Generic[T]):
 
 def _mapping(cfg: Any) -> Mapping[str, CfgVal]:
     return cfg if cfg is not None else {}
+
+
+def check_launchable(app: AppDef, most_replicas: int = sys.maxsize) -> None:
+    """Refuse an app that no scheduler can run.
+
+    Args:
+        app: the app.
+        most_replicas: how many replicas it may have in all its roles.
+
+    Raises:
+        AppDefError: it has no roles, a role has no entrypoint or no replicas, or there are too many.
+    """
+    if not app.roles:
+        raise AppDefError(f"{app.name or 'the app'} has no roles: a component must return at least one")
+    for role in app.roles:
+        if not role.entrypoint or role.entrypoint == MISSING:
+            raise AppDefError(f"role {role.name} has no entrypoint: nothing to run")
+        if role.num_replicas < 1:
+            raise AppDefError(f"role {role.name} asks for {role.num_replicas} replicas: at least 1 is needed")
+    replicas = sum(role.num_replicas for role in app.roles)
+    if replicas > most_replicas:
+        asks = f"role {app.roles[0].name} asks" if len(app.roles) == 1 else f"the {len(app.roles)} roles ask"
+        raise AppDefError(
+            f"{asks} for {replicas:,} replicas, and an app may have {most_replicas:,}: ask for fewer, "
+            "or raise most_replicas under [launch] in config.toml"
+        )
 
 
 def line_pattern(regex: str | None) -> re.Pattern[str] | None:

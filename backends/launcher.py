@@ -14,7 +14,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import specs
+from .api import check_launchable
 from .history.provenance import WorldNotes
+from .workspace import WorkspaceMixin
 
 if TYPE_CHECKING:
     from ..specs import AppDef, AppDryRunInfo, Workspace
@@ -60,7 +62,7 @@ class Launcher:
         """
         from .types import Finding
 
-        _check(app, self._most_replicas)
+        check_launchable(app, self._most_replicas)
         chosen = self._schedulers.get(scheduler)
         ignored = [role for role in app.roles if role.max_retries > 0 and not chosen.capabilities.retries]
         return [
@@ -81,7 +83,7 @@ class Launcher:
         Raises:
             AppDefError: the app cannot be run anywhere.
         """
-        _check(app, self._most_replicas)
+        check_launchable(app, self._most_replicas)
         return self._schedulers.get(scheduler).check_names(app, cfg)
 
     def dryrun(
@@ -98,18 +100,30 @@ class Launcher:
             LaunchCancelledError: the current progress was cancelled.
             SchedulerError: the scheduler does not take this app.
         """
-        return self._request(app, scheduler, cfg, workspace, build=False)
-
-    def _request(
-        self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None, *, build: bool
-    ) -> AppDryRunInfo[Any]:
-        _check(app, self._most_replicas)
+        check_launchable(app, self._most_replicas)
         name = self._schedulers.at(scheduler, cfg)
         chosen = self._schedulers.get(name)
         registered, _ = specs.split_context(name)
-        handle = specs.make_app_handle(registered, self._session_name, specs.macros.app_id)
-        prepared = prepared_app(app, chosen, registered, handle, self._session_id, workspace)
-        return request_of(prepared, chosen, registered, cfg, build=build)
+        resolved: Any = chosen.run_opts().resolve(cfg)
+        prepared = self._prepare(app, chosen, registered, workspace)
+        chosen._pre_build_validate(prepared, registered, resolved)
+        info = _make_request(prepared, chosen, registered, resolved)
+        if isinstance(chosen, WorkspaceMixin):
+            info.notes = chosen.planned_builds(prepared.roles)
+        chosen._check_request(info)
+        return info
+
+    def _prepare(self, app: AppDef, scheduler: Scheduler[Any], name: str, workspace: str | None) -> AppDef:
+        """Copy an app, and give it what every job gets; a workspace becomes that of the first role."""
+        if workspace and not scheduler.capabilities.workspace:
+            raise specs.SchedulerError(f"{name} takes no workspace: it runs in the current folder; leave it empty")
+        prepared = copy.deepcopy(app)
+        for role in prepared.roles:
+            role.env[ENV_JOB_ID] = specs.make_app_handle(name, self._session_name, specs.macros.app_id)
+            role.env[ENV_SESSION_ID] = self._session_id
+        if workspace:
+            prepared.roles[0].workspace = specs.Workspace.from_str(workspace)
+        return prepared
 
     def run(
         self,
@@ -163,7 +177,7 @@ class Launcher:
         try:
             with shown_progress(progress):
                 if info.notes:
-                    info = self._request(app, scheduler, cfg, workspace, build=True)
+                    info = _build_workspaces(info, chosen, specs.split_context(scheduler)[0])
                     journal.note(record, expected_app_id=_expected_app_id(info))
                 app_id = chosen.schedule(info)
         except Exception as error:
@@ -207,84 +221,18 @@ def workspace_text(workspace: Workspace | str | None) -> str | None:
     return next(iter(workspace.projects)) if single else json.dumps(workspace.projects)
 
 
-def prepared_app(
-    app: AppDef, scheduler: Scheduler[Any], name: str, handle: str, session_id: str, workspace: str | None
-) -> AppDef:
-    """Return a copy of an app with what every job gets.
-
-    Args:
-        app: what to run; it is not changed.
-        scheduler: where.
-        name: the scheduler's name.
-        handle: the job's handle, with the macro of the app id in it.
-        session_id: tells the launches of one program from those of others.
-        workspace: what the first role takes along, in place of a workspace of its own.
-
-    Raises:
-        SchedulerError: the scheduler takes no workspace.
-    """
-    if workspace and not scheduler.capabilities.workspace:
-        raise specs.SchedulerError(f"{name} takes no workspace: it runs in the current folder; leave it empty")
-    prepared = copy.deepcopy(app)
-    for role in prepared.roles:
-        role.env[ENV_JOB_ID] = handle
-        role.env[ENV_SESSION_ID] = session_id
-    if workspace:
-        prepared.roles[0].workspace = specs.Workspace.from_str(workspace)
-    return prepared
-
-
-def request_of(
-    app: AppDef, scheduler: Scheduler[Any], name: str, cfg: Mapping[str, Any], *, build: bool
-) -> AppDryRunInfo[Any]:
-    """Return a scheduler's request for a prepared app; the order of the steps is TorchX's.
-
-    Args:
-        app: what `prepared_app` gave; its images change where workspaces are built.
-        scheduler: where.
-        name: the scheduler's name.
-        cfg: run options; those that are left out take their defaults.
-        build: build the workspaces of roles. Else nothing is built, and the request's notes say what would be.
-
-    Raises:
-        AppDefError: the scheduler cannot run such an app.
-        InvalidRunConfigException: a run option is unknown, missing or of the wrong type.
-        LaunchCancelledError: the launch was cancelled while a workspace was built.
-        SchedulerError: a workspace could not be built.
-    """
-    from .workspace import WorkspaceMixin
-
-    resolved: Any = scheduler.run_opts().resolve(cfg)
-    scheduler._pre_build_validate(app, name, resolved)
-    notes: list[str] = []
-    if isinstance(scheduler, WorkspaceMixin):
-        if build:
-            scheduler.build_workspaces(app.roles, resolved)
-            # What is in the image already is not laid over it once more when the job is launched again from its AppDef.
-            for role in app.roles:
-                role.workspace = None
-        else:
-            notes = scheduler.planned_builds(app.roles)
+def _make_request(app: AppDef, scheduler: Scheduler[Any], name: str, resolved: Any) -> AppDryRunInfo[Any]:
     scheduler._validate(app, name, resolved)
-    info = scheduler.submit_dryrun(app, cfg)
-    info.notes = notes
+    info = scheduler.make_request(app, resolved)
     info._scheduler = name
     return info
 
 
-def _check(app: AppDef, most_replicas: int) -> None:
-    """Refuse an app that no scheduler could run, and of more replicas than anybody wants."""
-    if not app.roles:
-        raise specs.AppDefError(f"{app.name or 'the app'} has no roles: a component must return at least one")
+def _build_workspaces(info: AppDryRunInfo[Any], scheduler: Any, name: str) -> AppDryRunInfo[Any]:
+    """Build the workspaces of a dry run, and make its request anew with their images."""
+    app: Any = info.app
+    scheduler.build_workspaces(app.roles, info.cfg)
+    # What is in the image already is not laid over it once more when the job is launched again from its AppDef.
     for role in app.roles:
-        if not role.entrypoint or role.entrypoint == specs.MISSING:
-            raise specs.AppDefError(f"role {role.name} has no entrypoint: nothing to run")
-        if role.num_replicas < 1:
-            raise specs.AppDefError(f"role {role.name} asks for {role.num_replicas} replicas: at least 1 is needed")
-    replicas = sum(role.num_replicas for role in app.roles)
-    if replicas > most_replicas:
-        asks = f"role {app.roles[0].name} asks" if len(app.roles) == 1 else f"the {len(app.roles)} roles ask"
-        raise specs.AppDefError(
-            f"{asks} for {replicas:,} replicas, and an app may have {most_replicas:,}: ask for fewer, "
-            "or raise most_replicas under [launch] in config.toml"
-        )
+        role.workspace = None
+    return _make_request(app, scheduler, name, info.cfg)

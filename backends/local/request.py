@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...specs import MISSING, AppDef, AppDefError, Role, macros, make_app_handle
+from ...specs import AppDef, AppDefError, Role, macros, make_app_handle
+from ..api import check_launchable
 from ..options import StructuredOpts
 from ..shared.kept_app_def import RANK0_HOST
 from ..shared.progress import while_wanted
@@ -28,20 +29,14 @@ def check_app(app: AppDef, session_name: str) -> None:
     """Refuse an app that cannot run here.
 
     Raises:
-        AppDefError: a name cannot be that of a folder, two roles have one name, or there is nothing to run.
+        AppDefError: a name cannot be that of a folder, or two roles have one name.
     """
     if session_name:
         check_name("The session's name", session_name)
-    if not app.roles:
-        check_name("The app's name", app.name)
-        raise AppDefError(f"{app.name} has no roles: give it at least one")
+    check_launchable(app)
     for fault in name_faults(app):
         raise AppDefError(f"{fault.what} is {_shown(fault.name)}: {fault.words}")
     for role in app.roles:
-        if not role.entrypoint or role.entrypoint == MISSING:
-            raise AppDefError(f"Role {role.name} has no entrypoint: nothing to run")
-        if role.num_replicas < 1:
-            raise AppDefError(f"Role {role.name} asks for {role.num_replicas} replicas: at least 1 is needed")
         _check_texts(role.name, [role.entrypoint, *role.args], role.env)
 
 

@@ -47,6 +47,9 @@ class Builder(WorkspaceMixin[Any], CannedScheduler):
         request = SimpleNamespace(app=app, app_id=f"app-{self.dry_runs}")
         return AppDryRunInfo(request, lambda request: f"image: {request.app.roles[0].image}\n")
 
+    def _check_request(self, dryrun_info):
+        self.done.append("ask the backend")
+
     def schedule(self, dryrun_info):
         self.done.append(f"launch {dryrun_info.request.app.roles[0].image}")
         assert not dryrun_info.request.app.roles[0].workspace
@@ -69,7 +72,7 @@ def app():
 def test_a_preview_builds_nothing_and_says_what_would_be_built(runner, scheduler, app):
     text = str(runner.dryrun(app, "local_cwd", {}, "/home/me/project"))
     assert text == "# role trainer: its workspace is built first, of /home/me/project on top of base\nimage: base\n"
-    assert scheduler.done == ["check local_cwd base", "check again base", "request base"]
+    assert scheduler.done == ["check local_cwd base", "check again base", "request base", "ask the backend"]
     assert not app.roles[0].workspace
 
 
@@ -78,9 +81,10 @@ def test_a_launch_builds_first_and_asks_with_the_built_image(runner, scheduler, 
     handle = runner.run(app, "local_cwd", {"log_dir": "/logs"}, "/project", progress=Progress(said.append))
     assert handle == "local_cwd://torchx/app-2"
     assert said == ["step 1 of 2"]
-    assert scheduler.done[3:] == [
-        "check local_cwd base", "build /project on base /logs", "check again built", "request built", "launch built",
-    ]  # fmt: skip
+    assert scheduler.done == [
+        *("check local_cwd base", "check again base", "request base", "ask the backend"),
+        *("build /project on base /logs", "check again built", "request built", "launch built"),
+    ]
     assert (app.roles[0].image, app.roles[0].workspace) == ("base", None)
 
 
@@ -92,7 +96,9 @@ def test_the_journal_keeps_what_was_asked_for_to_build_it_anew(runner, app, jour
 
 def test_without_a_workspace_nothing_is_built_and_asked_for_once(runner, scheduler, app):
     runner.run(app, "local_cwd", {})
-    assert scheduler.done == ["check local_cwd base", "check again base", "request base", "launch base"]
+    assert scheduler.done == [
+        "check local_cwd base", "check again base", "request base", "ask the backend", "launch base",
+    ]  # fmt: skip
 
 
 def test_a_cancelled_launch_was_cancelled_not_failed(runner, scheduler, app, journal):
