@@ -39,9 +39,9 @@ def read_process(pid: int) -> Process | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read()
-    except OSError:
+        fields = text[text.rindex(b")") + 2 :].split()
+    except (OSError, ValueError):  # it has just ended
         return None
-    fields = text[text.rindex(b")") + 2 :].split()
     return Process(pid, int(fields[1]), int(fields[2]), fields[19].decode(), fields[0] in (b"Z", b"X"))
 
 

@@ -11,6 +11,7 @@ import os
 import time
 from typing import NamedTuple
 
+from ....specs.processes import read_process
 from ..environment import ERROR_FILE, JOB_ID
 
 logger = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ class JobProcess(NamedTuple):
 
 class _Known(NamedTuple):
     inode: tuple[int, int]
-    start: bytes
+    start: str
     job_id: str
     error_file: str
 
@@ -77,17 +78,17 @@ class JobProcesses:
             if one is not None and one.inode == inode and not one.job_id:
                 known[name] = one  # still the same process; most are none of a job's
                 continue
-            fields = _stat(name)
-            if fields is None:
+            process = read_process(int(name))
+            if process is None or process.zombie:
                 continue
-            start, started = fields[19], int(fields[19]) / ticks
-            if one is None or one.start != start:
-                one = _Known(inode, start, *_environment(name, own_files))
+            started = int(process.start) / ticks
+            if one is None or one.start != process.start:
+                one = _Known(inode, process.start, *_environment(name, own_files))
             one = one._replace(inode=inode)
             if uptime - started >= _SETTLED_SECONDS:
                 known[name] = one
             if one.job_id:
-                place = int(name), start.decode(), int(fields[2]), int(fields[1]), booted_at + started
+                place = process.pid, process.start, process.group, process.parent, booted_at + started
                 found.append(JobProcess(*place, one.job_id, one.error_file))
         self._known = known
         return found
@@ -99,17 +100,6 @@ class JobProcesses:
         except OSError:
             return None  # it has just ended
         return (found.st_ino, found.st_ctime_ns) if found.st_uid == self._user else None
-
-
-def _stat(name: str) -> list[bytes] | None:
-    """Return the fields of proc_pid_stat(5) from the state on; None of a process that has ended."""
-    try:
-        with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - as above
-            text = file.read()
-        fields = text[text.rindex(b")") + 2 :].split(None, 20)
-    except (OSError, ValueError):
-        return None
-    return None if len(fields) < 20 or fields[0] in (b"Z", b"X") else fields
 
 
 def _environment(name: str, own_files: int) -> tuple[str, str]:
