@@ -1,4 +1,4 @@
-"""What must hold before a replica's log can be read, and how its reader learns that nothing more comes."""
+"""The log of one replica, line by line, and on while it grows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from ...logs.source.chunks import ChunkIndex, stream_lengths
 from ...logs.source.log_file import LogFile
-from ...logs.source.parting import copied_lengths
+from ...logs.source.replica_log import ReplicaLog, StreamName
+from ...logs.source.replica_reader import ReplicaReader
+from ...logs.source.segment import Segment
 from ...logs.source.stream import Record
 from ...specs import JobNotFoundError, SchedulerError
 from ...specs.errors import one_of
@@ -20,107 +21,11 @@ from ..shared.stream_lines import LineAssembler
 from ..types import Stream
 from .record import Run
 
-_READ = 1 << 20
-_STREAMS = (("stdout.log", "o"), ("stderr.log", "e"))
-
-
-class FilePieces:
-    """The pieces of one growing file.
-
-    Args:
-        path: the file; it may appear later.
-        stream: the stream's letter.
-        start: the first byte that is wanted.
-    """
-
-    def __init__(self, path: Path, stream: str, start: int = 0) -> None:
-        self._file = LogFile(path)
-        self._stream = stream
-        self._position = start
-        self._seen = False
-
-    def read(self) -> list[Record]:
-        """Return what came since the last call, at most 1 MiB.
-
-        Raises:
-            SchedulerError: the file was there and is gone.
-        """
-        found = self._file.look()
-        if found is None:
-            if self._seen:
-                raise SchedulerError(f"the log was removed: {self._file.path}")
-            return []
-        self._seen = True
-        if found.size < self._position:
-            self._position = 0  # someone truncated it
-        data = self._file.read(self._position, _READ)
-        self._position += len(data)
-        return [Record(data, found.written_at, self._stream)] if data else []
-
-    def close(self) -> None:
-        """Release the file."""
-        self._file.close()
-
-
-class CombinedPieces:
-    """The pieces of combined.log by its index.
-
-    Args:
-        folder: the replica's folder.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._file = LogFile(folder / "combined.log")
-        self._index = LogFile(folder / "combined.index")
-        self._chunks = ChunkIndex(self._index)
-        self._position = 0
-        self._is_whole = False
-        self._seen = False
-
-    def read(self) -> list[Record]:
-        """Return what came since the last call, at most 1 MiB.
-
-        Raises:
-            SchedulerError: the file was there and is gone.
-        """
-        found = self._file.look()
-        if found is None:
-            if self._seen:
-                raise SchedulerError(f"the log was removed: {self._file.path}")
-            return []
-        self._seen = True
-        size = min(found.size, self._position + _READ)
-        data = self._file.read(self._position, size - self._position)
-        start, self._position = self._position, self._position + len(data)
-        return [
-            Record(data[low - start : high - start], chunk.time, chunk.stream)
-            for low, high, chunk in self._chunks.newer(start, self._position)
-        ]
-
-    def rest(self, folder: Path) -> list[FilePieces]:
-        """Return what a supervisor that was killed could not bring over from both streams any more."""
-        if self._index.look() is not None:
-            lengths = stream_lengths(self._index, self._position)
-        elif self._is_whole:
-            return []
-        else:  # TorchX writes no index
-            paths = {letter: folder / name for name, letter in _STREAMS}
-            found = copied_lengths(self._file, paths, self._position) if self._position else {"o": 0, "e": 0}
-            self._is_whole = found is None
-            if found is None:
-                return []
-            lengths = found
-        return [FilePieces(folder / name, letter, lengths[letter]) for name, letter in _STREAMS]
-
-    def close(self) -> None:
-        """Release both files."""
-        self._file.close()
-        self._index.close()
-
-
 # How long to wait for more: short after something came, longer when it has been quiet for 2 s and for 30 s.
 _WAITS = ((2.0, 0.02), (30.0, 0.05), (float("inf"), 0.2))
-_LETTERS = {Stream.STDOUT: "o", Stream.STDERR: "e"}
+# The state file is read again after this long: sooner while the reader is new, as the job may be, and short.
+_LOOK_SECONDS, _SOON_SECONDS = 0.1, 0.02
+_NEW_SECONDS = 2.0
 
 
 class Outlook(Protocol):
@@ -171,17 +76,24 @@ class LocalLogIterator:
         self._begin()
 
     def _begin(self) -> None:
-        letter = _LETTERS.get(self._stream)
-        # Times are in the index of combined.log alone.
+        names = {stream: self._folder / f"{stream.value}.log" for stream in Stream}
+        # The times of lines are beside the combined file alone.
         timed = self._since is not None or self._until is not None
-        self._letters = letter or "oec"
-        self._combined = CombinedPieces(self._folder) if timed or letter is None else None
-        self._files = [] if self._combined else [FilePieces(self._folder / f"{self._stream.value}.log", self._letters)]
+        combined = names[Stream.COMBINED] if timed or self._stream is Stream.COMBINED else None
+        log = ReplicaLog("", 0, combined, names[Stream.STDOUT], names[Stream.STDERR])
+        stream: StreamName = self._stream.value  # type: ignore[assignment]
+        self._files: list[LogFile] = []
+        self._taken: dict[int, int] = {}
+        self._reader = ReplicaReader(log, stream, self._register, _notice)
         self._assembler = LineAssembler()
         self._lines: deque[str] = deque()
         self._line_number = 0
         self._ended = False
         self._active_at = time.monotonic()
+
+    def _register(self, path: Path) -> tuple[LogFile, int]:
+        self._files.append(LogFile(path))
+        return self._files[-1], len(self._files)
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -213,12 +125,16 @@ class LocalLogIterator:
     def _fill(self) -> None:
         """Read once; wait, or end, when there was nothing to read."""
         outlook = self._look()  # before reading: what is over has nothing to add after that
-        pieces = self._read(outlook)
-        if pieces:
+        polled = self._reader.poll()
+        if polled.notes:
+            raise SchedulerError(f"the log was removed: {self._folder / self._stream.value}.log")
+        segments = [segment for segment in (*polled.grown, *polled.fresh) if segment.file]
+        if segments:
             self._active_at = time.monotonic()
-            for piece in pieces:
-                if piece.stream in self._letters:
-                    self._take(self._assembler.add(piece))
+            for segment in segments:
+                self._take(self._assembler.add(self._record(segment)))
+        elif (outlook.over or not outlook.supervised) and self._reader.begin_rest():
+            return
         elif outlook.over or not self._should_tail or self._is_past_until():
             self._take(self._assembler.rest())
             self._ended = True
@@ -226,14 +142,11 @@ class LocalLogIterator:
             quiet = time.monotonic() - self._active_at
             self._closed.wait(next(wait for limit, wait in _WAITS if quiet < limit))
 
-    def _read(self, outlook: Outlook) -> list[Record]:
-        if self._combined and not self._files:
-            pieces = self._combined.read()
-            if not pieces and (outlook.over or not outlook.supervised):
-                self._files = self._combined.rest(self._folder)
-            else:
-                return pieces
-        return [piece for file in self._files for piece in file.read()]
+    def _record(self, segment: Segment) -> Record:
+        """Read what is new of a segment: one whose last line went on was read up to there."""
+        start = max(segment.start, self._taken.get(segment.file, 0))
+        self._taken[segment.file] = segment.end
+        return Record(self._files[segment.file - 1].read(start, segment.end - start), segment.time, segment.stream)
 
     def _take(self, lines: list[tuple[float | None, bytes]]) -> None:
         for at, data in lines:
@@ -251,14 +164,14 @@ class LocalLogIterator:
         return self._until is not None and time.time() > self._until + 1.0
 
     def _release(self) -> None:
-        for source in (self._combined, *self._files):
-            if source:
-                source.close()
+        self._reader.close()
+        for file in self._files:
+            file.close()
 
 
-# The state file is read again after this long: sooner while the reader is new, as the job may be, and short.
-_LOOK_SECONDS, _SOON_SECONDS = 0.1, 0.02
-_NEW_SECONDS = 2.0
+def _notice(_sentence: str) -> Segment:
+    """Stand for a sentence among the lines, which is not printed here."""
+    return Segment(0, 0, 0, 0, None, "n")
 
 
 def check_log(run: Run, role_name: str, k: int, streams: Stream | str | None) -> Stream:

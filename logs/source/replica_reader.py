@@ -91,6 +91,14 @@ class ReplicaReader:
             more = more or again
         return Polled(fresh, grown, more, notes=tuple(notes))
 
+    def begin_rest(self) -> bool:
+        """Read on in the streams' own files, when nothing is added to the combined file any more.
+
+        Returns:
+            whether there is more to read in them.
+        """
+        return self._is_behind() and bool(self._start_rest())
+
     @property
     def settled(self) -> bool:
         """Whether every byte of the replica's own files is accounted for."""

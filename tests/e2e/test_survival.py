@@ -8,6 +8,7 @@ import select
 import signal
 import struct
 import termios
+from contextlib import suppress
 
 import pytest
 from actions import launch, wait_top
@@ -151,7 +152,8 @@ def test_supervisors_and_replicas_die(terminal):
     name = start_another(app)
     pids = processes_of_job(name)
     for pid in [parent_of(pids[0]), *pids]:
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # the end of its parent may have ended it
+            os.kill(pid, signal.SIGKILL)
     wait_top(app, "Unknown")
     app.press("enter")
     app.wait("supervisor")
