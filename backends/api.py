@@ -256,9 +256,6 @@ class Scheduler(abc.ABC, Generic[T]):
     def detach(self, app_id: str) -> None:
         """Let an app go on when this process ends."""
 
-    def expect_launch(self) -> None:
-        """Begin what a launch needs in any case: one is about to be asked for, though it may not come to it."""
-
     def prune(self, *, dryrun: bool = False) -> builtins.list[str]:
         """Remove what is kept of finished apps beyond the limits of the settings; return their ids.
 

@@ -172,11 +172,6 @@ class Runner:
 
     # Launching
 
-    def expect_launch(self, scheduler: str) -> None:
-        """Tell a scheduler that a launch is about to be asked for, see `Scheduler.expect_launch`."""
-        if not self.read_only:
-            self.scheduler(scheduler).expect_launch()
-
     def preflight(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[Finding]:
         """Return what would go wrong with a launch that the scheduler itself would accept."""
         return self._launcher.preflight(app, scheduler, cfg)

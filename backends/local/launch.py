@@ -36,7 +36,6 @@ def launch(
     *,
     max_running: int = 0,
     grace_seconds: float = 10.0,
-    starting: subprocess.Popen[bytes] | None = None,
 ) -> None:
     """Start an app; come back when its supervisor lives and has written that it does.
 
@@ -48,19 +47,18 @@ def launch(
         session: the session part of handles.
         max_running: how many apps run at once; later ones wait. 0 is no limit.
         grace_seconds: how long it has between SIGTERM and SIGKILL when it is cancelled, in seconds.
-        starting: its supervisor, where that was started already, see `start_supervisor`.
 
     Raises:
         SchedulerError: nothing was started, and nothing is left behind; the message says why.
     """
     folder = Path(request.log_dir)
     env = launcher_environment()
-    starting = starting or start_supervisor(env)
+    starting = _start_supervisor(env)  # it starts up while the folders are made
     try:
         _make_folders(runs, request)
         runs.write_record(request.app_id, folder)
     except OSError as error:
-        give_up(starting)
+        _give_up(starting)
         if not isinstance(error, FileExistsError):
             _remove(runs, request)
         raise SchedulerError(_refused(request, f"{error.strerror}: {error.filename}")) from error
@@ -109,7 +107,7 @@ def adopt(run: Run, cancel: Mapping[str, Any], grace_seconds: float) -> None:
         "replicas": [],
     }
     try:
-        _hand_over(start_supervisor(launcher_environment()), message)
+        _hand_over(_start_supervisor(launcher_environment()), message)
     except (SchedulerError, TimeoutError) as error:
         raise SchedulerError(f"{run.app_id} cannot be cancelled: {error}") from error
 
@@ -155,12 +153,8 @@ def write_cancel(folder: Path, by: str) -> dict[str, Any]:
         return asked
 
 
-def start_supervisor(env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Return a supervisor that has no request yet; it ends by itself where it is never given one.
-
-    Raises:
-        SchedulerError: it could not be started.
-    """
+def _start_supervisor(env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a supervisor that has no request yet; it ends by itself where it is never given one."""
     try:
         return subprocess.Popen(
             [sys.executable, "-I", "-S", supervisor.__file__],
@@ -175,7 +169,7 @@ def start_supervisor(env: Mapping[str, str]) -> subprocess.Popen[bytes]:
         raise SchedulerError(f"nothing was started: {sys.executable}: {error.strerror}") from error
 
 
-def give_up(starting: subprocess.Popen[bytes]) -> None:
+def _give_up(starting: subprocess.Popen[bytes]) -> None:
     """Let a supervisor that was given nothing end."""
     for pipe in (starting.stdin, starting.stdout):
         if pipe:
@@ -210,7 +204,7 @@ def _hand_over(starting: subprocess.Popen[bytes], message: Mapping[str, Any]) ->
     except BrokenPipeError:
         answer += starting.stdout.read()
     finally:
-        give_up(starting)
+        _give_up(starting)
     last = answer.decode("utf-8", "replace").strip().rpartition("\n")[2]
     try:
         said = json.loads(last)

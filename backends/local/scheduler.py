@@ -9,10 +9,8 @@ import builtins
 import json
 import logging
 import signal
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +35,6 @@ from .record import Run
 from .runs import DELETE, Runs
 
 if TYPE_CHECKING:
-    import subprocess
-
     from .logs import LocalLogIterator
     from .request import PopenRequest
     from .usage import UsageSampler
@@ -130,19 +126,12 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         self._apps = Apps(self._runs, self._root, torchx_log_dirs)
         self._listing = Listing(self._runs, self._apps)
         self._own = OwnApps(self.end_own)
-        # A supervisor that was started ahead, and the environment that it has.
-        self._ahead: tuple[subprocess.Popen[bytes], dict[str, str]] | None = None
         self._sampled: tuple[str, UsageSampler | None] = ("", None)
         if handle_signals:
             self._own.handle_signals()
 
     def close(self) -> None:
         """Stop answering signals. Apps go on."""
-        if self._ahead is not None:
-            from .launch import give_up
-
-            give_up(self._ahead[0])
-            self._ahead = None
         self._own.restore_signals()
 
     # Launching
@@ -169,16 +158,6 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             app, app_id, base / self.session_name / app_id, self.session_name, opts, images, self._extra_paths
         )
 
-    def expect_launch(self) -> None:
-        """Start a supervisor ahead, and import what a launch needs, while others make the app."""
-        from .environment import launcher_environment
-        from .launch import start_supervisor
-
-        if self._ahead is None:
-            environ = launcher_environment()
-            self._ahead = start_supervisor(environ), environ
-            threading.Thread(target=import_module, args=(".logs", __package__), daemon=True).start()
-
     def schedule(self, dryrun_info: AppDryRunInfo[PopenRequest]) -> str:
         """Launch what a dry run gave, and return the app's id as soon as its supervisor lives.
 
@@ -187,16 +166,9 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         Raises:
             SchedulerError: nothing was launched: a folder cannot be written, the disk is full.
         """
-        from .environment import launcher_environment
-        from .launch import give_up, launch
+        from .launch import launch
 
         request = dryrun_info.request
-        ahead, self._ahead = self._ahead, None
-        starting, environ = ahead or (None, {})
-        if starting is not None and environ != launcher_environment():
-            # The component has changed it: replicas inherit their supervisor's.
-            give_up(starting)
-            starting = None
         launch(
             self._runs,
             request,
@@ -205,7 +177,6 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             self.session_name,
             max_running=self._max_running,
             grace_seconds=self._grace_seconds,
-            starting=starting,
         )
         self._own.add(request.app_id)
         return request.app_id

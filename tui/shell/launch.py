@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...specs import (
@@ -12,8 +12,6 @@ from ...specs import (
     AppState,
     ConfigError,
     InvalidRunConfigException,
-    SchedulerError,
-    UnknownSchedulerException,
     parse_app_handle,
 )
 from ..launch_defaults import LaunchDefaults
@@ -27,16 +25,12 @@ if TYPE_CHECKING:
     from ...specs import AppDryRunInfo, AppStatus
     from ..config import Settings
 
-# Words after the component after which there may be no launch, or one elsewhere.
-_UNCLEAR = frozenset(("-s", "--scheduler", "--dryrun", "--open", "--help", "--ignore-config"))
-
 
 def _run(arguments: Any, settings: Settings) -> int:
     # Local jobs inherit it, and component functions may read it.
     os.environ.setdefault(TORCHX_CONTEXT_NAME, "cli_run")
     defaults = LaunchDefaults.load(settings)
     with make_runner(settings) as runner, _advised():
-        _expect_launch(arguments, defaults, runner)
         launch = launch_of(arguments, defaults, runner)
         if launch is None:
             return 0
@@ -59,20 +53,6 @@ def _advised() -> Iterator[None]:
     except InvalidRunConfigException as error:
         where = "give them with -cfg KEY=VALUE,... or in .torchxconfig"
         raise ConfigError(f"{error}; `torchx-tui runopts` lists run options, {where}") from error
-
-
-def _expect_launch(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> None:
-    """Let the scheduler begin what every launch needs, where it is clear already which one it is."""
-    if arguments.dryrun or arguments.open or arguments.stdin or not _UNCLEAR.isdisjoint(arguments.rest):
-        return
-    if defaults.faults or arguments.ignore_config:
-        return
-    given = defaults.scheduler()
-    name = arguments.scheduler or (given.value if given else "")
-    if name:
-        # What is wrong with it is told when it is asked for its options.
-        with suppress(UnknownSchedulerException, SchedulerError):
-            runner.expect_launch(name)
 
 
 def _dryrun(arguments: Any, settings: Settings) -> int:

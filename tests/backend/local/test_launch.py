@@ -236,6 +236,15 @@ def test_a_working_folder_that_is_gone(local: Local, tmp_path: Path, monkeypatch
     assert described.msg.startswith(f"its working folder cannot be used: {tmp_path / 'gone'}")
 
 
+def test_a_job_has_the_environment_of_its_launch(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A component may change it, which runs while the scheduler is there already."""
+    info = local.scheduler.submit_dryrun(app("echo $SET_BY_THE_COMPONENT"), {})
+    monkeypatch.setenv("SET_BY_THE_COMPONENT", "yes")
+    app_id = local.scheduler.schedule(info)
+    local.ended(app_id)
+    assert local.lines(app_id) == ["yes\n"]
+
+
 def test_a_request_can_be_launched_once(local: Local) -> None:
     info = local.scheduler.submit_dryrun(app("exit 0"), {})
     app_id = local.scheduler.schedule(info)
