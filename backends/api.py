@@ -177,10 +177,10 @@ class Scheduler(abc.ABC, Generic[T]):
 
     @abc.abstractmethod
     def describe(self, app_id: str) -> DescribeAppResponse | None:
-        """Return what is known of an app, None when it does not exist."""
+        """Describe an app; None when it does not exist."""
 
     def describe_native(self, app_id: str) -> str:
-        """Return what the backend itself says of an app, in its own form.
+        """Describe an app in the backend's own form.
 
         Raises:
             NotImplementedError: this scheduler has nothing of the kind.
@@ -189,7 +189,7 @@ class Scheduler(abc.ABC, Generic[T]):
         raise NotImplementedError(f"{self.backend} has nothing more to say about {app_id}")
 
     def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
-        """Return what each running replica of an app uses now, where `Capabilities.usage` says so.
+        """Measure what each running replica of an app uses now, where `Capabilities.usage` says so.
 
         Raises:
             NotImplementedError: this scheduler does not measure it.
@@ -344,11 +344,11 @@ class Scheduler(abc.ABC, Generic[T]):
     # Advice
 
     def check(self) -> builtins.list[Finding]:
-        """Return what was found of the backend: its version and size, or why it cannot be used."""
+        """Check the backend: its version and size, or why it cannot be used."""
         return []
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
-        """Return what would go wrong with a launch that `schedule` would accept."""
+        """Find what would go wrong with a launch that `schedule` would accept."""
         return []
 
     def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
@@ -363,7 +363,7 @@ class Scheduler(abc.ABC, Generic[T]):
         return []
 
     def image_digests(self, images: Sequence[str]) -> dict[str, str]:
-        """Return what tells one state of an image from another, of those images that are here; within a second or two.
+        """Identify the present state of each image that is here, such as by its digest; within a second or two.
 
         Args:
             images: their names.

@@ -55,7 +55,7 @@ class Launcher:
         self._worlds.close()
 
     def preflight(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[Finding]:
-        """Return what would go wrong with a launch that the scheduler itself would accept.
+        """Find what would go wrong with a launch that the scheduler itself would accept.
 
         Raises:
             AppDefError: the app cannot be run anywhere.

@@ -157,7 +157,7 @@ def _options(of: Any) -> list[Field[Any]]:
 
 
 def _key_of(option: Field[Any]) -> str:
-    """Return what an option is called in a cfg."""
+    """Return the name of an option in a cfg."""
     return option.metadata.get("cfg_key", option.name)
 
 

@@ -133,7 +133,7 @@ class Runner:
         return self._schedulers.names()
 
     def watched_schedulers(self) -> list[str]:
-        """Return the names of the schedulers whose jobs are shown: of one that nobody has set up, no word is said."""
+        """Return the names of the schedulers whose jobs are shown: those that are set up here."""
         return self._schedulers.watched()
 
     def scheduler_plugins(self) -> tuple[builtins.list[FoundScheduler], builtins.list[Unreadable]]:
@@ -155,7 +155,7 @@ class Runner:
         return self._schedulers.get(name)
 
     def capabilities(self, name: str) -> Capabilities:
-        """Return what the scheduler ``name`` can do."""
+        """Return the capabilities of a scheduler."""
         return self.scheduler(name).capabilities
 
     def run_opts(self, name: str) -> runopts:
@@ -167,17 +167,17 @@ class Runner:
         return self.scheduler(name).known_values()
 
     def check(self, name: str) -> list[Finding]:
-        """Return what the scheduler found on its side: the engine's version, or why it cannot be used."""
+        """Check a scheduler's backend, see `Scheduler.check`."""
         return self.scheduler(name).check()
 
     # Launching
 
     def preflight(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[Finding]:
-        """Return what would go wrong with a launch that the scheduler itself would accept."""
+        """Find what would go wrong with a launch that the scheduler itself would accept."""
         return self._launcher.preflight(app, scheduler, cfg)
 
     def list_workspace(self, workspace: Workspace, is_wanted: Callable[[], bool] = lambda: True) -> WorkspaceListing:
-        """Return what of a workspace would be shipped, see `list_workspace`."""
+        """List what of a workspace would be shipped, see `list_workspace`."""
         from .workspace import listing
 
         return listing.list_workspace(workspace, is_wanted)
@@ -261,7 +261,7 @@ class Runner:
     def changed_since(
         self, record: LaunchRecord, config: Mapping[str, str] | None = None, now: WorldNow | None = None
     ) -> builtins.list[Changed]:
-        """Return what is another than at a launch: the git commit, images, config; see `changed_since`.
+        """Compare now with the time of a launch: git commit, images, config; see `changed_since`.
 
         Raises:
             UnknownSchedulerException: there is none of the record's name.
@@ -296,7 +296,7 @@ class Runner:
         return self.scheduler(scheduler).subscribe(on_change)
 
     def describe(self, app_handle: str) -> DescribeAppResponse | None:
-        """Return what the backend knows of a job, or None if it knows nothing of it."""
+        """Describe a job; None if its backend does not know it."""
         from .types import check_times
 
         name, _, app_id = specs.parse_app_handle(app_handle)
@@ -307,17 +307,17 @@ class Runner:
         return described
 
     def describe_native(self, app_handle: str) -> str:
-        """Return what the backend itself says of a job, in its own form."""
+        """Describe a job in the backend's own form."""
         name, _, app_id = specs.parse_app_handle(app_handle)
         return self.scheduler(name).describe_native(app_id)
 
     def usage(self, handle: str) -> builtins.list[ReplicaUsage]:
-        """Return what each running replica of a job uses now; nothing where its scheduler does not measure it."""
+        """Measure what each running replica of a job uses now; nothing where its scheduler cannot."""
         name, _, app_id = specs.parse_app_handle(handle)
         return self.scheduler(name).usage(app_id) if self.capabilities(name).usage else []
 
     def shell_command(self, handle: str, role_name: str, k: int) -> builtins.list[str]:
-        """Return what opens a shell in a replica, see `Scheduler.shell_command`.
+        """Return the command that opens a shell in a replica, see `Scheduler.shell_command`.
 
         Raises:
             ReadOnlyError: this runner may not change anything, and a shell can.
@@ -411,7 +411,7 @@ class Runner:
         return open_replica_log(scheduler, handle, role_name, k, partial(self.describe, handle), self._log_spools)
 
     def remove_stale_spools(self) -> None:
-        """Remove, in the background, what programs that ended without a word have left of logs in the cache folder."""
+        """Remove, in the background, the spools of programs that were killed."""
         threading.Thread(target=self._log_spools().remove_stale, name="stale-spools", daemon=True).start()
 
     def _log_spools(self) -> LogSpools:

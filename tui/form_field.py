@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..backends.shared.secrets import mask_words
+from ..backends.shared.secrets import mask_arguments
 from ..components import REQUIRED, ROLE_FIELDS, Parameter, check_argument, check_role_field, to_text
 from ..specs import format_value, get_type_name, runopt
 from .sweep import SweepError, values_of
@@ -146,7 +146,7 @@ class Field:
     def verify(self) -> None:
         """Note what is wrong with the text, without what looks secret in it."""
         fault = self._fault()
-        told = mask_words(fault, self.name, self.text) if fault else fault
+        told = mask_arguments(fault, self.name, self.text) if fault else fault
         self.error = f"not valid: want {self.type_words}" if told is None else told
 
     def _fault(self) -> str:

@@ -149,9 +149,9 @@ class TellingApp(OrderedKeysApp[int]):
                 self._to_be_cancelled.clear()
         if not rows:
             return
-        from .words import ended_words
+        from .words import format_exit
 
-        for text, failed in ended_words(rows):
+        for text, failed in format_exit(rows):
             self.notify(text, markup=False, severity="error" if failed else "information")
         if self.settings.bell:
             self.bell()

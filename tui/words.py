@@ -116,7 +116,7 @@ def fit_name(app_id: str, width: int, sign: str) -> tuple[str, str]:
     return set_cell_size(name, room).rstrip(), f"{sign}{suffix[-4:]}"
 
 
-def ended_words(rows: Sequence[JobRow]) -> list[tuple[str, bool]]:
+def format_exit(rows: Sequence[JobRow]) -> list[tuple[str, bool]]:
     """Return what is said of jobs that have just ended, and whether one failed: each by itself, of many how many."""
     if len(rows) <= 3:
         return [(f"{row.name} {state_word(row.state).lower()}", row.state is AppState.FAILED) for row in rows]

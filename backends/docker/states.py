@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from ...logs.text.sanitize import plain
 from ...specs import AppState, is_terminal
-from ..shared.exit_reasons import ended_words, error_sentence, short_time
+from ..shared.exit_reasons import error_sentence, format_exit, short_time
 from . import labels
 from .containers import Summary, replica_number, role_name
 
@@ -61,7 +61,7 @@ def exit_words(exit_code: int | None) -> str:
         return "it is dead: the engine could not remove it"
     if exit_code == ENGINE_DIED:
         return "exit 255: it exited so, or the engine was killed while it ran"
-    return ended_words(exit_code)
+    return format_exit(exit_code)
 
 
 def replica_reason(inspected: Mapping[str, Any]) -> str:

@@ -109,13 +109,13 @@ class Cancellations:
 
 
 def _corrected(app: DescribeAppResponse | ListAppResponse, cancelled: Cancellation) -> tuple[AppState, str]:
-    from ..shared.exit_reasons import cancelled_words
+    from ..shared.exit_reasons import format_cancelled
 
     # It was live when it was asked to end: whatever it ended with, even with 0, is that end.
     ended = is_terminal(app.state)
     began = app.started_at or app.submitted_at
     after = None if began is None else cancelled.at - began
-    return (AppState.CANCELLED if ended else app.state), cancelled_words(cancelled.by, after, ended)
+    return (AppState.CANCELLED if ended else app.state), format_cancelled(cancelled.by, after, ended)
 
 
 def _replica(one: ReplicaStatus, cancelled: Cancellation) -> ReplicaStatus:

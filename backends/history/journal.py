@@ -46,7 +46,7 @@ _Stamp = tuple[int, int]
 
 
 def _stamp(path: str) -> _Stamp | None:
-    """Return what changes when a file is replaced, None where there is none."""
+    """Identify a file's content by its metadata; None where there is no file."""
     try:
         found = os.stat(path)  # noqa: PTH116 - called for each record
     except OSError:

@@ -113,7 +113,7 @@ class LaunchRecord:
         return f"{self.scheduler}://{self.session}/{app_id}" if app_id else ""
 
     def origin(self, **changes: Any) -> LaunchOrigin:
-        """Return what it was made from, with some of that changed."""
+        """Return the origin of the launch, with some of it changed."""
         kept = {item.name: getattr(self, item.name) for item in fields(LaunchOrigin)}
         return LaunchOrigin(**{**kept, **changes})
 

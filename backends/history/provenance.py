@@ -43,7 +43,7 @@ class Changed:
 def changed_since(
     record: LaunchRecord, scheduler: Scheduler[Any], now: WorldNow, config: Mapping[str, str] | None = None
 ) -> list[Changed]:
-    """Return what is another than at a launch, of what was noted then.
+    """Compare what was noted at a launch with now.
 
     Args:
         record: the launch's.
@@ -90,7 +90,7 @@ def _git_changes(world: LaunchWorld, folder: Path, now: WorldNow) -> list[Change
 
 
 def _config(record: LaunchRecord, config: Mapping[str, str]) -> list[Changed]:
-    """Return what config gives otherwise; of what a person had chosen it says nothing."""
+    """List the config values that have changed; what a person had chosen is not compared."""
     then, now = record.config, config
     chosen = {"scheduler", *record.cfg, *(f"{ARGUMENT_PREFIX}{name}" for name in record.arguments)}
     if record.workspace:
@@ -187,9 +187,9 @@ def _git(
 logger = logging.getLogger(__name__)
 
 # Seconds that git may take.
-_PATIENCE = 1.5
+_GIT_TIMEOUT_S = 1.5
 # Seconds that a program's end waits for what is still to be noted.
-_LAST_PATIENCE = 0.5
+_CLOSE_TIMEOUT_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class LaunchWorld:
 
     @classmethod
     def of(cls, record: LaunchRecord) -> LaunchWorld | None:
-        """Return what a record says, None where nothing was noted."""
+        """Parse what was noted beside a record; None where nothing was."""
         commit, changes, images = (record.world.get(name) for name in ("commit", "changes", "images"))
         if not isinstance(commit, str):
             return None
@@ -226,7 +226,7 @@ class WorldNow:
         self._lock = threading.Lock()
 
     def git(self, folder: Path, since: float = -math.inf) -> GitState | None:
-        """Return what git says of a folder.
+        """Ask git for the state of a folder.
 
         Args:
             folder: the folder.
@@ -236,7 +236,7 @@ class WorldNow:
             asked, state = self._states.get(folder, (-math.inf, None))
             if folder not in self._states or asked < since:
                 asked = time.monotonic()
-                state = git_state(folder, _PATIENCE)
+                state = git_state(folder, _GIT_TIMEOUT_S)
                 self._states[folder] = (asked, state)
             return state
 
@@ -244,7 +244,7 @@ class WorldNow:
         """Return how many files of a folder's work tree differ from a commit."""
         with self._lock:
             if (folder, commit) not in self._counts:
-                self._counts[folder, commit] = differing_files(folder, commit, _PATIENCE)
+                self._counts[folder, commit] = differing_files(folder, commit, _GIT_TIMEOUT_S)
             return self._counts[folder, commit]
 
     def digests(self, scheduler: Scheduler[Any], images: Sequence[str]) -> dict[str, str]:
@@ -303,7 +303,7 @@ class WorldNotes:
 
     def close(self) -> None:
         """Wait a moment for what is still to be noted."""
-        until = time.monotonic() + _LAST_PATIENCE
+        until = time.monotonic() + _CLOSE_TIMEOUT_S
         for thread in self._threads:
             if not thread.is_alive():
                 continue

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ...logs.text.sanitize import plain
 from ...specs import AppState
-from ..shared.exit_reasons import ended_words, short_time
+from ..shared.exit_reasons import format_exit, short_time
 from .jobs import Object
 from .phases import container_statuses, main_status, terminated
 
@@ -267,7 +267,7 @@ def _ended(ended: Mapping[str, Any], limit: str = "") -> str:
     code = ended.get("exitCode")
     if ended.get("reason") == "OOMKilled":
         return f"out of memory: killed{f' at its limit of {limit}' if limit else ''} (exit {code})"
-    words = ended_words(code if isinstance(code, int) else None)
+    words = format_exit(code if isinstance(code, int) else None)
     message = plain(str(ended.get("message") or "")).strip()[:_LONGEST]
     if ended.get("reason") in ("ContainerCannotRun", "StartError"):
         return f"cannot be run: {_start_words(message)}"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-class OwnApps:
+class LaunchedApps:
     """Ids of the apps that were launched here and not detached.
 
     Args:

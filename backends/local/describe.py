@@ -12,7 +12,7 @@ from ...logs.text.sanitize import plain
 from ...specs import NONE, AppDefError, AppState, ReplicaStatus, RoleStatus
 from ...specs.files import open_file, read_file
 from ...specs.processes import is_running
-from ..shared.exit_reasons import cancelled_words, ended_words, error_sentence, last_traceback, signal_name, some_of
+from ..shared.exit_reasons import error_sentence, format_cancelled, format_exit, last_traceback, signal_name, some_of
 from ..types import DescribeAppResponse, ListAppResponse, StateChange
 from .apps import Apps
 from .record import Run
@@ -98,14 +98,14 @@ def why(run: Run) -> str:
     if failed is None:
         return ""
     if failed.get("not_started"):
-        return not_started_words(failed)
+        return format_not_started(failed)
     where = f"{failed['role']}/{failed['id']}"
-    ended = ended_words(failed["exit_code"])
+    ended = format_exit(failed["exit_code"])
     said = error_sentence(structured_error(run, failed))
     return f"{said}: {where}, {ended}" if said else f"{ended}: {where}"
 
 
-def not_started_words(entry: dict[str, Any]) -> str:
+def format_not_started(entry: dict[str, Any]) -> str:
     """Return why a replica could not be started."""
     code, name, text = entry["not_started"]
     command, cwd = entry.get("command", ""), entry.get("cwd") or ""
@@ -124,7 +124,7 @@ def not_started_words(entry: dict[str, Any]) -> str:
 
 
 def structured_error(run: Run, entry: dict[str, Any]) -> str:
-    """Return what a replica left about its failure: its error.json, else the last traceback in its stderr."""
+    """Read the error of a replica that failed: its error.json, else the last traceback in its stderr."""
     folder = run.replica_folder(entry["role"], entry["id"])
     error_file = Path(entry.get("error_file") or folder / "error.json")
     try:
@@ -149,7 +149,7 @@ def last_traceback_in(stderr: Path) -> str:
 def _cancelled(run: Run) -> str:
     asked = run.document.get("cancel") or {}
     began = run.document.get("started_at") or run.document["submitted_at"]
-    return cancelled_words(str(asked.get("by") or ""), float(asked.get("at") or began) - began, run.over)
+    return format_cancelled(str(asked.get("by") or ""), float(asked.get("at") or began) - began, run.over)
 
 
 def _waiting(run: Run) -> str:
@@ -252,7 +252,7 @@ def _roles_statuses(run: Run) -> list[RoleStatus]:
             structured_error_msg=structured_error(run, entry) if entry["exit_code"] and entry is failed else NONE,
             exit_code=entry["exit_code"],
             signal=signal_name(entry["exit_code"]),
-            reason=not_started_words(entry) if entry.get("not_started") else ended_words(entry["exit_code"] or None),
+            reason=format_not_started(entry) if entry.get("not_started") else format_exit(entry["exit_code"] or None),
             pid=entry["pid"],
             started_at=entry.get("started_at"),
             finished_at=entry.get("finished_at"),

@@ -75,7 +75,7 @@ ELASTIC_LOG_DIR = "PET_LOG_DIR"
 
 
 def role_path(role_env: Mapping[str, str], extra_paths: Sequence[str], cwd: str | None, prepend_cwd: bool) -> str:
-    """Return what comes before PATH: further folders, the role's own PATH, and the working folder first or last."""
+    """Make the text before PATH: further folders, the role's own PATH, and the working folder first or last."""
     mine = [*extra_paths, role_env.get("PATH", "")]
     parts = [cwd or "", *mine] if prepend_cwd else [*mine, cwd or ""]
     return os.pathsep.join(part.strip(os.pathsep) for part in parts if part.strip(os.pathsep))
@@ -97,7 +97,7 @@ def launcher_environment() -> dict[str, str]:
 
 
 def replica_environment(inherited: Mapping[str, str], added: Mapping[str, str]) -> dict[str, str]:
-    """Return what is set for one replica beyond what it inherits.
+    """Make the variables of one replica beyond those that it inherits.
 
     Args:
         inherited: the environment that `launcher_environment` returned.

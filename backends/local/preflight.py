@@ -22,7 +22,7 @@ _ENDPOINT = re.compile(r"--rdzv[-_]endpoint[= ]\S*?(?:localhost|127\.0\.0\.1)\S*
 
 
 def machine_findings(folder: Path) -> list[Finding]:
-    """Return what this machine has, and whether state can be written.
+    """Check this machine: its CPUs, GPUs and memory, and whether state can be written.
 
     Args:
         folder: where state is kept; it may be missing yet.
@@ -39,7 +39,7 @@ def machine_findings(folder: Path) -> list[Finding]:
 
 
 def launch_findings(app: AppDef, request: PopenRequest) -> list[Finding]:
-    """Return what would go wrong with a launch.
+    """Find what would go wrong with a launch.
 
     Args:
         app: the app.

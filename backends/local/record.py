@@ -233,7 +233,7 @@ def _judge(run: Run) -> None:
     run.supervised = True
     quiet = max(0.0, time.time() - document["heartbeat"])
     if not run.here:
-        run.notes.append(f"on {document['host']}, heard of {age_words(quiet)} ago")
+        run.notes.append(f"on {document['host']}, heard of {format_age(quiet)} ago")
     elif not same_boot:
         _lost(run, AppState.FAILED, "the machine restarted")
     elif not is_running(document["pid"], document["pid_started"]):
@@ -243,7 +243,7 @@ def _judge(run: Run) -> None:
         reason = "its processes have ended, and how cannot be written: is the disk full?"
         _lost(run, AppState.CANCELLED if asked else AppState.UNKNOWN, reason)
     elif quiet > _QUIET_SECONDS:
-        run.notes.append(f"its state was written {age_words(quiet)} ago: is the disk full?")
+        run.notes.append(f"its state was written {format_age(quiet)} ago: is the disk full?")
 
 
 def _lives(run: Run) -> bool:
@@ -304,7 +304,7 @@ def _booted_at() -> float:
     return float("inf")
 
 
-def age_words(seconds: float) -> str:
+def format_age(seconds: float) -> str:
     """Return a duration with one unit, such as "40 s" or "3 h"."""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size or (seconds >= size and unit == "min"):

@@ -262,7 +262,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def signature_of(folder: Path) -> Signature | None:
-    """Return what changes whenever an app's state file is written, None when there is none."""
+    """Identify the content of an app's state file by its metadata; None when there is no file."""
     try:
         found = (folder / "state.json").stat()
     except OSError:

@@ -28,7 +28,7 @@ from ..api import (
     Stream,
 )
 from ..shared.secrets import mask_data
-from .apps import Apps, OwnApps
+from .apps import Apps, LaunchedApps
 from .describe import Listing, describe_run
 from .image_provider import CWDImageProvider, ImageProvider, LocalDirectoryImageProvider, ReplicaParam
 from .record import Run
@@ -125,7 +125,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         self._runs = Runs(self._root, int(cache_size))
         self._apps = Apps(self._runs, self._root, torchx_log_dirs)
         self._listing = Listing(self._runs, self._apps)
-        self._own = OwnApps(self.end_own)
+        self._own = LaunchedApps(self.end_own)
         self._sampled: tuple[str, UsageSampler | None] = ("", None)
         if handle_signals:
             self._own.handle_signals()
@@ -184,7 +184,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
     # Watching
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
-        """Return what is known of an app, whichever process launched it; None when it does not exist."""
+        """Describe an app, whichever process launched it; None when it does not exist."""
         run = self._apps.find(app_id)
         return None if run is None else describe_run(run)
 
@@ -198,7 +198,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         return native_text(self._apps.get(app_id))
 
     def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
-        """Return what each running replica uses now; see `UsageSampler`."""
+        """Measure what each running replica uses now; see `UsageSampler`."""
         from .usage import UsageSampler
 
         run = self._apps.get(app_id)
@@ -360,7 +360,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
     # Advice
 
     def check(self) -> builtins.list[Finding]:
-        """Return what this machine has, and whether state can be kept."""
+        """Check this machine, and whether state can be kept."""
         from .preflight import machine_findings
 
         return machine_findings(self._root)
@@ -372,7 +372,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         return list(name_faults(app))
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
-        """Return what would go wrong: a command that is missing, a port that is taken, GPUs that are not there."""
+        """Find what would go wrong: a command that is missing, a port that is taken, GPUs that are not there."""
         from .preflight import launch_findings
         from .request import check_app
 

@@ -151,7 +151,7 @@ class Watch:
             self.file = -1
 
     def written(self) -> set[int] | None:
-        """Return what was written to since the last call, None when it cannot be known."""
+        """List what was written to since the last call; None when it cannot be known."""
         if self.file < 0:
             return None
         try:

@@ -16,7 +16,7 @@ from .record import Run
 logger = logging.getLogger(__name__)
 
 # Seconds; nvidia-smi takes up to some of them on a busy machine.
-_PATIENCE = 10.0
+_NVIDIA_SMI_TIMEOUT_S = 10.0
 _MEBIBYTE = 1 << 20
 
 
@@ -39,7 +39,7 @@ class UsageSampler:
         self._sampled_at = 0.0
 
     def sample(self, run: Run) -> list[ReplicaUsage]:
-        """Return what each running replica uses now."""
+        """Measure what each running replica uses now."""
         import psutil
 
         now = time.monotonic()
@@ -131,7 +131,7 @@ def _query(what: str, columns: int) -> Iterable[list[str]]:
     try:
         answer = subprocess.run(
             [command, what, "--format=csv,noheader,nounits"],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE, check=True,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_NVIDIA_SMI_TIMEOUT_S, check=True,
         ).stdout  # fmt: skip
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         logger.debug("nvidia-smi %s: %s", what, error)

@@ -39,7 +39,7 @@ class PluginCalls:
         self._launcher = LimitedCaller(f"plugin-launch-{name}")
 
     def call(self, what: str, function: Callable[[], T], seconds: float = ANSWER_SECONDS) -> T:
-        """Return what a function of the plugin's returns.
+        """Call a function of the plugin.
 
         Args:
             what: what is done, for messages, such as "list jobs".
@@ -56,7 +56,7 @@ class PluginCalls:
             raise SchedulerError(f"{self.name} could not {what}: {error} ({self.origin})") from error
 
     def run(self, what: str, function: Callable[[], T]) -> T:
-        """Return what a function of the plugin's returns, called in this thread, however long that takes.
+        """Call a function of the plugin in this thread, however long that takes.
 
         Raises:
             TorchXTuiError: see `call`.
@@ -87,11 +87,11 @@ class PluginCalls:
                 str(getattr(error, "cfg_key", "")),
                 getattr(error, "cfg", {}) or {},
             )
-        return SchedulerError(f"{self.name} could not {what}: {_words(error, printed.text() if printed else '')}")
+        return SchedulerError(f"{self.name} could not {what}: {_error_text(error, printed.text() if printed else '')}")
 
 
-def _words(error: BaseException, printed: str) -> str:
-    """Return what an error says: of a program that failed its own last words, of another also what was printed last."""
+def _error_text(error: BaseException, printed: str) -> str:
+    """Format an error: of a program that failed its own last words, of another also what was printed last."""
     if not isinstance(error, CalledProcessError):
         return ": ".join([described(error), *_last_line(printed)])
     said = error.stderr or error.output or b""

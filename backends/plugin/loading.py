@@ -50,7 +50,7 @@ LOAD_SECONDS = 8.0
 
 @functools.cache
 def loader_of(found: FoundScheduler) -> PluginLoader:
-    """Return what makes a plugin's schedulers, always the same one."""
+    """Return the loader of a plugin, the same one at each call."""
     return PluginLoader(found)
 
 
@@ -127,7 +127,7 @@ def _made(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -
 
 
 def _from_environment() -> dict[str, Any]:
-    """Return what TorchX's Runner gives every factory: each variable TORCHX_*, its name in lower case."""
+    """Return the arguments that TorchX's Runner gives every factory: each variable TORCHX_*, its name in lower case."""
     return {name.lower(): value for name, value in os.environ.items() if name.startswith("TORCHX_")}
 
 

@@ -210,7 +210,7 @@ def check_replica(
 def outputs(
     calls: PluginCalls, theirs: Any, replica: tuple[str, str, int], wanted: Mapping[str, Any], stream: Stream
 ) -> tuple[list[Open], str]:
-    """Return what opens each output that together are the one that is asked for, and why the plugin refused it.
+    """Find the outputs of the plugin that together are the one that is asked for, and why it refused them.
 
     A plugin that does not merge its outputs refuses `COMBINED` at the call: then both are read.
 

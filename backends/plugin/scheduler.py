@@ -291,7 +291,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
     # Watching
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
-        """Return what the plugin knows of an app, None when it does not exist."""
+        """Describe an app; None when it does not exist."""
         answer = self._ask("describe a job", lambda: self._theirs.describe(app_id))
         described = None if answer is None else our_description(answer)
         return self._apps.completed(app_id, None if described is None or says_nothing(described) else described)
@@ -375,7 +375,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         return [Finding("ok", f"TorchX's {type(self._theirs).__name__}, from {self.found.origin}")]
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
-        """Return what of the app the installed TorchX has no place for."""
+        """List what of an app the installed TorchX has no field for."""
         turned = ToTorchX()
         turned.app(app)
         return [Finding("warning", f"left out: {what}", "install a newer TorchX") for what in turned.left_out]

@@ -33,7 +33,7 @@ def create_scheduler(session_name: str, **params: Any) -> Any:
     def _state(text: str) -> Any:
         return theirs.appstate_from_slurm_state(text)
 
-    class MendedSlurmScheduler(theirs.SlurmScheduler):
+    class FixedSlurmScheduler(theirs.SlurmScheduler):
         def _describe_squeue(self, app_id: str) -> Any:
             return super()._describe_squeue(app_id) if theirs.version() >= _SQUEUE_CHOOSES else None
 
@@ -55,8 +55,8 @@ def create_scheduler(session_name: str, **params: Any) -> Any:
                 if described is None or described.state not in (AppState.PENDING, AppState.RUNNING):
                     raise
 
-    MendedSlurmScheduler.__name__ = theirs.SlurmScheduler.__name__
-    return MendedSlurmScheduler(session_name, params.get("docker_client"))
+    FixedSlurmScheduler.__name__ = theirs.SlurmScheduler.__name__
+    return FixedSlurmScheduler(session_name, params.get("docker_client"))
 
 
 class _Accounted(NamedTuple):

@@ -13,7 +13,7 @@ from ...specs.backoff import jittered
 _log = logging.getLogger(__name__)
 
 # At most one call in so many seconds: starting 64 replicas makes some hundred changes.
-_QUIET = 0.1
+_QUIET_S = 0.1
 # What went away is asked again after so many seconds, twice as many each time.
 _FIRST_RETRY, _LAST_RETRY = 0.25, 5.0
 
@@ -43,7 +43,7 @@ class Subscribers:
         self._make = listener
         self._subscribers: dict[object, Callable[[], object]] = {}
         self._lock = threading.Lock()
-        self._running: tuple[Listener, _Teller] | None = None
+        self._running: tuple[Listener, _Debouncer] | None = None
         self._closed = False
 
     def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object]:
@@ -78,22 +78,22 @@ class Subscribers:
             self._end()
 
     def _start(self) -> None:
-        teller = _Teller(self._tell)
-        listener = self._make(teller.changed.set)
-        self._running = listener, teller
-        threading.Thread(target=self._listen, args=(listener, teller), name=self._name, daemon=True).start()
-        threading.Thread(target=teller.run, name=f"{self._name}-told", daemon=True).start()
+        debouncer = _Debouncer(self._tell)
+        listener = self._make(debouncer.changed.set)
+        self._running = listener, debouncer
+        threading.Thread(target=self._listen, args=(listener, debouncer), name=self._name, daemon=True).start()
+        threading.Thread(target=debouncer.run, name=f"{self._name}-told", daemon=True).start()
 
-    def _listen(self, listener: Listener, teller: _Teller) -> None:
+    def _listen(self, listener: Listener, debouncer: _Debouncer) -> None:
         """Listen, and again where an error ends that: rows that nobody keeps any more look like good ones."""
-        retry = Retry(teller.stopped)
-        while not teller.stopped.is_set():
+        retry = Retry(debouncer.stopped)
+        while not debouncer.stopped.is_set():
             began = time.monotonic()
             try:
                 listener.listen()
             except Exception:
                 _log.exception("%s ended, and is begun again", self._name)
-                teller.changed.set()
+                debouncer.changed.set()
             else:
                 return
             if time.monotonic() - began > _LAST_RETRY:
@@ -102,9 +102,9 @@ class Subscribers:
 
     def _end(self) -> None:
         if self._running is not None:
-            listener, teller = self._running
+            listener, debouncer = self._running
             self._running = None
-            teller.close()
+            debouncer.close()
             listener.close()
 
     def _tell(self) -> None:
@@ -117,7 +117,7 @@ class Subscribers:
                 _log.exception("a change could not be told")
 
 
-class _Teller:
+class _Debouncer:
     """Tells in a thread of its own, so that a burst is told once."""
 
     def __init__(self, tell: Callable[[], None]) -> None:
@@ -132,7 +132,7 @@ class _Teller:
                 return
             self.changed.clear()
             self._tell()
-            self.stopped.wait(_QUIET)
+            self.stopped.wait(_QUIET_S)
 
     def close(self) -> None:
         self.stopped.set()

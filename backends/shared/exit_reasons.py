@@ -14,7 +14,7 @@ from ...specs.foreign import decode_json
 _LONGEST = 300
 
 
-def ended_words(exit_code: int | None) -> str:
+def format_exit(exit_code: int | None) -> str:
     """Return how a process ended, such as "exit 1" or "killed by SIGKILL"; empty while that is not known.
 
     Args:
@@ -54,11 +54,11 @@ def last_traceback(text: str) -> str:
     """
     lines = text.splitlines()
     whole = whole_tracebacks(lines)
-    telling = [found for found in whole if not is_wrapper(found[-1])]
+    causes = [found for found in whole if not is_wrapper(found[-1])]
     said = [without_worker(line) for line in lines if is_from_worker(line)]
-    if whole and not telling and said:
+    if whole and not causes and said:
         return said[-1]  # a worker without a traceback of its own: its last line says more than torchrun's
-    return "\n".join((telling or whole or [[]])[-1])
+    return "\n".join((causes or whole or [[]])[-1])
 
 
 def error_sentence(error: str) -> str:
@@ -90,7 +90,7 @@ def short_time(seconds: float) -> str:
     return f"{int(seconds)}s"
 
 
-def cancelled_words(by: str, after: float | None, ended: bool = True) -> str:
+def format_cancelled(by: str, after: float | None, ended: bool = True) -> str:
     """Return that an app was cancelled, or is being.
 
     Args:

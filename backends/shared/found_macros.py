@@ -118,7 +118,7 @@ def _split(text: str, place: Place) -> list[str]:
 
 
 def _numbered(parts: Sequence[str], places: Sequence[Place]) -> list[tuple[bool, str]] | None:
-    """Return what is common to parts that may differ in the replica's number; None where they differ in more."""
+    """Unify parts that may differ in the replica's number; None where they differ in more."""
     if len(set(parts)) == 1:
         return [(False, parts[0])]
     made: list[tuple[bool, str]] = []

@@ -120,7 +120,7 @@ def mask_data(value: Any, name: str = "") -> Any:
     return value
 
 
-def mask_words(words: str, name: str, text: str) -> str | None:
+def mask_arguments(words: str, name: str, text: str) -> str | None:
     """Return words about the text of a parameter or option with what looks secret in it masked.
 
     Args:

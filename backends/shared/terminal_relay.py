@@ -14,7 +14,7 @@ READ = 1 << 16
 
 
 def read_keys(keys: int) -> bytes:
-    """Return what was typed; nothing once the terminal is gone."""
+    """Read what was typed; nothing once the terminal is gone."""
     try:
         return os.read(keys, READ)
     except OSError:

@@ -30,7 +30,7 @@ def is_url(workspace: str) -> bool:
 
 
 def dockerfile_of(workspace: str) -> bytes:
-    """Return what says how a workspace's image is built.
+    """Read the Dockerfile of a workspace, or return the usual one.
 
     Raises:
         SchedulerError: the workspace cannot be read.
@@ -117,7 +117,7 @@ def _local(folder: Path) -> Iterator[bytes]:
 
 
 def shipped_stat(source: Path, folder: Path) -> os.stat_result | None:
-    """Return what travels of a file, folder or link; None for a link that leads nowhere.
+    """Make the tar entry of a file, folder or link; None for a link that leads nowhere.
 
     A link to elsewhere would lead nowhere in the image: what it names travels in its place.
 

@@ -113,7 +113,7 @@ def wanted_files(system: Any, root: str, ignore_files: Sequence[str] = IGNORE_FI
 def patterns_there(
     system: Any, prefix: str, paths: Container[str], ignore_files: Sequence[str]
 ) -> tuple[IgnorePatterns, str]:
-    """Return what `read_patterns` does, of a folder elsewhere.
+    """Read the patterns of a folder elsewhere, as `read_patterns` does.
 
     Args:
         system: the file system, as fsspec gives it.

@@ -20,7 +20,7 @@ MOST_SECONDS = 20.0
 
 
 def list_workspace(workspace: Workspace, is_wanted: Callable[[], bool] = lambda: True) -> WorkspaceListing:
-    """Return what would be shipped.
+    """List what would be shipped.
 
     Args:
         workspace: the workspace.

@@ -91,13 +91,13 @@ class WorkspaceMixin(abc.ABC, Generic[T]):
         raise NotImplementedError(f"{type(self).__name__} builds no workspace: write build_workspace_and_update_role")
 
     def planned_builds(self, roles: Sequence[Role]) -> list[str]:
-        """Return what `build_workspaces` would do, in words; nothing is built.
+        """Describe what `build_workspaces` would do; nothing is built.
 
         Args:
             roles: the roles; those without a workspace are left alone.
         """
         return [
-            f"role {role.name}: its workspace is built first, of {_words(role.workspace)} on top of {role.image}"
+            f"role {role.name}: its workspace is built first, of {_folders(role.workspace)} on top of {role.image}"
             for role in roles
             if role.workspace
         ]
@@ -116,7 +116,7 @@ def pin_workspace_images(app: AppDef, images: Mapping[tuple[str, Workspace], str
             role.image, role.workspace = built, None
 
 
-def _words(workspace: Workspace) -> str:
+def _folders(workspace: Workspace) -> str:
     return ", ".join(f"{local} as {remote}" if remote else local for local, remote in workspace.projects.items())
 
 

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from torchx_tui.specs import AppState
 from torchx_tui.tui.job_rows import JobRow
 from torchx_tui.tui.terminal_title import has_title, title_text
-from torchx_tui.tui.words import age, clock, cut, duration, ended_words, fit_name, split_name
+from torchx_tui.tui.words import age, clock, cut, duration, fit_name, format_exit, split_name
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,10 @@ def ended(name: str, state: AppState) -> JobRow:
 
 def test_jobs_that_ended_are_named_and_many_are_counted():
     few = [ended("a", AppState.SUCCEEDED), ended("b", AppState.FAILED)]
-    assert ended_words(few) == [("a succeeded", False), ("b failed", True)]
+    assert format_exit(few) == [("a succeeded", False), ("b failed", True)]
     many = [ended(str(number), AppState.SUCCEEDED) for number in range(1200)] + few
-    assert ended_words(many) == [("1,202 jobs ended: 1,201 succeeded, 1 failed", True)]
-    assert ended_words(many[:1200]) == [("1,200 jobs ended: 1,200 succeeded", False)]
+    assert format_exit(many) == [("1,202 jobs ended: 1,201 succeeded, 1 failed", True)]
+    assert format_exit(many[:1200]) == [("1,200 jobs ended: 1,200 succeeded", False)]
 
 
 def test_the_terminals_title():

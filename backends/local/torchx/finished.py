@@ -101,7 +101,7 @@ class FinishedJobs:
 
 
 def read_success(folder: Path) -> dict[str, Any] | None:
-    """Return what the file SUCCESS in a job's folder holds, None where there is none that TorchX wrote."""
+    """Parse the file SUCCESS of a job's folder; None where there is none that TorchX wrote."""
     try:
         success = decode_json(read_file(folder / "SUCCESS", LARGE))
     except (OSError, ValueError):

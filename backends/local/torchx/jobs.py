@@ -16,7 +16,7 @@ from ....specs import AppState, Role
 from ....specs.processes import is_running, read_process
 from ...types import BY_TORCHX
 from .. import supervisor
-from ..record import Run, age_words
+from ..record import Run, format_age
 from .finished import FinishedJobs, read_success
 from .live import LiveJob, is_there, live_jobs
 from .processes import JobProcesses
@@ -52,7 +52,7 @@ class Seen:
 
 
 def first_look(job: LiveJob, state: Path) -> Seen:
-    """Return what is known of a job whose processes were found; its state would be in the folder ``state``."""
+    """Describe a job whose processes were found; its state would be in the folder ``state``."""
     document = new_document(job.app_id, job.job_id, job.folder, job.started_at)
     base = None if job.folder is None else job.folder.parent.parent
     # Without log_dir TorchX makes a folder that it removes.
@@ -107,7 +107,7 @@ def live_run(seen: Seen, job: LiveJob) -> Run:
 
 
 def _launch_order(entry: dict[str, Any]) -> tuple[float, int, str, int]:
-    """Return what sorts replicas as they were launched: several have the same start time, and then their numbers."""
+    """Make the sort key of replicas in the order of their launch: by start time, then by number."""
     return float(entry["pid_started"] or "inf"), entry["pid"] or 0, entry["role"], entry["id"]
 
 
@@ -145,7 +145,7 @@ def ended_run(seen: Seen) -> Run:
     if launched and now - seen.gone_since < _RECORD_SECONDS and (seen.folder is None or is_there(seen.folder)):
         waiting = Run(document["app_id"], seen.state, document, AppState.RUNNING, notes=_notes(document))
         waiting.supervised = True
-        waiting.notes.append(f"its replicas ended {age_words(now - seen.gone_since)} ago")
+        waiting.notes.append(f"its replicas ended {format_age(now - seen.gone_since)} ago")
         return waiting
     return _lost(seen, document, launched)
 

@@ -94,7 +94,7 @@ class JobProcesses:
         return found
 
     def _inode(self, name: str) -> tuple[int, int] | None:
-        """Return what another process of the same number would not have; None for other users' processes."""
+        """Identify a process beyond its number; None for other users' processes."""
         try:
             found = os.stat(f"/proc/{name}")  # noqa: PTH116 - called for each process
         except OSError:

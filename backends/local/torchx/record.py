@@ -50,7 +50,7 @@ def new_document(app_id: str, job_id: str, folder: Path | None, started_at: floa
 
 
 def new_replica(folder: Path | None, place: ReplicaPlace, process: JobProcess | None = None) -> dict[str, Any]:
-    """Return what is known of a replica: by its first process, or only that it was there."""
+    """Describe a replica by its first process, or only that it was there."""
     role, number = place
     return {
         "role": role,
@@ -164,7 +164,7 @@ def _ended_replicas(success: Mapping[str, Any]) -> Iterator[tuple[ReplicaPlace, 
 
 
 def _role_env(process: JobProcess) -> dict[str, str]:
-    """Return what a replica's environment has beyond its launcher's; nothing where that one has ended."""
+    """List the variables of a replica that its launcher does not have; none where the launcher has ended."""
     theirs = _texts(process.parent, "environ")
     if not theirs:
         return {}

@@ -14,7 +14,7 @@ from backend.local.support import Local
 from support.waiting import wait_until
 
 from torchx_tui.backends.local import record, supervisor
-from torchx_tui.backends.local.record import age_words
+from torchx_tui.backends.local.record import format_age
 from torchx_tui.specs import AppState, SchedulerError
 from torchx_tui.specs.processes import Process, send_signal
 
@@ -168,7 +168,7 @@ def test_odd_ids_are_no_apps(local: Local) -> None:
     ],
 )
 def test_ages(seconds: float, words: str) -> None:
-    assert age_words(seconds) == words
+    assert format_age(seconds) == words
 
 
 def test_an_end_that_is_written_while_we_look_is_not_taken_for_a_death(
