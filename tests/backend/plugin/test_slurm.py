@@ -111,7 +111,8 @@ def test_the_commands_of_the_shell(
     wait_until(lambda: "replica 1" in command("log", f"{handle}/sh/1").out, "the log of the second replica")
     # A process of its own knows what the commands' own one does.
     forget_plugins()
-    (row,) = [one for one in json.loads(command("list", "-s", "slurm", "--json").out) if one["handle"] == handle]
+    # Accounting hears of a job some seconds after the controller.
+    row = wait_until(lambda: _row(command, handle), "the job in the list")
     assert row["state"] == "RUNNING"
     second = str(int(row["app_id"]) + 1)
     assert second not in {one["app_id"] for one in json.loads(command("list", "-s", "slurm", "--json").out)}
@@ -122,6 +123,11 @@ def test_the_commands_of_the_shell(
 
 
 _SH = ("utils.sh", "--num_replicas", "2", "--", "sh", "-c", "echo replica $SLURM_PROCID; exec sleep 300")
+
+
+def _row(command: Command, handle: str) -> dict[str, Any] | None:
+    rows = json.loads(command("list", "-s", "slurm", "--json").out)
+    return next((row for row in rows if row["handle"] == handle), None)
 
 
 def _state(command: Command, handle: str) -> str:
