@@ -22,6 +22,7 @@ from ..specs import (
     Workspace,
     runopts,
 )
+from ..specs.errors import one_of
 from .options import StructuredOpts
 from .types import (
     Capabilities,
@@ -29,6 +30,7 @@ from .types import (
     Finding,
     ListAppResponse,
     LogIterator,
+    LogQuery,
     NameFault,
     PublishedPort,
     ReplicaUsage,
@@ -48,6 +50,7 @@ __all__ = [
     "Finding",
     "ListAppResponse",
     "LogIterator",
+    "LogQuery",
     "NameFault",
     "PublishedPort",
     "ReplicaUsage",
@@ -61,6 +64,7 @@ __all__ = [
     "line_pattern",
     "split_lines",
     "split_lines_iterator",
+    "stream_of",
 ]
 
 DAYS_IN_2_WEEKS = 14
@@ -301,7 +305,21 @@ class Scheduler(abc.ABC, Generic[T]):
                 is malformed.
             NotImplementedError: the scheduler has no logs.
         """
-        raise NotImplementedError(f"{self.backend} has no logs to read")
+        return self._log_lines(
+            LogQuery(
+                app_id,
+                role_name,
+                k,
+                line_pattern(regex),
+                None if since is None else since.timestamp(),
+                None if until is None else until.timestamp(),
+                should_tail,
+                stream_of(streams),
+            )
+        )
+
+    def _log_lines(self, query: LogQuery) -> Iterable[str]:
+        raise NotImplementedError(f"{self.backend} has no logs to read: {query.app_id}")
 
     def log_stream(
         self,
@@ -427,6 +445,18 @@ def line_pattern(regex: str | None) -> re.Pattern[str] | None:
         return re.compile(regex) if regex else None
     except re.error as error:
         raise ValueError(f"not a regular expression: {regex}: {error}") from error
+
+
+def stream_of(name: Stream | str | None) -> Stream:
+    """Return the stream of a name; the combined one of None.
+
+    Raises:
+        ValueError: there is none of that name; the message lists the valid ones.
+    """
+    try:
+        return Stream.COMBINED if name is None else Stream(name)
+    except ValueError:
+        raise ValueError(f"there is no stream {name}. Valid: {one_of(item.value for item in Stream)}") from None
 
 
 def filter_regex(regex: str, data: Iterable[str]) -> Iterable[str]:

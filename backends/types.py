@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -23,6 +24,31 @@ class Stream(str, Enum):
     STDOUT = "stdout"
     STDERR = "stderr"
     COMBINED = "combined"
+
+
+@dataclass(frozen=True)
+class LogQuery:
+    """Which lines of one replica's log are asked for; made of the arguments of `Scheduler.log_iter`.
+
+    Args:
+        app_id: the app.
+        role_name: the role.
+        k: the replica's number in the role.
+        pattern: only lines in which this is found.
+        since: only lines from this time on, in seconds since the epoch.
+        until: only lines up to this time, in seconds since the epoch.
+        follow: wait for more until the app is final.
+        stream: which output.
+    """
+
+    app_id: str
+    role_name: str
+    k: int = 0
+    pattern: re.Pattern[str] | None = None
+    since: float | None = None
+    until: float | None = None
+    follow: bool = False
+    stream: Stream = Stream.COMBINED
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections import deque
@@ -18,7 +17,7 @@ from ...logs.source.stream import Record
 from ...specs import JobNotFoundError, SchedulerError
 from ...specs.errors import one_of
 from ..shared.stream_lines import LineAssembler
-from ..types import Stream
+from ..types import LogQuery, Stream
 from .record import Run
 
 # How long to wait for more: short after something came, longer when it has been quiet for 2 s and for 30 s.
@@ -46,42 +45,24 @@ class LocalLogIterator:
 
     Args:
         folder: the replica's folder.
-        stream: which output.
+        query: which lines.
         look: tells how the app is doing.
-        regex: only lines in which this is found.
-        since: only lines from this time on, in epoch seconds.
-        until: only lines up to this time, in epoch seconds.
-        should_tail: wait for more until nothing is written any more.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        stream: Stream,
-        look: Callable[[], Outlook],
-        *,
-        regex: re.Pattern[str] | None = None,
-        since: float | None = None,
-        until: float | None = None,
-        should_tail: bool = False,
-    ) -> None:
+    def __init__(self, folder: Path, query: LogQuery, look: Callable[[], Outlook]) -> None:
         self._folder = folder
-        self._stream = stream
+        self._query = query
         self._look = look
-        self._regex = regex
-        self._since = since
-        self._until = until
-        self._should_tail = should_tail
         self._closed = threading.Event()
         self._begin()
 
     def _begin(self) -> None:
         names = {stream: self._folder / f"{stream.value}.log" for stream in Stream}
         # The times of lines are beside the combined file alone.
-        timed = self._since is not None or self._until is not None
-        combined = names[Stream.COMBINED] if timed or self._stream is Stream.COMBINED else None
+        timed = self._query.since is not None or self._query.until is not None
+        combined = names[Stream.COMBINED] if timed or self._query.stream is Stream.COMBINED else None
         log = ReplicaLog("", 0, combined, names[Stream.STDOUT], names[Stream.STDERR])
-        stream: StreamName = self._stream.value  # type: ignore[assignment]
+        stream: StreamName = self._query.stream.value  # type: ignore[assignment]
         self._files: list[LogFile] = []
         self._taken: dict[int, int] = {}
         self._reader = ReplicaReader(log, stream, self._register, _notice)
@@ -127,7 +108,7 @@ class LocalLogIterator:
         outlook = self._look()  # before reading: what is over has nothing to add after that
         polled = self._reader.poll()
         if polled.notes:
-            raise SchedulerError(f"the log was removed: {self._folder / self._stream.value}.log")
+            raise SchedulerError(f"the log was removed: {self._folder / self._query.stream.value}.log")
         segments = [segment for segment in (*polled.grown, *polled.fresh) if segment.file]
         if segments:
             self._active_at = time.monotonic()
@@ -135,7 +116,7 @@ class LocalLogIterator:
                 self._take(self._assembler.add(self._record(segment)))
         elif (outlook.over or not outlook.supervised) and self._reader.begin_rest():
             return
-        elif outlook.over or not self._should_tail or self._is_past_until():
+        elif outlook.over or not self._query.follow or self._is_past_until():
             self._take(self._assembler.rest())
             self._ended = True
         else:
@@ -150,18 +131,18 @@ class LocalLogIterator:
 
     def _take(self, lines: list[tuple[float | None, bytes]]) -> None:
         for at, data in lines:
-            if self._since is not None and at is not None and at < self._since:
+            if self._query.since is not None and at is not None and at < self._query.since:
                 continue
-            if self._until is not None and at is not None and at > self._until:
+            if self._query.until is not None and at is not None and at > self._query.until:
                 self._ended = True
                 return
             line = data.decode("utf-8", "replace")
-            if self._regex is None or self._regex.search(line):
+            if self._query.pattern is None or self._query.pattern.search(line):
                 self._lines.append(line)
 
     def _is_past_until(self) -> bool:
         # A second of room: a line may be on its way into combined.log.
-        return self._until is not None and time.time() > self._until + 1.0
+        return self._query.until is not None and time.time() > self._query.until + 1.0
 
     def _release(self) -> None:
         self._reader.close()
@@ -174,17 +155,14 @@ def _notice(_sentence: str) -> Segment:
     return Segment(0, 0, 0, 0, None, "n")
 
 
-def check_log(run: Run, role_name: str, k: int, streams: Stream | str | None) -> Stream:
-    """Return the stream to read.
+def check_log(run: Run, query: LogQuery) -> None:
+    """Check that a replica's log can be read.
 
     Raises:
-        ValueError: there is no such stream, role or replica; the message lists the valid ones.
+        ValueError: there is no such role or replica; the message lists the valid ones.
         SchedulerError: the log was removed.
     """
-    try:
-        stream = Stream.COMBINED if streams is None else Stream(streams)
-    except ValueError:
-        raise ValueError(f"there is no stream {streams}. Valid: {one_of(item.value for item in Stream)}") from None
+    role_name, k, stream = query.role_name, query.k, query.stream
     if not run.document:
         raise SchedulerError(f"the log of {run.app_id} cannot be read: {run.reason}")
     if run.log_folder is None:
@@ -202,7 +180,6 @@ def check_log(run: Run, role_name: str, k: int, streams: Stream | str | None) ->
     names = ("combined", "stdout") if stream == Stream.COMBINED else (stream.value,)
     if started and not any(LogFile(folder / f"{name}.log").look() for name in names):
         raise SchedulerError(f"the log was removed: {folder / names[0]}.log")
-    return stream
 
 
 def log_outlook(find: Callable[[str], Run | None], app_id: str) -> Callable[[], Outlook]:

@@ -10,7 +10,7 @@ import json
 import logging
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from ..api import (
     DescribeAppResponse,
     Finding,
     ListAppResponse,
+    LogQuery,
     NameFault,
     ReplicaUsage,
     Scheduler,
@@ -312,41 +313,16 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     # Logs
 
-    def log_iter(
-        self,
-        app_id: str,
-        role_name: str,
-        k: int = 0,
-        regex: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        should_tail: bool = False,
-        streams: Stream | None = None,
-    ) -> LocalLogIterator:
-        """Return the log lines of one replica; see `Scheduler.log_iter`. Lines can be asked for by number as well.
-
-        Raises:
-            ValueError: there is no such role, replica or stream, or the expression is malformed.
-            JobNotFoundError: there is no such app.
-            SchedulerError: the log was removed.
-        """
-        from ..api import line_pattern
+    def _log_lines(self, query: LogQuery) -> LocalLogIterator:
         from .logs import LocalLogIterator, check_log, log_outlook
 
-        run = self._apps.get(app_id)
-        stream = check_log(run, role_name, k, streams)
-        if run.by_torchx and (since or until):
-            logger.warning("%s: TorchX keeps no times with its lines: since and until are ignored", app_id)
-            since = until = None
-        return LocalLogIterator(
-            run.replica_folder(role_name, k),
-            stream,
-            log_outlook(self._apps.find, app_id),
-            regex=line_pattern(regex),
-            since=None if since is None else since.timestamp(),
-            until=None if until is None else until.timestamp(),
-            should_tail=should_tail,
-        )
+        run = self._apps.get(query.app_id)
+        check_log(run, query)
+        if run.by_torchx and (query.since or query.until):
+            logger.warning("%s: TorchX keeps no times with its lines: since and until are ignored", query.app_id)
+            query = replace(query, since=None, until=None)
+        folder = run.replica_folder(query.role_name, query.k)
+        return LocalLogIterator(folder, query, log_outlook(self._apps.find, query.app_id))
 
     def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
         """Return the file of one replica's log, None when there is no such app or replica."""
