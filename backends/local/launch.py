@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import AppDef, SchedulerError, appdef_to_dict, make_app_handle
-from ...specs.files import private_folder, read_file, user_name
+from ...specs.files import private_folder, read_file, user_name, write_private
 from ...specs.foreign import decode_json, encode_json
 from . import supervisor
 from .environment import JOB_ID, launcher_environment, replica_environment
@@ -144,7 +144,7 @@ def write_cancel(folder: Path, by: str) -> dict[str, Any]:
     except (OSError, ValueError):
         asked = {"format": supervisor.FORMAT, "by": by, "host": os.uname().nodename, "at": time.time()}
         try:
-            supervisor.replace_file(str(path), json.dumps(asked).encode())
+            write_private(path, json.dumps(asked).encode())
         except OSError:
             # On a full disk an empty file can be had mostly: that it was asked for says more than who asked.
             with suppress(OSError):

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...specs import JobNotFoundError
-from ...specs.files import LARGE, read_file
+from ...specs.files import LARGE, read_file, write_private
 from ...specs.foreign import decode_json
 from ...specs.processes import boot_id, is_running
 from .record import Run, read_run
-from .supervisor import FORMAT, replace_file
+from .supervisor import FORMAT
 
 
 def prune(runs: Runs, keep_days: float, keep_bytes: float, own_folder: Path, *, dryrun: bool = False) -> list[str]:
@@ -140,7 +140,7 @@ class Runs:
         Raises:
             OSError: that cannot be written.
         """
-        replace_file(str(self.record_path(app_id)), json.dumps({"format": FORMAT, "folder": str(folder)}).encode())
+        write_private(self.record_path(app_id), json.dumps({"format": FORMAT, "folder": str(folder)}).encode())
 
     def app_ids(self) -> list[str]:
         """Return the ids of all apps."""
@@ -236,7 +236,7 @@ class Runs:
             try:
                 written = decode_json(read_file(run.folder / "state.json", LARGE))
                 if written.get("finished_at") is None and written.get("pid") == run.document["pid"]:
-                    replace_file(str(run.folder / "state.json"), json.dumps(run.document).encode())
+                    write_private(run.folder / "state.json", json.dumps(run.document).encode())
                     signature = signature_of(run.folder) or signature
             except (OSError, ValueError) as error:
                 logger.debug("the end of %s cannot be written: %s", run.app_id, error)
