@@ -7,6 +7,7 @@ they change from release to release, and turning ten thousand jobs into them tak
 from __future__ import annotations
 
 import json
+import math
 import re
 import socket
 import ssl
@@ -19,7 +20,8 @@ from urllib.parse import urlencode
 from ...logs.text.sanitize import plain
 from ...specs import BackendUnavailableError, NotAllowedError, SchedulerError
 from ..shared.streaming_response import LongAnswer
-from .contexts import in_cluster, is_set_up, kubeconfig_files, read_contexts
+from .contexts import Login, in_cluster, is_set_up, kubeconfig_files, read_contexts, read_login
+from .credential_plugin import CredentialPlugin
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient, Configuration
@@ -132,6 +134,14 @@ _TRIES, _LONGEST_WAIT = 3, 3.0
 _CONNECTIONS = 8
 
 
+class _Loaded(NamedTuple):
+    """Where the server is and how the user is known to it, with its connections."""
+
+    configuration: Configuration
+    pool: Any
+    renew_at: float
+
+
 class _Question(NamedTuple):
     method: str
     path: str
@@ -170,16 +180,25 @@ class ApiServer:
             program runs in, else the current context.
         client: gives the configuration in place of a kubeconfig.
         timeout: seconds that the next part of an answer may take.
+        plugin: runs the program that the kubeconfig names for a token.
     """
 
     def __init__(
-        self, context: str | None = None, client: ApiClient | None = None, *, timeout: float = _PATIENCE
+        self,
+        context: str | None = None,
+        client: ApiClient | None = None,
+        *,
+        timeout: float = _PATIENCE,
+        plugin: CredentialPlugin | None = None,
     ) -> None:
         self._asked_context = context or ""
         self._client = client
         self._timeout = timeout
+        self._plugin = plugin or CredentialPlugin()
+        # Held while somebody logs in, which may take long: `close` does not need it.
+        self._loading = threading.Lock()
         self._lock = threading.Lock()
-        self._loaded: tuple[Configuration, Any] | None = None
+        self._loaded: _Loaded | None = None
 
     @property
     def context(self) -> str:
@@ -203,7 +222,7 @@ class ApiServer:
     def host(self) -> str:
         """The server's address; empty where nothing was asked of it yet."""
         loaded = self._loaded
-        return loaded[0].host if loaded else ""
+        return loaded.configuration.host if loaded else ""
 
     def request(
         self,
@@ -262,7 +281,7 @@ class ApiServer:
         Raises:
             BackendUnavailableError: there is no such context, or its user cannot be logged in.
         """
-        return self._load()[0]
+        return self._load().configuration
 
     def headers(self) -> dict[str, str]:
         """Return the headers that make this user known, with a fresh token; empty where a certificate does.
@@ -270,7 +289,7 @@ class ApiServer:
         Raises:
             BackendUnavailableError: the token cannot be had.
         """
-        configuration = self._load()[0]
+        configuration = self._load().configuration
         try:
             settings: list[Any] = list(configuration.auth_settings().values())
         except Exception as error:  # whatever a token's source raises
@@ -278,11 +297,12 @@ class ApiServer:
         return {str(one["key"]): str(one["value"]) for one in settings if one["in"] == "header" and one["value"]}
 
     def close(self) -> None:
-        """Close the connections that nobody uses; the next request reads the kubeconfig anew."""
-        with self._lock:
-            loaded, self._loaded = self._loaded, None
-        if loaded is not None:
-            loaded[1].clear()
+        """Close the connections that nobody uses, and end the program that is asked for a token; waits for nothing.
+
+        Where no such program is needed, another request reads the kubeconfig anew.
+        """
+        self._plugin.close()
+        self._replace(None)
 
     # Inside
 
@@ -300,7 +320,7 @@ class ApiServer:
             if response.status == 401 and not logged_in_again:
                 # A token or a certificate may have been renewed in its file.
                 logged_in_again = True
-                self.close()
+                self._replace(None)
                 continue
             wait = _seconds(response.headers.get("Retry-After"))
             if response.status == 429 and tries < _TRIES and wait <= _LONGEST_WAIT:
@@ -311,7 +331,7 @@ class ApiServer:
     def _send(self, question: _Question) -> Any:
         import urllib3
 
-        configuration, pool = self._load()
+        configuration, pool, _ = self._load()
         query = f"?{urlencode(question.params)}" if question.params else ""
         url = configuration.host.rstrip("/") + question.path + query
         limits = urllib3.Timeout(connect=min(question.timeout, _PATIENCE), read=question.timeout)
@@ -336,38 +356,81 @@ class ApiServer:
             except Exception as error:  # whatever urllib3, ssl and the socket raise
                 raise self._unavailable(error) from error
 
-    def _load(self) -> tuple[Configuration, Any]:
-        """Return the configuration and the connections."""
+    def _load(self) -> _Loaded:
+        """Log in where that is needed."""
+        with self._loading:
+            loaded = self._loaded
+            if loaded is not None and time.time() < loaded.renew_at:
+                return loaded
+            if self._client is None and not is_set_up():
+                raise BackendUnavailableError(
+                    "There is no kubeconfig: put one into ~/.kube/config, or name it in KUBECONFIG"
+                )
+            try:
+                configuration, renew_at = self._configuration()
+            except Exception as error:  # whatever a broken kubeconfig, or a program that it names, raises
+                raise self._unavailable(error) from error
+            from kubernetes.client.rest import RESTClientObject
+
+            configuration.connection_pool_maxsize = _CONNECTIONS
+            loaded = _Loaded(configuration, RESTClientObject(configuration).pool_manager, renew_at)
+            self._replace(loaded)
+            return loaded
+
+    def _replace(self, loaded: _Loaded | None) -> None:
         with self._lock:
-            if self._loaded is None:
-                if self._client is None and not is_set_up():
-                    raise BackendUnavailableError(
-                        "There is no kubeconfig: put one into ~/.kube/config, or name it in KUBECONFIG"
-                    )
-                try:
-                    configuration = self._configuration()
-                except Exception as error:  # whatever a broken kubeconfig, or a program that it names, raises
-                    raise self._unavailable(error) from error
-                from kubernetes.client.rest import RESTClientObject
+            before, self._loaded = self._loaded, loaded
+        if before is not None:
+            before.pool.clear()
 
-                configuration.connection_pool_maxsize = _CONNECTIONS
-                self._loaded = configuration, RESTClientObject(configuration).pool_manager
-            return self._loaded
-
-    def _configuration(self) -> Configuration:
+    def _configuration(self) -> tuple[Configuration, float]:
+        """Read the kubeconfig; return it with the time from which it has to be read anew."""
         from kubernetes import config
         from kubernetes.client import Configuration
 
         if self._client is not None:
-            return self._client.configuration
+            return self._client.configuration, math.inf
         made = Configuration()
         if not self._asked_context and in_cluster():
             config.load_incluster_config(client_configuration=made)
-            return made
-        # The package looks at KUBECONFIG when it is imported only.
+            return made, math.inf
+        context = self.context
+        login = read_login(context)
+        if login is not None and _needs_plugin(login.user):
+            return made, self._log_in_by_plugin(login, made)
+        # The package looks at KUBECONFIG when it is imported only, and takes the last of several current contexts.
         files = ":".join(str(path) for path in kubeconfig_files())
-        config.load_kube_config(files, context=self._asked_context or None, client_configuration=made)
-        return made
+        config.load_kube_config(files, context=context or None, client_configuration=made)
+        return made, math.inf
+
+    def _log_in_by_plugin(self, login: Login, made: Configuration) -> float:
+        from kubernetes import config
+
+        try:
+            credential = self._plugin.ask(login.user["exec"], login.cluster, login.folder)
+        except BackendUnavailableError as error:
+            raise BackendUnavailableError(
+                f"{_of(self.context)} does not know who you are: the kubeconfig has no token, and the program that it "
+                f"names for it, {error}"
+            ) from error
+        user = {name: value for name, value in login.user.items() if name != "exec"} | credential.user
+        cluster = dict(login.cluster)
+        for entry in (cluster, user):
+            for name in ("certificate-authority", "client-certificate", "client-key"):
+                if entry.get(name):
+                    entry[name] = str(login.folder / entry[name])
+        names = {"cluster": "cluster", "user": "user"}
+        config.load_kube_config_from_dict(
+            {
+                "current-context": "context",
+                "contexts": [{"name": "context", "context": names}],
+                "clusters": [{"name": "cluster", "cluster": cluster}],
+                "users": [{"name": "user", "user": user}],
+            },
+            client_configuration=made,
+            persist_config=False,
+        )
+        return credential.renew_at
 
     def _unavailable(self, error: Exception) -> BackendUnavailableError:
         if isinstance(error, BackendUnavailableError):
@@ -398,6 +461,11 @@ class ApiServer:
                 "is there a proxy, or a login page, in between?"
             )
         return found
+
+
+def _needs_plugin(user: Mapping[str, Any]) -> bool:
+    """Tell whether a user is known by a program's answer; a token goes before it, as the package has it."""
+    return isinstance(user.get("exec"), dict) and not (user.get("token") or user.get("tokenFile"))
 
 
 def _seconds(text: str | None) -> float:
