@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
@@ -24,7 +24,6 @@ class Asked(NamedTuple):
     path: str
     params: dict[str, str]
     body: Any
-    headers: Mapping[str, str]
 
 
 def status(code: int, reason: str, message: str, **details: Any) -> Answer:
@@ -42,6 +41,7 @@ class ScriptedServer:
         self.asked: list[Asked] = []
         self.answers: dict[tuple[str, str], Answer | Callable[[Asked], Answer | None]] = {}
         self.url = ""
+        self.authorizations: list[str | None] = []
 
     def api(self, timeout: float = 10.0) -> ApiServer:
         """Return what asks it."""
@@ -69,9 +69,8 @@ def scripted_server(port: int = 0) -> Iterator[ScriptedServer]:
         def _handle(self) -> None:
             parts = urlsplit(self.path)
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            data = json.loads(body) if body else None
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            asked = Asked(self.command, parts.path, dict(parse_qsl(parts.query)), data, headers)
+            asked = Asked(self.command, parts.path, dict(parse_qsl(parts.query)), json.loads(body) if body else None)
+            made.authorizations.append(self.headers.get("Authorization"))
             answer = made.answer(asked)
             if answer is None:
                 self.close_connection = True
