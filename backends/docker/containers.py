@@ -10,6 +10,7 @@ from ...logs.source.log_times import nanoseconds_of
 from ...specs import AppState, JobNotFoundError
 from ..docker_engine.client import Engine
 from ..shared.parallel import parallel_map
+from ..shared.replicas import pick_replica
 from . import labels
 from .labels import checked_labels
 
@@ -115,12 +116,7 @@ def find_replica(engine: Engine, app_id: str, role: str, k: int) -> Summary:
     roles: dict[str, dict[int, Summary]] = {}
     for one in found:
         roles.setdefault(role_name(one), {})[replica_number(one)] = one
-    if role not in roles:
-        raise ValueError(f"{app_id} has no role {role}. Its roles: {', '.join(roles)}")
-    if k not in roles[role]:
-        numbers = ", ".join(str(number) for number in sorted(roles[role]))
-        raise ValueError(f"Role {role} of {app_id} has no replica {k}. Its replicas: {numbers}")
-    return roles[role][k]
+    return pick_replica(app_id, roles, role, k)
 
 
 def role_name(container: Summary) -> str:

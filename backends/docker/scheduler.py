@@ -36,7 +36,7 @@ from .ending import Ending
 from .events import engine_events
 from .launch import Launch
 from .listing import KnownTimes, list_rows
-from .logs import open_stream, read_lines
+from .log_stream import open_stream, read_lines
 from .preflight import engine_findings, launch_findings
 from .request import DockerContainer, DockerJob, DockerOpts, check_app, make_request, name_faults, shown_labels
 from .shell import shell_command

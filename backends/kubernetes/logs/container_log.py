@@ -2,92 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timezone
-from typing import Any, NamedTuple
+from typing import Any
 
 from ....logs.source.log_place import LogPlace
-from ....logs.source.log_times import LogClock
-from ....logs.source.stream import Part, Record
+from ....logs.source.stream import Part, Record, TimeCursor
 from ....logs.text.sanitize import plain
 from ....specs import BackendUnavailableError
+from ...shared.stamped_log import UNKNOWN, LookWaits, Message, StampedLines, join_messages
 from ..api_server import ApiError
 from ..causes import pod_reason
 from ..jobs import Object, pods_path
 from ..phases import Run, main_container, run_of
-from .log_reading import Item, LogReading, Patience
+from .log_reading import Item, LogReading
 from .replica_pods import uid_of
-
-# Runtimes log a longer line in pieces of this size; older servers put a time in front of each.
-_PIECE = 16_384
-_STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:Z|[+-]\d\d:\d\d) ")
-# Of a line that is longer than this, what is here is given (bytes).
-_LONGEST = 1 << 20
-UNKNOWN = -1
-"""The time of what has none: it is not the container's, but the words of the node that cannot give its log."""
-
-
-class Message(NamedTuple):
-    """What a container printed at once: a line, or a piece of one that is longer than 16 KiB.
-
-    Attributes:
-        nanoseconds: when, since the epoch; `UNKNOWN` of what is not the container's.
-        data: the bytes, with the end of the line where it has one.
-    """
-
-    nanoseconds: int
-    data: bytes
-
-
-class StampedLog:
-    """Makes messages of the bytes of a log with timestamps, however they were cut."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-        self._clock = LogClock()
-
-    def feed(self, data: bytes) -> list[Message]:
-        """Return the lines that are whole with the next bytes; of a very long one, the pieces that are there."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        messages: list[Message] = []
-        for line in lines:
-            if len(line) <= _PIECE:
-                messages.append(self._message(line + b"\n"))
-            else:
-                messages += self._pieces(line + b"\n")
-        if len(self._rest) > _LONGEST:
-            *pieces, last = _split_pieces(self._rest)
-            messages += [self._message(piece) for piece in pieces]
-            self._rest = last
-        return messages
-
-    def rest(self) -> list[Message]:
-        """Return the last line, which has no end."""
-        rest, self._rest = self._rest, b""
-        return self._pieces(rest) if rest else []
-
-    def _pieces(self, line: bytes) -> list[Message]:
-        return [self._message(piece) for piece in _split_pieces(line)]
-
-    def _message(self, line: bytes) -> Message:
-        nanoseconds, start = self._clock.read(line, 0)
-        return Message(nanoseconds, line[start:]) if start else Message(UNKNOWN, line)
-
-
-def _split_pieces(line: bytes) -> list[bytes]:
-    """Return the pieces of a long line, each with its time in front; of one that has none within, the line."""
-    pieces: list[bytes] = []
-    at = 0
-    while found := _STAMP.match(line, at):
-        end = found.end() + _PIECE
-        if not _STAMP.match(line, end):
-            break
-        pieces.append(line[at:end])
-        at = end
-    return [*pieces, line[at:]]
-
 
 _NOT_YET = -1
 # In what a server says whose node does not answer: the path that it asked there.
@@ -127,12 +57,12 @@ class ContainerLog:
         reading = self._reading
         begun = max((int(name.rpartition("/")[2]) for name in self._parts), default=_NOT_YET)
         whole = _NOT_YET
-        patience = Patience()
+        waits = LookWaits()
         while not reading.is_stopped:
             run = run_of(self._pod, self._container)
             if run.number > begun:
                 yield from self._begin(run.number, begun)
-                begun, patience = run.number, Patience()
+                begun, waits = run.number, LookWaits()
             asked = time.monotonic()
             if run.number > whole:
                 yield from self._read(run.number, follow=reading.follow and run.is_running)
@@ -143,12 +73,12 @@ class ContainerLog:
             if not run.is_running:
                 yield from self._why_not(run)
             # An answer that lasted has ended because the container has: that is looked at now.
-            lasted = run.is_running and time.monotonic() - asked >= patience.seconds
+            lasted = run.is_running and time.monotonic() - asked >= waits.seconds
             asked = time.monotonic()
             if lasted:
-                patience = Patience()
+                waits = LookWaits()
             else:
-                reading.wait(patience.next())
+                reading.wait(waits.next())
             if reading.is_stopped or not self._look(asked):
                 return
 
@@ -170,7 +100,7 @@ class ContainerLog:
             # The node keeps one run before the present one.
             yield from self._read(number - 1, follow=False, previous=True)
         if self._reading.says:
-            yield self._reading.words(f"was started again (restart {number}): its log goes on")
+            yield self._reading.own_record(f"was started again (restart {number}): its log goes on")
 
     def _why_not(self, run: Run) -> Iterator[Item]:
         """Say once why a container does not run; what has passed by the next look is not worth a word."""
@@ -179,13 +109,13 @@ class ContainerLog:
             return
         if reason == self._waiting_for and reason not in self._said:
             self._said.add(reason)
-            yield self._reading.words(f"waits: {reason}")
+            yield self._reading.own_record(f"waits: {reason}")
         self._waiting_for = reason
 
     def _unreadable(self, reason: str) -> Iterator[Item]:
         if reason not in self._said:
             self._said.add(reason)
-            yield self._reading.words(f"has a log that cannot be read: {plain(reason)}")
+            yield self._reading.own_record(f"has a log that cannot be read: {plain(reason)}")
 
     # What is read
 
@@ -193,7 +123,7 @@ class ContainerLog:
         """Yield the records of one run, from where the last reading ended."""
         name = f"{self._key}{number}"
         part = self._parts.get(name)
-        place, parser = LogPlace(part.place if part else None), StampedLog()
+        place, parser = LogPlace(part.place if part else None), StampedLines()
         path = f"{pods_path(self._pod['metadata']['namespace'], self._pod['metadata']['name'])}/log"
         try:
             with self._reading.opened(path, self._params(part, follow, previous)) as answer:
@@ -230,37 +160,32 @@ class ContainerLog:
             params["tailLines"] = self._reading.tail
         return params
 
-    def _take(self, messages: Iterable[Message], name: str, place: LogPlace, part: Part | None) -> Iterator[Item]:
-        """Make records of messages: few, as each costs more than the lines in it."""
+    def _take(self, messages: list[Message], name: str, place: LogPlace, part: Part | None) -> Iterator[Item]:
         reading = self._reading
         first = reading.since if part is None and reading.since else 0
         latest = part.latest if part else 0
-        pieces: list[bytes] = []
-        began = 0
-        for message in messages:
-            at = message.nanoseconds
-            if at == UNKNOWN:
-                # Of a pod that was deleted under a tail the log goes first.
-                if name not in self._parts and "deletionTimestamp" not in self._pod["metadata"]:
-                    yield from self._unreadable(message.data.decode("utf-8", "replace").strip())
-                continue
-            if at < first:
-                continue
-            if pieces and not 0 <= at - began < reading.together:
-                # Before the next one is counted: the place is that after these.
-                yield self._item(pieces, began, name, place, latest)
-                pieces = []
-            if place.left and at > latest:
-                place.skip_missing()
-                if reading.says:
-                    yield reading.words("lost lines here: its node had dropped them before they were read", at)
-            if not place.is_new(at):
-                continue
-            if not pieces:
-                began = at
-            pieces.append(self._marked(message.data))
-        if pieces:
-            yield self._item(pieces, began, name, place, latest)
+        unreadable = [message.data for message in messages if message.nanoseconds == UNKNOWN]
+        if unreadable or first or self._prefix:
+            messages = [
+                message._replace(data=self._marked(message.data))
+                for message in messages
+                if message.nanoseconds != UNKNOWN and message.nanoseconds >= first
+            ]
+
+        def announce_lost(at: int) -> Record | None:
+            if not place.left or at <= latest:
+                return None
+            place.skip_missing()
+            if not reading.says:
+                return None
+            return reading.own_record("lost lines here: its node had dropped them before they were read", at).record
+
+        for record, cursor in join_messages(messages, place, reading.together, announce_lost if place.left else None):
+            yield self._item(record, cursor, name, place, latest)
+        # Of a pod that was deleted under a tail the log goes first.
+        if name not in self._parts and "deletionTimestamp" not in self._pod["metadata"]:
+            for words in unreadable:
+                yield from self._unreadable(words.decode("utf-8", "replace").strip())
 
     def _marked(self, data: bytes) -> bytes:
         if not self._prefix:
@@ -269,11 +194,10 @@ class ContainerLog:
         self._at_start = data.endswith(b"\n")
         return marked
 
-    def _item(self, pieces: list[bytes], began: int, name: str, place: LogPlace, latest: int) -> Item:
-        cursor = place.cursor
-        assert cursor is not None
+    def _item(self, record: Record, cursor: TimeCursor | None, name: str, place: LogPlace, latest: int) -> Item:
+        if cursor is None:
+            return Item(record, None)
         part = Part(name, cursor, max(latest, place.latest))
         self._parts[name] = part
-        data = b"".join(pieces)
-        self._reading.within_line = not data.endswith(b"\n")
-        return Item(Record(data, began / 1e9, "c"), part)
+        self._reading.within_line = not record.data.endswith(b"\n")
+        return Item(record, part)

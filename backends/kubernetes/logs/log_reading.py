@@ -18,26 +18,6 @@ if TYPE_CHECKING:
     from ...shared.streaming_response import LongAnswer
     from ..api_server import ApiServer
 
-# How long (s) to wait before something is looked at again that may come yet: at first, at most while it has been waited
-# for a while only, and at most. A replica that fails at once and is started anew has its log for no longer than that.
-_FIRST_LOOK, _NEXT_LOOK, _LAST_LOOK = 0.1, 0.4, 3.0
-_A_WHILE = 30.0
-
-
-class Patience:
-    """How long to wait for something until it is looked at again: longer and longer."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self.seconds = _FIRST_LOOK
-
-    def next(self) -> float:
-        """Return how many seconds to wait now."""
-        seconds = self.seconds
-        most = _NEXT_LOOK if time.monotonic() - self._began < _A_WHILE else _LAST_LOOK
-        self.seconds = min(2 * seconds, most)
-        return seconds
-
 
 class Item(NamedTuple):
     """A record of a log.
@@ -120,15 +100,15 @@ class LogReading:
         except SchedulerError:
             raise
         except Exception as error:  # whatever the socket and TLS raise
-            words = unavailable_words(error, self.server.host, self.server.context)
-            raise BackendUnavailableError(words) from error
+            reason = unavailable_words(error, self.server.host, self.server.context)
+            raise BackendUnavailableError(reason) from error
         finally:
             with self._lock:
                 self._answers.discard(answer)
             answer.close()
 
-    def words(self, text: str, nanoseconds: int | None = None) -> Item:
-        """Return words of ours about the replica, as a record of its log."""
+    def own_record(self, text: str, nanoseconds: int | None = None) -> Item:
+        """Return a record of ours about the replica."""
         at = time.time() if nanoseconds is None else nanoseconds / 1e9
         # A node that drops a log may leave half a line: words of ours begin on one of their own.
         before, self.within_line = "\n" if self.within_line else "", False

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from ....specs import JobNotFoundError
+from ...shared.replicas import pick_replica
 from ..jobs import Object, Replica, find_job, pods_of, replicas_of
 from ..phases import phase_of
 
@@ -120,12 +121,7 @@ def find_pod_name(look: Look, app_id: str, role: str, k: int) -> str:
     roles: dict[str, dict[int, str]] = {}
     for replica, _, pod_name in replicas_of(look.job):
         roles.setdefault(replica.role, {})[replica.number] = pod_name
-    if role not in roles:
-        raise ValueError(f"{app_id} has no role {role}. Its roles: {', '.join(roles)}")
-    if k not in roles[role]:
-        numbers = ", ".join(str(number) for number in sorted(roles[role]))
-        raise ValueError(f"Role {role} of {app_id} has no replica {k}. Its replicas: {numbers}")
-    return roles[role][k]
+    return pick_replica(app_id, roles, role, k)
 
 
 def uid_of(pod: Object) -> str:
