@@ -22,7 +22,7 @@ def inspect_all(engine: Engine, containers: list[Summary], app_id: str) -> list[
     found: dict[str, Inspected] = {}
 
     def inspect(one: Summary) -> None:
-        with suppress(JobNotFoundError), engine.in_words(app_id):
+        with suppress(JobNotFoundError), engine.translate_errors(app_id):
             found[one["Id"]] = engine.client().api.inspect_container(one["Id"])
 
     for error in parallel_map(inspect, containers):
@@ -51,7 +51,7 @@ def finished_at(inspected: Mapping[str, Any]) -> float | None:
     return seconds_of(inspected["State"].get("FinishedAt"))
 
 
-def health_words(inspected: Mapping[str, Any]) -> str:
+def describe_health(inspected: Mapping[str, Any]) -> str:
     """Return what a container's health check finds, empty where it has none or all is well."""
     health = inspected["State"].get("Health") or {}
     if health.get("Status") not in ("unhealthy", "starting"):
@@ -137,7 +137,7 @@ def container_name(container: Summary) -> str:
 
 def _asked(engine: Engine, label: str) -> list[Summary]:
     """Return the containers that have a label, their labels checked; those whose app id cannot be one are left out."""
-    with engine.in_words():
+    with engine.translate_errors():
         found = engine.client().api.containers(all=True, filters={"label": label})
     checked = [{**one, "Labels": labels.checked_labels(one.get("Labels"))} for one in found]
     return [one for one in checked if labels.APP_ID in one["Labels"]]

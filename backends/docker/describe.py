@@ -18,10 +18,10 @@ from .containers import (
     Summary,
     address,
     container_name,
+    describe_health,
     exit_code,
     find_containers,
     finished_at,
-    health_words,
     inspect_all,
     replica_number,
     role_name,
@@ -119,7 +119,7 @@ def _first_failed(app: AppSummary, inspected: list[Inspected]) -> int | None:
 def _own_error(engine: Engine, inspected: Inspected) -> str:
     """Return the traceback at the end of a replica's log; what cannot be read says nothing."""
     try:
-        with engine.in_words():
+        with engine.translate_errors():
             log = engine.client().api.logs(inspected["Id"], stdout=False, stderr=True, tail=_TAIL)
     except SchedulerError:
         return NONE
@@ -163,7 +163,7 @@ def _roles_statuses(
                 hostaddr=address(details),
                 exit_code=code,
                 signal=signal_of(code),
-                reason=replica_reason(details) or health_words(details),
+                reason=replica_reason(details) or describe_health(details),
                 pid=details["State"].get("Pid") or None,
                 started_at=started_at(details),
                 finished_at=finished_at(details),

@@ -20,7 +20,7 @@ from ..docker_engine.streams import ask
 from ..shared.replicas import parse_stream
 from ..shared.stamped_log import TOGETHER_NS, LookWaits, Message, StampedLines, join_messages
 from ..shared.stream_lines import LATE, StreamLines
-from ..shared.streaming_response import LongAnswer
+from ..shared.streaming_response import StreamingResponse
 from ..types import Stream
 from .containers import find_containers, find_replica
 
@@ -154,7 +154,7 @@ class DockerLogStream:
         self._place = LogPlace(cursor)
         self._container = ""
         self._client: docker.DockerClient | None = None
-        self._answer: LongAnswer | None = None
+        self._answer: StreamingResponse | None = None
         self._parser: MessageParser = FramedLog()
         self._was_over = False
         self._started = _NEVER
@@ -216,7 +216,7 @@ class DockerLogStream:
                 return
             if isinstance(error, (SchedulerError, ValueError)):
                 raise
-            with self._engine.in_words(self._names[0]):
+            with self._engine.translate_errors(self._names[0]):
                 raise
         if self.is_complete or self._stop.is_set():
             self._release()

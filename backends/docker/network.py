@@ -22,7 +22,7 @@ def ensure_network(engine: Engine, name: str = NETWORK) -> None:
     """
     import docker.errors
 
-    with engine.in_words():
+    with engine.translate_errors():
         api = engine.client().api
         if len(_named(api, name)) == 1:
             return
@@ -56,12 +56,12 @@ def is_network_trouble(error: Exception) -> bool:
 
 def remove_own_networks(engine: Engine, app_id: str) -> None:
     """Remove the networks that were made for one app alone: those with its label."""
-    with engine.in_words():
+    with engine.translate_errors():
         api = engine.client().api
         own = api.networks(filters={"label": f"{labels.APP_ID}={app_id}"})
     for network in own:
         try:
-            with engine.in_words():
+            with engine.translate_errors():
                 api.remove_network(network["Id"])
         except SchedulerError as error:
             logger.warning("the network %s of %s stays: %s", network["Name"], app_id, error)

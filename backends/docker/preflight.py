@@ -14,15 +14,15 @@ from .request import DockerOpts, unknown_devices
 
 _MEGABYTE = 1 << 20
 # Seconds: a form waits for it.
-_PATIENCE = 5.0
+_TIMEOUT_S = 5.0
 _LEAST_MEMORY_MB = 6  # the engine refuses less
 
 
 def engine_findings(engine: Engine) -> list[Finding]:
     """Return what the engine is, or why it cannot be used."""
     try:
-        with engine.in_words():
-            client = engine.new_client(_PATIENCE)
+        with engine.translate_errors():
+            client = engine.new_client(_TIMEOUT_S)
             try:
                 info = client.api.info()
             finally:
@@ -52,7 +52,7 @@ def launch_findings(engine: Engine, app: AppDef, opts: DockerOpts) -> list[Findi
         opts: the run options.
     """
     try:
-        with engine.in_words():
+        with engine.translate_errors():
             api = engine.client().api
             info = api.info()
             here = {name for image in api.images() for name in image_names(image)}

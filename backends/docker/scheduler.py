@@ -32,9 +32,8 @@ from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import labels
 from .containers import Inspected, find_containers, inspect_all
 from .describe import describe_app
-from .ending import Ending
 from .events import engine_events
-from .launch import Launch
+from .lifecycle import Ending, Launch
 from .listing import KnownTimes, list_rows
 from .log_stream import open_stream, read_lines
 from .preflight import engine_findings, launch_findings
@@ -122,7 +121,7 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     @contextmanager
     def workspace_engine(self) -> Iterator[docker.DockerClient]:
         """Give a client of this scheduler's engine, for one task."""
-        with self._engine.in_words():
+        with self._engine.translate_errors():
             client = self._engine.new_client(None)
             try:
                 yield client

@@ -43,7 +43,7 @@ def why(app: AppSummary, reason: str = "", failed: int | None = None) -> str:
     """
     told = []
     if failed is not None:
-        told.append(f"{reason or exit_words(app.replicas[failed].exit_code)}: {app.where(failed)}")
+        told.append(f"{reason or describe_exit_code(app.replicas[failed].exit_code)}: {app.where(failed)}")
     if app.missing:
         told.append(f"{_replicas(app.missing)} removed by someone else: how it ended is not known")
     if app.state is AppState.RUNNING and told:
@@ -55,7 +55,7 @@ def why(app: AppSummary, reason: str = "", failed: int | None = None) -> str:
     return "; ".join(told)
 
 
-def exit_words(exit_code: int | None) -> str:
+def describe_exit_code(exit_code: int | None) -> str:
     """Return how a container ended, as far as its exit code tells."""
     if exit_code is None:
         return "it is dead: the engine could not remove it"
@@ -69,17 +69,19 @@ def replica_reason(inspected: Mapping[str, Any]) -> str:
     state = inspected["State"]
     code = state.get("ExitCode") or 0
     if error := state.get("Error"):
-        return plain(f"not started: {error}" if state.get("Status") == "created" else f"{exit_words(code)}: {error}")
+        return plain(
+            f"not started: {error}" if state.get("Status") == "created" else f"{describe_exit_code(code)}: {error}"
+        )
     if state.get("OOMKilled") and not state.get("Running"):
         limit = (inspected.get("HostConfig") or {}).get("Memory") or 0
         at = f" at its limit of {limit // _MEGABYTE} MB" if limit else ""
         return f"out of memory: killed{at} (exit {code})"
     if state.get("Status") == "restarting":
-        return f"starts again after {exit_words(code)}"
+        return f"starts again after {describe_exit_code(code)}"
     if state.get("Paused"):
         return "paused: `docker unpause` lets it go on"
     if state.get("Status") == "exited" and code:
-        return exit_words(code)
+        return describe_exit_code(code)
     return ""
 
 

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 # asks about one after the other waits a second for each.
 _THREADS = 64
 # Seconds that one sample may take at the most; what is not there by then is left out.
-_PATIENCE = 10.0
+_TIMEOUT_S = 10.0
 # What was not sampled for so long (s) is forgotten.
 _KEPT = 120.0
 
@@ -82,7 +82,7 @@ class UsageSampler:
         ]
         for thread in threads:
             thread.start()
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT_S
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         return dict(answers)
@@ -94,7 +94,7 @@ class UsageSampler:
         with self._lock:
             client = self._idle.pop() if self._idle else None
         try:
-            client = client or self._engine.new_client(_PATIENCE)
+            client = client or self._engine.new_client(_TIMEOUT_S)
             while True:
                 one = left.get_nowait()
                 # A container may have ended meanwhile.

@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 
 from ...logs.text.sanitize import plain
 from ...specs import BackendUnavailableError, NotAllowedError, SchedulerError
-from ..shared.streaming_response import LongAnswer
+from ..shared.streaming_response import StreamingResponse
 from .contexts import Login, in_cluster, is_set_up, kubeconfig_files, read_contexts, read_login
 from .credential_plugin import CredentialPlugin
 
@@ -37,7 +37,7 @@ _FORBIDDEN = re.compile(
 _NOBODY = "system:anonymous"
 
 
-def refused_words(status: int, said: Mapping[str, Any], context: str, wait: float = 0.0) -> str:
+def describe_refusal(status: int, said: Mapping[str, Any], context: str, wait: float = 0.0) -> str:
     """Return why a request was refused.
 
     Args:
@@ -60,7 +60,7 @@ def refused_words(status: int, said: Mapping[str, Any], context: str, wait: floa
     return message
 
 
-def unavailable_words(error: BaseException, host: str, context: str) -> str:
+def describe_unavailable(error: BaseException, host: str, context: str) -> str:
     """Return why a server cannot be reached.
 
     Args:
@@ -127,7 +127,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 JSON = "application/json"
 
 # Seconds in which a server takes a connection and begins to answer.
-_PATIENCE = 10.0
+_TIMEOUT_S = 10.0
 # A server that asks for patience (429) gets it so many times, and for so many seconds at most.
 _TRIES, _LONGEST_WAIT = 3, 3.0
 # Long answers have connections of their own beyond these.
@@ -188,7 +188,7 @@ class ApiServer:
         context: str | None = None,
         client: ApiClient | None = None,
         *,
-        timeout: float = _PATIENCE,
+        timeout: float = _TIMEOUT_S,
         plugin: CredentialPlugin | None = None,
     ) -> None:
         self._asked_context = context or ""
@@ -260,7 +260,7 @@ class ApiServer:
 
     def open(
         self, path: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = None, accept: str = JSON
-    ) -> LongAnswer:
+    ) -> StreamingResponse:
         """Ask for an answer that comes bit by bit, on a connection of its own.
 
         Args:
@@ -273,7 +273,7 @@ class ApiServer:
             ApiError, BackendUnavailableError: see `request`.
         """
         response = self._ask(_Question("GET", path, params, None, {"Accept": accept}, timeout or self._timeout))
-        return LongAnswer(response)
+        return StreamingResponse(response)
 
     def configuration(self) -> Configuration:
         """Return where the server is, and how this user is known to it.
@@ -334,7 +334,7 @@ class ApiServer:
         configuration, pool, _ = self._load()
         query = f"?{urlencode(question.params)}" if question.params else ""
         url = configuration.host.rstrip("/") + question.path + query
-        limits = urllib3.Timeout(connect=min(question.timeout, _PATIENCE), read=question.timeout)
+        limits = urllib3.Timeout(connect=min(question.timeout, _TIMEOUT_S), read=question.timeout)
         headers = {"User-Agent": "torchx-tui", "Accept": JSON, **question.headers, **self.headers()}
         again = question.method == "GET"
         while True:
@@ -435,7 +435,7 @@ class ApiServer:
     def _unavailable(self, error: Exception) -> BackendUnavailableError:
         if isinstance(error, BackendUnavailableError):
             return error
-        return BackendUnavailableError(unavailable_words(error, self.host, self.context))
+        return BackendUnavailableError(describe_unavailable(error, self.host, self.context))
 
     def _refused(self, status: int, answer: bytes, wait: float) -> SchedulerError:
         try:
@@ -443,7 +443,7 @@ class ApiServer:
             said: dict[str, Any] = told if isinstance(told, dict) else {}
         except (ValueError, RecursionError):
             said = {"message": answer[:300].decode("utf-8", "replace").strip()}
-        words = refused_words(status, said, self.context, wait)
+        words = describe_refusal(status, said, self.context, wait)
         if status == 401 or status >= 500:
             return BackendUnavailableError(words)
         made = ForbiddenError if status == 403 else ApiError

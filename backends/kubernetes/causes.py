@@ -68,7 +68,7 @@ def pod_reason(pod: Object, events: Iterable[Object] = ()) -> str:
         if waiting:
             ended = terminated(one)
             after = f" after {_ended(ended)}" if ended else ""
-            return f"starts again{after}" if waiting.get("reason") == "CrashLoopBackOff" else _waiting_words(one)
+            return f"starts again{after}" if waiting.get("reason") == "CrashLoopBackOff" else _describe_waiting(one)
     if status.get("reason") == "NodeLost" or status.get("phase") == "Unknown":
         return "its node does not answer: whether it runs is not known"
     return ""
@@ -155,7 +155,7 @@ def _said_by(event: Object) -> str:
         # Volcano tells of all pods that it could not make in one list; the first says it.
         first = message[found.end() :].partition(" failed to create pod ")[0].removesuffix("]")
         return f"pods cannot be created: {_FORBIDDEN.sub('', first)}"
-    return f"{reason}: {_start_words(message)}".strip()
+    return f"{reason}: {_describe_start_error(message)}".strip()
 
 
 def needs_events(pod: Object) -> bool:
@@ -206,13 +206,13 @@ def _pending_reason(pod: Object, events: list[Object]) -> str:
     for one in container_statuses(pod):
         waiting = (one.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") and waiting["reason"] not in _STARTING:
-            return _waiting_words(one, events)
+            return _describe_waiting(one, events)
         ended = (one.get("state") or {}).get("terminated")
         if ended and ended.get("exitCode"):
             return f"the container {one.get('name')}, which prepares it, failed: {_ended(ended)}"
     for condition in status.get("conditions") or []:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return _unscheduled_words(condition)
+            return _describe_unscheduled(condition)
     if told := told_by_events(events).words:
         return told
     if status.get("containerStatuses"):
@@ -220,23 +220,23 @@ def _pending_reason(pod: Object, events: list[Object]) -> str:
     return "" if (pod.get("spec") or {}).get("nodeName") else "waits for a node"
 
 
-def _unscheduled_words(condition: Mapping[str, Any]) -> str:
+def _describe_unscheduled(condition: Mapping[str, Any]) -> str:
     message = plain(str(condition.get("message") or ""))[:_LONGEST]
     if condition.get("reason") == "SchedulingGated":
         return f"held back by a scheduling gate: {message}"
     return f"cannot be scheduled: {message}" if message else "cannot be scheduled"
 
 
-def _waiting_words(status: Mapping[str, Any], events: Iterable[Object] = ()) -> str:
+def _describe_waiting(status: Mapping[str, Any], events: Iterable[Object] = ()) -> str:
     waiting = (status.get("state") or {}).get("waiting") or {}
     reason, message = waiting.get("reason") or "", plain(str(waiting.get("message") or ""))[:_LONGEST]
     if reason in _NO_IMAGE:
-        return plain(f"image {status.get('image')} cannot be pulled: {_image_words(reason, message, events)}")
+        return plain(f"image {status.get('image')} cannot be pulled: {_describe_image_error(reason, message, events)}")
     words = _NOT_MADE.get(reason, reason)
     return plain(f"{words}: {message}" if message else words)
 
 
-def _image_words(reason: str, message: str, events: Iterable[Object]) -> str:
+def _describe_image_error(reason: str, message: str, events: Iterable[Object]) -> str:
     if reason == "ErrImageNeverPull":
         return "it is not on the node, and its pull policy is Never (ErrImageNeverPull)"
     if reason == "ImagePullBackOff":
@@ -270,11 +270,11 @@ def _ended(ended: Mapping[str, Any], limit: str = "") -> str:
     words = ended_words(code if isinstance(code, int) else None)
     message = plain(str(ended.get("message") or "")).strip()[:_LONGEST]
     if ended.get("reason") in ("ContainerCannotRun", "StartError"):
-        return f"cannot be run: {_start_words(message)}"
+        return f"cannot be run: {_describe_start_error(message)}"
     return f"{words}: {message}" if message else words
 
 
-def _start_words(message: str) -> str:
+def _describe_start_error(message: str) -> str:
     """Return what a node's runtime says of a start that failed, in short where it is what happens most."""
     if found := _NO_COMMAND.search(message):
         return f"no such command: {found['command']}: the image does not have it"

@@ -90,7 +90,7 @@ class CredentialPlugin:
         if self._closed:
             raise BackendUnavailableError(f"{name}, was ended, as nobody waits for it any more")
         if process.returncode:
-            raise BackendUnavailableError(f"{name}, failed (exit code {process.returncode}){_last_words(errors)}")
+            raise BackendUnavailableError(f"{name}, failed (exit code {process.returncode}){_stderr_text(errors)}")
         return _parse_credential(output, str(settings.get("apiVersion") or ""), name)
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ def _exec_info(settings: Mapping[str, Any], cluster: Mapping[str, Any]) -> dict[
     return {"apiVersion": settings.get("apiVersion"), "kind": "ExecCredential", "spec": spec}
 
 
-def _last_words(errors: bytes) -> str:
+def _stderr_text(errors: bytes) -> str:
     text = " ".join(plain(errors.decode("utf-8", "replace")).split())
     return f": {mask_text('', text)[-_LONGEST_MESSAGE:]}" if text else ""
 

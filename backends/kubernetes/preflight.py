@@ -12,7 +12,7 @@ from ..types import Finding
 from ..workspace.scripts import workspace_findings
 from .api_server import ApiError, ApiServer
 from .jobs import GROUP, VERSION, Object, pods_path, tasks_of
-from .launch import has_account, missing_account_words, refusal_words, too_large_words
+from .lifecycle import describe_missing_account, describe_too_large, explain_refusal, has_account
 from .request.manifest import app_to_resource
 from .request.pods import GPU, node_labels
 from .request.request import KubernetesOpts
@@ -48,7 +48,7 @@ class GpuNodes:
 
     def _ask(self) -> int | None:
         try:
-            answer = self._server.request("GET", "/api/v1/nodes", params={"limit": _MOST_NODES}, timeout=_PATIENCE)
+            answer = self._server.request("GET", "/api/v1/nodes", params={"limit": _MOST_NODES}, timeout=_TIMEOUT_S)
         except ApiError:
             return None
         if (answer.get("metadata") or {}).get("continue") or not answer.get("items"):
@@ -62,7 +62,7 @@ def _gpus_of(node: dict[str, Any]) -> int:
 
 
 # Seconds: a form waits for it.
-_PATIENCE = 5.0
+_TIMEOUT_S = 5.0
 # Bytes that etcd takes of one object, unless it is told to take more.
 _LARGEST = 1_500_000
 _QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
@@ -148,7 +148,7 @@ def _place(server: ApiServer, opts: KubernetesOpts) -> Iterator[Finding]:
         )
     account = opts.service_account
     if account and not has_account(server, namespace, account):
-        what, _, hint = missing_account_words(account, namespace).partition(": ")
+        what, _, hint = describe_missing_account(account, namespace).partition(": ")
         yield Finding("error", what, hint)
 
 
@@ -223,7 +223,7 @@ def _pods(server: ApiServer, app: AppDef, opts: KubernetesOpts) -> Iterator[Find
         efa_device_count=opts.efa_device_count,
     )
     if len(json.dumps(job)) > _LARGEST:
-        yield Finding("error", too_large_words(job))
+        yield Finding("error", describe_too_large(job))
         return
     tasks, place = tasks_of(job), 0
     for role in app.roles:
@@ -233,13 +233,13 @@ def _pods(server: ApiServer, app: AppDef, opts: KubernetesOpts) -> Iterator[Find
         metadata = {**template["metadata"], "name": f"{job['metadata']['name']}-{task['name']}-0"}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
         try:
-            server.request("POST", pods_path(opts.namespace), params={"dryRun": "All"}, body=pod, timeout=_PATIENCE)
+            server.request("POST", pods_path(opts.namespace), params={"dryRun": "All"}, body=pod, timeout=_TIMEOUT_S)
         except ApiError as error:
             # Volcano makes the pods: this user need not be allowed to.
             if error.status == 403 and str(error).startswith("not allowed:"):
                 return
             level = "warning" if "quota" in str(error) else "error"
-            yield Finding(level, f"{role.name}: {refusal_words(error, opts.namespace, job)}")
+            yield Finding(level, f"{role.name}: {explain_refusal(error, opts.namespace, job)}")
 
 
 def _may_create(server: ApiServer, namespace: str) -> bool:
@@ -247,7 +247,7 @@ def _may_create(server: ApiServer, namespace: str) -> bool:
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
     body_spec: dict[str, Any] = {**body, "spec": {"resourceAttributes": asked}}
     try:
-        answer = server.request("POST", _REVIEWS, body=body_spec, timeout=_PATIENCE)
+        answer = server.request("POST", _REVIEWS, body=body_spec, timeout=_TIMEOUT_S)
     except ApiError:
         return True
     return bool((answer.get("status") or {}).get("allowed", True))
@@ -256,6 +256,6 @@ def _may_create(server: ApiServer, namespace: str) -> bool:
 def _get(server: ApiServer, path: str, **params: Any) -> Object | None:
     """Return an object, None where there is none; an empty one where this user may not look."""
     try:
-        return server.request("GET", path, params=params or None, timeout=_PATIENCE)
+        return server.request("GET", path, params=params or None, timeout=_TIMEOUT_S)
     except ApiError as error:
         return None if error.status == 404 else {}

@@ -16,11 +16,9 @@ from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import check
 from .api_server import ApiError, ApiServer
-from .ending import abort, remove
-from .exec import shell_command
 from .following import JobLooks
 from .jobs import Object, find_job, pods_of, split_app_id
-from .launch import launch, validate
+from .lifecycle import abort, launch, remove, validate
 from .listing import uid_of
 from .logs.log_stream import open_stream, read_lines
 from .namespaces import WatchedNamespaces, known_values
@@ -29,6 +27,7 @@ from .request.manifest import app_to_resource, sanitize_for_serialization
 from .request.names import cleanup_str, name_faults
 from .request.pods import pod_labels, role_to_pod
 from .request.request import KubernetesJob, KubernetesOpts, make_request, masked
+from .shell import shell_command
 
 if TYPE_CHECKING:
     import docker

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...specs import SchedulerError
 from ..shared.changes import Retry, Subscribers
-from ..shared.streaming_response import LongAnswer
+from ..shared.streaming_response import StreamingResponse
 from ..types import ListAppResponse
 from .api_server import ApiError, ApiServer
 from .jobs import JOBS, Object, jobs_path
@@ -243,7 +243,7 @@ class ObjectWatch:
         self._server = server
         self._path = path
         self._params = params or {}
-        self._answer: LongAnswer | None = None
+        self._answer: StreamingResponse | None = None
         self._is_shut = False
 
     def open(self, version: str) -> None:

@@ -19,7 +19,7 @@ _KEEP_ALIVE = ((getattr(socket, "TCP_KEEPIDLE", None), 30), (getattr(socket, "TC
                (getattr(socket, "TCP_KEEPCNT", None), 3))  # fmt: skip
 
 
-class LongAnswer:
+class StreamingResponse:
     """The bytes of an answer.
 
     Args:

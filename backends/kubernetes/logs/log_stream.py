@@ -17,8 +17,7 @@ from ...shared.stream_lines import LATE, StreamLines
 from .. import labels
 from ..jobs import Object
 from ..phases import before_others, side_by_side
-from .container_log import ContainerLog
-from .log_reading import Item, LogReading
+from .container_log import ContainerLog, Item, LogReading
 from .replica_pods import Look, find_pod_name, name_of, replica_pods, uid_of
 
 if TYPE_CHECKING:

@@ -1,21 +1,25 @@
-"""Starts the containers of an app, or leaves nothing behind."""
+"""Creates, starts, stops and removes the containers of apps."""
 
 from __future__ import annotations
 
 import logging
 import re
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from ...specs import SchedulerError
+from ...specs import JobNotFoundError, SchedulerError
 from ..docker_engine.client import Engine
 from ..shared.exit_reasons import some_of
 from ..shared.parallel import parallel_map
 from ..shared.progress import current_progress
-from .containers import find_containers
-from .network import ensure_network, is_network_trouble, names_of
+from .containers import Summary, find_containers, replica_number, role_name
+from .network import ensure_network, is_network_trouble, names_of, remove_own_networks
 from .request import DockerContainer, DockerJob
+
+logger = logging.getLogger(__name__)
 
 _NAME_TAKEN = re.compile(r'container name "/?(?P<name>[^"]+)" is already in use by container "?(?P<id>[0-9a-f]{12})')
 _PORT = re.compile(r"(?:Bind for |listen \w+ )(?P<port>\S+?:\d+)[: ].*(?:already allocated|already in use)")
@@ -23,7 +27,7 @@ _NO_SOURCE = re.compile(r"bind source path does not exist: (?P<path>.+?)\s*$")
 _NO_IMAGE = re.compile(r"No such image: (?P<image>\S+)")
 
 
-def refusal_words(said: str, container: DockerContainer) -> str:
+def explain_refusal(said: str, container: DockerContainer) -> str:
     """Return why a container was not started, with what to do; what the engine said where that is not understood.
 
     Args:
@@ -53,9 +57,6 @@ def refusal_words(said: str, container: DockerContainer) -> str:
     if "error gathering device information" in said:
         return f"a device is missing on the engine's machine: {said.rpartition('device information while adding')[2]}"
     return said
-
-
-logger = logging.getLogger(__name__)
 
 
 class Launch:
@@ -109,7 +110,7 @@ class Launch:
     def _create(self, one: DockerContainer) -> None:
         kwargs: dict[str, Any] = {**one.kwargs, "labels": {**(one.kwargs.get("labels") or {}), **self._added_labels}}
         try:
-            with self._engine.in_words():
+            with self._engine.translate_errors():
                 made = self._engine.client().containers.create(one.image, one.command, **kwargs)
         except SchedulerError as error:
             raise self._refused(one, error) from error
@@ -132,11 +133,11 @@ class Launch:
             raise self._refused(one, error) from error
 
     def _ask_to_start(self, container_id: str) -> None:
-        with self._engine.in_words():
+        with self._engine.translate_errors():
             self._engine.client().api.start(container_id)
 
     def _refused(self, one: DockerContainer, error: SchedulerError) -> SchedulerError:
-        words = refusal_words(str(error), one)
+        words = explain_refusal(str(error), one)
         return type(error)(f"{self._job.app_id} was not launched: {one.where}: {words}")
 
     def _remove_all(self) -> list[str]:
@@ -145,7 +146,7 @@ class Launch:
 
         def remove(container_id: str) -> None:
             try:
-                with self._engine.in_words():
+                with self._engine.translate_errors():
                     self._engine.client().api.remove_container(container_id, v=True, force=True)
             except SchedulerError as error:
                 logger.warning("%s of %s is left behind: %s", container_id, self._job.app_id, error)
@@ -158,3 +159,103 @@ class Launch:
             created = list(self._created.values())
         parallel_map(remove, created)
         return left
+
+
+# The engine has taken a request to stop within this; only the container's end takes longer (s).
+_TAKEN_WITHIN = 0.2
+# Each waits for its replica's end, so that few at a time would add up graces.
+_STOPPED_AT_ONCE = 256
+_LIVE = ("running", "restarting", "paused")
+
+
+class Ending:
+    """Cancels and deletes apps, all replicas at once.
+
+    Args:
+        engine: the engine.
+        grace_seconds: how long a replica has between SIGTERM and SIGKILL, in seconds.
+    """
+
+    def __init__(self, engine: Engine, grace_seconds: float) -> None:
+        self._engine = engine
+        self._grace = max(1, round(grace_seconds))
+        self._asked: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def cancel(self, app_id: str) -> None:
+        """Ask for the end of every replica and do not wait for it; the engine sees to it, whatever becomes of us.
+
+        Replicas that never started are removed, so that they never do.
+
+        Raises:
+            SchedulerError: some could not be asked; the message says which and why.
+        """
+        containers = find_containers(self._engine, app_id)
+        live = [one for one in containers if one.get("State") in _LIVE]
+        if live and self._is_asked(app_id):
+            return  # another SIGTERM would make many a program give up its own end
+        waiting = [one for one in containers if one.get("State") == "created"]
+        failed = [*parallel_map(self._ask_to_stop, live), *parallel_map(self._remove, waiting)]
+        if failed:
+            with self._lock:
+                self._asked.pop(app_id, None)
+            raise SchedulerError(f"{app_id} was not cancelled in all replicas: {some_of(map(str, failed))}")
+
+    def delete(self, app_id: str) -> None:
+        """End the app within the grace, then remove its containers, their anonymous volumes, and its own networks.
+
+        Raises:
+            SchedulerError: something could not be removed; the message says what and why.
+        """
+        containers = find_containers(self._engine, app_id)
+        live = [one for one in containers if one.get("State") in _LIVE]
+        # What cannot be stopped is removed by force.
+        for error in parallel_map(self._stop, live, most=_STOPPED_AT_ONCE):
+            logger.warning("%s: %s", app_id, error)
+        failed = parallel_map(self._remove, containers)
+        if failed:
+            raise SchedulerError(f"{app_id} was not deleted in all replicas: {some_of(map(str, failed))}")
+        remove_own_networks(self._engine, app_id)
+
+    def _is_asked(self, app_id: str) -> bool:
+        """Tell whether the app was asked to end within the grace, and note that it is."""
+        now = time.monotonic()
+        with self._lock:
+            self._asked = {one: until for one, until in self._asked.items() if until > now}
+            return self._asked.setdefault(app_id, now + self._grace) != now + self._grace
+
+    def _ask_to_stop(self, one: Summary) -> None:
+        """Send the request to stop a container; the engine goes on with it when nobody waits for the answer."""
+        import requests
+
+        with self._about(one):
+            api: Any = self._engine.client().api
+            try:
+                response = api._post(
+                    api._url("/containers/{0}/stop", one["Id"]),
+                    params={"t": self._grace},
+                    timeout=(None, _TAKEN_WITHIN),
+                )
+            except requests.ReadTimeout:
+                return
+            api._raise_for_status(response)
+
+    def _stop(self, one: Summary) -> None:
+        with self._about(one):
+            self._engine.client().api.stop(one["Id"], timeout=self._grace)
+
+    def _remove(self, one: Summary) -> None:
+        with self._about(one):
+            self._engine.client().api.remove_container(one["Id"], v=True, force=True)
+
+    @contextmanager
+    def _about(self, one: Summary) -> Iterator[None]:
+        """Within this, errors name the replica; one that is gone, or is being removed by someone else, is none."""
+        try:
+            with self._engine.translate_errors(one["Id"]):
+                yield
+        except JobNotFoundError:
+            return
+        except SchedulerError as error:
+            if "already in progress" not in str(error):
+                raise type(error)(f"{role_name(one)}/{replica_number(one)}: {error}") from error
