@@ -31,7 +31,7 @@ _WORKED = 5.0
 
 
 def engine_events(engine: Engine) -> Subscribers:
-    """Return what tells of changes of an engine's apps."""
+    """Return the subscription to changes of an engine's apps."""
     return Subscribers("docker-events", lambda on_change: EngineListener(engine, on_change))
 
 

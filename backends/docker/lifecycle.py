@@ -15,7 +15,7 @@ from ..docker_engine.client import Engine
 from ..shared.exit_reasons import some_of
 from ..shared.parallel import parallel_map
 from ..shared.progress import current_progress
-from .containers import Summary, find_containers, replica_number, role_name
+from .containers import ContainerSummary, find_containers, replica_number, role_name
 from .network import ensure_network, is_network_trouble, names_of, remove_own_networks
 from .request import DockerContainer, DockerJob
 
@@ -27,36 +27,36 @@ _NO_SOURCE = re.compile(r"bind source path does not exist: (?P<path>.+?)\s*$")
 _NO_IMAGE = re.compile(r"No such image: (?P<image>\S+)")
 
 
-def explain_refusal(said: str, container: DockerContainer) -> str:
-    """Return why a container was not started, with what to do; what the engine said where that is not understood.
+def explain_refusal(answer: str, container: DockerContainer) -> str:
+    """Explain why a container was not started, with what to do; the engine's own answer where that is not understood.
 
     Args:
-        said: the engine's answer.
+        answer: the engine's answer.
         container: what was to be started.
     """
     command = container.command[0] if container.command else ""
-    if "executable file not found" in said or ("exec:" in said and "no such file or directory" in said):
+    if "executable file not found" in answer or ("exec:" in answer and "no such file or directory" in answer):
         return f"no such command: {command}: the image {container.image} does not have it"
-    if "exec:" in said and "permission denied" in said:
+    if "exec:" in answer and "permission denied" in answer:
         return f"{command} cannot be run: it is not an executable file in the image {container.image}"
-    if "could not select device driver" in said:
+    if "could not select device driver" in answer:
         return (
             "there is no GPU runtime on the engine's machine: install the NVIDIA Container Toolkit there, "
             "or ask for gpu=0"
         )
-    if found := _NO_IMAGE.search(said):
-        return f"there is no image {found['image']}: it could not be pulled, or pulling is off; check its name"
-    if found := _NAME_TAKEN.search(said):
-        return f"the name {found['name']} is taken by another container: `docker rm {found['id']}` frees it"
-    if found := _PORT.search(said):
-        return f"port {found['port']} is in use: choose another one"
-    if found := _NO_SOURCE.search(said):
-        return f"the mount's source {found['path']} does not exist on the engine's machine: create it there"
-    if "Range of CPUs" in said:
-        return f"{said.rstrip('.')}: ask for fewer"
-    if "error gathering device information" in said:
-        return f"a device is missing on the engine's machine: {said.rpartition('device information while adding')[2]}"
-    return said
+    if match := _NO_IMAGE.search(answer):
+        return f"there is no image {match['image']}: it could not be pulled, or pulling is off; check its name"
+    if match := _NAME_TAKEN.search(answer):
+        return f"the name {match['name']} is taken by another container: `docker rm {match['id']}` frees it"
+    if match := _PORT.search(answer):
+        return f"port {match['port']} is in use: choose another one"
+    if match := _NO_SOURCE.search(answer):
+        return f"the mount's source {match['path']} does not exist on the engine's machine: create it there"
+    if "Range of CPUs" in answer:
+        return f"{answer.rstrip('.')}: ask for fewer"
+    if "error gathering device information" in answer:
+        return f"a device is missing on the engine's machine: {answer.rpartition('device information while adding')[2]}"
+    return answer
 
 
 class Launch:
@@ -86,7 +86,7 @@ class Launch:
         progress = current_progress()
         total = len(containers)
         try:
-            for name in names_of(str(one.kwargs.get("network") or "") for one in containers):
+            for name in names_of(str(container.kwargs.get("network") or "") for container in containers):
                 ensure_network(self._engine, name)
             # All are there before the first one starts: one that is missing later was removed.
             self._each(self._create, containers, lambda count: progress.report(f"creating {count} of {total}"))
@@ -107,18 +107,21 @@ class Launch:
 
         parallel_map(act, containers, on_done)
 
-    def _create(self, one: DockerContainer) -> None:
-        kwargs: dict[str, Any] = {**one.kwargs, "labels": {**(one.kwargs.get("labels") or {}), **self._added_labels}}
+    def _create(self, container: DockerContainer) -> None:
+        kwargs: dict[str, Any] = {
+            **container.kwargs,
+            "labels": {**(container.kwargs.get("labels") or {}), **self._added_labels},
+        }
         try:
             with self._engine.translate_errors():
-                made = self._engine.client().containers.create(one.image, one.command, **kwargs)
+                made = self._engine.client().containers.create(container.image, container.command, **kwargs)
         except SchedulerError as error:
-            raise self._refused(one, error) from error
+            raise self._refused(container, error) from error
         with self._lock:
-            self._created[one.where] = str(made.id)
+            self._created[container.where] = str(made.id)
 
-    def _start(self, one: DockerContainer) -> None:
-        container_id = self._created[one.where]
+    def _start(self, container: DockerContainer) -> None:
+        container_id = self._created[container.where]
         try:
             try:
                 self._ask_to_start(container_id)
@@ -126,19 +129,19 @@ class Launch:
                 if not is_network_trouble(error):
                     raise
                 # Someone tidied up between its making and now, or makes it as well.
-                for name in names_of([str(one.kwargs.get("network") or "")]):
+                for name in names_of([str(container.kwargs.get("network") or "")]):
                     ensure_network(self._engine, name)
                 self._ask_to_start(container_id)
         except SchedulerError as error:
-            raise self._refused(one, error) from error
+            raise self._refused(container, error) from error
 
     def _ask_to_start(self, container_id: str) -> None:
         with self._engine.translate_errors():
             self._engine.client().api.start(container_id)
 
-    def _refused(self, one: DockerContainer, error: SchedulerError) -> SchedulerError:
-        words = explain_refusal(str(error), one)
-        return type(error)(f"{self._job.app_id} was not launched: {one.where}: {words}")
+    def _refused(self, container: DockerContainer, error: SchedulerError) -> SchedulerError:
+        words = explain_refusal(str(error), container)
+        return type(error)(f"{self._job.app_id} was not launched: {container.where}: {words}")
 
     def _remove_all(self) -> list[str]:
         """Remove all containers of the app, with their anonymous volumes; return the ids of what could not be."""
@@ -154,7 +157,7 @@ class Launch:
 
         try:
             # Asked for anew: the answer to a creation may have been lost.
-            created = [one["Id"] for one in find_containers(self._engine, self._job.app_id)]
+            created = [container["Id"] for container in find_containers(self._engine, self._job.app_id)]
         except SchedulerError:
             created = list(self._created.values())
         parallel_map(remove, created)
@@ -168,7 +171,7 @@ _STOPPED_AT_ONCE = 256
 _LIVE = ("running", "restarting", "paused")
 
 
-class Ending:
+class AppCanceller:
     """Cancels and deletes apps, all replicas at once.
 
     Args:
@@ -191,10 +194,10 @@ class Ending:
             SchedulerError: some could not be asked; the message says which and why.
         """
         containers = find_containers(self._engine, app_id)
-        live = [one for one in containers if one.get("State") in _LIVE]
+        live = [container for container in containers if container.get("State") in _LIVE]
         if live and self._is_asked(app_id):
             return  # another SIGTERM would make many a program give up its own end
-        waiting = [one for one in containers if one.get("State") == "created"]
+        waiting = [container for container in containers if container.get("State") == "created"]
         failed = [*parallel_map(self._ask_to_stop, live), *parallel_map(self._remove, waiting)]
         if failed:
             with self._lock:
@@ -208,7 +211,7 @@ class Ending:
             SchedulerError: something could not be removed; the message says what and why.
         """
         containers = find_containers(self._engine, app_id)
-        live = [one for one in containers if one.get("State") in _LIVE]
+        live = [container for container in containers if container.get("State") in _LIVE]
         # What cannot be stopped is removed by force.
         for error in parallel_map(self._stop, live, most=_STOPPED_AT_ONCE):
             logger.warning("%s: %s", app_id, error)
@@ -221,18 +224,18 @@ class Ending:
         """Tell whether the app was asked to end within the grace, and note that it is."""
         now = time.monotonic()
         with self._lock:
-            self._asked = {one: until for one, until in self._asked.items() if until > now}
+            self._asked = {container_id: until for container_id, until in self._asked.items() if until > now}
             return self._asked.setdefault(app_id, now + self._grace) != now + self._grace
 
-    def _ask_to_stop(self, one: Summary) -> None:
+    def _ask_to_stop(self, container: ContainerSummary) -> None:
         """Send the request to stop a container; the engine goes on with it when nobody waits for the answer."""
         import requests
 
-        with self._about(one):
+        with self._about(container):
             api: Any = self._engine.client().api
             try:
                 response = api._post(
-                    api._url("/containers/{0}/stop", one["Id"]),
+                    api._url("/containers/{0}/stop", container["Id"]),
                     params={"t": self._grace},
                     timeout=(None, _TAKEN_WITHIN),
                 )
@@ -240,22 +243,22 @@ class Ending:
                 return
             api._raise_for_status(response)
 
-    def _stop(self, one: Summary) -> None:
-        with self._about(one):
-            self._engine.client().api.stop(one["Id"], timeout=self._grace)
+    def _stop(self, container: ContainerSummary) -> None:
+        with self._about(container):
+            self._engine.client().api.stop(container["Id"], timeout=self._grace)
 
-    def _remove(self, one: Summary) -> None:
-        with self._about(one):
-            self._engine.client().api.remove_container(one["Id"], v=True, force=True)
+    def _remove(self, container: ContainerSummary) -> None:
+        with self._about(container):
+            self._engine.client().api.remove_container(container["Id"], v=True, force=True)
 
     @contextmanager
-    def _about(self, one: Summary) -> Iterator[None]:
+    def _about(self, container: ContainerSummary) -> Iterator[None]:
         """Within this, errors name the replica; one that is gone, or is being removed by someone else, is none."""
         try:
-            with self._engine.translate_errors(one["Id"]):
+            with self._engine.translate_errors(container["Id"]):
                 yield
         except JobNotFoundError:
             return
         except SchedulerError as error:
             if "already in progress" not in str(error):
-                raise type(error)(f"{role_name(one)}/{replica_number(one)}: {error}") from error
+                raise type(error)(f"{role_name(container)}/{replica_number(container)}: {error}") from error

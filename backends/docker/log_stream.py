@@ -42,7 +42,7 @@ class MessageParser(Protocol):
         ...
 
     def rest(self) -> list[Message]:
-        """Return what is left at the end of the log."""
+        """Return the rest at the end of the log."""
         ...
 
 
@@ -97,7 +97,7 @@ _REST = 100_000_000
 _LATE_NOTE = 10_000_000_000
 
 
-class _Run(NamedTuple):
+class _ContainerRun(NamedTuple):
     """One of the times that a container was started."""
 
     started: int
@@ -158,7 +158,7 @@ class DockerLogStream:
         self._parser: MessageParser = FramedLog()
         self._was_over = False
         self._started = _NEVER
-        self._unsaid: _Run | None = None
+        self._unsaid: _ContainerRun | None = None
         self._records: deque[tuple[Record, TimeCursor | None]] = deque()
         self._cursor = cursor
         self._waits = LookWaits()
@@ -246,14 +246,14 @@ class DockerLogStream:
             self._client = self._engine.new_client(None)
         if not self._container:
             self._container = find_replica(self._engine, *self._names)["Id"]
-        found = self._inspect(self._client)
-        self._was_over = found["State"]["Status"] in _OVER
-        self._notice(_run_of(found))
-        self._parser = StampedLines("o") if found["Config"].get("Tty") else FramedLog()
+        inspected = self._inspect(self._client)
+        self._was_over = inspected["State"]["Status"] in _OVER
+        self._notice(_run_of(inspected))
+        self._parser = StampedLines("o") if inspected["Config"].get("Tty") else FramedLog()
         try:
             answer = ask(self._client, "GET", f"/containers/{self._container}/logs", self._params())
         except docker.errors.APIError as error:
-            raise self._refusal(error, found) from error
+            raise self._refusal(error, inspected) from error
         self._answer = answer
         if self._stop.is_set():
             answer.shut()
@@ -287,9 +287,9 @@ class DockerLogStream:
                 f"the container of {role}/{k} of {app_id} was removed, and its log with it: nothing more can be read"
             ) from error
 
-    def _refusal(self, error: docker.errors.APIError, found: dict[str, Any]) -> Exception:
-        """Return what an engine's refusal to give a log means."""
-        driver = found["HostConfig"].get("LogConfig", {}).get("Type", "")
+    def _refusal(self, error: docker.errors.APIError, inspected: dict[str, Any]) -> Exception:
+        """Translate an engine's refusal to give a log."""
+        driver = inspected["HostConfig"].get("LogConfig", {}).get("Type", "")
         if "does not support reading" not in str(error) and driver != "none":
             return error
         return LogUnreadableError(
@@ -303,11 +303,11 @@ class DockerLogStream:
             self.is_complete = True
             return
         assert self._client is not None
-        found = self._inspect(self._client)
+        inspected = self._inspect(self._client)
         # Where lines came faster than they were read, an engine leaves out the last ones when the container ends:
         # only what was asked for after that is complete.
-        is_over = found["State"]["Status"] in _OVER
-        if is_over or _run_of(found).started != self._started:
+        is_over = inspected["State"]["Status"] in _OVER
+        if is_over or _run_of(inspected).started != self._started:
             return
         self._stop.wait(self._waits.next())
 
@@ -321,7 +321,7 @@ class DockerLogStream:
 
     # Records
 
-    def _notice(self, run: _Run) -> None:
+    def _notice(self, run: _ContainerRun) -> None:
         """Note a restart, to be said at its place in the log; of one that is seen to happen, now."""
         before, self._started = self._started, run.started
         if not self._says_restarts or run.started in (_NEVER, before):
@@ -331,7 +331,7 @@ class DockerLogStream:
         elif self._cursor.nanoseconds < run.has_earlier_before if self._cursor else run.restarts:
             self._unsaid = run
 
-    def _restart_record(self, run: _Run) -> Record:
+    def _restart_record(self, run: _ContainerRun) -> Record:
         _, role, k = self._names
         which = f" (restart {run.restarts})" if run.restarts else ""
         text = f"-- {role}/{k} was started again{which}: its log goes on --\n"
@@ -350,18 +350,18 @@ class DockerLogStream:
         return None if self._place.left else self._restart_record(run)
 
 
-def _run_of(found: dict[str, Any]) -> _Run:
+def _run_of(inspected: dict[str, Any]) -> _ContainerRun:
     """Return which run a container is in, or was in last; `_NEVER` as its start where it had none."""
-    started = _time_of(found["State"].get("StartedAt"))
+    started = _time_of(inspected["State"].get("StartedAt"))
     # Of a container that runs, the end of the run before; of one that has ended, its own.
-    finished = _time_of(found["State"].get("FinishedAt"))
-    restarts = int(found.get("RestartCount") or 0)
+    finished = _time_of(inspected["State"].get("FinishedAt"))
+    restarts = int(inspected.get("RestartCount") or 0)
     if _NEVER < finished < started:
         # What the run before had printed may be logged a little after its end.
         began = min(started, finished + max(_REST, (started - finished) // 4))
-        return _Run(started, began, began, restarts)
+        return _ContainerRun(started, began, began, restarts)
     began = max(_NEVER, started - _REST)
-    return _Run(started, began, began if restarts else max(_NEVER, started - _LATE_NOTE), restarts)
+    return _ContainerRun(started, began, began if restarts else max(_NEVER, started - _LATE_NOTE), restarts)
 
 
 def _time_of(text: str | None) -> int:

@@ -44,8 +44,8 @@ def ensure_network(engine: Engine, name: str = NETWORK) -> None:
 def _named(api: Any, name: str) -> list[dict[str, Any]]:
     """Return the networks of a name, the first one first."""
     # The engine gives those that contain the name.
-    found = [network for network in api.networks(names=[name]) if network["Name"] == name]
-    return sorted(found, key=lambda network: (network["Created"], network["Id"]))
+    networks = [network for network in api.networks(names=[name]) if network["Name"] == name]
+    return sorted(networks, key=lambda network: (network["Created"], network["Id"]))
 
 
 def is_network_trouble(error: Exception) -> bool:

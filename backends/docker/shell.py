@@ -18,8 +18,8 @@ from typing import Any
 
 from ...specs import SchedulerError, TorchXTuiError
 from ..docker_engine.client import Engine
-from ..shared.terminal_relay import READ, raw_terminal, read_keys, told_of_resizes, write_all
-from .containers import Summary, find_replica
+from ..shared.terminal_relay import READ, raw_terminal, read_keys, resize_events, write_all
+from .containers import ContainerSummary, find_replica
 
 # What a shell is looked for with; its answer is the shell to use, with its path or without.
 _LOOK = "command -v bash || command -v sh"
@@ -49,7 +49,7 @@ def shell_command(engine: Engine, app_id: str, role: str, k: int) -> list[str]:
     return [client, "exec", "--interactive", "--tty", "--detach-keys", _DETACH_KEYS, container["Id"], shell]
 
 
-def _find_shell(engine: Engine, container: Summary, name: str) -> str:
+def _find_shell(engine: Engine, container: ContainerSummary, name: str) -> str:
     """Return the path of the best shell that a container has."""
     import docker.errors
 
@@ -63,12 +63,12 @@ def _find_shell(engine: Engine, container: Summary, name: str) -> str:
             if "executable file not found" not in str(error) and "no such file" not in str(error):
                 raise
             answer, code = b"", _CANNOT_RUN[-1]
-    found = answer.decode("utf-8", "replace").split()
-    if code in _CANNOT_RUN or not found:
+    paths = answer.decode("utf-8", "replace").split()
+    if code in _CANNOT_RUN or not paths:
         raise SchedulerError(
             f"the image of {name}, {container.get('Image', '')}, has no shell (neither bash nor sh): nothing to open"
         )
-    return found[0]
+    return paths[0]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -95,7 +95,7 @@ def _run(engine: Engine, container: str, command: Sequence[str]) -> int:
     connection = getattr(answer, "_sock", answer)
     with suppress(OSError, AttributeError):
         connection.settimeout(None)
-    with raw_terminal(sys.stdin.fileno()), told_of_resizes() as resized:
+    with raw_terminal(sys.stdin.fileno()), resize_events() as resized:
         _relay(connection, resized, lambda: _resize(api, asked))
     relaying.close()
     return api.exec_inspect(asked)["ExitCode"] or 0

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def describe_unavailable(error: BaseException, host: str, environment: Mapping[str, str]) -> str:
-    """Return why the engine cannot be reached and what to do; empty where the error is of another kind.
+    """Describe why the engine cannot be reached and what to do; empty where the error is of another kind.
 
     Args:
         error: what the SDK, or what lies below it, raised.
@@ -57,7 +57,7 @@ def describe_unavailable(error: BaseException, host: str, environment: Mapping[s
 
 
 def describe_missing_engine(host: str, environment: Mapping[str, str]) -> str:
-    """Return what to do where this machine has no socket of an engine.
+    """Say what to do where this machine has no socket of an engine.
 
     Args:
         host: where it should be.
@@ -70,15 +70,15 @@ def describe_missing_engine(host: str, environment: Mapping[str, str]) -> str:
 
 
 def describe_refusal(error: BaseException) -> str:
-    """Return what the engine answered instead of doing what was asked, without the SDK's trimmings."""
+    """Return the engine's refusal, without what the SDK puts around it."""
     import docker.errors
 
     if not isinstance(error, docker.errors.APIError):
         return str(error)
-    said = error.explanation
-    if isinstance(said, bytes):
-        said = said.decode("utf-8", "replace")
-    text = str(said or error).strip()
+    explanation = error.explanation
+    if isinstance(explanation, bytes):
+        explanation = explanation.decode("utf-8", "replace")
+    text = str(explanation or error).strip()
     try:
         text = str(json.loads(text)["message"])
     except (ValueError, KeyError, TypeError):
@@ -87,7 +87,7 @@ def describe_refusal(error: BaseException) -> str:
 
 
 def format_host(host: str) -> str:
-    """Return where the engine is, for the beginning of a sentence."""
+    """Format where the engine is, for the beginning of a sentence."""
     return f"The Docker engine at {host.removeprefix('http+').removeprefix('unix://')}"
 
 
@@ -152,8 +152,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _last(causes: list[BaseException], kind: type[BaseException], otherwise: str) -> str:
-    found = [str(cause) for cause in causes if isinstance(cause, kind)]
-    return (found or [otherwise])[-1].splitlines()[0]
+    texts = [str(cause) for cause in causes if isinstance(cause, kind)]
+    return (texts or [otherwise])[-1].splitlines()[0]
 
 
 _SECONDS = 60.0
@@ -297,9 +297,9 @@ class Engine:
 
         environ = self._environ
         # The SDK takes an empty mapping for none at all.
-        found: dict[str, Any] = {**kwargs_from_env(environment=dict(environ) or {"DOCKER_HOST": ""})}
-        if found.get("base_url"):
-            return found
+        settings: dict[str, Any] = {**kwargs_from_env(environment=dict(environ) or {"DOCKER_HOST": ""})}
+        if settings.get("base_url"):
+            return settings
         name = environ.get("DOCKER_CONTEXT") or get_current_context_name()
         context = ContextAPI.get_context(name)
         if context is None:
@@ -309,10 +309,10 @@ class Engine:
             )
         # The default context is this machine's socket; TLS without a host is an error that the client words.
         if context.Host and name != "default":
-            found["base_url"] = context.Host
+            settings["base_url"] = context.Host
             if context.TLSConfig is not None:
-                found["tls"] = context.TLSConfig
-        return found
+                settings["tls"] = context.TLSConfig
+        return settings
 
     def _known_host(self) -> str:
         """Return where the engine is if that can be told without Docker's package, which takes long to import."""

@@ -59,20 +59,20 @@ def image_ids(engine: Engine, images: Iterable[str]) -> dict[str, str]:
     """
     import docker.errors
 
-    found: dict[str, str] = {}
+    ids: dict[str, str] = {}
     with engine.translate_errors():
         client = engine.new_client(_TIMEOUT_S)
         try:
             for image in images:
                 try:
-                    found[image] = client.api.inspect_image(image)["Id"]
+                    ids[image] = client.api.inspect_image(image)["Id"]
                 except docker.errors.APIError as error:
                     # It is not here, or its name is none.
                     if not error.is_client_error():
                         raise
         finally:
             client.close()
-    return found
+    return ids
 
 
 def variables_of(engine: Engine, image_id: str) -> frozenset[str]:
@@ -240,10 +240,10 @@ def build(
     try:
         for event in _events(client, "/build", params, {"Content-Type": "application/x-tar"}, context):
             if "error" in event:
-                said = "\n".join([*lines[-_LAST_LINES:], str(event["error"]).strip()])
-                raise SchedulerError(f"{name} cannot be built:\n{said}")
+                output = "\n".join([*lines[-_LAST_LINES:], str(event["error"]).strip()])
+                raise SchedulerError(f"{name} cannot be built:\n{output}")
             built = (event.get("aux") or {}).get("ID", built)
-            fresh = _told_lines(str(event.get("stream") or event.get("status") or ""))
+            fresh = _progress_lines(str(event.get("stream") or event.get("status") or ""))
             lines += fresh
             if fresh:
                 report(f"building {name}" if quiet else f"building {name}: {lines[-1]}")
@@ -254,7 +254,7 @@ def build(
     return built
 
 
-def _told_lines(text: str) -> list[str]:
+def _progress_lines(text: str) -> list[str]:
     """Return the lines of a build's output, without those about the engine's own housekeeping."""
     lines = [line.rstrip() for line in text.splitlines()]
     return [line for line in lines if line and not line.lstrip().startswith(_HOUSEKEEPING)]
@@ -401,8 +401,8 @@ def _login(client: docker.DockerClient, registry: str) -> dict[str, str]:
     return {"X-Registry-Auth": header.decode("ascii") if isinstance(header, bytes) else header}
 
 
-def _refused(what: str, said: str | bytes) -> str:
-    text = " ".join((said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)).split())
+def _refused(what: str, answer: str | bytes) -> str:
+    text = " ".join((answer.decode("utf-8", "replace") if isinstance(answer, bytes) else str(answer)).split())
     lowered = text.lower()
     for signs, reason in _REASONS:
         if any(sign in lowered for sign in signs):

@@ -37,20 +37,20 @@ _FORBIDDEN = re.compile(
 _NOBODY = "system:anonymous"
 
 
-def describe_refusal(status: int, said: Mapping[str, Any], context: str, wait: float = 0.0) -> str:
-    """Return why a request was refused.
+def describe_refusal(status: int, answer: Mapping[str, Any], context: str, wait: float = 0.0) -> str:
+    """Describe why a request was refused.
 
     Args:
         status: the HTTP status.
-        said: the server's answer, a ``v1`` Status where it is one.
+        answer: the server's answer, a ``v1`` Status where it is one.
         context: the context that was used.
         wait: the seconds after which a server that is busy wants to be asked again.
     """
-    message = plain(str(said.get("message") or said.get("reason") or f"HTTP {status}"))
+    message = plain(str(answer.get("message") or answer.get("reason") or f"HTTP {status}"))
     if status == 401:
         return f"{_of(context)} does not know who you are: the token or certificate is wrong or expired; log in again"
-    if status == 403 and (found := _FORBIDDEN.search(message)):
-        return _forbidden_words(found)
+    if status == 403 and (match := _FORBIDDEN.search(message)):
+        return _describe_forbidden(match)
     if status == 429:
         return f"{_of(context)} is busy and asks to wait for {wait:.0f} s (HTTP 429)"
     if status == 410:
@@ -61,7 +61,7 @@ def describe_refusal(status: int, said: Mapping[str, Any], context: str, wait: f
 
 
 def describe_unavailable(error: BaseException, host: str, context: str) -> str:
-    """Return why a server cannot be reached.
+    """Describe why a server cannot be reached.
 
     Args:
         error: what urllib3, the socket or the package `kubernetes` raised.
@@ -91,16 +91,16 @@ def describe_unavailable(error: BaseException, host: str, context: str) -> str:
     return f"{where} cannot be used: {_first_line(error)}"
 
 
-def _forbidden_words(found: re.Match[str]) -> str:
-    resource = ".".join(part for part in (found["resource"], found["group"]) if part)
-    where = f" in namespace {found['namespace']}" if found["namespace"] else " in the whole cluster"
-    if found["user"] == _NOBODY:
+def _describe_forbidden(match: re.Match[str]) -> str:
+    resource = ".".join(part for part in (match["resource"], match["group"]) if part)
+    where = f" in namespace {match['namespace']}" if match["namespace"] else " in the whole cluster"
+    if match["user"] == _NOBODY:
         return plain(
-            f"the API server does not know who you are, and nobody else may {found['verb']} {resource}{where}: the "
+            f"the API server does not know who you are, and nobody else may {match['verb']} {resource}{where}: the "
             "kubeconfig's token or certificate is missing, or the program that it names for it does not work"
         )
     return plain(
-        f"not allowed: {found['user']} may not {found['verb']} {resource}{where}: "
+        f"not allowed: {match['user']} may not {match['verb']} {resource}{where}: "
         "ask who runs the cluster for a role that has it"
     )
 
@@ -116,11 +116,11 @@ def _first_line(error: BaseException) -> str:
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and what it came of, the innermost first."""
     chain: list[BaseException] = []
-    found: BaseException | None = error
-    while found is not None and found not in chain:
-        chain.append(found)
-        inner = getattr(found, "reason", None) or getattr(found, "original_error", None)
-        found = inner if isinstance(inner, BaseException) else found.__cause__ or found.__context__
+    cause: BaseException | None = error
+    while cause is not None and cause not in chain:
+        chain.append(cause)
+        inner = getattr(cause, "reason", None) or getattr(cause, "original_error", None)
+        cause = inner if isinstance(inner, BaseException) else cause.__cause__ or cause.__context__
     yield from reversed(chain)
 
 
@@ -142,7 +142,7 @@ class _Loaded(NamedTuple):
     renew_at: float
 
 
-class _Question(NamedTuple):
+class _Request(NamedTuple):
     method: str
     path: str
     params: Mapping[str, Any] | None
@@ -249,7 +249,7 @@ class ApiServer:
         """
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": JSON}
-        response = self._ask(_Question(method, path, params, data, headers, timeout or self._timeout))
+        response = self._ask(_Request(method, path, params, data, headers, timeout or self._timeout))
         try:
             answer = response.read()
         except Exception as error:  # whatever urllib3 and the socket raise in the midst of an answer
@@ -272,7 +272,7 @@ class ApiServer:
         Raises:
             ApiError, BackendUnavailableError: see `request`.
         """
-        response = self._ask(_Question("GET", path, params, None, {"Accept": accept}, timeout or self._timeout))
+        response = self._ask(_Request("GET", path, params, None, {"Accept": accept}, timeout or self._timeout))
         return StreamingResponse(response)
 
     def configuration(self) -> Configuration:
@@ -294,7 +294,11 @@ class ApiServer:
             settings: list[Any] = list(configuration.auth_settings().values())
         except Exception as error:  # whatever a token's source raises
             raise self._unavailable(error) from error
-        return {str(one["key"]): str(one["value"]) for one in settings if one["in"] == "header" and one["value"]}
+        return {
+            str(setting["key"]): str(setting["value"])
+            for setting in settings
+            if setting["in"] == "header" and setting["value"]
+        }
 
     def close(self) -> None:
         """Close the connections that nobody uses, and end the program that is asked for a token; waits for nothing.
@@ -306,13 +310,13 @@ class ApiServer:
 
     # Inside
 
-    def _ask(self, question: _Question) -> Any:
+    def _ask(self, request: _Request) -> Any:
         """Return urllib3's response, unread; one that the server refused is an error."""
         logged_in_again = False
         tries = 0
         while True:
             tries += 1
-            response = self._send(question)
+            response = self._send(request)
             if response.status < 400:
                 return response
             answer = response.read()
@@ -328,21 +332,21 @@ class ApiServer:
                 continue
             raise self._refused(response.status, answer, wait)
 
-    def _send(self, question: _Question) -> Any:
+    def _send(self, request: _Request) -> Any:
         import urllib3
 
         configuration, pool, _ = self._load()
-        query = f"?{urlencode(question.params)}" if question.params else ""
-        url = configuration.host.rstrip("/") + question.path + query
-        limits = urllib3.Timeout(connect=min(question.timeout, _TIMEOUT_S), read=question.timeout)
-        headers = {"User-Agent": "torchx-tui", "Accept": JSON, **question.headers, **self.headers()}
-        again = question.method == "GET"
+        query = f"?{urlencode(request.params)}" if request.params else ""
+        url = configuration.host.rstrip("/") + request.path + query
+        limits = urllib3.Timeout(connect=min(request.timeout, _TIMEOUT_S), read=request.timeout)
+        headers = {"User-Agent": "torchx-tui", "Accept": JSON, **request.headers, **self.headers()}
+        again = request.method == "GET"
         while True:
             try:
                 return pool.request(
-                    question.method,
+                    request.method,
                     url,
-                    body=question.data,
+                    body=request.data,
                     headers=headers,
                     timeout=limits,
                     preload_content=False,
@@ -439,28 +443,28 @@ class ApiServer:
 
     def _refused(self, status: int, answer: bytes, wait: float) -> SchedulerError:
         try:
-            told = json.loads(answer)
-            said: dict[str, Any] = told if isinstance(told, dict) else {}
+            parsed = json.loads(answer)
+            status_object: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
         except (ValueError, RecursionError):
-            said = {"message": answer[:300].decode("utf-8", "replace").strip()}
-        words = describe_refusal(status, said, self.context, wait)
+            status_object = {"message": answer[:300].decode("utf-8", "replace").strip()}
+        words = describe_refusal(status, status_object, self.context, wait)
         if status == 401 or status >= 500:
             return BackendUnavailableError(words)
         made = ForbiddenError if status == 403 else ApiError
-        details = said.get("details")
-        return made(words, status, str(said.get("reason") or ""), details if isinstance(details, dict) else {})
+        details = status_object.get("details")
+        return made(words, status, str(status_object.get("reason") or ""), details if isinstance(details, dict) else {})
 
     def _object(self, answer: bytes, path: str) -> dict[str, Any]:
         try:
-            found = json.loads(answer)
+            parsed = json.loads(answer)
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
+            parsed = None
+        if not isinstance(parsed, dict):
             raise BackendUnavailableError(
                 f"{self.host} answered {path} with something that is no object: {answer[:80]!r}: "
                 "is there a proxy, or a login page, in between?"
             )
-        return found
+        return parsed
 
 
 def _needs_plugin(user: Mapping[str, Any]) -> bool:

@@ -101,11 +101,11 @@ def read_login(context: str) -> Login | None:
                     named.setdefault(entry["name"], (entry.get(kind.removesuffix("s")) or {}, path.parent.absolute()))
         except (AttributeError, KeyError, TypeError) as error:
             raise _not_a_kubeconfig(path, error) from error
-    found = entries["contexts"][context][0] if context in entries["contexts"] else None
-    if not isinstance(found, dict) or found.get("cluster") not in entries["clusters"]:
+    settings = entries["contexts"][context][0] if context in entries["contexts"] else None
+    if not isinstance(settings, dict) or settings.get("cluster") not in entries["clusters"]:
         return None
-    cluster, folder = entries["clusters"][found["cluster"]]
-    user, _ = entries["users"].get(str(found.get("user")), ({}, folder))
+    cluster, folder = entries["clusters"][settings["cluster"]]
+    user, _ = entries["users"].get(str(settings.get("user")), ({}, folder))
     if not isinstance(cluster, dict) or not isinstance(user, dict):
         return None
     return Login(cluster, user, folder)

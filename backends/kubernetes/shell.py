@@ -24,11 +24,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from ...specs import BackendUnavailableError, SchedulerError, TorchXTuiError
-from ..shared.terminal_relay import READ, raw_terminal, read_keys, told_of_resizes, write_all
+from ..shared.terminal_relay import READ, raw_terminal, read_keys, resize_events, write_all
 from .api_server import ApiError, ApiServer, describe_refusal, describe_unavailable
-from .jobs import Object, pods_path
+from .jobs import pods_path
 from .logs.replica_pods import find_pod_name, replica_pods
 from .phases import main_container, run_of
+from .shapes import KubernetesObject
 
 if TYPE_CHECKING:
     import websocket
@@ -66,20 +67,20 @@ def shell_command(server: ApiServer, app_id: str, role: str, k: int) -> list[str
     return [*program, *where, shell, "-c", _START, os.environ.get("TERM", "xterm"), shell]
 
 
-def _find_shell(server: ApiServer, pod: Object, container: str, name: str) -> str:
+def _find_shell(server: ApiServer, pod: KubernetesObject, container: str, name: str) -> str:
     """Return the path of the best shell that a container has."""
     metadata = pod["metadata"]
     try:
         code, printed = output_of(server, metadata["namespace"], metadata["name"], container, ["sh", "-c", _LOOK])
     except NoSuchProgramError:
         code, printed = 127, b""
-    found = printed.decode("utf-8", "replace").split()
-    if code or not found:
-        images = {one["name"]: one.get("image", "") for one in pod["spec"]["containers"]}
+    paths = printed.decode("utf-8", "replace").split()
+    if code or not paths:
+        images = {item["name"]: item.get("image", "") for item in pod["spec"]["containers"]}
         raise SchedulerError(
             f"the image of {name}, {images.get(container, '')}, has no shell (neither bash nor sh): nothing to open"
         )
-    return found[0]
+    return paths[0]
 
 
 KEYS, SCREEN, ERRORS, RESULT, SIZE = range(5)
@@ -119,7 +120,7 @@ class PodExec:
         return bool(pending and pending())
 
     def read(self) -> tuple[int, bytes] | None:
-        """Return what came next, and its channel; None once the program has ended.
+        """Wait for the next bytes and return their channel and them; None once the program has ended.
 
         Raises:
             OSError, WebSocketException: the connection broke off.
@@ -144,7 +145,7 @@ class PodExec:
         self.write(SIZE, json.dumps({"Width": columns, "Height": lines}).encode())
 
     def exit_code(self) -> int:
-        """Return what the program exited with, after `read` gave None.
+        """Return the program's exit code, after `read` gave None.
 
         Raises:
             NoSuchProgramError: there is none of this name.
@@ -208,7 +209,7 @@ def run_in_pod(
 
 
 def output_of(server: ApiServer, namespace: str, pod: str, container: str, command: Sequence[str]) -> tuple[int, bytes]:
-    """Return what a program exited with and what it printed.
+    """Run a program to its end; return its exit code and what it printed.
 
     Raises:
         NoSuchProgramError: the container has no such program.
@@ -216,8 +217,8 @@ def output_of(server: ApiServer, namespace: str, pod: str, container: str, comma
     """
     printed = b""
     with run_in_pod(server, namespace, pod, container, command) as running:
-        while (came := running.read()) is not None:
-            printed += came[1] if came[0] == SCREEN else b""
+        while (frame := running.read()) is not None:
+            printed += frame[1] if frame[0] == SCREEN else b""
         return running.exit_code(), printed
 
 
@@ -243,14 +244,14 @@ def _proxy(settings: Configuration) -> dict[str, Any]:
 def _refused(error: websocket.WebSocketBadStatusException, server: ApiServer) -> SchedulerError:
     status, body = error.status_code, error.resp_body or b""
     try:
-        told = json.loads(body)
-        said: dict[str, Any] = told if isinstance(told, dict) else {}
+        parsed = json.loads(body)
+        status_object: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
     except ValueError:
-        said = {"message": bytes(body)[:300].decode("utf-8", "replace").strip()}
-    words = describe_refusal(status, said, server.context)
+        status_object = {"message": bytes(body)[:300].decode("utf-8", "replace").strip()}
+    words = describe_refusal(status, status_object, server.context)
     if status == 401 or status >= 500:
         return BackendUnavailableError(words)
-    return ApiError(words, status, str(said.get("reason") or ""))
+    return ApiError(words, status, str(status_object.get("reason") or ""))
 
 
 # What a terminal sends for ctrl-d: protocols before v5 cannot end what a program reads.
@@ -263,7 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     server = ApiServer(context or None)
     try:
         with run_in_pod(server, namespace, pod, container, command, tty=True) as running:
-            with raw_terminal(sys.stdin.fileno()), told_of_resizes() as resized:
+            with raw_terminal(sys.stdin.fileno()), resize_events() as resized:
                 _relay(running, resized)
             return running.exit_code()
     except TorchXTuiError as error:
@@ -288,10 +289,10 @@ def _relay(running: PodExec, resized: int) -> None:
                 os.read(resized, READ)
                 _resize(running)
             if sources[0] in ready:
-                came = running.read()
-                if came is None:
+                frame = running.read()
+                if frame is None:
                     return
-                write_all(screen, came[1])
+                write_all(screen, frame[1])
             if keys in ready:
                 data = read_keys(keys)
                 running.write(KEYS, data or _END_OF_KEYS)

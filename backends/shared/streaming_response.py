@@ -95,7 +95,7 @@ class ChunkedBody:
         self._is_first = True
 
     def feed(self, data: bytes) -> bytes:
-        """Return what is of the body in the next bytes.
+        """Take the next bytes, and return those that are of the body.
 
         Raises:
             ConnectionResetError: this is no chunk.

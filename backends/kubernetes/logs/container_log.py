@@ -17,9 +17,10 @@ from ....specs import BackendUnavailableError, SchedulerError
 from ...shared.stamped_log import UNKNOWN, LookWaits, Message, StampedLines, join_messages
 from ..api_server import ApiError, describe_unavailable
 from ..causes import pod_reason
-from ..jobs import Object, pods_path
-from ..phases import Run, main_container, run_of
-from .replica_pods import Look, replica_pods, uid_of
+from ..jobs import pods_path
+from ..phases import ContainerRun, main_container, run_of
+from ..shapes import KubernetesObject
+from .replica_pods import JobSnapshot, replica_pods, uid_of
 
 if TYPE_CHECKING:
     from ...shared.streaming_response import StreamingResponse
@@ -85,7 +86,7 @@ class LogReading:
         """Wait, but not beyond `stop`."""
         self._stop.wait(seconds)
 
-    def look(self, not_before: float | None = None) -> Look:
+    def look(self, not_before: float | None = None) -> JobSnapshot:
         """Return the job and its pods as they are now, or were at a time; see `ReplicaPods.look`."""
         when = time.monotonic() if not_before is None else not_before
         return replica_pods(self.server).look(self.server, self.app_id, when)
@@ -138,7 +139,7 @@ class ContainerLog:
         container: which of its containers.
     """
 
-    def __init__(self, reading: LogReading, pod: Object, container: str) -> None:
+    def __init__(self, reading: LogReading, pod: KubernetesObject, container: str) -> None:
         self._reading = reading
         self._pod = pod
         self._container = container
@@ -186,7 +187,7 @@ class ContainerLog:
                 return
 
     def _look(self, not_before: float) -> bool:
-        """Look at the pod again; return whether it is still there."""
+        """JobSnapshot at the pod again; return whether it is still there."""
         pod = self._reading.look(not_before).pods.get(self._pod["metadata"]["name"])
         if pod is None or uid_of(pod) != uid_of(self._pod):
             return False
@@ -205,7 +206,7 @@ class ContainerLog:
         if self._reading.says:
             yield self._reading.own_record(f"was started again (restart {number}): its log goes on")
 
-    def _why_not(self, run: Run) -> Iterator[Item]:
+    def _why_not(self, run: ContainerRun) -> Iterator[Item]:
         """Say once why a container does not run; what has passed by the next look is not worth a word."""
         reason = pod_reason(self._pod)
         if not self._reading.says or run.is_over or reason in ("", *_MOMENTS):

@@ -15,10 +15,10 @@ from ...api import LogIterator, Stream, line_pattern
 from ...shared.stamped_log import TOGETHER_NS, LookWaits
 from ...shared.stream_lines import LATE, StreamLines
 from .. import labels
-from ..jobs import Object
 from ..phases import before_others, side_by_side
+from ..shapes import KubernetesObject
 from .container_log import ContainerLog, Item, LogReading
-from .replica_pods import Look, find_pod_name, name_of, replica_pods, uid_of
+from .replica_pods import JobSnapshot, find_pod_name, name_of, replica_pods, uid_of
 
 if TYPE_CHECKING:
     from ..api_server import ApiServer
@@ -227,8 +227,8 @@ class KubernetesLogStream:
         """Remember a place, and forget those in runs and pods of before."""
         pod, container, _ = part.name.split("/")
         kept = {
-            name: one
-            for name, one in self._parts.items()
+            name: known
+            for name, known in self._parts.items()
             if name.split("/")[0] == pod and name.split("/")[1] != container
         }
         kept[part.name] = part
@@ -261,14 +261,14 @@ class KubernetesLogStream:
             raise self._gone()
         self.is_complete = not reading.is_stopped
 
-    def _may_come(self, look: Look, pod: Object | None) -> bool:
+    def _may_come(self, look: JobSnapshot, pod: KubernetesObject | None) -> bool:
         """Tell whether a pod may be made yet: the first one, or one in place of the one that ended."""
         if not self._reading.follow or look.is_over:
             return False
         # A pod that somebody deleted is made anew while its job goes on.
         return pod is None or "deletionTimestamp" in pod["metadata"] or look.may_restart
 
-    def _pod_items(self, pod: Object) -> Iterator[Item]:
+    def _pod_items(self, pod: KubernetesObject) -> Iterator[Item]:
         reading = self._reading
         for container in before_others(pod):
             yield from ContainerLog(reading, pod, container).items()
@@ -279,7 +279,7 @@ class KubernetesLogStream:
         for log in logs:
             yield from log.items()
 
-    def _made_anew(self, pod: Object) -> Item:
+    def _made_anew(self, pod: KubernetesObject) -> Item:
         retry = labels.number(pod["metadata"].get("annotations") or {}, labels.RETRY_COUNT)
         which = f" (retry {retry})" if retry else ""
         return self._reading.own_record(f"was started again in a new pod{which}: its log goes on")
