@@ -9,7 +9,7 @@ from ...specs import AppDef, BindMount, DeviceMount, Mount, Resource, Role, Volu
 from ..shared.found_macros import Place, command_as_given, variable_as_given
 from ..shared.kept_app_def import LAUNCH_VARIABLES, RANK0_HOST, kept_text, read_kept
 from . import labels
-from .containers import Inspected
+from .containers import ContainerDetails
 
 _MEGABYTE = 1 << 20
 
@@ -27,16 +27,16 @@ def read_app_def(containers: Iterable[Mapping[str, Any]], notes: list[str]) -> A
         containers: the app's, summaries of ``/containers/json``.
         notes: gets why there is none, where that is known.
     """
-    for one in containers:
-        found = one.get("Labels") or {}
-        text, left_out = found.get(labels.APP_DEF, ""), found.get(labels.APP_DEF_LEFT_OUT, "")
+    for container in containers:
+        container_labels = container.get("Labels") or {}
+        text, left_out = container_labels.get(labels.APP_DEF, ""), container_labels.get(labels.APP_DEF_LEFT_OUT, "")
         if text or left_out:
             return read_kept(text, left_out, notes)
     return None
 
 
 def roles_of(
-    inspected: Iterable[Inspected], variables_of: Callable[[str], Collection[str]], notes: list[str]
+    inspected: Iterable[ContainerDetails], variables_of: Callable[[str], Collection[str]], notes: list[str]
 ) -> list[Role]:
     """Return the roles that containers tell of, for apps whose AppDef is not kept.
 
@@ -47,17 +47,17 @@ def roles_of(
         variables_of: gives the variables, ``name=value``, that an image of that id brings with it.
         notes: gets what could not be rebuilt.
     """
-    found: dict[str, list[Inspected]] = {}
-    for one in inspected:
-        found.setdefault((one["Config"].get("Labels") or {}).get(labels.ROLE_NAME, ""), []).append(one)
-    return [_role(name, replicas, variables_of, notes) for name, replicas in found.items()]
+    by_role: dict[str, list[ContainerDetails]] = {}
+    for container in inspected:
+        by_role.setdefault((container["Config"].get("Labels") or {}).get(labels.ROLE_NAME, ""), []).append(container)
+    return [_role(name, replicas, variables_of, notes) for name, replicas in by_role.items()]
 
 
 def _role(
-    name: str, replicas: list[Inspected], variables_of: Callable[[str], Collection[str]], notes: list[str]
+    name: str, replicas: list[ContainerDetails], variables_of: Callable[[str], Collection[str]], notes: list[str]
 ) -> Role:
-    places = [_place(one) for one in replicas]
-    configs = [one["Config"] for one in replicas]
+    places = [_place(container) for container in replicas]
+    configs = [container["Config"] for container in replicas]
     commands = [list(config.get("Cmd") or [""]) for config in configs]
     entrypoint, *args = command_as_given(commands, places, name, notes)
     host = replicas[0].get("HostConfig") or {}
@@ -74,16 +74,16 @@ def _role(
     )
 
 
-def _place(one: Inspected) -> Place:
-    found = one["Config"].get("Labels") or {}
-    return Place(found.get(labels.APP_ID, ""), labels.replica_number(found), (RANK0_HOST,))
+def _place(container: ContainerDetails) -> Place:
+    container_labels = container["Config"].get("Labels") or {}
+    return Place(container_labels.get(labels.APP_ID, ""), labels.replica_number(container_labels), (RANK0_HOST,))
 
 
 def _environment(
-    role: str, replicas: list[Inspected], places: list[Place], of_image: Collection[str], notes: list[str]
+    role: str, replicas: list[ContainerDetails], places: list[Place], of_image: Collection[str], notes: list[str]
 ) -> dict[str, str]:
     """Return the variables that a role gives to its containers: all but those of the image and of the launch."""
-    values = [dict(_pairs(one["Config"].get("Env") or [])) for one in replicas]
+    values = [dict(_pairs(container["Config"].get("Env") or [])) for container in replicas]
     return {
         name: variable_as_given(name, values, places, role, notes)
         for name, value in values[0].items()
@@ -111,12 +111,14 @@ def _whole(cpu: float) -> Any:
 
 def _mounts(host: Mapping[str, Any]) -> list[Mount]:
     mounts: list[Mount] = []
-    for one in host.get("Mounts") or []:
-        source, target, read_only = one.get("Source", ""), one.get("Target", ""), bool(one.get("ReadOnly"))
-        if one.get("Type") == "bind":
+    for entry in host.get("Mounts") or []:
+        source, target, read_only = entry.get("Source", ""), entry.get("Target", ""), bool(entry.get("ReadOnly"))
+        if entry.get("Type") == "bind":
             mounts.append(BindMount(source, target, read_only))
-        elif one.get("Type") == "volume":
+        elif entry.get("Type") == "volume":
             mounts.append(VolumeMount(source, target, read_only))
-    for one in host.get("Devices") or []:
-        mounts.append(DeviceMount(one["PathOnHost"], one["PathInContainer"], one.get("CgroupPermissions") or "rwm"))
+    for entry in host.get("Devices") or []:
+        mounts.append(
+            DeviceMount(entry["PathOnHost"], entry["PathInContainer"], entry.get("CgroupPermissions") or "rwm")
+        )
     return mounts

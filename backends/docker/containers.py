@@ -10,25 +10,32 @@ from ...logs.source.log_times import nanoseconds_of
 from ...specs import AppState, JobNotFoundError
 from ..docker_engine.client import Engine
 from ..shared.parallel import parallel_map
+from ..shared.replicas import pick_replica
 from . import labels
 from .labels import checked_labels
 
-Inspected = dict[str, Any]
+ContainerDetails = dict[str, Any]
 
 
-def inspect_all(engine: Engine, containers: list[Summary], app_id: str) -> list[tuple[Summary, Inspected]]:
+def inspect_all(
+    engine: Engine, containers: list[ContainerSummary], app_id: str
+) -> list[tuple[ContainerSummary, ContainerDetails]]:
     """Return each container with what its inspection says, its summary brought up to that; those gone are left out."""
-    found: dict[str, Inspected] = {}
+    inspected_by_id: dict[str, ContainerDetails] = {}
 
-    def inspect(one: Summary) -> None:
-        with suppress(JobNotFoundError), engine.in_words(app_id):
-            found[one["Id"]] = engine.client().api.inspect_container(one["Id"])
+    def inspect(container: ContainerSummary) -> None:
+        with suppress(JobNotFoundError), engine.translate_errors(app_id):
+            inspected_by_id[container["Id"]] = engine.client().api.inspect_container(container["Id"])
 
     for error in parallel_map(inspect, containers):
         raise error
-    for inspected in found.values():
+    for inspected in inspected_by_id.values():
         inspected["Config"]["Labels"] = checked_labels(inspected["Config"].get("Labels"))
-    return [(_as_inspected(one, found[one["Id"]]), found[one["Id"]]) for one in containers if one["Id"] in found]
+    return [
+        (_as_inspected(container, inspected_by_id[container["Id"]]), inspected_by_id[container["Id"]])
+        for container in containers
+        if container["Id"] in inspected_by_id
+    ]
 
 
 def seconds_of(text: str | None) -> float | None:
@@ -50,8 +57,8 @@ def finished_at(inspected: Mapping[str, Any]) -> float | None:
     return seconds_of(inspected["State"].get("FinishedAt"))
 
 
-def health_words(inspected: Mapping[str, Any]) -> str:
-    """Return what a container's health check finds, empty where it has none or all is well."""
+def describe_health(inspected: Mapping[str, Any]) -> str:
+    """Describe a failing health check; empty where there is none or all is well."""
     health = inspected["State"].get("Health") or {}
     if health.get("Status") not in ("unhealthy", "starting"):
         return ""
@@ -65,83 +72,78 @@ def address(inspected: Mapping[str, Any]) -> str | None:
 
 
 def exit_code(inspected: Mapping[str, Any], state: AppState) -> int | None:
-    """Return what a container exited with, None while it has not."""
+    """Return a container's exit code, None while it has not ended."""
     return inspected["State"].get("ExitCode") if state in (AppState.SUCCEEDED, AppState.FAILED) else None
 
 
-def _as_inspected(one: Summary, inspected: Inspected) -> Summary:
+def _as_inspected(container: ContainerSummary, inspected: ContainerDetails) -> ContainerSummary:
     """Return a summary as it would be now: a container may have ended since the list was made."""
     state = inspected["State"]
-    if state.get("Status", one.get("State")) == one.get("State"):
-        return one
+    if state.get("Status", container.get("State")) == container.get("State"):
+        return container
     status = f"Exited ({state.get('ExitCode')})" if state["Status"] == "exited" else ""
-    return {**one, "State": state["Status"], "Status": status}
+    return {**container, "State": state["Status"], "Status": status}
 
 
-Summary = dict[str, Any]
+ContainerSummary = dict[str, Any]
 """One container as ``/containers/json`` gives it: Id, Names, Image, Created, State, Status, Labels, Ports..."""
 
 
-def all_containers(engine: Engine) -> list[Summary]:
+def all_containers(engine: Engine) -> list[ContainerSummary]:
     """Return the containers of every TorchX app, ended ones included, the latest first."""
     return _asked(engine, labels.APP_ID)
 
 
-def find_containers(engine: Engine, app_id: str) -> list[Summary]:
+def find_containers(engine: Engine, app_id: str) -> list[ContainerSummary]:
     """Return the containers of one app, by role and replica as they were launched; empty when there is no such app."""
-    return in_order(_asked(engine, f"{labels.APP_ID}={app_id}"))
+    return sort_by_role(_asked(engine, f"{labels.APP_ID}={app_id}"))
 
 
-def in_order(found: list[Summary]) -> list[Summary]:
+def sort_by_role(containers: list[ContainerSummary]) -> list[ContainerSummary]:
     """Return the containers of one app by role and replica, the AppDef's first role first."""
     # The engine gives the latest first; TorchX creates roles in their order, and has no label that tells it.
-    order = {role_name(one): -place for place, one in enumerate(found)}
-    for one in found:
-        if index := (one.get("Labels") or {}).get(labels.ROLE_INDEX):
-            order[role_name(one)] = int(index)
-    return sorted(found, key=lambda one: (order[role_name(one)], replica_number(one)))
+    order = {role_name(container): -place for place, container in enumerate(containers)}
+    for container in containers:
+        if index := (container.get("Labels") or {}).get(labels.ROLE_INDEX):
+            order[role_name(container)] = int(index)
+    return sorted(containers, key=lambda container: (order[role_name(container)], replica_number(container)))
 
 
-def find_replica(engine: Engine, app_id: str, role: str, k: int) -> Summary:
+def find_replica(engine: Engine, app_id: str, role: str, k: int) -> ContainerSummary:
     """Return the container of one replica.
 
     Raises:
         JobNotFoundError: there is no such app.
         ValueError: it has no such role or replica; the message lists those that it has.
     """
-    found = find_containers(engine, app_id)
-    if not found:
+    containers = find_containers(engine, app_id)
+    if not containers:
         raise JobNotFoundError(app_id, "local_docker")
-    roles: dict[str, dict[int, Summary]] = {}
-    for one in found:
-        roles.setdefault(role_name(one), {})[replica_number(one)] = one
-    if role not in roles:
-        raise ValueError(f"{app_id} has no role {role}. Its roles: {', '.join(roles)}")
-    if k not in roles[role]:
-        numbers = ", ".join(str(number) for number in sorted(roles[role]))
-        raise ValueError(f"Role {role} of {app_id} has no replica {k}. Its replicas: {numbers}")
-    return roles[role][k]
+    roles: dict[str, dict[int, ContainerSummary]] = {}
+    for container in containers:
+        roles.setdefault(role_name(container), {})[replica_number(container)] = container
+    return pick_replica(app_id, roles, role, k)
 
 
-def role_name(container: Summary) -> str:
+def role_name(container: ContainerSummary) -> str:
     """Return the role that a container is of; empty where its label is missing."""
     return (container.get("Labels") or {}).get(labels.ROLE_NAME, "")
 
 
-def replica_number(container: Summary) -> int:
+def replica_number(container: ContainerSummary) -> int:
     """Return which replica of its role a container is."""
     return labels.replica_number(container.get("Labels") or {})
 
 
-def container_name(container: Summary) -> str:
+def container_name(container: ContainerSummary) -> str:
     """Return a container's name, its id where it has none."""
     names = container.get("Names") or []
     return names[0].lstrip("/") if names else container["Id"][:12]
 
 
-def _asked(engine: Engine, label: str) -> list[Summary]:
+def _asked(engine: Engine, label: str) -> list[ContainerSummary]:
     """Return the containers that have a label, their labels checked; those whose app id cannot be one are left out."""
-    with engine.in_words():
-        found = engine.client().api.containers(all=True, filters={"label": label})
-    checked = [{**one, "Labels": labels.checked_labels(one.get("Labels"))} for one in found]
-    return [one for one in checked if labels.APP_ID in one["Labels"]]
+    with engine.translate_errors():
+        containers = engine.client().api.containers(all=True, filters={"label": label})
+    checked = [{**container, "Labels": labels.checked_labels(container.get("Labels"))} for container in containers]
+    return [container for container in checked if labels.APP_ID in container["Labels"]]

@@ -14,14 +14,14 @@ from ..types import DescribeAppResponse, PublishedPort, StateChange
 from . import labels
 from .app_def import read_app_def, roles_of
 from .containers import (
-    Inspected,
-    Summary,
+    ContainerDetails,
+    ContainerSummary,
     address,
     container_name,
+    describe_health,
     exit_code,
     find_containers,
     finished_at,
-    health_words,
     inspect_all,
     replica_number,
     role_name,
@@ -31,7 +31,7 @@ from .listing import KnownTimes
 from .states import AppSummary, failure_sentence, replica_reason, summarize, why
 
 
-def published_ports(containers: Sequence[Summary], roles: Sequence[Role], host: str) -> list[PublishedPort]:
+def published_ports(containers: Sequence[ContainerSummary], roles: Sequence[Role], host: str) -> list[PublishedPort]:
     """Return the ports of an app's replicas that can be reached now.
 
     Args:
@@ -40,19 +40,19 @@ def published_ports(containers: Sequence[Summary], roles: Sequence[Role], host: 
         host: the engine's machine, empty where that is this one.
     """
     names = {role.name: {port: name for name, port in role.port_map.items()} for role in roles}
-    found = []
-    for one in containers:
-        role = role_name(one)
+    ports = []
+    for container in containers:
+        role = role_name(container)
         seen: set[int] = set()
-        for port in sorted(one.get("Ports") or [], key=_order):
+        for port in sorted(container.get("Ports") or [], key=_order):
             inner, outer = int(port.get("PrivatePort") or 0), int(port.get("PublicPort") or 0)
             # Of a port that is published on IPv4 and IPv6, one is enough.
             if not outer or port.get("Type") != "tcp" or inner in seen:
                 continue
             seen.add(inner)
             name = names.get(role, {}).get(inner, "")
-            found.append(PublishedPort(role, replica_number(one), name, inner, host, outer))
-    return found
+            ports.append(PublishedPort(role, replica_number(container), name, inner, host, outer))
+    return ports
 
 
 def _order(port: Mapping[str, Any]) -> tuple[int, bool]:
@@ -79,10 +79,10 @@ def describe_app(engine: Engine, app_id: str, times: KnownTimes, host: str) -> D
     if not pairs:
         return None
     app = summarize(app_id, [summary for summary, _ in pairs])
-    inspected = [one for _, one in pairs]
-    for one in inspected:
-        if (at := finished_at(one)) is not None:
-            times.learn(one["Id"], at)
+    inspected = [details for _, details in pairs]
+    for details in inspected:
+        if (at := finished_at(details)) is not None:
+            times.learn(details["Id"], at)
     notes: list[str] = []
     kept = read_app_def(app.containers, notes)
     roles = kept.roles if kept else roles_of(inspected, partial(variables_of, engine), notes)
@@ -92,7 +92,7 @@ def describe_app(engine: Engine, app_id: str, times: KnownTimes, host: str) -> D
     response = DescribeAppResponse(
         app_id=app_id,
         state=app.state,
-        num_restarts=max(one.get("RestartCount") or 0 for one in inspected),
+        num_restarts=max(details.get("RestartCount") or 0 for details in inspected),
         msg=why(app, reason, failed) or NONE,
         structured_error_msg=error,
         metadata={**(kept.metadata if kept else {}), **_digests(inspected)},
@@ -110,33 +110,34 @@ def describe_app(engine: Engine, app_id: str, times: KnownTimes, host: str) -> D
     return response
 
 
-def _first_failed(app: AppSummary, inspected: list[Inspected]) -> int | None:
+def _first_failed(app: AppSummary, inspected: list[ContainerDetails]) -> int | None:
     """Return the place of the replica that failed first, None where none failed."""
-    places = [place for place, one in enumerate(app.replicas) if one.state is AppState.FAILED]
+    places = [place for place, replica in enumerate(app.replicas) if replica.state is AppState.FAILED]
     return min(places, key=lambda place: finished_at(inspected[place]) or 0.0, default=None)
 
 
-def _own_error(engine: Engine, inspected: Inspected) -> str:
+def _own_error(engine: Engine, inspected: ContainerDetails) -> str:
     """Return the traceback at the end of a replica's log; what cannot be read says nothing."""
     try:
-        with engine.in_words():
+        with engine.translate_errors():
             log = engine.client().api.logs(inspected["Id"], stdout=False, stderr=True, tail=_TAIL)
     except SchedulerError:
         return NONE
     return last_traceback(log.decode("utf-8", "replace")) or NONE
 
 
-def _digests(inspected: list[Inspected]) -> dict[str, str]:
+def _digests(inspected: list[ContainerDetails]) -> dict[str, str]:
     """Return the digest of each role's image: what its name meant when the app was launched."""
     return {
-        f"image of {(one['Config'].get('Labels') or {}).get(labels.ROLE_NAME, '')}": one["Image"] for one in inspected
+        f"image of {(details['Config'].get('Labels') or {}).get(labels.ROLE_NAME, '')}": details["Image"]
+        for details in inspected
     }
 
 
-def _set_times(response: DescribeAppResponse, inspected: list[Inspected]) -> None:
+def _set_times(response: DescribeAppResponse, inspected: list[ContainerDetails]) -> None:
     submitted = response.submitted_at or 0.0
-    starts = [at for one in inspected if (at := started_at(one)) is not None]
-    ends = [at for one in inspected if (at := finished_at(one)) is not None]
+    starts = [at for details in inspected if (at := started_at(details)) is not None]
+    ends = [at for details in inspected if (at := finished_at(details)) is not None]
     response.timeline = [StateChange(AppState.SUBMITTED, submitted)]
     if starts:
         response.started_at = max(submitted, min(starts))
@@ -147,23 +148,23 @@ def _set_times(response: DescribeAppResponse, inspected: list[Inspected]) -> Non
 
 
 def _roles_statuses(
-    app: AppSummary, inspected: list[Inspected], roles: list[Role], error: str, failed: int | None
+    app: AppSummary, inspected: list[ContainerDetails], roles: list[Role], error: str, failed: int | None
 ) -> list[RoleStatus]:
     statuses: dict[str, list[ReplicaStatus]] = {}
-    for place, (one, details) in enumerate(zip(app.containers, inspected, strict=True)):
+    for place, (container, details) in enumerate(zip(app.containers, inspected, strict=True)):
         state = app.replicas[place].state
         code = exit_code(details, state)
-        statuses.setdefault(role_name(one), []).append(
+        statuses.setdefault(role_name(container), []).append(
             ReplicaStatus(
-                id=replica_number(one),
+                id=replica_number(container),
                 state=state,
-                role=role_name(one),
-                hostname=container_name(one),
+                role=role_name(container),
+                hostname=container_name(container),
                 structured_error_msg=error if place == failed else NONE,
                 hostaddr=address(details),
                 exit_code=code,
                 signal=signal_of(code),
-                reason=replica_reason(details) or health_words(details),
+                reason=replica_reason(details) or describe_health(details),
                 pid=details["State"].get("Pid") or None,
                 started_at=started_at(details),
                 finished_at=finished_at(details),
@@ -172,13 +173,15 @@ def _roles_statuses(
         )
     if app.missing:
         _add_removed(statuses, roles)
-    return [RoleStatus(role, sorted(replicas, key=lambda one: one.id)) for role, replicas in statuses.items()]
+    return [
+        RoleStatus(role, sorted(replicas, key=lambda container: container.id)) for role, replicas in statuses.items()
+    ]
 
 
 def _add_removed(statuses: dict[str, list[ReplicaStatus]], roles: list[Role]) -> None:
     """Add the replicas whose containers were removed by someone else, as far as the AppDef names them."""
     for role in roles:
-        there = {one.id for one in statuses.get(role.name, [])}
+        there = {replica.id for replica in statuses.get(role.name, [])}
         for number in (k for k in range(role.num_replicas) if k not in there):
             statuses.setdefault(role.name, []).append(
                 ReplicaStatus(

@@ -14,7 +14,7 @@ from ...specs import SchedulerError
 from ..docker_engine.client import Engine
 from ..docker_engine.streams import ask
 from ..shared.changes import Retry, Subscribers
-from ..shared.streaming_response import LongAnswer
+from ..shared.streaming_response import StreamingResponse
 from . import labels
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _WORKED = 5.0
 
 
 def engine_events(engine: Engine) -> Subscribers:
-    """Return what tells of changes of an engine's apps."""
+    """Return the subscription to changes of an engine's apps."""
     return Subscribers("docker-events", lambda on_change: EngineListener(engine, on_change))
 
 
@@ -47,7 +47,7 @@ class EngineListener:
         self._engine = engine
         self._on_change = on_change
         self._stop = threading.Event()
-        self._answer: LongAnswer | None = None
+        self._answer: StreamingResponse | None = None
 
     def close(self) -> None:
         """End it; not waited for."""
@@ -64,7 +64,7 @@ class EngineListener:
             client: docker.DockerClient | None = None
             began = time.monotonic()
             try:
-                with self._engine.in_words():
+                with self._engine.translate_errors():
                     client = self._engine.new_client(None)
                     self._answer = ask(client, "GET", "/events", {"filters": json.dumps(_filters())})
                     if not was_there:
@@ -88,7 +88,7 @@ class EngineListener:
                 retry.worked()
             retry.wait()
 
-    def _read(self, answer: LongAnswer) -> None:
+    def _read(self, answer: StreamingResponse) -> None:
         # It may have been closed while it was asked for.
         while not self._stop.is_set() and answer.read():
             self._on_change()

@@ -56,15 +56,15 @@ _CHECKS: dict[str, Check] = {
 }
 
 
-def checked_labels(found: Any) -> dict[str, str]:
+def checked_labels(given: Any) -> dict[str, str]:
     """Return the labels of a container without those whose values cannot be: anybody can label a container.
 
     Args:
-        found: ``Labels`` as the engine gives them: None where there are none.
+        given: ``Labels`` as the engine gives them: None where there are none.
     """
-    if not isinstance(found, Mapping):
+    if not isinstance(given, Mapping):
         return {}
-    texts = {name: value for name, value in found.items() if isinstance(value, str)}
+    texts = {name: value for name, value in given.items() if isinstance(value, str)}
     return {name: value for name, value in texts.items() if name not in _CHECKS or _CHECKS[name](value)}
 
 

@@ -9,7 +9,7 @@ from ...specs import AppState, is_terminal
 from ..docker_engine.client import Engine
 from ..types import ListAppResponse
 from . import labels
-from .containers import Summary, all_containers, in_order
+from .containers import ContainerSummary, all_containers, sort_by_role
 from .states import AppSummary, seconds_since_exit, summarize, why
 
 
@@ -28,7 +28,7 @@ class KnownTimes:
         with self._lock:
             self._finished[container_id] = finished_at
 
-    def finished_at(self, container: Summary, now: float) -> float | None:
+    def finished_at(self, container: ContainerSummary, now: float) -> float | None:
         """Return when a container ended, None while it runs or where nothing tells."""
         if container.get("State") != "exited":
             with self._lock:
@@ -40,12 +40,12 @@ class KnownTimes:
                 known = self._finished[container["Id"]] = max(now - ago, float(container.get("Created") or 0))
         return known
 
-    def keep_only(self, containers: list[Summary]) -> None:
+    def keep_only(self, containers: list[ContainerSummary]) -> None:
         """Forget the containers that are no more."""
         with self._lock:
             if len(self._finished) > 2 * len(containers) + 100:
-                ids = {one["Id"] for one in containers}
-                self._finished = {one: at for one, at in self._finished.items() if one in ids}
+                ids = {container["Id"] for container in containers}
+                self._finished = {container: at for container, at in self._finished.items() if container in ids}
 
 
 def list_rows(engine: Engine, times: KnownTimes, host: str) -> list[ListAppResponse]:
@@ -59,19 +59,19 @@ def list_rows(engine: Engine, times: KnownTimes, host: str) -> list[ListAppRespo
     Raises:
         SchedulerError: the engine did not answer.
     """
-    found = all_containers(engine)
+    listed = all_containers(engine)
     now = time.time()
-    apps: dict[str, list[Summary]] = {}
-    for one in found:
-        apps.setdefault(one["Labels"][labels.APP_ID], []).append(one)
-    times.keep_only(found)
-    rows = [_row(summarize(app_id, in_order(containers)), times, now, host) for app_id, containers in apps.items()]
+    apps: dict[str, list[ContainerSummary]] = {}
+    for container in listed:
+        apps.setdefault(container["Labels"][labels.APP_ID], []).append(container)
+    times.keep_only(listed)
+    rows = [_row(summarize(app_id, sort_by_role(containers)), times, now, host) for app_id, containers in apps.items()]
     return sorted(rows, key=lambda row: row.submitted_at or 0.0, reverse=True)
 
 
 def _row(app: AppSummary, times: KnownTimes, now: float, host: str) -> ListAppResponse:
-    states = [one.state for one in app.replicas]
-    ends = [times.finished_at(one, now) for one in app.containers]
+    states = [container.state for container in app.replicas]
+    ends = [times.finished_at(container, now) for container in app.containers]
     known_ends = [at for at in ends if at is not None]
     ended = is_terminal(app.state) or app.state is AppState.UNKNOWN
     started = any(state is not AppState.SUBMITTED for state in states)

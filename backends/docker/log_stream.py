@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import struct
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ...logs.source.log_place import LogPlace
-from ...logs.source.log_times import STAMP, LogClock, nanoseconds_of
-from ...logs.source.stream import Record, TimeCursor
+from ...logs.source.log_times import LogClock, nanoseconds_of
+from ...logs.source.stream import Cursor, LogStream, Record, TimeCursor
 from ...specs import LogUnreadableError, SchedulerError
+from ..api import LogIterator, line_pattern
 from ..docker_engine.client import Engine
 from ..docker_engine.streams import ask
-from ..shared.streaming_response import LongAnswer
+from ..shared.replicas import parse_stream
+from ..shared.stamped_log import TOGETHER_NS, LookWaits, Message, StampedLines, join_messages
+from ..shared.stream_lines import LATE, StreamLines
+from ..shared.streaming_response import StreamingResponse
 from ..types import Stream
-from .containers import find_replica
+from .containers import find_containers, find_replica
 
 if TYPE_CHECKING:
     import docker
@@ -25,25 +31,7 @@ if TYPE_CHECKING:
 
 _HEADER = struct.Struct(">BxxxL")
 # On any other stream the engine says why it cannot go on.
-_LETTERS = {0: "o", 1: "o", 2: "e"}
-# A longer line is logged in pieces of this size, each with its line's time.
-_PIECE = 16_384
-# Of a terminal's line that is longer than this, what is here is given (bytes).
-_LONGEST = 1 << 20
-
-
-class Message(NamedTuple):
-    """What an engine logged at once: a line, or a piece of one that is longer than 16 KiB.
-
-    Attributes:
-        letter: ``o`` stdout, ``e`` stderr.
-        nanoseconds: when, since the epoch.
-        data: the bytes, with the end of the line where it has one.
-    """
-
-    letter: str
-    nanoseconds: int
-    data: bytes
+_STREAMS = {0: "o", 1: "o", 2: "e"}
 
 
 class MessageParser(Protocol):
@@ -54,7 +42,7 @@ class MessageParser(Protocol):
         ...
 
     def rest(self) -> list[Message]:
-        """Return what is left at the end of the log."""
+        """Return the rest at the end of the log."""
         ...
 
 
@@ -84,9 +72,9 @@ class FramedLog:
             if stop > size:
                 break
             nanoseconds, start = read(data, text)
-            if kind not in _LETTERS:
-                raise SchedulerError(f"the engine cannot read the log: {_words(data[text:stop])}")
-            messages.append(Message(_LETTERS[kind], nanoseconds, data[start:stop]))
+            if kind not in _STREAMS:
+                raise SchedulerError(f"the engine cannot read the log: {_one_line(data[text:stop])}")
+            messages.append(Message(_STREAMS[kind], nanoseconds, data[start:stop]))
             at = stop
         self._rest = data[at:]
         return messages
@@ -96,45 +84,10 @@ class FramedLog:
         return []
 
 
-class TerminalLog:
-    """The log of a container with a terminal: lines, where only a longer line's time tells where its pieces begin."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-        self._clock = LogClock()
-
-    def feed(self, data: bytes) -> list[Message]:
-        """Return the lines that are whole with the next bytes; of a very long one, what is there."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        messages = [message for line in lines for message in self._pieces(line + b"\n")]
-        if len(self._rest) > _LONGEST:
-            # Whole pieces only: the next one has its time in front of it.
-            piece = STAMP + _PIECE
-            whole = len(self._rest) // piece * piece
-            messages += self._pieces(self._rest[:whole])
-            self._rest = self._rest[whole:]
-        return messages
-
-    def rest(self) -> list[Message]:
-        """Return the last line, which has no end."""
-        rest, self._rest = self._rest, b""
-        return self._pieces(rest) if rest else []
-
-    def _pieces(self, line: bytes) -> list[Message]:
-        nanoseconds, start = self._clock.read(line, 0)
-        stamp = line[:start]
-        pieces = line[start:].split(stamp) if len(line) > _PIECE and stamp else [line[start:]]
-        return [Message("o", nanoseconds, piece) for piece in pieces]
-
-
-def _words(data: bytes) -> str:
+def _one_line(data: bytes) -> str:
     return " ".join(data.decode("utf-8", "replace").split())
 
 
-# Lines of one stream that were printed within this time (ns) are one record.
-_TOGETHER = 1_000_000
-# How long (s) to wait before a container is looked at again that does not run but may yet: at first, and at most.
-_FIRST_LOOK, _LAST_LOOK = 0.1, 2.0
 _OVER = ("exited", "dead")
 # When a container was started that never was.
 _NEVER = 0
@@ -144,7 +97,7 @@ _REST = 100_000_000
 _LATE_NOTE = 10_000_000_000
 
 
-class _Run(NamedTuple):
+class _ContainerRun(NamedTuple):
     """One of the times that a container was started."""
 
     started: int
@@ -188,7 +141,7 @@ class DockerLogStream:
         since: int | None = None,
         follow: bool = True,
         says_restarts: bool = True,
-        together: int = _TOGETHER,
+        together: int = TOGETHER_NS,
     ) -> None:
         self._engine = engine
         self._names = (app_id, role, k)
@@ -201,14 +154,14 @@ class DockerLogStream:
         self._place = LogPlace(cursor)
         self._container = ""
         self._client: docker.DockerClient | None = None
-        self._answer: LongAnswer | None = None
+        self._answer: StreamingResponse | None = None
         self._parser: MessageParser = FramedLog()
         self._was_over = False
         self._started = _NEVER
-        self._unsaid: _Run | None = None
+        self._unsaid: _ContainerRun | None = None
         self._records: deque[tuple[Record, TimeCursor | None]] = deque()
         self._cursor = cursor
-        self._waits = _FIRST_LOOK
+        self._waits = LookWaits()
         self._stop = threading.Event()
         self._reading = threading.Lock()
         self.is_complete = False
@@ -237,7 +190,8 @@ class DockerLogStream:
                 self._fill_or_release()
         if self._stop.is_set():
             raise StopIteration
-        record, self._cursor = self._records.popleft()
+        record, cursor = self._records.popleft()
+        self._cursor = cursor or self._cursor
         return record
 
     def close(self) -> None:
@@ -262,7 +216,7 @@ class DockerLogStream:
                 return
             if isinstance(error, (SchedulerError, ValueError)):
                 raise
-            with self._engine.in_words(self._names[0]):
+            with self._engine.translate_errors(self._names[0]):
                 raise
         if self.is_complete or self._stop.is_set():
             self._release()
@@ -274,7 +228,7 @@ class DockerLogStream:
             return
         data = self._answer.read()
         if data:
-            self._waits = _FIRST_LOOK
+            self._waits = LookWaits()
             self._take(self._parser.feed(data))
             return
         self._take(self._parser.rest())
@@ -292,14 +246,14 @@ class DockerLogStream:
             self._client = self._engine.new_client(None)
         if not self._container:
             self._container = find_replica(self._engine, *self._names)["Id"]
-        found = self._inspect(self._client)
-        self._was_over = found["State"]["Status"] in _OVER
-        self._notice(_run_of(found))
-        self._parser = TerminalLog() if found["Config"].get("Tty") else FramedLog()
+        inspected = self._inspect(self._client)
+        self._was_over = inspected["State"]["Status"] in _OVER
+        self._notice(_run_of(inspected))
+        self._parser = StampedLines("o") if inspected["Config"].get("Tty") else FramedLog()
         try:
             answer = ask(self._client, "GET", f"/containers/{self._container}/logs", self._params())
         except docker.errors.APIError as error:
-            raise self._refusal(error, found) from error
+            raise self._refusal(error, inspected) from error
         self._answer = answer
         if self._stop.is_set():
             answer.shut()
@@ -333,9 +287,9 @@ class DockerLogStream:
                 f"the container of {role}/{k} of {app_id} was removed, and its log with it: nothing more can be read"
             ) from error
 
-    def _refusal(self, error: docker.errors.APIError, found: dict[str, Any]) -> Exception:
-        """Return what an engine's refusal to give a log means."""
-        driver = found["HostConfig"].get("LogConfig", {}).get("Type", "")
+    def _refusal(self, error: docker.errors.APIError, inspected: dict[str, Any]) -> Exception:
+        """Translate an engine's refusal to give a log."""
+        driver = inspected["HostConfig"].get("LogConfig", {}).get("Type", "")
         if "does not support reading" not in str(error) and driver != "none":
             return error
         return LogUnreadableError(
@@ -349,14 +303,13 @@ class DockerLogStream:
             self.is_complete = True
             return
         assert self._client is not None
-        found = self._inspect(self._client)
+        inspected = self._inspect(self._client)
         # Where lines came faster than they were read, an engine leaves out the last ones when the container ends:
         # only what was asked for after that is complete.
-        is_over = found["State"]["Status"] in _OVER
-        if is_over or _run_of(found).started != self._started:
+        is_over = inspected["State"]["Status"] in _OVER
+        if is_over or _run_of(inspected).started != self._started:
             return
-        self._stop.wait(self._waits)
-        self._waits = min(2 * self._waits, _LAST_LOOK)
+        self._stop.wait(self._waits.next())
 
     def _release(self) -> None:
         answer, self._answer = self._answer, None
@@ -368,66 +321,101 @@ class DockerLogStream:
 
     # Records
 
-    def _notice(self, run: _Run) -> None:
+    def _notice(self, run: _ContainerRun) -> None:
         """Note a restart, to be said at its place in the log; of one that is seen to happen, now."""
         before, self._started = self._started, run.started
         if not self._says_restarts or run.started in (_NEVER, before):
             return
         if before != _NEVER:
-            self._say(run, self._place.cursor)
+            self._records.append((self._restart_record(run), None))
         elif self._cursor.nanoseconds < run.has_earlier_before if self._cursor else run.restarts:
             self._unsaid = run
 
-    def _say(self, run: _Run, cursor: TimeCursor | None) -> None:
+    def _restart_record(self, run: _ContainerRun) -> Record:
         _, role, k = self._names
         which = f" (restart {run.restarts})" if run.restarts else ""
-        words = f"-- {role}/{k} was started again{which}: its log goes on --\n"
-        self._records.append((Record(words.encode(), run.started / 1e9, "c"), cursor))
+        text = f"-- {role}/{k} was started again{which}: its log goes on --\n"
+        return Record(text.encode(), run.started / 1e9, "c")
 
     def _take(self, messages: list[Message]) -> None:
-        """Make records of messages: few, as each costs more than the lines in it."""
-        is_new = self._place.is_new
-        pieces: list[bytes] = []
-        began, letter = 0, ""
-        for message in messages:
-            at = message.nanoseconds
-            is_first = self._unsaid is not None and at >= self._unsaid.began
-            if pieces and (message.letter != letter or is_first or not 0 <= at - began < self._together):
-                # Before the next message is counted: the cursor is that after these.
-                self._add(pieces, began, letter)
-                pieces = []
-            place = self._place.cursor if is_first else None
-            is_news = is_new(at)
-            if is_first and self._unsaid is not None:
-                if is_news:
-                    self._say(self._unsaid, place)
-                self._unsaid = None
-            if not is_news:
-                continue
-            if not pieces:
-                began, letter = at, message.letter
-            pieces.append(message.data)
-        self._add(pieces, began, letter)
+        announce = self._announce_restart if self._unsaid is not None else None
+        self._records += join_messages(messages, self._place, self._together, announce)
 
-    def _add(self, pieces: list[bytes], nanoseconds: int, letter: str) -> None:
-        if pieces:
-            record = Record(b"".join(pieces), nanoseconds / 1e9, letter)
-            self._records.append((record, self._place.cursor))
+    def _announce_restart(self, nanoseconds: int) -> Record | None:
+        """Say before the first message of a run that it began, unless that message was seen before."""
+        run = self._unsaid
+        if run is None or nanoseconds < run.began:
+            return None
+        self._unsaid = None
+        return None if self._place.left else self._restart_record(run)
 
 
-def _run_of(found: dict[str, Any]) -> _Run:
+def _run_of(inspected: dict[str, Any]) -> _ContainerRun:
     """Return which run a container is in, or was in last; `_NEVER` as its start where it had none."""
-    started = _time_of(found["State"].get("StartedAt"))
+    started = _time_of(inspected["State"].get("StartedAt"))
     # Of a container that runs, the end of the run before; of one that has ended, its own.
-    finished = _time_of(found["State"].get("FinishedAt"))
-    restarts = int(found.get("RestartCount") or 0)
+    finished = _time_of(inspected["State"].get("FinishedAt"))
+    restarts = int(inspected.get("RestartCount") or 0)
     if _NEVER < finished < started:
         # What the run before had printed may be logged a little after its end.
         began = min(started, finished + max(_REST, (started - finished) // 4))
-        return _Run(started, began, began, restarts)
+        return _ContainerRun(started, began, began, restarts)
     began = max(_NEVER, started - _REST)
-    return _Run(started, began, began if restarts else max(_NEVER, started - _LATE_NOTE), restarts)
+    return _ContainerRun(started, began, began if restarts else max(_NEVER, started - _LATE_NOTE), restarts)
 
 
 def _time_of(text: str | None) -> int:
     return _NEVER if not text or text.startswith("0001-") else nanoseconds_of(text)
+
+
+def open_stream(
+    engine: Engine,
+    app_id: str,
+    role: str,
+    k: int,
+    streams: Stream | None = None,
+    cursor: Cursor | None = None,
+    tail: int | None = None,
+) -> LogStream:
+    """Return the log of one replica as it comes; see `Scheduler.log_stream`."""
+    place = cursor if isinstance(cursor, TimeCursor) else None
+    return DockerLogStream(engine, app_id, role, k, parse_stream(streams), place, tail)
+
+
+def read_lines(
+    engine: Engine,
+    app_id: str,
+    role: str,
+    k: int = 0,
+    regex: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    should_tail: bool = False,
+    streams: Stream | str | None = None,
+) -> LogIterator:
+    """Return the lines of one replica; see `Scheduler.log_iter`.
+
+    Raises:
+        ValueError: there is no such stream, role or replica, the message lists the valid ones; or the expression is
+            malformed.
+        JobNotFoundError: there is no such app.
+        BackendUnavailableError: the engine cannot be reached.
+    """
+    stream = parse_stream(streams)
+    pattern = line_pattern(regex)
+    find_replica(engine, app_id, role, k)
+    first = None if since is None else int(since.timestamp() * 10**6) * 1000
+    last = None if until is None else until.timestamp()
+    # What lies in the past is there already.
+    follow = should_tail and (last is None or time.time() < last + LATE)
+
+    def connect(cursor: Cursor | None, follow: bool) -> DockerLogStream:
+        place = cursor if isinstance(cursor, TimeCursor) else None
+        return DockerLogStream(
+            engine, app_id, role, k, stream, place, since=first, follow=follow, says_restarts=False, together=0
+        )
+
+    def is_over() -> bool:
+        return all(container.get("State") in _OVER for container in find_containers(engine, app_id))
+
+    return StreamLines(connect, is_over if follow else None, pattern, last)

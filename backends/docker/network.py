@@ -22,7 +22,7 @@ def ensure_network(engine: Engine, name: str = NETWORK) -> None:
     """
     import docker.errors
 
-    with engine.in_words():
+    with engine.translate_errors():
         api = engine.client().api
         if len(_named(api, name)) == 1:
             return
@@ -44,8 +44,8 @@ def ensure_network(engine: Engine, name: str = NETWORK) -> None:
 def _named(api: Any, name: str) -> list[dict[str, Any]]:
     """Return the networks of a name, the first one first."""
     # The engine gives those that contain the name.
-    found = [network for network in api.networks(names=[name]) if network["Name"] == name]
-    return sorted(found, key=lambda network: (network["Created"], network["Id"]))
+    networks = [network for network in api.networks(names=[name]) if network["Name"] == name]
+    return sorted(networks, key=lambda network: (network["Created"], network["Id"]))
 
 
 def is_network_trouble(error: Exception) -> bool:
@@ -56,12 +56,12 @@ def is_network_trouble(error: Exception) -> bool:
 
 def remove_own_networks(engine: Engine, app_id: str) -> None:
     """Remove the networks that were made for one app alone: those with its label."""
-    with engine.in_words():
+    with engine.translate_errors():
         api = engine.client().api
         own = api.networks(filters={"label": f"{labels.APP_ID}={app_id}"})
     for network in own:
         try:
-            with engine.in_words():
+            with engine.translate_errors():
                 api.remove_network(network["Id"])
         except SchedulerError as error:
             logger.warning("the network %s of %s stays: %s", network["Name"], app_id, error)

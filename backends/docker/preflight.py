@@ -14,15 +14,15 @@ from .request import DockerOpts, unknown_devices
 
 _MEGABYTE = 1 << 20
 # Seconds: a form waits for it.
-_PATIENCE = 5.0
+_TIMEOUT_S = 5.0
 _LEAST_MEMORY_MB = 6  # the engine refuses less
 
 
 def engine_findings(engine: Engine) -> list[Finding]:
-    """Return what the engine is, or why it cannot be used."""
+    """List the engine's version and size, or why it cannot be used."""
     try:
-        with engine.in_words():
-            client = engine.new_client(_PATIENCE)
+        with engine.translate_errors():
+            client = engine.new_client(_TIMEOUT_S)
             try:
                 info = client.api.info()
             finally:
@@ -33,18 +33,20 @@ def engine_findings(engine: Engine) -> list[Finding]:
     where = engine.host.removeprefix("unix://")
     memory = (info.get("MemTotal") or 0) / 1e9
     size = f"{info.get('NCPU')} cpu, {memory:.0f} GB, {info.get('Driver')}"
-    found = [Finding("ok", f"Docker {info.get('ServerVersion')} at {where}: {size}")]
+    findings = [Finding("ok", f"Docker {info.get('ServerVersion')} at {where}: {size}")]
     if "nvidia" in (info.get("Runtimes") or {}):
-        found.append(Finding("ok", "GPUs: the NVIDIA runtime is there"))
+        findings.append(Finding("ok", "GPUs: the NVIDIA runtime is there"))
     if any("rootless" in option for option in info.get("SecurityOptions") or []):
-        found.append(Finding("warning", "the engine is rootless", "limits of cpu and memory may not be enforced"))
+        findings.append(Finding("warning", "the engine is rootless", "limits of cpu and memory may not be enforced"))
     if engine.is_remote:
-        found.append(Finding("warning", "the engine is on another machine", "bind mounts and ports are that machine's"))
-    return found
+        findings.append(
+            Finding("warning", "the engine is on another machine", "bind mounts and ports are that machine's")
+        )
+    return findings
 
 
 def launch_findings(engine: Engine, app: AppDef, opts: DockerOpts) -> list[Finding]:
-    """Return what would go wrong with a launch.
+    """List the faults that a launch would have.
 
     Args:
         engine: the engine.
@@ -52,25 +54,25 @@ def launch_findings(engine: Engine, app: AppDef, opts: DockerOpts) -> list[Findi
         opts: the run options.
     """
     try:
-        with engine.in_words():
+        with engine.translate_errors():
             api = engine.client().api
             info = api.info()
             here = {name for image in api.images() for name in image_names(image)}
     except BackendUnavailableError as error:
         what, _, hint = str(error).partition(": ")
         return [Finding("error", what, hint)]
-    found = list(_images(app, opts, here))
+    findings = list(_images(app, opts, here))
     for role in app.roles:
-        found += _limits(role, info)
-        found += _devices(role, info)
-        found += workspace_findings(role)
+        findings += _limits(role, info)
+        findings += _devices(role, info)
+        findings += workspace_findings(role)
         if not engine.is_remote:
-            found += _mounts(role)
-    return found
+            findings += _mounts(role)
+    return findings
 
 
 def image_names(image: dict[str, Any]) -> Iterable[str]:
-    """Return what an image can be asked for by; with a digest also the names that have a tag before it."""
+    """List the names that an image can be asked for by; with a digest also those that have a tag before it."""
     tags, digests = image.get("RepoTags") or [], image.get("RepoDigests") or []
     yield from (*tags, *digests, image["Id"])
     for tag in tags:

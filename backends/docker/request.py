@@ -199,8 +199,10 @@ class DockerJob:
     containers: list[DockerContainer] = field(default_factory=list)
 
     def __str__(self) -> str:
-        shown = [_as_data(one) for one in self.containers]
-        lines = "\n".join(docker_run_line(one.image, one.command, one.kwargs) for one in self.containers)
+        shown = [_as_data(container) for container in self.containers]
+        lines = "\n".join(
+            docker_run_line(container.image, container.command, container.kwargs) for container in self.containers
+        )
         return readable_yaml({"app_id": self.app_id, "containers": shown, "docker_run": lines + "\n"})
 
 
@@ -298,14 +300,14 @@ def _mounts(role: Role) -> tuple[list[Any], list[str]]:
 
 
 def _named_devices(role: Role) -> list[DeviceMount]:
-    found = []
+    devices = []
     for name, count in role.resource.devices.items():
         if name not in _DEVICE_FILES:
             logger.warning("role %s: the device %s is not known here and left out", role.name, name)
             continue
         files = [f"{_DEVICE_FILES[name]}{number}" for number in range(count)]
-        found += [DeviceMount(file, file) for file in files]
-    return found
+        devices += [DeviceMount(file, file) for file in files]
+    return devices
 
 
 def unknown_devices(role: Role) -> list[str]:
@@ -319,11 +321,11 @@ def _copied(patterns: list[str]) -> dict[str, str]:
     return {name: os.environ[name] for name in sorted(names)}
 
 
-def _as_data(one: DockerContainer) -> dict[str, Any]:
+def _as_data(container: DockerContainer) -> dict[str, Any]:
     """Return a container as plain data, secret values masked."""
-    shown: dict[str, Any] = {"image": one.image, "command": one.command, **one.kwargs}
-    shown["environment"] = dict(sorted((one.kwargs.get("environment") or {}).items()))
-    shown["labels"] = shown_labels(one.kwargs.get("labels") or {})
+    shown: dict[str, Any] = {"image": container.image, "command": container.command, **container.kwargs}
+    shown["environment"] = dict(sorted((container.kwargs.get("environment") or {}).items()))
+    shown["labels"] = shown_labels(container.kwargs.get("labels") or {})
     return mask_data(_plain(shown))
 
 

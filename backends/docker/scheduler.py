@@ -30,13 +30,12 @@ from ..shared.readable_yaml import readable_yaml
 from ..shared.secrets import mask_data
 from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import labels
-from .containers import Inspected, find_containers, inspect_all
+from .containers import ContainerDetails, find_containers, inspect_all
 from .describe import describe_app
-from .ending import Ending
 from .events import engine_events
-from .launch import Launch
+from .lifecycle import AppCanceller, Launch
 from .listing import KnownTimes, list_rows
-from .logs import open_stream, read_lines
+from .log_stream import open_stream, read_lines
 from .preflight import engine_findings, launch_findings
 from .request import DockerContainer, DockerJob, DockerOpts, check_app, make_request, name_faults, shown_labels
 from .shell import shell_command
@@ -46,12 +45,12 @@ if TYPE_CHECKING:
     import docker
 
 
-def native_text(inspected: Sequence[Inspected]) -> str:
+def native_text(inspected: Sequence[ContainerDetails]) -> str:
     """Return the inspection of containers as one YAML document each, secret values masked."""
-    return "---\n".join(readable_yaml(mask_data(_shortened(one))) for one in inspected)
+    return "---\n".join(readable_yaml(mask_data(_shortened(container))) for container in inspected)
 
 
-def _shortened(inspected: Inspected) -> dict[str, Any]:
+def _shortened(inspected: ContainerDetails) -> dict[str, Any]:
     config = inspected.get("Config") or {}
     return {**inspected, "Config": {**config, "Labels": shown_labels(config.get("Labels") or {})}}
 
@@ -86,7 +85,7 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def __init__(self, session_name: str, engine: Engine | None = None, *, grace_seconds: float = 10.0) -> None:
         super().__init__("docker", session_name)
         self._engine = engine or Engine()
-        self._ending = Ending(self._engine, float(grace_seconds))
+        self._ending = AppCanceller(self._engine, float(grace_seconds))
         self._times = KnownTimes()
         self._events = engine_events(self._engine)
         self._usage = UsageSampler(self._engine)
@@ -115,14 +114,14 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         """
         job = dryrun_info.request
         if DockerOpts.from_cfg(dryrun_info.cfg).pull:
-            ensure_images(self._engine, (one.image for one in job.containers))
+            ensure_images(self._engine, (container.image for container in job.containers))
         Launch(self._engine, job, {labels.SUBMITTED_AT: f"{time.time():.3f}"}).run()
         return job.app_id
 
     @contextmanager
     def workspace_engine(self) -> Iterator[docker.DockerClient]:
         """Give a client of this scheduler's engine, for one task."""
-        with self._engine.in_words():
+        with self._engine.translate_errors():
             client = self._engine.new_client(None)
             try:
                 yield client
@@ -135,7 +134,7 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     # Watching
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
-        """Return what the engine knows of an app, whoever launched it; None when it does not exist."""
+        """Describe an app, whoever launched it; None when it does not exist."""
         return describe_app(self._engine, app_id, self._times, self._host)
 
     def describe_native(self, app_id: str) -> str:
@@ -158,7 +157,7 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return bool(find_containers(self._engine, app_id))
 
     def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
-        """Return what each running replica uses now; see `UsageSampler`."""
+        """Measure what each running replica uses now; see `UsageSampler`."""
         return self._usage.sample(app_id)
 
     def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object]:
@@ -175,7 +174,7 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
             return platform.node()
         return urlsplit(self._engine.host).hostname or self._engine.host
 
-    # Ending
+    # AppCanceller
 
     def cancel(self, app_id: str) -> None:
         """Ask every replica to end, all at once, and do not wait; one that is final or unknown is left alone."""
@@ -235,7 +234,7 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return image_ids(self._engine, images)
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
-        """Return what would go wrong: an image or a mount's source that is missing, more cpu than there is, no GPUs."""
+        """List the faults of a launch: an image or a mount's source that is missing, too much cpu, no GPUs."""
         check_app(app)
         return launch_findings(self._engine, app, DockerOpts.from_cfg(self.run_opts().resolve(cfg)))
 

@@ -1,13 +1,25 @@
-"""A shell in a running replica, on the terminal of who asks."""
+"""A shell in a running replica, on the terminal of who asks.
+
+    python -m torchx_tui.backends.docker.shell CONTAINER PROGRAM [ARGUMENT...]
+
+runs a program in a container on this terminal, where Docker's own client is not installed. Which engine that is, is
+looked up as Docker's client does; the exit code is the program's.
+"""
 
 from __future__ import annotations
 
+import os
+import select
 import shutil
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
 
-from ...specs import SchedulerError
+from ...specs import SchedulerError, TorchXTuiError
 from ..docker_engine.client import Engine
-from .containers import Summary, find_replica
+from ..shared.terminal_relay import READ, raw_terminal, read_keys, resize_events, write_all
+from .containers import ContainerSummary, find_replica
 
 # What a shell is looked for with; its answer is the shell to use, with its path or without.
 _LOOK = "command -v bash || command -v sh"
@@ -33,15 +45,15 @@ def shell_command(engine: Engine, app_id: str, role: str, k: int) -> list[str]:
     shell = _find_shell(engine, container, f"{role}/{k}")
     client = shutil.which("docker")
     if client is None:
-        return [sys.executable, "-m", "torchx_tui.backends.docker.exec_terminal", container["Id"], shell]
+        return [sys.executable, "-m", "torchx_tui.backends.docker.shell", container["Id"], shell]
     return [client, "exec", "--interactive", "--tty", "--detach-keys", _DETACH_KEYS, container["Id"], shell]
 
 
-def _find_shell(engine: Engine, container: Summary, name: str) -> str:
+def _find_shell(engine: Engine, container: ContainerSummary, name: str) -> str:
     """Return the path of the best shell that a container has."""
     import docker.errors
 
-    with engine.in_words():
+    with engine.translate_errors():
         api = engine.client().api
         asked = api.exec_create(container["Id"], ["sh", "-c", _LOOK])["Id"]
         try:
@@ -51,9 +63,74 @@ def _find_shell(engine: Engine, container: Summary, name: str) -> str:
             if "executable file not found" not in str(error) and "no such file" not in str(error):
                 raise
             answer, code = b"", _CANNOT_RUN[-1]
-    found = answer.decode("utf-8", "replace").split()
-    if code in _CANNOT_RUN or not found:
+    paths = answer.decode("utf-8", "replace").split()
+    if code in _CANNOT_RUN or not paths:
         raise SchedulerError(
             f"the image of {name}, {container.get('Image', '')}, has no shell (neither bash nor sh): nothing to open"
         )
-    return found[0]
+    return paths[0]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a program in a container until it ends; return its exit code."""
+    container, *command = sys.argv[1:] if arguments is None else arguments
+    engine = Engine()
+    try:
+        with engine.translate_errors():
+            return _run(engine, container, command)
+    except TorchXTuiError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    finally:
+        engine.close()
+
+
+def _run(engine: Engine, container: str, command: Sequence[str]) -> int:
+    # One client asks for the sizes, while another's connection is the terminal's.
+    api = engine.client().api
+    relaying = engine.new_client(None)
+    environment = {"TERM": os.environ.get("TERM", "xterm")}
+    asked = api.exec_create(container, list(command), stdin=True, tty=True, environment=environment)["Id"]
+    answer: Any = relaying.api.exec_start(asked, tty=True, socket=True)
+    connection = getattr(answer, "_sock", answer)
+    with suppress(OSError, AttributeError):
+        connection.settimeout(None)
+    with raw_terminal(sys.stdin.fileno()), resize_events() as resized:
+        _relay(connection, resized, lambda: _resize(api, asked))
+    relaying.close()
+    return api.exec_inspect(asked)["ExitCode"] or 0
+
+
+def _relay(connection: Any, resized: int, resize: Any) -> None:
+    """Carry keys to the program and its output back until one side ends."""
+    keys, screen = sys.stdin.fileno(), sys.stdout.fileno()
+    resize()
+    sources = [connection, keys, resized]
+    while True:
+        ready, _, _ = select.select(sources, [], [])
+        if resized in ready:
+            os.read(resized, READ)
+            resize()
+        if connection in ready:
+            data = connection.recv(READ)
+            if not data:
+                return
+            write_all(screen, data)
+        if keys in ready:
+            data = read_keys(keys)
+            if data:
+                connection.sendall(data)
+            else:
+                sources.remove(keys)
+                with suppress(OSError):
+                    connection.shutdown(1)
+
+
+def _resize(api: Any, asked: str) -> None:
+    size = shutil.get_terminal_size()
+    with suppress(Exception):  # a program that has just ended has no size
+        api.exec_resize(asked, height=size.lines, width=size.columns)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -24,7 +24,7 @@ from ...logs.text.sanitize import plain
 from ...specs import AppState, is_terminal
 from ..shared.exit_reasons import error_sentence, format_exit, short_time
 from . import labels
-from .containers import Summary, replica_number, role_name
+from .containers import ContainerSummary, replica_number, role_name
 
 # What the engine notes for a container that it finds dead when it comes up (moby: daemon.restore).
 ENGINE_DIED = 255
@@ -34,29 +34,29 @@ _MEGABYTE = 1 << 20
 
 
 def why(app: AppSummary, reason: str = "", failed: int | None = None) -> str:
-    """Return why an app is in its state, empty when there is nothing to say.
+    """Explain an app's state, empty where there is nothing to say.
 
     Args:
         app: the app.
         reason: why its first failed replica failed, where it was looked at.
         failed: the place of that replica, None where none failed.
     """
-    told = []
+    parts = []
     if failed is not None:
-        told.append(f"{reason or exit_words(app.replicas[failed].exit_code)}: {app.where(failed)}")
+        parts.append(f"{reason or describe_exit_code(app.replicas[failed].exit_code)}: {app.where(failed)}")
     if app.missing:
-        told.append(f"{_replicas(app.missing)} removed by someone else: how it ended is not known")
-    if app.state is AppState.RUNNING and told:
-        running = sum(one.state is AppState.RUNNING for one in app.replicas)
-        told.append(f"{running} of {len(app.replicas) + app.missing} still run")
-    told += [f"its health check fails: {app.where(place)}" for place in _unhealthy(app)[:1]]
-    if not told and (waiting := _waiting(app)):
-        told.append(waiting)
-    return "; ".join(told)
+        parts.append(f"{_replicas(app.missing)} removed by someone else: how it ended is not known")
+    if app.state is AppState.RUNNING and parts:
+        running = sum(replica.state is AppState.RUNNING for replica in app.replicas)
+        parts.append(f"{running} of {len(app.replicas) + app.missing} still run")
+    parts += [f"its health check fails: {app.where(place)}" for place in _unhealthy(app)[:1]]
+    if not parts and (waiting := _waiting(app)):
+        parts.append(waiting)
+    return "; ".join(parts)
 
 
-def exit_words(exit_code: int | None) -> str:
-    """Return how a container ended, as far as its exit code tells."""
+def describe_exit_code(exit_code: int | None) -> str:
+    """Describe how a container ended, as far as its exit code tells."""
     if exit_code is None:
         return "it is dead: the engine could not remove it"
     if exit_code == ENGINE_DIED:
@@ -65,40 +65,42 @@ def exit_words(exit_code: int | None) -> str:
 
 
 def replica_reason(inspected: Mapping[str, Any]) -> str:
-    """Return why one replica is in its state, by what ``/containers/ID/json`` says of it."""
+    """Explain a replica's state by its inspection (``/containers/ID/json``)."""
     state = inspected["State"]
     code = state.get("ExitCode") or 0
     if error := state.get("Error"):
-        return plain(f"not started: {error}" if state.get("Status") == "created" else f"{exit_words(code)}: {error}")
+        return plain(
+            f"not started: {error}" if state.get("Status") == "created" else f"{describe_exit_code(code)}: {error}"
+        )
     if state.get("OOMKilled") and not state.get("Running"):
         limit = (inspected.get("HostConfig") or {}).get("Memory") or 0
         at = f" at its limit of {limit // _MEGABYTE} MB" if limit else ""
         return f"out of memory: killed{at} (exit {code})"
     if state.get("Status") == "restarting":
-        return f"starts again after {exit_words(code)}"
+        return f"starts again after {describe_exit_code(code)}"
     if state.get("Paused"):
         return "paused: `docker unpause` lets it go on"
     if state.get("Status") == "exited" and code:
-        return exit_words(code)
+        return describe_exit_code(code)
     return ""
 
 
 def failure_sentence(inspected: Mapping[str, Any], error: str) -> str:
-    """Return why a replica failed: what its own error says, then how it ended."""
+    """Explain a failure: the replica's own error, then how it ended."""
     ended = replica_reason(inspected)
-    said = error_sentence(error)
-    return f"{said}, {ended}" if said and not inspected["State"].get("OOMKilled") else ended
+    own_error = error_sentence(error)
+    return f"{own_error}, {ended}" if own_error and not inspected["State"].get("OOMKilled") else ended
 
 
 def _unhealthy(app: AppSummary) -> list[int]:
-    return [place for place, one in enumerate(app.containers) if health(one) == "unhealthy"]
+    return [place for place, container in enumerate(app.containers) if health(container) == "unhealthy"]
 
 
 def _waiting(app: AppSummary) -> str:
-    """Return what a live app waits for."""
+    """Describe what a live app waits for."""
     if is_terminal(app.state) or app.state is AppState.RUNNING:
         return ""
-    states = [one.get("State") for one in app.containers]
+    states = [container.get("State") for container in app.containers]
     if "restarting" in states:
         return f"starts again: {app.where(states.index('restarting'))}"
     if "paused" in states:
@@ -127,7 +129,7 @@ class AppSummary:
     """
 
     app_id: str
-    containers: list[Summary]
+    containers: list[ContainerSummary]
     replicas: list[ReplicaState]
     missing: int
     state: AppState
@@ -146,17 +148,17 @@ class AppSummary:
     @property
     def submitted_at(self) -> float:
         """When it was submitted, in seconds since the epoch."""
-        created = min(float(one.get("Created") or 0) for one in self.containers)
+        created = min(float(container.get("Created") or 0) for container in self.containers)
         return labels.submitted_at(self.labels) or created
 
     def where(self, place: int) -> str:
         """Return which replica a container is of, such as ``trainer/0``."""
-        one = self.containers[place]
-        return f"{role_name(one)}/{replica_number(one)}"
+        container = self.containers[place]
+        return f"{role_name(container)}/{replica_number(container)}"
 
 
-def summarize(app_id: str, containers: list[Summary]) -> AppSummary:
-    """Return what the containers of one app tell, all of them and in order."""
+def summarize(app_id: str, containers: list[ContainerSummary]) -> AppSummary:
+    """Fold the containers of one app, all of them and in order, into one summary."""
     replicas = [replica_state(one) for one in containers]
     states = [one.state for one in replicas]
     wanted = int((containers[0].get("Labels") or {}).get(labels.REPLICAS, "0"))
@@ -197,13 +199,13 @@ class ReplicaState(NamedTuple):
     """Known once it has exited."""
 
 
-def replica_state(container: Summary) -> ReplicaState:
+def replica_state(container: ContainerSummary) -> ReplicaState:
     """Return a replica's state by its container in ``/containers/json``."""
     engine_state = container.get("State", "")
     if engine_state != "exited":
         return ReplicaState(_OF_ENGINE.get(engine_state, AppState.UNKNOWN), None)
-    found = _EXITED.match(container.get("Status", ""))
-    code = int(found["code"]) if found else None
+    match = _EXITED.match(container.get("Status", ""))
+    code = int(match["code"]) if match else None
     return ReplicaState(exited_state(code), code)
 
 
@@ -227,10 +229,10 @@ def state_of(states: Collection[AppState]) -> AppState:
     return AppState.SUCCEEDED
 
 
-def seconds_since_exit(container: Summary) -> float | None:
+def seconds_since_exit(container: ContainerSummary) -> float | None:
     """Return how long ago a container exited, as roughly as the list tells: "3 hours ago"; None where it does not."""
-    found = _EXITED.match(container.get("Status", ""))
-    words = (found["ago"] or "") if found else ""
+    match = _EXITED.match(container.get("Status", ""))
+    words = (match["ago"] or "") if match else ""
     if not words:
         return None
     if words.startswith("Less than"):
@@ -240,7 +242,7 @@ def seconds_since_exit(container: Summary) -> float | None:
     return float(count * _UNIT_SECONDS.get(unit.rstrip("s"), 0))
 
 
-def health(container: Summary) -> str:
-    """Return what a container's health check found, empty where it has none."""
-    found = _HEALTH.search(container.get("Status", ""))
-    return found["health"].removeprefix("health: ") if found else ""
+def health(container: ContainerSummary) -> str:
+    """Read the result of a container's health check from the list; empty where it has none."""
+    match = _HEALTH.search(container.get("Status", ""))
+    return match["health"].removeprefix("health: ") if match else ""

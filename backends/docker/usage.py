@@ -13,7 +13,7 @@ from ...logs.source.log_times import nanoseconds_of
 from ...specs import JobNotFoundError
 from ..docker_engine.client import Engine
 from ..types import ReplicaUsage
-from .containers import Summary, find_containers, replica_number, role_name
+from .containers import ContainerSummary, find_containers, replica_number, role_name
 
 if TYPE_CHECKING:
     import docker
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 # asks about one after the other waits a second for each.
 _THREADS = 64
 # Seconds that one sample may take at the most; what is not there by then is left out.
-_PATIENCE = 10.0
+_TIMEOUT_S = 10.0
 # What was not sampled for so long (s) is forgotten.
 _KEPT = 120.0
 
@@ -55,26 +55,28 @@ class UsageSampler:
         self._lock = threading.Lock()
 
     def sample(self, app_id: str) -> list[ReplicaUsage]:
-        """Return what each running replica uses now.
+        """Measure what each running replica uses now.
 
         Raises:
             JobNotFoundError: there is no such app.
             BackendUnavailableError: the engine cannot be reached.
         """
-        found = find_containers(self._engine, app_id)
-        if not found:
+        containers = find_containers(self._engine, app_id)
+        if not containers:
             raise JobNotFoundError(app_id, "local_docker")
-        running = [one for one in found if one.get("State") in ("running", "paused")]
-        answers = self._ask_all([one["Id"] for one in running])
-        usages = [self._usage(one, *answers[one["Id"]]) for one in running if one["Id"] in answers]
+        running = [container for container in containers if container.get("State") in ("running", "paused")]
+        answers = self._ask_all([container["Id"] for container in running])
+        usages = [
+            self._usage(container, *answers[container["Id"]]) for container in running if container["Id"] in answers
+        ]
         self._forget()
         return usages
 
     def _ask_all(self, ids: list[str]) -> dict[str, tuple[dict[str, Any], float]]:
-        """Return what the engine says of each container, and how many cores that one may use."""
+        """Ask for the statistics of each container, and for the number of cores that it may use."""
         left: queue.SimpleQueue[str] = queue.SimpleQueue()
-        for one in ids:
-            left.put(one)
+        for container_id in ids:
+            left.put(container_id)
         answers: dict[str, tuple[dict[str, Any], float]] = {}
         threads = [
             threading.Thread(target=self._work, args=(left, answers), name="docker-usage", daemon=True)
@@ -82,7 +84,7 @@ class UsageSampler:
         ]
         for thread in threads:
             thread.start()
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT_S
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         return dict(answers)
@@ -94,12 +96,12 @@ class UsageSampler:
         with self._lock:
             client = self._idle.pop() if self._idle else None
         try:
-            client = client or self._engine.new_client(_PATIENCE)
+            client = client or self._engine.new_client(_TIMEOUT_S)
             while True:
-                one = left.get_nowait()
+                container_id = left.get_nowait()
                 # A container may have ended meanwhile.
                 with suppress(docker.errors.APIError):
-                    answers[one] = (_stats(client, one), self._limit(client, one))
+                    answers[container_id] = (_stats(client, container_id), self._limit(client, container_id))
         except queue.Empty:
             with self._lock:
                 self._idle.append(client)  # type: ignore[arg-type]
@@ -119,7 +121,7 @@ class UsageSampler:
             self._cores[container] = (config.get("NanoCpus") or 0) / 1e9 or max(0.0, quota)
         return self._cores[container]
 
-    def _usage(self, container: Summary, stats: dict[str, Any], limit: float) -> ReplicaUsage:
+    def _usage(self, container: ContainerSummary, stats: dict[str, Any], limit: float) -> ReplicaUsage:
         cpu = stats.get("cpu_stats") or {}
         used = int((cpu.get("cpu_usage") or {}).get("total_usage") or 0)
         sample = _Sample(used, nanoseconds_of(stats["read"]), time.monotonic())

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import docker
 
 
-def unavailable_words(error: BaseException, host: str, environment: Mapping[str, str]) -> str:
-    """Return why the engine cannot be reached and what to do; empty where the error is of another kind.
+def describe_unavailable(error: BaseException, host: str, environment: Mapping[str, str]) -> str:
+    """Describe why the engine cannot be reached and what to do; empty where the error is of another kind.
 
     Args:
         error: what the SDK, or what lies below it, raised.
@@ -33,7 +33,7 @@ def unavailable_words(error: BaseException, host: str, environment: Mapping[str,
     import docker.errors
     import requests
 
-    where = host_words(host)
+    where = format_host(host)
     causes = list(_causes(error))
     text = str(error)
     if any(isinstance(cause, ssl.SSLError) for cause in causes) or "HTTPS server" in text:
@@ -47,7 +47,7 @@ def unavailable_words(error: BaseException, host: str, environment: Mapping[str,
             return f"{where} cannot be found: no machine has this name: check {_chosen_by(environment)}"
         if isinstance(cause, (TimeoutError, requests.Timeout)):
             return f"{where} does not answer: it is busy or hangs; {_look_hint(host)}"
-        if isinstance(cause, OSError) and (words := _os_words(cause, host, environment)):
+        if isinstance(cause, OSError) and (words := _describe_os_error(cause, host, environment)):
             return words
     if host.startswith("ssh:"):
         return f"{where} cannot be used: {text.splitlines()[0]}: {_ssh_hint(host)}"
@@ -56,29 +56,29 @@ def unavailable_words(error: BaseException, host: str, environment: Mapping[str,
     return ""
 
 
-def not_there_words(host: str, environment: Mapping[str, str]) -> str:
-    """Return what to do where this machine has no socket of an engine.
+def describe_missing_engine(host: str, environment: Mapping[str, str]) -> str:
+    """Say what to do where this machine has no socket of an engine.
 
     Args:
         host: where it should be.
         environment: the environment variables that chose it.
     """
     return (
-        f"{host_words(host)} is not there: Docker is not installed or not started. Start it "
+        f"{format_host(host)} is not there: Docker is not installed or not started. Start it "
         f"(`systemctl start docker`), or say where it is with {_chosen_by(environment)}"
     )
 
 
-def refused_words(error: BaseException) -> str:
-    """Return what the engine answered instead of doing what was asked, without the SDK's trimmings."""
+def describe_refusal(error: BaseException) -> str:
+    """Return the engine's refusal, without what the SDK puts around it."""
     import docker.errors
 
     if not isinstance(error, docker.errors.APIError):
         return str(error)
-    said = error.explanation
-    if isinstance(said, bytes):
-        said = said.decode("utf-8", "replace")
-    text = str(said or error).strip()
+    explanation = error.explanation
+    if isinstance(explanation, bytes):
+        explanation = explanation.decode("utf-8", "replace")
+    text = str(explanation or error).strip()
     try:
         text = str(json.loads(text)["message"])
     except (ValueError, KeyError, TypeError):
@@ -86,13 +86,13 @@ def refused_words(error: BaseException) -> str:
     return text
 
 
-def host_words(host: str) -> str:
-    """Return where the engine is, for the beginning of a sentence."""
+def format_host(host: str) -> str:
+    """Format where the engine is, for the beginning of a sentence."""
     return f"The Docker engine at {host.removeprefix('http+').removeprefix('unix://')}"
 
 
-def _os_words(cause: OSError, host: str, environment: Mapping[str, str]) -> str:
-    where = host_words(host)
+def _describe_os_error(cause: OSError, host: str, environment: Mapping[str, str]) -> str:
+    where = format_host(host)
     is_local = host.startswith(("unix:", "http+unix:"))
     if cause.errno in (errno.EACCES, errno.EPERM):
         return (
@@ -100,7 +100,7 @@ def _os_words(cause: OSError, host: str, environment: Mapping[str, str]) -> str:
             f"{user_name()}`, then log in again), or use a rootless engine of your own"
         )
     if cause.errno == errno.ENOENT and is_local:
-        return not_there_words(host, environment)
+        return describe_missing_engine(host, environment)
     if cause.errno == errno.ECONNREFUSED:
         return f"{where} refuses the connection: it has stopped. {_start_hint(is_local, environment)}"
     if cause.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT):
@@ -152,8 +152,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _last(causes: list[BaseException], kind: type[BaseException], otherwise: str) -> str:
-    found = [str(cause) for cause in causes if isinstance(cause, kind)]
-    return (found or [otherwise])[-1].splitlines()[0]
+    texts = [str(cause) for cause in causes if isinstance(cause, kind)]
+    return (texts or [otherwise])[-1].splitlines()[0]
 
 
 _SECONDS = 60.0
@@ -202,7 +202,7 @@ class Engine:
         """Return this thread's client. The SDK's pool of connections breaks where threads share one.
 
         Raises:
-            docker.errors.DockerException, OSError: the engine cannot be reached; use within `in_words`.
+            docker.errors.DockerException, OSError: the engine cannot be reached; use within `translate_errors`.
         """
         kept: tuple[int, docker.DockerClient] | None = getattr(self._own, "client", None)
         if kept is not None and kept[0] == self._generation:
@@ -221,7 +221,7 @@ class Engine:
             timeout: how long the next part of an answer may take, in seconds; as long as it likes where None.
 
         Raises:
-            docker.errors.DockerException, OSError: the engine cannot be reached; use within `in_words`.
+            docker.errors.DockerException, OSError: the engine cannot be reached; use within `translate_errors`.
         """
         return self._new(timeout)
 
@@ -236,7 +236,7 @@ class Engine:
             client.close()
 
     @contextmanager
-    def in_words(self, app_id: str = "") -> Iterator[None]:
+    def translate_errors(self, app_id: str = "") -> Iterator[None]:
         """Within this, errors of the SDK and of the connection are ours, in words.
 
         Args:
@@ -250,7 +250,7 @@ class Engine:
         missing = self._missing_socket()
         if missing:
             self._forget()
-            raise BackendUnavailableError(not_there_words(missing, self._environ))
+            raise BackendUnavailableError(describe_missing_engine(missing, self._environ))
         import docker.errors
         import requests
         import urllib3
@@ -260,18 +260,18 @@ class Engine:
         except docker.errors.NotFound as error:
             if app_id:
                 raise JobNotFoundError(app_id, "local_docker") from error
-            raise SchedulerError(refused_words(error)) from error
+            raise SchedulerError(describe_refusal(error)) from error
         except docker.errors.APIError as error:
-            if words := unavailable_words(error, self.host, self._environ):
+            if words := describe_unavailable(error, self.host, self._environ):
                 self._forget()
                 raise BackendUnavailableError(words) from error
-            raise SchedulerError(refused_words(error)) from error
+            raise SchedulerError(describe_refusal(error)) from error
         except (
             docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError
         ) as error:  # fmt: skip
             self._forget()
-            words = unavailable_words(error, self.host, self._environ)
-            raise BackendUnavailableError(words or f"{host_words(self.host)} cannot be used: {error}") from error
+            words = describe_unavailable(error, self.host, self._environ)
+            raise BackendUnavailableError(words or f"{format_host(self.host)} cannot be used: {error}") from error
 
     @property
     def _environ(self) -> Mapping[str, str]:
@@ -297,9 +297,9 @@ class Engine:
 
         environ = self._environ
         # The SDK takes an empty mapping for none at all.
-        found: dict[str, Any] = {**kwargs_from_env(environment=dict(environ) or {"DOCKER_HOST": ""})}
-        if found.get("base_url"):
-            return found
+        settings: dict[str, Any] = {**kwargs_from_env(environment=dict(environ) or {"DOCKER_HOST": ""})}
+        if settings.get("base_url"):
+            return settings
         name = environ.get("DOCKER_CONTEXT") or get_current_context_name()
         context = ContextAPI.get_context(name)
         if context is None:
@@ -309,10 +309,10 @@ class Engine:
             )
         # The default context is this machine's socket; TLS without a host is an error that the client words.
         if context.Host and name != "default":
-            found["base_url"] = context.Host
+            settings["base_url"] = context.Host
             if context.TLSConfig is not None:
-                found["tls"] = context.TLSConfig
-        return found
+                settings["tls"] = context.TLSConfig
+        return settings
 
     def _known_host(self) -> str:
         """Return where the engine is if that can be told without Docker's package, which takes long to import."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...specs import LaunchCancelledError, SchedulerError
 from ..shared.progress import current_progress
-from ..shared.streaming_response import LongAnswer
+from ..shared.streaming_response import StreamingResponse
 from .client import Engine
 from .streams import ask
 
@@ -24,7 +24,7 @@ _LOCAL = "sha256:"
 # The variables of images, by id: an id means the same on every engine, for ever.
 _variables: dict[str, frozenset[str]] = {}
 # Seconds: nobody waits for what is only noted.
-_PATIENCE = 0.5
+_TIMEOUT_S = 0.5
 
 
 def ensure_images(engine: Engine, images: Iterable[str], pull: bool = True) -> None:
@@ -43,7 +43,7 @@ def ensure_images(engine: Engine, images: Iterable[str], pull: bool = True) -> N
         SchedulerError: an image is not there and cannot be pulled; the message says why.
     """
     for image in dict.fromkeys(images):
-        with engine.in_words():
+        with engine.translate_errors():
             client = engine.new_client(None)
             try:
                 _ensure(client, image, pull)
@@ -59,20 +59,20 @@ def image_ids(engine: Engine, images: Iterable[str]) -> dict[str, str]:
     """
     import docker.errors
 
-    found: dict[str, str] = {}
-    with engine.in_words():
-        client = engine.new_client(_PATIENCE)
+    ids: dict[str, str] = {}
+    with engine.translate_errors():
+        client = engine.new_client(_TIMEOUT_S)
         try:
             for image in images:
                 try:
-                    found[image] = client.api.inspect_image(image)["Id"]
+                    ids[image] = client.api.inspect_image(image)["Id"]
                 except docker.errors.APIError as error:
                     # It is not here, or its name is none.
                     if not error.is_client_error():
                         raise
         finally:
             client.close()
-    return found
+    return ids
 
 
 def variables_of(engine: Engine, image_id: str) -> frozenset[str]:
@@ -84,7 +84,7 @@ def variables_of(engine: Engine, image_id: str) -> frozenset[str]:
     if image_id not in _variables:
         import docker.errors
 
-        with engine.in_words():
+        with engine.translate_errors():
             try:
                 config = engine.client().api.inspect_image(image_id).get("Config") or {}
             except docker.errors.NotFound:
@@ -240,10 +240,10 @@ def build(
     try:
         for event in _events(client, "/build", params, {"Content-Type": "application/x-tar"}, context):
             if "error" in event:
-                said = "\n".join([*lines[-_LAST_LINES:], str(event["error"]).strip()])
-                raise SchedulerError(f"{name} cannot be built:\n{said}")
+                output = "\n".join([*lines[-_LAST_LINES:], str(event["error"]).strip()])
+                raise SchedulerError(f"{name} cannot be built:\n{output}")
             built = (event.get("aux") or {}).get("ID", built)
-            fresh = _told_lines(str(event.get("stream") or event.get("status") or ""))
+            fresh = _progress_lines(str(event.get("stream") or event.get("status") or ""))
             lines += fresh
             if fresh:
                 report(f"building {name}" if quiet else f"building {name}: {lines[-1]}")
@@ -254,7 +254,7 @@ def build(
     return built
 
 
-def _told_lines(text: str) -> list[str]:
+def _progress_lines(text: str) -> list[str]:
     """Return the lines of a build's output, without those about the engine's own housekeeping."""
     lines = [line.rstrip() for line in text.splitlines()]
     return [line for line in lines if line and not line.lstrip().startswith(_HOUSEKEEPING)]
@@ -312,7 +312,7 @@ def _events(
     body: Iterator[bytes] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yield an engine's words of progress; cancelling the launch ends it, and what the engine does, at once."""
-    asking = _Asking(lambda body: ask(client, "POST", path, params, headers=headers, body=body, patience=None), body)
+    asking = _Asking(lambda body: ask(client, "POST", path, params, headers=headers, body=body, timeout=None), body)
     with current_progress().ended_by(asking.end):
         try:
             yield from asking.answer().objects()
@@ -330,16 +330,18 @@ class _Asking:
         body: what is sent.
     """
 
-    def __init__(self, ask: Callable[[Iterator[bytes] | None], LongAnswer], body: Iterator[bytes] | None) -> None:
+    def __init__(
+        self, ask: Callable[[Iterator[bytes] | None], StreamingResponse], body: Iterator[bytes] | None
+    ) -> None:
         self.ended = False
         self._ask = ask
         self._body = body
-        self._answer: LongAnswer | None = None
+        self._answer: StreamingResponse | None = None
         self._error: Exception | None = None
         self._lock = threading.Lock()
         self._known = threading.Event()
 
-    def answer(self) -> LongAnswer:
+    def answer(self) -> StreamingResponse:
         """Ask, and return the answer as soon as it begins.
 
         Raises:
@@ -399,8 +401,8 @@ def _login(client: docker.DockerClient, registry: str) -> dict[str, str]:
     return {"X-Registry-Auth": header.decode("ascii") if isinstance(header, bytes) else header}
 
 
-def _refused(what: str, said: str | bytes) -> str:
-    text = " ".join((said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)).split())
+def _refused(what: str, answer: str | bytes) -> str:
+    text = " ".join((answer.decode("utf-8", "replace") if isinstance(answer, bytes) else str(answer)).split())
     lowered = text.lower()
     for signs, reason in _REASONS:
         if any(sign in lowered for sign in signs):

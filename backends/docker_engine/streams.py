@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..shared.streaming_response import LongAnswer
+from ..shared.streaming_response import StreamingResponse
 
 if TYPE_CHECKING:
     import docker
 
 # Seconds in which an engine takes a connection and begins to answer.
-_PATIENCE = 30.0
+_TIMEOUT_S = 30.0
 
 
 def ask(
@@ -22,8 +22,8 @@ def ask(
     *,
     headers: Mapping[str, str] | None = None,
     body: Iterator[bytes] | None = None,
-    patience: float | None = _PATIENCE,
-) -> LongAnswer:
+    timeout: float | None = _TIMEOUT_S,
+) -> StreamingResponse:
     """Ask an engine something whose answer comes bit by bit.
 
     Args:
@@ -33,7 +33,7 @@ def ask(
         params: the query.
         headers: what the engine is told besides.
         body: what is sent along, as it comes.
-        patience: seconds in which the answer has to begin; as long as it likes where None.
+        timeout: seconds in which the answer has to begin; as long as it likes where None.
 
     Raises:
         docker.errors.APIError, OSError: the engine refused, or cannot be reached.
@@ -44,7 +44,7 @@ def ask(
     api: Any = client.api
     url = f"{api.base_url}/v{api.api_version}{path}"
     response = api.request(
-        method, url, params=dict(params), headers=dict(headers or {}), data=body, stream=True, timeout=patience
+        method, url, params=dict(params), headers=dict(headers or {}), data=body, stream=True, timeout=timeout
     )
     try:
         response.raise_for_status()
@@ -53,4 +53,4 @@ def ask(
             raise docker.errors.create_api_error_from_http_exception(error) from error
         finally:
             response.close()
-    return LongAnswer(response.raw)
+    return StreamingResponse(response.raw)

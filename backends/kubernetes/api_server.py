@@ -7,6 +7,7 @@ they change from release to release, and turning ten thousand jobs into them tak
 from __future__ import annotations
 
 import json
+import math
 import re
 import socket
 import ssl
@@ -18,8 +19,9 @@ from urllib.parse import urlencode
 
 from ...logs.text.sanitize import plain
 from ...specs import BackendUnavailableError, NotAllowedError, SchedulerError
-from ..shared.streaming_response import LongAnswer
-from .contexts import in_cluster, is_set_up, kubeconfig_files, read_contexts
+from ..shared.streaming_response import StreamingResponse
+from .contexts import Login, in_cluster, is_set_up, kubeconfig_files, read_contexts, read_login
+from .credential_plugin import CredentialPlugin
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient, Configuration
@@ -35,20 +37,20 @@ _FORBIDDEN = re.compile(
 _NOBODY = "system:anonymous"
 
 
-def refused_words(status: int, said: Mapping[str, Any], context: str, wait: float = 0.0) -> str:
-    """Return why a request was refused.
+def describe_refusal(status: int, answer: Mapping[str, Any], context: str, wait: float = 0.0) -> str:
+    """Describe why a request was refused.
 
     Args:
         status: the HTTP status.
-        said: the server's answer, a ``v1`` Status where it is one.
+        answer: the server's answer, a ``v1`` Status where it is one.
         context: the context that was used.
         wait: the seconds after which a server that is busy wants to be asked again.
     """
-    message = plain(str(said.get("message") or said.get("reason") or f"HTTP {status}"))
+    message = plain(str(answer.get("message") or answer.get("reason") or f"HTTP {status}"))
     if status == 401:
         return f"{_of(context)} does not know who you are: the token or certificate is wrong or expired; log in again"
-    if status == 403 and (found := _FORBIDDEN.search(message)):
-        return _forbidden_words(found)
+    if status == 403 and (match := _FORBIDDEN.search(message)):
+        return _describe_forbidden(match)
     if status == 429:
         return f"{_of(context)} is busy and asks to wait for {wait:.0f} s (HTTP 429)"
     if status == 410:
@@ -58,8 +60,8 @@ def refused_words(status: int, said: Mapping[str, Any], context: str, wait: floa
     return message
 
 
-def unavailable_words(error: BaseException, host: str, context: str) -> str:
-    """Return why a server cannot be reached.
+def describe_unavailable(error: BaseException, host: str, context: str) -> str:
+    """Describe why a server cannot be reached.
 
     Args:
         error: what urllib3, the socket or the package `kubernetes` raised.
@@ -89,16 +91,16 @@ def unavailable_words(error: BaseException, host: str, context: str) -> str:
     return f"{where} cannot be used: {_first_line(error)}"
 
 
-def _forbidden_words(found: re.Match[str]) -> str:
-    resource = ".".join(part for part in (found["resource"], found["group"]) if part)
-    where = f" in namespace {found['namespace']}" if found["namespace"] else " in the whole cluster"
-    if found["user"] == _NOBODY:
+def _describe_forbidden(match: re.Match[str]) -> str:
+    resource = ".".join(part for part in (match["resource"], match["group"]) if part)
+    where = f" in namespace {match['namespace']}" if match["namespace"] else " in the whole cluster"
+    if match["user"] == _NOBODY:
         return plain(
-            f"the API server does not know who you are, and nobody else may {found['verb']} {resource}{where}: the "
+            f"the API server does not know who you are, and nobody else may {match['verb']} {resource}{where}: the "
             "kubeconfig's token or certificate is missing, or the program that it names for it does not work"
         )
     return plain(
-        f"not allowed: {found['user']} may not {found['verb']} {resource}{where}: "
+        f"not allowed: {match['user']} may not {match['verb']} {resource}{where}: "
         "ask who runs the cluster for a role that has it"
     )
 
@@ -114,25 +116,33 @@ def _first_line(error: BaseException) -> str:
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and what it came of, the innermost first."""
     chain: list[BaseException] = []
-    found: BaseException | None = error
-    while found is not None and found not in chain:
-        chain.append(found)
-        inner = getattr(found, "reason", None) or getattr(found, "original_error", None)
-        found = inner if isinstance(inner, BaseException) else found.__cause__ or found.__context__
+    cause: BaseException | None = error
+    while cause is not None and cause not in chain:
+        chain.append(cause)
+        inner = getattr(cause, "reason", None) or getattr(cause, "original_error", None)
+        cause = inner if isinstance(inner, BaseException) else cause.__cause__ or cause.__context__
     yield from reversed(chain)
 
 
 JSON = "application/json"
 
 # Seconds in which a server takes a connection and begins to answer.
-_PATIENCE = 10.0
+_TIMEOUT_S = 10.0
 # A server that asks for patience (429) gets it so many times, and for so many seconds at most.
 _TRIES, _LONGEST_WAIT = 3, 3.0
 # Long answers have connections of their own beyond these.
 _CONNECTIONS = 8
 
 
-class _Question(NamedTuple):
+class _Loaded(NamedTuple):
+    """Where the server is and how the user is known to it, with its connections."""
+
+    configuration: Configuration
+    pool: Any
+    renew_at: float
+
+
+class _Request(NamedTuple):
     method: str
     path: str
     params: Mapping[str, Any] | None
@@ -170,16 +180,25 @@ class ApiServer:
             program runs in, else the current context.
         client: gives the configuration in place of a kubeconfig.
         timeout: seconds that the next part of an answer may take.
+        plugin: runs the program that the kubeconfig names for a token.
     """
 
     def __init__(
-        self, context: str | None = None, client: ApiClient | None = None, *, timeout: float = _PATIENCE
+        self,
+        context: str | None = None,
+        client: ApiClient | None = None,
+        *,
+        timeout: float = _TIMEOUT_S,
+        plugin: CredentialPlugin | None = None,
     ) -> None:
         self._asked_context = context or ""
         self._client = client
         self._timeout = timeout
+        self._plugin = plugin or CredentialPlugin()
+        # Held while somebody logs in, which may take long: `close` does not need it.
+        self._loading = threading.Lock()
         self._lock = threading.Lock()
-        self._loaded: tuple[Configuration, Any] | None = None
+        self._loaded: _Loaded | None = None
 
     @property
     def context(self) -> str:
@@ -203,7 +222,7 @@ class ApiServer:
     def host(self) -> str:
         """The server's address; empty where nothing was asked of it yet."""
         loaded = self._loaded
-        return loaded[0].host if loaded else ""
+        return loaded.configuration.host if loaded else ""
 
     def request(
         self,
@@ -230,7 +249,7 @@ class ApiServer:
         """
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": JSON}
-        response = self._ask(_Question(method, path, params, data, headers, timeout or self._timeout))
+        response = self._ask(_Request(method, path, params, data, headers, timeout or self._timeout))
         try:
             answer = response.read()
         except Exception as error:  # whatever urllib3 and the socket raise in the midst of an answer
@@ -241,7 +260,7 @@ class ApiServer:
 
     def open(
         self, path: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = None, accept: str = JSON
-    ) -> LongAnswer:
+    ) -> StreamingResponse:
         """Ask for an answer that comes bit by bit, on a connection of its own.
 
         Args:
@@ -253,8 +272,8 @@ class ApiServer:
         Raises:
             ApiError, BackendUnavailableError: see `request`.
         """
-        response = self._ask(_Question("GET", path, params, None, {"Accept": accept}, timeout or self._timeout))
-        return LongAnswer(response)
+        response = self._ask(_Request("GET", path, params, None, {"Accept": accept}, timeout or self._timeout))
+        return StreamingResponse(response)
 
     def configuration(self) -> Configuration:
         """Return where the server is, and how this user is known to it.
@@ -262,7 +281,7 @@ class ApiServer:
         Raises:
             BackendUnavailableError: there is no such context, or its user cannot be logged in.
         """
-        return self._load()[0]
+        return self._load().configuration
 
     def headers(self) -> dict[str, str]:
         """Return the headers that make this user known, with a fresh token; empty where a certificate does.
@@ -270,29 +289,34 @@ class ApiServer:
         Raises:
             BackendUnavailableError: the token cannot be had.
         """
-        configuration = self._load()[0]
+        configuration = self._load().configuration
         try:
             settings: list[Any] = list(configuration.auth_settings().values())
         except Exception as error:  # whatever a token's source raises
             raise self._unavailable(error) from error
-        return {str(one["key"]): str(one["value"]) for one in settings if one["in"] == "header" and one["value"]}
+        return {
+            str(setting["key"]): str(setting["value"])
+            for setting in settings
+            if setting["in"] == "header" and setting["value"]
+        }
 
     def close(self) -> None:
-        """Close the connections that nobody uses; the next request reads the kubeconfig anew."""
-        with self._lock:
-            loaded, self._loaded = self._loaded, None
-        if loaded is not None:
-            loaded[1].clear()
+        """Close the connections that nobody uses, and end the program that is asked for a token; waits for nothing.
+
+        Where no such program is needed, another request reads the kubeconfig anew.
+        """
+        self._plugin.close()
+        self._replace(None)
 
     # Inside
 
-    def _ask(self, question: _Question) -> Any:
+    def _ask(self, request: _Request) -> Any:
         """Return urllib3's response, unread; one that the server refused is an error."""
         logged_in_again = False
         tries = 0
         while True:
             tries += 1
-            response = self._send(question)
+            response = self._send(request)
             if response.status < 400:
                 return response
             answer = response.read()
@@ -300,7 +324,7 @@ class ApiServer:
             if response.status == 401 and not logged_in_again:
                 # A token or a certificate may have been renewed in its file.
                 logged_in_again = True
-                self.close()
+                self._replace(None)
                 continue
             wait = _seconds(response.headers.get("Retry-After"))
             if response.status == 429 and tries < _TRIES and wait <= _LONGEST_WAIT:
@@ -308,21 +332,21 @@ class ApiServer:
                 continue
             raise self._refused(response.status, answer, wait)
 
-    def _send(self, question: _Question) -> Any:
+    def _send(self, request: _Request) -> Any:
         import urllib3
 
-        configuration, pool = self._load()
-        query = f"?{urlencode(question.params)}" if question.params else ""
-        url = configuration.host.rstrip("/") + question.path + query
-        limits = urllib3.Timeout(connect=min(question.timeout, _PATIENCE), read=question.timeout)
-        headers = {"User-Agent": "torchx-tui", "Accept": JSON, **question.headers, **self.headers()}
-        again = question.method == "GET"
+        configuration, pool, _ = self._load()
+        query = f"?{urlencode(request.params)}" if request.params else ""
+        url = configuration.host.rstrip("/") + request.path + query
+        limits = urllib3.Timeout(connect=min(request.timeout, _TIMEOUT_S), read=request.timeout)
+        headers = {"User-Agent": "torchx-tui", "Accept": JSON, **request.headers, **self.headers()}
+        again = request.method == "GET"
         while True:
             try:
                 return pool.request(
-                    question.method,
+                    request.method,
                     url,
-                    body=question.data,
+                    body=request.data,
                     headers=headers,
                     timeout=limits,
                     preload_content=False,
@@ -336,68 +360,116 @@ class ApiServer:
             except Exception as error:  # whatever urllib3, ssl and the socket raise
                 raise self._unavailable(error) from error
 
-    def _load(self) -> tuple[Configuration, Any]:
-        """Return the configuration and the connections."""
+    def _load(self) -> _Loaded:
+        """Log in where that is needed."""
+        with self._loading:
+            loaded = self._loaded
+            if loaded is not None and time.time() < loaded.renew_at:
+                return loaded
+            if self._client is None and not is_set_up():
+                raise BackendUnavailableError(
+                    "There is no kubeconfig: put one into ~/.kube/config, or name it in KUBECONFIG"
+                )
+            try:
+                configuration, renew_at = self._configuration()
+            except Exception as error:  # whatever a broken kubeconfig, or a program that it names, raises
+                raise self._unavailable(error) from error
+            from kubernetes.client.rest import RESTClientObject
+
+            configuration.connection_pool_maxsize = _CONNECTIONS
+            loaded = _Loaded(configuration, RESTClientObject(configuration).pool_manager, renew_at)
+            self._replace(loaded)
+            return loaded
+
+    def _replace(self, loaded: _Loaded | None) -> None:
         with self._lock:
-            if self._loaded is None:
-                if self._client is None and not is_set_up():
-                    raise BackendUnavailableError(
-                        "There is no kubeconfig: put one into ~/.kube/config, or name it in KUBECONFIG"
-                    )
-                try:
-                    configuration = self._configuration()
-                except Exception as error:  # whatever a broken kubeconfig, or a program that it names, raises
-                    raise self._unavailable(error) from error
-                from kubernetes.client.rest import RESTClientObject
+            before, self._loaded = self._loaded, loaded
+        if before is not None:
+            before.pool.clear()
 
-                configuration.connection_pool_maxsize = _CONNECTIONS
-                self._loaded = configuration, RESTClientObject(configuration).pool_manager
-            return self._loaded
-
-    def _configuration(self) -> Configuration:
+    def _configuration(self) -> tuple[Configuration, float]:
+        """Read the kubeconfig; return it with the time from which it has to be read anew."""
         from kubernetes import config
         from kubernetes.client import Configuration
 
         if self._client is not None:
-            return self._client.configuration
+            return self._client.configuration, math.inf
         made = Configuration()
         if not self._asked_context and in_cluster():
             config.load_incluster_config(client_configuration=made)
-            return made
-        # The package looks at KUBECONFIG when it is imported only.
+            return made, math.inf
+        context = self.context
+        login = read_login(context)
+        if login is not None and _needs_plugin(login.user):
+            return made, self._log_in_by_plugin(login, made)
+        # The package looks at KUBECONFIG when it is imported only, and takes the last of several current contexts.
         files = ":".join(str(path) for path in kubeconfig_files())
-        config.load_kube_config(files, context=self._asked_context or None, client_configuration=made)
-        return made
+        config.load_kube_config(files, context=context or None, client_configuration=made)
+        return made, math.inf
+
+    def _log_in_by_plugin(self, login: Login, made: Configuration) -> float:
+        from kubernetes import config
+
+        try:
+            credential = self._plugin.ask(login.user["exec"], login.cluster, login.folder)
+        except BackendUnavailableError as error:
+            raise BackendUnavailableError(
+                f"{_of(self.context)} does not know who you are: the kubeconfig has no token, and the program that it "
+                f"names for it, {error}"
+            ) from error
+        user = {name: value for name, value in login.user.items() if name != "exec"} | credential.user
+        cluster = dict(login.cluster)
+        for entry in (cluster, user):
+            for name in ("certificate-authority", "client-certificate", "client-key"):
+                if entry.get(name):
+                    entry[name] = str(login.folder / entry[name])
+        names = {"cluster": "cluster", "user": "user"}
+        config.load_kube_config_from_dict(
+            {
+                "current-context": "context",
+                "contexts": [{"name": "context", "context": names}],
+                "clusters": [{"name": "cluster", "cluster": cluster}],
+                "users": [{"name": "user", "user": user}],
+            },
+            client_configuration=made,
+            persist_config=False,
+        )
+        return credential.renew_at
 
     def _unavailable(self, error: Exception) -> BackendUnavailableError:
         if isinstance(error, BackendUnavailableError):
             return error
-        return BackendUnavailableError(unavailable_words(error, self.host, self.context))
+        return BackendUnavailableError(describe_unavailable(error, self.host, self.context))
 
     def _refused(self, status: int, answer: bytes, wait: float) -> SchedulerError:
         try:
-            told = json.loads(answer)
-            said: dict[str, Any] = told if isinstance(told, dict) else {}
+            parsed = json.loads(answer)
+            status_object: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
         except (ValueError, RecursionError):
-            said = {"message": answer[:300].decode("utf-8", "replace").strip()}
-        words = refused_words(status, said, self.context, wait)
+            status_object = {"message": answer[:300].decode("utf-8", "replace").strip()}
+        words = describe_refusal(status, status_object, self.context, wait)
         if status == 401 or status >= 500:
             return BackendUnavailableError(words)
         made = ForbiddenError if status == 403 else ApiError
-        details = said.get("details")
-        return made(words, status, str(said.get("reason") or ""), details if isinstance(details, dict) else {})
+        details = status_object.get("details")
+        return made(words, status, str(status_object.get("reason") or ""), details if isinstance(details, dict) else {})
 
     def _object(self, answer: bytes, path: str) -> dict[str, Any]:
         try:
-            found = json.loads(answer)
+            parsed = json.loads(answer)
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
+            parsed = None
+        if not isinstance(parsed, dict):
             raise BackendUnavailableError(
                 f"{self.host} answered {path} with something that is no object: {answer[:80]!r}: "
                 "is there a proxy, or a login page, in between?"
             )
-        return found
+        return parsed
+
+
+def _needs_plugin(user: Mapping[str, Any]) -> bool:
+    """Tell whether a user is known by a program's answer; a token goes before it, as the package has it."""
+    return isinstance(user.get("exec"), dict) and not (user.get("token") or user.get("tokenFile"))
 
 
 def _seconds(text: str | None) -> float:

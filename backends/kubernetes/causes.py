@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from ...logs.text.sanitize import plain
 from ...specs import AppState
 from ..shared.exit_reasons import format_exit, short_time
-from .jobs import Object
 from .phases import container_statuses, main_status, terminated
+from .shapes import KubernetesObject
 
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError")
 _STARTING = ("ContainerCreating", "PodInitializing")
@@ -51,8 +51,8 @@ _NOT_MADE = {
 _LONGEST = 400
 
 
-def pod_reason(pod: Object, events: Iterable[Object] = ()) -> str:
-    """Return why a pod is in its state, empty where nothing is worth a word.
+def pod_reason(pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
+    """Explain a pod's state, empty where there is nothing to say.
 
     Args:
         pod: the pod.
@@ -63,32 +63,34 @@ def pod_reason(pod: Object, events: Iterable[Object] = ()) -> str:
         return _pending_reason(pod, list(events))
     if status.get("phase") == "Failed":
         return _failed_reason(pod)
-    for one in container_statuses(pod):
-        waiting = (one.get("state") or {}).get("waiting")
+    for container in container_statuses(pod):
+        waiting = (container.get("state") or {}).get("waiting")
         if waiting:
-            ended = terminated(one)
+            ended = terminated(container)
             after = f" after {_ended(ended)}" if ended else ""
-            return f"starts again{after}" if waiting.get("reason") == "CrashLoopBackOff" else _waiting_words(one)
+            return (
+                f"starts again{after}" if waiting.get("reason") == "CrashLoopBackOff" else _describe_waiting(container)
+            )
     if status.get("reason") == "NodeLost" or status.get("phase") == "Unknown":
         return "its node does not answer: whether it runs is not known"
     return ""
 
 
-def exit_code(pod: Object) -> int | None:
-    """Return what a replica exited with; None while it runs, or where nothing tells."""
+def exit_code(pod: KubernetesObject) -> int | None:
+    """Return a replica's exit code; None while it runs, or where it is not known."""
     now = (main_status(pod).get("state") or {}).get("terminated") or {}
     code = now.get("exitCode")
     return code if isinstance(code, int) else None
 
 
-def job_message(job: Object) -> str:
-    """Return what Volcano itself says of a job's state, empty where it says nothing."""
+def job_message(job: KubernetesObject) -> str:
+    """Return Volcano's own message on a job's state, empty where there is none."""
     state = (job.get("status") or {}).get("state") or {}
-    said = ": ".join(str(part) for part in (state.get("reason"), state.get("message")) if part)
-    return plain(without_go(said))[:_LONGEST]
+    text = ": ".join(str(part) for part in (state.get("reason"), state.get("message")) if part)
+    return plain(without_go(text))[:_LONGEST]
 
 
-class Told(NamedTuple):
+class EventSummary(NamedTuple):
     """What events tell.
 
     Attributes:
@@ -100,31 +102,31 @@ class Told(NamedTuple):
     is_cause: bool = False
 
 
-def told_by_events(events: Iterable[Object]) -> Told:
-    """Return what the most telling event says, the newest of those that tell as much.
+def summarize_events(events: Iterable[KubernetesObject]) -> EventSummary:
+    """Return the message of the event that explains most, the newest of several.
 
     Args:
         events: of one object, or of a job and its group; of any type, in any order.
     """
-    in_order = sorted(events, key=event_time)
+    sort_by_role = sorted(events, key=event_time)
     # Once a group was placed, what was said of it before is over.
-    placed = [event_time(event) for event in in_order if event.get("reason") == "Scheduled"]
+    placed = [event_time(event) for event in sort_by_role if event.get("reason") == "Scheduled"]
     since = placed[-1] if placed else ""
-    best, said, gave_up = 0, "", False
-    for event in in_order:
+    best, text, gave_up = 0, "", False
+    for event in sort_by_role:
         if event_time(event) < since:
             continue
         message = str(event.get("message") or "")
         rank = _rank(str(event.get("reason") or ""), message)
         if rank and rank >= best:
-            best, said = rank, _said_by(event)
+            best, text = rank, _said_by(event)
         gave_up = gave_up or _GAVE_UP in message
-    if gave_up and _GAVE_UP not in said:
-        said = f"{said}; Volcano has given it up" if said else "Volcano has given it up"
-    return Told(plain(said)[:_LONGEST], best > _GANG_ONLY)
+    if gave_up and _GAVE_UP not in text:
+        text = f"{text}; Volcano has given it up" if text else "Volcano has given it up"
+    return EventSummary(plain(text)[:_LONGEST], best > _GANG_ONLY)
 
 
-def event_time(event: Object) -> str:
+def event_time(event: KubernetesObject) -> str:
     """Return when an event was last seen, as the server writes times; they can be compared."""
     return str(event.get("lastTimestamp") or event.get("eventTime") or "")
 
@@ -136,7 +138,7 @@ def is_gang_only(message: str) -> bool:
 
 def without_go(text: str) -> str:
     """Return a text in which an error that Go printed with all its fields is its message."""
-    return _GO_ERROR.sub(lambda found: _ESCAPED.sub(r"\1", found["message"]), text)
+    return _GO_ERROR.sub(lambda match: _ESCAPED.sub(r"\1", match["message"]), text)
 
 
 def _rank(reason: str, message: str) -> int:
@@ -149,25 +151,26 @@ def _rank(reason: str, message: str) -> int:
     return rank
 
 
-def _said_by(event: Object) -> str:
+def _said_by(event: KubernetesObject) -> str:
     reason, message = str(event.get("reason") or ""), without_go(str(event.get("message") or ""))
-    if found := _OF_PODS.match(message):
+    if match := _OF_PODS.match(message):
         # Volcano tells of all pods that it could not make in one list; the first says it.
-        first = message[found.end() :].partition(" failed to create pod ")[0].removesuffix("]")
+        first = message[match.end() :].partition(" failed to create pod ")[0].removesuffix("]")
         return f"pods cannot be created: {_FORBIDDEN.sub('', first)}"
-    return f"{reason}: {_start_words(message)}".strip()
+    return f"{reason}: {_describe_start_error(message)}".strip()
 
 
-def needs_events(pod: Object) -> bool:
+def needs_events(pod: KubernetesObject) -> bool:
     """Tell whether a pod that waits does not say why itself, so that its events may."""
-    for one in container_statuses(pod):
-        reason = ((one.get("state") or {}).get("waiting") or {}).get("reason")
+    for container in container_statuses(pod):
+        reason = ((container.get("state") or {}).get("waiting") or {}).get("reason")
         if reason and reason not in _STARTING:
             # Between two tries to pull an image its error is not told.
             return reason == "ImagePullBackOff"
     conditions = (pod.get("status") or {}).get("conditions") or []
     return not any(
-        one.get("type") == "PodScheduled" and one.get("status") == "False" and one.get("message") for one in conditions
+        container.get("type") == "PodScheduled" and container.get("status") == "False" and container.get("message")
+        for container in conditions
     )
 
 
@@ -184,8 +187,8 @@ def together(reasons: list[tuple[str, str]]) -> str:
     return f"{reason}: {where}" + (f" and {same} more" if same else "")
 
 
-def not_picked_up(job: Object, queue_exists: bool | None, age: float) -> str:
-    """Return why Volcano has not looked at a job.
+def not_picked_up(job: KubernetesObject, queue_exists: bool | None, age: float) -> str:
+    """Explain why Volcano has not looked at a job.
 
     Args:
         job: the job.
@@ -201,66 +204,66 @@ def not_picked_up(job: Object, queue_exists: bool | None, age: float) -> str:
     )
 
 
-def _pending_reason(pod: Object, events: list[Object]) -> str:
+def _pending_reason(pod: KubernetesObject, events: list[KubernetesObject]) -> str:
     status = pod.get("status") or {}
     for one in container_statuses(pod):
         waiting = (one.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") and waiting["reason"] not in _STARTING:
-            return _waiting_words(one, events)
+            return _describe_waiting(one, events)
         ended = (one.get("state") or {}).get("terminated")
         if ended and ended.get("exitCode"):
             return f"the container {one.get('name')}, which prepares it, failed: {_ended(ended)}"
     for condition in status.get("conditions") or []:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return _unscheduled_words(condition)
-    if told := told_by_events(events).words:
+            return _describe_unscheduled(condition)
+    if told := summarize_events(events).words:
         return told
     if status.get("containerStatuses"):
         return "its container is being made"
     return "" if (pod.get("spec") or {}).get("nodeName") else "waits for a node"
 
 
-def _unscheduled_words(condition: Mapping[str, Any]) -> str:
+def _describe_unscheduled(condition: Mapping[str, Any]) -> str:
     message = plain(str(condition.get("message") or ""))[:_LONGEST]
     if condition.get("reason") == "SchedulingGated":
         return f"held back by a scheduling gate: {message}"
     return f"cannot be scheduled: {message}" if message else "cannot be scheduled"
 
 
-def _waiting_words(status: Mapping[str, Any], events: Iterable[Object] = ()) -> str:
+def _describe_waiting(status: Mapping[str, Any], events: Iterable[KubernetesObject] = ()) -> str:
     waiting = (status.get("state") or {}).get("waiting") or {}
     reason, message = waiting.get("reason") or "", plain(str(waiting.get("message") or ""))[:_LONGEST]
     if reason in _NO_IMAGE:
-        return plain(f"image {status.get('image')} cannot be pulled: {_image_words(reason, message, events)}")
+        return plain(f"image {status.get('image')} cannot be pulled: {_describe_image_error(reason, message, events)}")
     words = _NOT_MADE.get(reason, reason)
     return plain(f"{words}: {message}" if message else words)
 
 
-def _image_words(reason: str, message: str, events: Iterable[Object]) -> str:
+def _describe_image_error(reason: str, message: str, events: Iterable[KubernetesObject]) -> str:
     if reason == "ErrImageNeverPull":
         return "it is not on the node, and its pull policy is Never (ErrImageNeverPull)"
     if reason == "ImagePullBackOff":
-        told = [
+        messages = [
             str(one.get("message") or "") for one in sorted(events, key=event_time) if one.get("reason") == "Failed"
         ]
-        pulls = [one for one in told if one.startswith("Failed to pull")]
+        pulls = [one for one in messages if one.startswith("Failed to pull")]
         message = plain(pulls[-1]) if pulls else message
     cause = _BEFORE_CAUSE.sub("", message)[:_LONGEST]
     return f"{cause} ({reason})" if cause else reason
 
 
-def _failed_reason(pod: Object) -> str:
+def _failed_reason(pod: KubernetesObject) -> str:
     status = pod.get("status") or {}
-    said = plain(str(status.get("message") or ""))[:_LONGEST]
+    text = plain(str(status.get("message") or ""))[:_LONGEST]
     if status.get("reason") == "Evicted":
-        return f"evicted from its node: {said}"
+        return f"evicted from its node: {text}"
     if status.get("reason") == "DeadlineExceeded":
-        return f"ran longer than it may (DeadlineExceeded): {said}"
+        return f"ran longer than it may (DeadlineExceeded): {text}"
     for one in container_statuses(pod):
         ended = terminated(one)
         if ended and ended.get("exitCode"):
             return _ended(ended, _memory_limit(pod, str(one.get("name") or "")))
-    return f"{status.get('reason')}: {said}" if status.get("reason") else said
+    return f"{status.get('reason')}: {text}" if status.get("reason") else text
 
 
 def _ended(ended: Mapping[str, Any], limit: str = "") -> str:
@@ -270,21 +273,21 @@ def _ended(ended: Mapping[str, Any], limit: str = "") -> str:
     words = format_exit(code if isinstance(code, int) else None)
     message = plain(str(ended.get("message") or "")).strip()[:_LONGEST]
     if ended.get("reason") in ("ContainerCannotRun", "StartError"):
-        return f"cannot be run: {_start_words(message)}"
+        return f"cannot be run: {_describe_start_error(message)}"
     return f"{words}: {message}" if message else words
 
 
-def _start_words(message: str) -> str:
-    """Return what a node's runtime says of a start that failed, in short where it is what happens most."""
-    if found := _NO_COMMAND.search(message):
-        return f"no such command: {found['command']}: the image does not have it"
+def _describe_start_error(message: str) -> str:
+    """Shorten the message of a node's runtime on a start that failed, where it is a common one."""
+    if match := _NO_COMMAND.search(message):
+        return f"no such command: {match['command']}: the image does not have it"
     return message.removeprefix("Error: ")
 
 
-def _memory_limit(pod: Object, container: str) -> str:
-    for one in (pod.get("spec") or {}).get("containers") or []:
-        if one.get("name") == container:
-            return str(((one.get("resources") or {}).get("limits") or {}).get("memory") or "")
+def _memory_limit(pod: KubernetesObject, container: str) -> str:
+    for spec in (pod.get("spec") or {}).get("containers") or []:
+        if spec.get("name") == container:
+            return str(((spec.get("resources") or {}).get("limits") or {}).get("memory") or "")
     return ""
 
 

@@ -104,12 +104,12 @@ class Rights:
         return allowed
 
     def missing(self) -> dict[Right, str]:
-        """Return what is not allowed, and what does not work for want of it."""
+        """List what is not allowed, and what does not work without it."""
         return {right: words for right, words in _NEEDED.items() if not self.allows(right)}
 
 
 def server_findings(server: ApiServer, namespace: str, rights: Rights) -> list[Finding]:
-    """Return what was found of a server: its version, Volcano, the namespace, rights; or why it cannot be used.
+    """Check a server: its version, Volcano, the namespace, rights; or why it cannot be used.
 
     Args:
         server: the server.
@@ -142,17 +142,17 @@ def _volcano(server: ApiServer) -> list[Finding]:
                         "install it: https://volcano.sh/docs/installation")
             ]  # fmt: skip
         return [Finding("warning", f"whether Volcano is installed cannot be told: {error}")]
-    found = [Finding("ok", f"Volcano's jobs, {_queues(server)}")]
+    findings = [Finding("ok", f"Volcano's jobs, {_queues(server)}")]
     namespace, selector = _CONTROLLER
     try:
         pods = server.request("GET", f"/api/v1/namespaces/{namespace}/pods", params={"labelSelector": selector})
     except ApiError:
-        return found
+        return findings
     items = pods.get("items") or []
     if items and not any((pod.get("status") or {}).get("phase") == "Running" for pod in items):
-        found.append(Finding("warning", "Volcano's controller does not run: jobs stay as they are",
+        findings.append(Finding("warning", "Volcano's controller does not run: jobs stay as they are",
                              f"`kubectl -n {namespace} get pods` shows why"))  # fmt: skip
-    return found
+    return findings
 
 
 def _queues(server: ApiServer) -> str:
@@ -160,7 +160,7 @@ def _queues(server: ApiServer) -> str:
         items = server.request("GET", _QUEUES, params={"limit": 20}).get("items") or []
     except ApiError:
         return "queues not readable"
-    names = [plain(str(one["metadata"]["name"])) for one in items]
+    names = [plain(str(item["metadata"]["name"])) for item in items]
     return f"queues {', '.join(names)}" if names else "no queue"
 
 

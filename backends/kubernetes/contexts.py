@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...specs.files import read_file
 
@@ -48,26 +49,78 @@ def is_set_up() -> bool:
 
 
 def read_contexts() -> Contexts:
-    """Return the contexts of the kubeconfig, none where there is no file.
+    """List the contexts of the kubeconfig, none where there is no file.
 
     Raises:
         ValueError: a file is no kubeconfig.
     """
-    import yaml
-
     names: list[str] = []
     namespaces: dict[str, str] = {}
     current = ""
+    for path, config in _read_files():
+        try:
+            for context in config.get("contexts") or []:
+                name = context["name"]
+                if name not in names:
+                    names.append(name)
+                    if namespace := (context.get("context") or {}).get("namespace"):
+                        namespaces[name] = namespace
+            current = current or config.get("current-context") or ""
+        except (AttributeError, KeyError, TypeError) as error:
+            raise _not_a_kubeconfig(path, error) from error
+    return Contexts(tuple(names), current, namespaces)
+
+
+@dataclass(frozen=True)
+class Login:
+    """Which server a context leads to, and as whom.
+
+    Args:
+        cluster: the cluster's entry.
+        user: the user's entry, empty where the context has none.
+        folder: the folder of the file that the cluster stands in, from which relative paths begin.
+    """
+
+    cluster: Mapping[str, Any]
+    user: Mapping[str, Any]
+    folder: Path
+
+
+def read_login(context: str) -> Login | None:
+    """Read the cluster and the user of a context; None where the context, or its cluster, is not there.
+
+    Raises:
+        ValueError: a file is no kubeconfig.
+    """
+    entries: dict[str, dict[str, tuple[Any, Path]]] = {"contexts": {}, "clusters": {}, "users": {}}
+    for path, config in _read_files():
+        try:
+            for kind, named in entries.items():
+                for entry in config.get(kind) or []:
+                    # As kubectl does it: the first one of a name is taken.
+                    named.setdefault(entry["name"], (entry.get(kind.removesuffix("s")) or {}, path.parent.absolute()))
+        except (AttributeError, KeyError, TypeError) as error:
+            raise _not_a_kubeconfig(path, error) from error
+    settings = entries["contexts"][context][0] if context in entries["contexts"] else None
+    if not isinstance(settings, dict) or settings.get("cluster") not in entries["clusters"]:
+        return None
+    cluster, folder = entries["clusters"][settings["cluster"]]
+    user, _ = entries["users"].get(str(settings.get("user")), ({}, folder))
+    if not isinstance(cluster, dict) or not isinstance(user, dict):
+        return None
+    return Login(cluster, user, folder)
+
+
+def _read_files() -> Iterator[tuple[Path, dict[str, Any]]]:
+    import yaml
+
     for path in kubeconfig_files():
         try:
-            found = yaml.safe_load(read_file(path)) or {}
-            listed = found.get("contexts") or []
-            for one in listed:
-                if one["name"] not in names:
-                    names.append(one["name"])
-                    if namespace := (one.get("context") or {}).get("namespace"):
-                        namespaces[one["name"]] = namespace
-            current = current or found.get("current-context") or ""
-        except (OSError, RecursionError, yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is no kubeconfig: {error}") from error
-    return Contexts(tuple(names), current, namespaces)
+            config = yaml.safe_load(read_file(path)) or {}
+        except (OSError, RecursionError, yaml.YAMLError) as error:
+            raise _not_a_kubeconfig(path, error) from error
+        yield path, config
+
+
+def _not_a_kubeconfig(path: Path, error: Exception) -> ValueError:
+    return ValueError(f"{path} is no kubeconfig: {error}")

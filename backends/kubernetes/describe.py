@@ -18,18 +18,18 @@ from ..types import DescribeAppResponse, PublishedPort
 from . import labels
 from .api_server import ApiError, ApiServer
 from .causes import (
-    Told,
+    EventSummary,
     exit_code,
     is_gang_only,
     job_message,
     needs_events,
     not_picked_up,
     pod_reason,
+    summarize_events,
     together,
-    told_by_events,
     waits,
 )
-from .jobs import Object, Replica, events_path, find_job, list_pods, make_app_id, replicas_of, tasks_of
+from .jobs import Replica, events_path, find_job, list_pods, make_app_id, replicas_of, tasks_of
 from .listing import image_of, name_of, uid_of
 from .phases import (
     app_state,
@@ -47,10 +47,10 @@ from .phases import (
 )
 from .request.app_def import read_app_def, roles_of
 from .request.pods import cores
-from .shapes import checked_event, items_of, list_version
+from .shapes import KubernetesObject, checked_event, items_of, list_version
 
 
-def forwarded_ports(context: str, job: Object, pods: Mapping[str, Object]) -> list[PublishedPort]:
+def forwarded_ports(context: str, job: KubernetesObject, pods: Mapping[str, KubernetesObject]) -> list[PublishedPort]:
     """Return the ports of a job's running replicas, each with the command that makes it reachable.
 
     Args:
@@ -58,21 +58,23 @@ def forwarded_ports(context: str, job: Object, pods: Mapping[str, Object]) -> li
         job: the job.
         pods: its pods by name.
     """
-    found: list[PublishedPort] = []
+    ports: list[PublishedPort] = []
     for replica, _, pod_name in replicas_of(job):
         pod = pods.get(pod_name)
         if pod is None or not run_of(pod, main_container(pod)).is_running:
             continue
         own = main_container(pod)
         containers = (pod.get("spec") or {}).get("containers") or []
-        for port in next((one.get("ports") or [] for one in containers if one.get("name") == own), []):
+        for port in next(
+            (container.get("ports") or [] for container in containers if container.get("name") == own), []
+        ):
             number = int(port.get("containerPort") or 0)
             if not number or port.get("protocol", "TCP") != "TCP":
                 continue
             command = port_forward_line(context, job["metadata"]["namespace"], pod_name, number)
             name = str(port.get("name") or "")
-            found.append(PublishedPort(replica.role, replica.number, name, number, "", _local_port(number), command))
-    return found
+            ports.append(PublishedPort(replica.role, replica.number, name, number, "", _local_port(number), command))
+    return ports
 
 
 def port_forward_line(context: str, namespace: str, pod: str, port: int) -> str:
@@ -96,13 +98,13 @@ def _local_port(port: int) -> int:
     return port if port >= 1024 else port + 8000
 
 
-def cfg_of(job: Object) -> dict[str, Any]:
+def cfg_of(job: KubernetesObject) -> dict[str, Any]:
     """Return the run options that launch the same again; those that the job does not tell of are left out."""
     spec = job.get("spec") or {}
     tasks = tasks_of(job)
     pod = ((tasks[0].get("template") or {}).get("spec") or {}) if tasks else {}
     account = pod.get("serviceAccountName")
-    found = {
+    cfg = {
         "queue": spec.get("queue") or "default",
         "namespace": job["metadata"].get("namespace"),
         "priority_class": spec.get("priorityClassName"),
@@ -111,10 +113,10 @@ def cfg_of(job: Object) -> dict[str, Any]:
         "reserved_millicpu": _reserved(pod, "cpu", 1e-3),
         "reserved_memmb": _reserved(pod, "memory", 1e6),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in cfg.items() if value is not None}
 
 
-def _reserved(pod: Object, resource: str, unit: float) -> int | None:
+def _reserved(pod: KubernetesObject, resource: str, unit: float) -> int | None:
     """Return by how much a container asks for less than it may use, None where it does not say."""
     for container in pod.get("containers") or []:
         resources = container.get("resources") or {}
@@ -142,15 +144,17 @@ class JobFacts(NamedTuple):
         events_version: likewise of events; empty where none were asked.
     """
 
-    job: Object
-    pods: dict[str, Object]
-    events: Mapping[str, list[Object]]
+    job: KubernetesObject
+    pods: dict[str, KubernetesObject]
+    events: Mapping[str, list[KubernetesObject]]
     queue_exists: bool | None
     pods_version: str = ""
     events_version: str = ""
 
 
-def look(server: ApiServer, app_id: str, now: float, known: Sequence[Object] | None = None) -> JobFacts | None:
+def look(
+    server: ApiServer, app_id: str, now: float, known: Sequence[KubernetesObject] | None = None
+) -> JobFacts | None:
     """Ask for a job and what belongs to it, None when there is no such job.
 
     Args:
@@ -166,8 +170,8 @@ def look(server: ApiServer, app_id: str, now: float, known: Sequence[Object] | N
     if job is None:
         return None
     namespace = job["metadata"]["namespace"]
-    found, pods_version = list_pods(server, namespace, job["metadata"]["name"], uid_of(job))
-    pods = {pod["metadata"]["name"]: pod for pod in found}
+    read, pods_version = list_pods(server, namespace, job["metadata"]["name"], uid_of(job))
+    pods = {pod["metadata"]["name"]: pod for pod in read}
     state = app_state(job)
     events, events_version = list(known or ()), ""
     queue_exists = None
@@ -182,19 +186,19 @@ def look(server: ApiServer, app_id: str, now: float, known: Sequence[Object] | N
     return JobFacts(job, pods, by_object(events), queue_exists, pods_version, events_version)
 
 
-def is_overdue(job: Object, now: float) -> bool:
+def is_overdue(job: KubernetesObject, now: float) -> bool:
     """Tell whether Volcano should have looked at a job by now, and has not."""
     return app_state(job) is AppState.SUBMITTED and now - submitted_at(job) > _PICKED_UP_WITHIN
 
 
-def by_object(events: Iterable[Object]) -> dict[str, list[Object]]:
+def by_object(events: Iterable[KubernetesObject]) -> dict[str, list[KubernetesObject]]:
     """Return events by the uid, and by the name, of what they are about."""
-    found: dict[str, list[Object]] = {}
+    events_by_object: dict[str, list[KubernetesObject]] = {}
     for event in events:
         about = event.get("involvedObject") or {}
         for key in {str(about.get("uid") or ""), str(about.get("name") or "")} - {""}:
-            found.setdefault(key, []).append(event)
-    return found
+            events_by_object.setdefault(key, []).append(event)
+    return events_by_object
 
 
 def describe(facts: JobFacts, now: float) -> DescribeAppResponse:
@@ -224,7 +228,8 @@ def describe(facts: JobFacts, now: float) -> DescribeAppResponse:
         name=kept.name if kept else name_of(job),
         submitted_at=submitted_at(job),
         # A job that fails at once never runs, says Volcano.
-        started_at=started_at(job) or min((one.started_at for one in replicas if one.started_at), default=None),
+        started_at=started_at(job)
+        or min((replica.started_at for replica in replicas if replica.started_at), default=None),
         finished_at=ended_at,
         timeline=timeline(job, ended_at),
         user=(job["metadata"].get("annotations") or {}).get(labels.USER, ""),
@@ -234,41 +239,41 @@ def describe(facts: JobFacts, now: float) -> DescribeAppResponse:
     )
 
 
-def _event_selectors(job: Object, state: AppState, pods: Mapping[str, Object]) -> list[str]:
+def _event_selectors(job: KubernetesObject, state: AppState, pods: Mapping[str, KubernetesObject]) -> list[str]:
     """Return the field selectors of the events that may say what the job and its pods do not."""
     if is_terminal(state):
         is_silent = state is AppState.FAILED and not pods
         return _job_selectors(job) if is_silent else []
     if phase_of(job) in ("", "Completing", "Aborting", "Terminating", "Restarting"):
         return []
-    found = []
+    selectors = []
     waiting = [pod for pod in pods.values() if pod_state(pod) is AppState.PENDING]
     if len(pods) < len(replicas_of(job)) or any(is_gang_only(pod_reason(pod)) for pod in waiting):
-        found += _job_selectors(job)
+        selectors += _job_selectors(job)
     if silent := next((pod for pod in waiting if needs_events(pod)), None):
-        found.append(f"involvedObject.name={silent['metadata']['name']},involvedObject.uid={uid_of(silent)}")
-    return found
+        selectors.append(f"involvedObject.name={silent['metadata']['name']},involvedObject.uid={uid_of(silent)}")
+    return selectors
 
 
-def _job_selectors(job: Object) -> list[str]:
+def _job_selectors(job: KubernetesObject) -> list[str]:
     uid = uid_of(job)
     return [f"involvedObject.uid={uid}", f"involvedObject.name={group_name(job)}"] if uid else []
 
 
-def group_name(job: Object) -> str:
+def group_name(job: KubernetesObject) -> str:
     """Return the name of a job's pod group (volcano: generateRelatedPodGroupName)."""
     return f"{job['metadata']['name']}-{uid_of(job)}"
 
 
-def _events_about(server: ApiServer, namespace: str, selector: str) -> tuple[list[Object], str]:
+def _events_about(server: ApiServer, namespace: str, selector: str) -> tuple[list[KubernetesObject], str]:
     """Return events, and their list's version; nothing where they may not be read: they only say more."""
     params = {"fieldSelector": selector, "limit": _EVENTS}
     try:
         answer = server.request("GET", events_path(namespace), params=params)
     except ApiError:
         return [], ""
-    found = [event for item in items_of(answer) if (event := checked_event(item)) is not None]
-    return found, list_version(answer)
+    events = [event for item in items_of(answer) if (event := checked_event(item)) is not None]
+    return events, list_version(answer)
 
 
 def _queue_exists(server: ApiServer, name: str) -> bool | None:
@@ -286,32 +291,35 @@ def _why(facts: JobFacts, state: AppState, replicas: list[ReplicaStatus], now: f
     if state is AppState.SUBMITTED:
         age = now - submitted_at(job)
         return not_picked_up(job, facts.queue_exists, age) if age > _PICKED_UP_WITHIN else ""
-    told = []
-    failed = sorted((one for one in replicas if one.state is AppState.FAILED), key=lambda one: one.finished_at or now)
+    parts = []
+    failed = sorted(
+        (replica for replica in replicas if replica.state is AppState.FAILED),
+        key=lambda replica: replica.finished_at or now,
+    )
     if failed:
-        told.append(together([(one.reason or "failed", f"{one.role}/{one.id}") for one in failed]))
+        parts.append(together([(replica.reason or "failed", f"{replica.role}/{replica.id}") for replica in failed]))
     if state is AppState.CANCELLED:
-        return "; ".join(told) or job_message(job)
-    waiting = [one for one in replicas if waits(one.state) and one.reason and not is_terminal(state)]
-    with_pod = [one for one in waiting if one.hostname in facts.pods]
-    group = Told() if told else _told_of_group(facts, state)
+        return "; ".join(parts) or job_message(job)
+    waiting = [replica for replica in replicas if waits(replica.state) and replica.reason and not is_terminal(state)]
+    with_pod = [replica for replica in waiting if replica.hostname in facts.pods]
+    group = EventSummary() if parts else _group_summary(facts, state)
     # Why some pods are missing tells more than that the others wait for them.
     if group.is_cause:
-        with_pod = [one for one in with_pod if not is_gang_only(one.reason)]
+        with_pod = [replica for replica in with_pod if not is_gang_only(replica.reason)]
     if chosen := with_pod or ([] if group.words else waiting):
-        told.append(together([(one.reason, f"{one.role}/{one.id}") for one in chosen]))
-    if told and state is AppState.RUNNING:
-        running = sum(one.state is AppState.RUNNING for one in replicas)
-        told.append(f"{running} of {len(replicas)} run")
-    return "; ".join(told) or job_message(job) or group.words
+        parts.append(together([(replica.reason, f"{replica.role}/{replica.id}") for replica in chosen]))
+    if parts and state is AppState.RUNNING:
+        running = sum(replica.state is AppState.RUNNING for replica in replicas)
+        parts.append(f"{running} of {len(replicas)} run")
+    return "; ".join(parts) or job_message(job) or group.words
 
 
-def _told_of_group(facts: JobFacts, state: AppState) -> Told:
-    """Return what events say of the job itself and of its group."""
+def _group_summary(facts: JobFacts, state: AppState) -> EventSummary:
+    """Summarise the events of the job itself and of its group."""
     if not waits(state) and state is not AppState.FAILED:
-        return Told()
+        return EventSummary()
     events = facts.events
-    return told_by_events([*events.get(group_name(facts.job), []), *events.get(uid_of(facts.job), [])])
+    return summarize_events([*events.get(group_name(facts.job), []), *events.get(uid_of(facts.job), [])])
 
 
 def _replicas(facts: JobFacts, state: AppState) -> list[ReplicaStatus]:
@@ -321,7 +329,9 @@ def _replicas(facts: JobFacts, state: AppState) -> list[ReplicaStatus]:
     ]
 
 
-def _replica(replica: Replica, pod_name: str, pod: Object | None, app: AppState, facts: JobFacts) -> ReplicaStatus:
+def _replica(
+    replica: Replica, pod_name: str, pod: KubernetesObject | None, app: AppState, facts: JobFacts
+) -> ReplicaStatus:
     if pod is None:
         return _without_pod(replica, pod_name, app)
     status, own = pod.get("status") or {}, main_status(pod)
@@ -364,16 +374,16 @@ def _without_pod(replica: Replica, pod_name: str, app: AppState) -> ReplicaStatu
 
 def _by_role(replicas: list[ReplicaStatus]) -> list[RoleStatus]:
     roles: dict[str, list[ReplicaStatus]] = {}
-    for one in replicas:
-        roles.setdefault(one.role, []).append(one)
-    return [RoleStatus(role, found) for role, found in roles.items()]
+    for replica in replicas:
+        roles.setdefault(replica.role, []).append(replica)
+    return [RoleStatus(role, members) for role, members in roles.items()]
 
 
-def _places(job: Object) -> dict[str, str]:
-    """Return where a job is, for people."""
+def _places(job: KubernetesObject) -> dict[str, str]:
+    """Format where a job is, for people."""
     spec = job.get("spec") or {}
-    found = {"queue": spec.get("queue"), "priority class": spec.get("priorityClassName")}
-    return {"namespace": job["metadata"]["namespace"], **{name: str(value) for name, value in found.items() if value}}
+    places = {"queue": spec.get("queue"), "priority class": spec.get("priorityClassName")}
+    return {"namespace": job["metadata"]["namespace"], **{name: str(value) for name, value in places.items() if value}}
 
 
 def describe_facts(server: ApiServer, facts: JobFacts, now: float) -> DescribeAppResponse:
@@ -383,7 +393,7 @@ def describe_facts(server: ApiServer, facts: JobFacts, now: float) -> DescribeAp
     return described
 
 
-def described_now(server: ApiServer, app_id: str) -> tuple[Object, DescribeAppResponse] | None:
+def described_now(server: ApiServer, app_id: str) -> tuple[KubernetesObject, DescribeAppResponse] | None:
     """Read a job, and return it and everything about it, None when there is no such job; see `look`."""
     now = time.time()
     facts = look(server, app_id, now)

@@ -18,10 +18,10 @@ from ...specs import SchedulerError, is_terminal
 from ..types import DescribeAppResponse
 from .api_server import ApiError, ApiServer
 from .describe import JobFacts, by_object, describe_facts, is_overdue, look
-from .jobs import Object, events_path, owners_of, pods_path, pods_selector
+from .jobs import events_path, owners_of, pods_path, pods_selector
 from .listing import uid_of
 from .phases import app_state
-from .shapes import checked_event, checked_pod
+from .shapes import KubernetesObject, checked_event, checked_pod
 from .watching import ObjectWatch
 
 _log = logging.getLogger(__name__)
@@ -72,14 +72,14 @@ class FollowedJob:
             return "pods" in self._watches and not self._is_closed
 
     def facts(self) -> JobFacts:
-        """Return what is known of the job: what was read, and the events that have come since."""
+        """Return the facts that were read, with the events that have come since."""
         with self._lock:
             if self._has_new_events:
                 self._has_new_events = False
                 self._facts = self._facts._replace(events=by_object(self._events.values()))
             return self._facts
 
-    def known_events(self) -> list[Object] | None:
+    def known_events(self) -> list[KubernetesObject] | None:
         """Return the job's events where a watch keeps them; None where they have to be asked for."""
         with self._lock:
             return list(self._events.values()) if "events" in self._watches else None
@@ -144,9 +144,9 @@ class FollowedJob:
         """Watch until the server ends it, or it fails; then the job is read anew, and watched from there."""
         try:
             watch.open(version)
-            for kind, found in watch.events():
+            for kind, item in watch.events():
                 if kind != "BOOKMARK":
-                    take(found)
+                    take(item)
         except (SchedulerError, OSError, ValueError, RecursionError) as error:
             _log.debug("the watch of %s broke off: %s", self._facts.job["metadata"]["name"], error)
             # 410: the version was too old, that of the next look is not.
@@ -160,13 +160,13 @@ class FollowedJob:
             self._changed = True
             self.close()
 
-    def _take_pod(self, found: Any) -> None:
-        pod = checked_pod(found)
+    def _take_pod(self, item: Any) -> None:
+        pod = checked_pod(item)
         if pod is None or self.uid in owners_of(pod):
             self._changed = True
 
-    def _take_event(self, found: Any) -> None:
-        event = checked_event(found)
+    def _take_event(self, item: Any) -> None:
+        event = checked_event(item)
         about = str(((event or {}).get("involvedObject") or {}).get("name") or "")
         name = self._facts.job["metadata"]["name"]
         if event is None or not (about == name or about.startswith(f"{name}-")):
@@ -195,7 +195,7 @@ class JobLooks:
         self._failed_at = 0.0
         self._lock = threading.Lock()
 
-    def describe(self, app_id: str) -> tuple[Object, DescribeAppResponse] | None:
+    def describe(self, app_id: str) -> tuple[KubernetesObject, DescribeAppResponse] | None:
         """Return a job and everything about it, None when there is no such job; see `look`.
 
         Raises:
@@ -264,6 +264,6 @@ class JobLooks:
             old.close()
 
 
-def _event_key(event: Object) -> str:
+def _event_key(event: KubernetesObject) -> str:
     metadata = event.get("metadata") or {}
     return str(metadata.get("uid") or id(event))

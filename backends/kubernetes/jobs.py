@@ -6,17 +6,15 @@ Paths and shapes are those of ``batch.volcano.sh/v1alpha1`` and of ``v1`` pods.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...specs import SchedulerError
 from . import labels
-from .shapes import checked_job, checked_pod, items_of, list_version
+from .shapes import KubernetesObject, checked_job, checked_pod, items_of, list_version
 
 if TYPE_CHECKING:
     from .api_server import ApiServer
 
-Object = dict[str, Any]
-"""An object as the server gives it."""
 
 GROUP = "batch.volcano.sh"
 VERSION = "v1alpha1"
@@ -44,7 +42,7 @@ def split_app_id(app_id: str) -> tuple[str, str]:
     return (namespace, name) if colon else ("", namespace)
 
 
-def make_app_id(job: Object) -> str:
+def make_app_id(job: KubernetesObject) -> str:
     """Return the app id of a job."""
     return f"{job['metadata'].get('namespace', 'default')}:{job['metadata']['name']}"
 
@@ -66,7 +64,7 @@ def events_path(namespace: str) -> str:
     return f"/api/v1/namespaces/{namespace}/events"
 
 
-def find_job(server: ApiServer, app_id: str) -> Object | None:
+def find_job(server: ApiServer, app_id: str) -> KubernetesObject | None:
     """Return a job, None where there is none.
 
     Raises:
@@ -91,12 +89,14 @@ def find_job(server: ApiServer, app_id: str) -> Object | None:
     return job
 
 
-def pods_of(server: ApiServer, namespace: str, job_name: str, job_uid: str = "") -> list[Object]:
+def pods_of(server: ApiServer, namespace: str, job_name: str, job_uid: str = "") -> list[KubernetesObject]:
     """Return the pods of a job; see `list_pods`."""
     return list_pods(server, namespace, job_name, job_uid)[0]
 
 
-def list_pods(server: ApiServer, namespace: str, job_name: str, job_uid: str = "") -> tuple[list[Object], str]:
+def list_pods(
+    server: ApiServer, namespace: str, job_name: str, job_uid: str = ""
+) -> tuple[list[KubernetesObject], str]:
     """Return the pods of a job, in one request, and the version of the list.
 
     Args:
@@ -115,46 +115,46 @@ def pods_selector(job_name: str) -> str:
     return f"{labels.JOB_NAME}={job_name}"
 
 
-def owners_of(found: Object) -> list[str]:
+def owners_of(item: KubernetesObject) -> list[str]:
     """Return the uids of what owns an object."""
-    return [owner.get("uid", "") for owner in found["metadata"].get("ownerReferences") or []]
+    return [owner.get("uid", "") for owner in item["metadata"].get("ownerReferences") or []]
 
 
-def tasks_of(job: Object) -> list[Object]:
+def tasks_of(job: KubernetesObject) -> list[KubernetesObject]:
     """Return the tasks of a job; one task is one replica where TorchX made it."""
     return (job.get("spec") or {}).get("tasks") or []
 
 
-def template_labels(task: Object) -> dict[str, str]:
+def template_labels(task: KubernetesObject) -> dict[str, str]:
     """Return the labels that a task's pods get."""
     return ((task.get("template") or {}).get("metadata") or {}).get("labels") or {}
 
 
-def is_torchx(job: Object) -> bool:
+def is_torchx(job: KubernetesObject) -> bool:
     """Tell whether TorchX or this program made a job: its tasks' pods say so."""
     return any(template_labels(task).get(labels.MANAGED_BY) == labels.TORCHX for task in tasks_of(job))
 
 
-def replica_of_task(task: Object, index: int = 0) -> Replica:
+def replica_of_task(task: KubernetesObject, index: int = 0) -> Replica:
     """Return which replica a pod of a task is; the role is as it was given where TorchX made the task.
 
     Args:
         task: the task.
         index: which of its pods.
     """
-    found = template_labels(task)
+    pod_labels = template_labels(task)
     name = task.get("name", "")
-    if labels.ROLE_NAME in found:
-        return Replica(found[labels.ROLE_NAME], labels.number(found, labels.REPLICA_ID) + index)
+    if labels.ROLE_NAME in pod_labels:
+        return Replica(pod_labels[labels.ROLE_NAME], labels.number(pod_labels, labels.REPLICA_ID) + index)
     return Replica(name, index)
 
 
-def count_of(task: Object) -> int:
+def count_of(task: KubernetesObject) -> int:
     """Return how many pods a task asks for."""
     return max(0, task.get("replicas") or 1)
 
 
-def replicas_of(job: Object) -> list[tuple[Replica, Object, str]]:
+def replicas_of(job: KubernetesObject) -> list[tuple[Replica, KubernetesObject, str]]:
     """Return each replica of a job in order, its task, and its pod's name; at most `MOST_REPLICAS`."""
     job_name = job["metadata"]["name"]
     found = (

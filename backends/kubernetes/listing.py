@@ -12,9 +12,9 @@ from ..types import ListAppResponse
 from . import labels
 from .api_server import ApiServer
 from .causes import job_message
-from .jobs import JOBS, Object, count_of, is_torchx, jobs_path, make_app_id, tasks_of, template_labels
+from .jobs import JOBS, count_of, is_torchx, jobs_path, make_app_id, tasks_of, template_labels
 from .phases import app_state, finished_at, started_at, submitted_at
-from .shapes import checked_job, items_of, list_version
+from .shapes import KubernetesObject, checked_job, items_of, list_version
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class KnownReasons:
             self._known[uid] = known
 
     def of(self, uid: str, state: AppState) -> Known:
-        """Return what is known of a job in its state."""
+        """Return the known reason and end of a job in its state."""
         known = self._known.get(uid)
         return known if known is not None and known.state is state else Known(state)
 
@@ -61,12 +61,12 @@ class KnownReasons:
             self._known.pop(uid, None)
 
 
-def uid_of(job: Object) -> str:
-    """Return what tells a job from an earlier one of the same name."""
+def uid_of(job: KubernetesObject) -> str:
+    """Return a job's uid, which an earlier one of the same name does not have."""
     return str(job["metadata"].get("uid") or "")
 
 
-def row_of(job: Object, reasons: KnownReasons) -> ListAppResponse:
+def row_of(job: KubernetesObject, reasons: KnownReasons) -> ListAppResponse:
     """Return the row of a job.
 
     Args:
@@ -97,19 +97,19 @@ def row_of(job: Object, reasons: KnownReasons) -> ListAppResponse:
     )
 
 
-def name_of(job: Object) -> str:
+def name_of(job: KubernetesObject) -> str:
     """Return the name that a job was launched under; the job's own where TorchX did not launch it."""
-    found = template_labels(tasks_of(job)[0]) if tasks_of(job) else {}
-    return found.get(labels.APP_NAME) or found.get(labels.KUBERNETES_NAME) or job["metadata"]["name"]
+    pod_labels = template_labels(tasks_of(job)[0]) if tasks_of(job) else {}
+    return pod_labels.get(labels.APP_NAME) or pod_labels.get(labels.KUBERNETES_NAME) or job["metadata"]["name"]
 
 
-def image_of(task: Object) -> str:
+def image_of(task: KubernetesObject) -> str:
     """Return the image of a task's first container."""
     containers = ((task.get("template") or {}).get("spec") or {}).get("containers") or [{}]
     return str(containers[0].get("image") or "")
 
 
-def pages(server: ApiServer, namespace: str) -> Iterator[tuple[list[Object], str]]:
+def pages(server: ApiServer, namespace: str) -> Iterator[tuple[list[KubernetesObject], str]]:
     """Yield the jobs of a namespace page by page, each with the version of the list that it is of.
 
     Args:
@@ -132,7 +132,7 @@ def pages(server: ApiServer, namespace: str) -> Iterator[tuple[list[Object], str
         params["continue"] = following
 
 
-def _jobs_of(answer: Object, namespace: str) -> list[Object]:
+def _jobs_of(answer: KubernetesObject, namespace: str) -> list[KubernetesObject]:
     """Return the jobs of a page; what is no job is left out, and noted."""
     items = items_of(answer)
     jobs = [job for item in items if (job := checked_job(item)) is not None]

@@ -11,7 +11,8 @@ from ...specs import SchedulerError
 from ..types import ListAppResponse
 from .api_server import ApiError, ApiServer
 from .contexts import read_contexts
-from .jobs import Object, split_app_id
+from .jobs import split_app_id
+from .shapes import KubernetesObject
 from .watching import JobRows
 
 # Where the objects are that an option names; more than so many are no help to choose from.
@@ -25,20 +26,20 @@ _MOST = 200
 
 
 def known_values(server: ApiServer) -> dict[str, list[str]]:
-    """Return what each run option can be; nothing of what cannot be listed.
+    """List the values that run options can have; none of what cannot be listed.
 
     Args:
         server: the server.
     """
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     try:
-        found["context"] = list(read_contexts().names)
+        values["context"] = list(read_contexts().names)
         for option, path in _PLACES.items():
             if names := _names(server, path.format(namespace=server.namespace)):
-                found[option] = names
+                values[option] = names
     except (SchedulerError, ValueError):
-        return found
-    return found
+        return values
+    return values
 
 
 def _names(server: ApiServer, path: str) -> list[str]:
@@ -46,7 +47,7 @@ def _names(server: ApiServer, path: str) -> list[str]:
         items = server.request("GET", path, params={"limit": _MOST}).get("items") or []
     except ApiError:
         return []
-    return [name for one in items if plain(name := str(one["metadata"]["name"])) == name]
+    return [name for item in items if plain(name := str(item["metadata"]["name"])) == name]
 
 
 _log = logging.getLogger(__name__)
@@ -106,7 +107,7 @@ class WatchedNamespaces:
         """Call ``on_change`` at changes; see `JobRows.subscribe`."""
         key = object()
         with self._lock:
-            self._subscribers[key] = on_change, [one.subscribe(on_change) for one in self._rows.values()]
+            self._subscribers[key] = on_change, [rows.subscribe(on_change) for rows in self._rows.values()]
 
         def unsubscribe() -> None:
             with self._lock:
@@ -116,7 +117,7 @@ class WatchedNamespaces:
 
         return unsubscribe
 
-    def learn(self, app_id: str, job: Object, reason: str, finished_at: float | None = None) -> None:
+    def learn(self, app_id: str, job: KubernetesObject, reason: str, finished_at: float | None = None) -> None:
         """Take note of a job that was looked at; see `JobRows.learn`."""
         self._of(app_id).learn(job, reason, finished_at)
 
@@ -125,15 +126,15 @@ class WatchedNamespaces:
         return self._of(app_id).version(app_id)
 
     def uid(self, app_id: str) -> str:
-        """Return what tells the job that was listed from another one of the same name; see `JobRows.uid`."""
+        """Return the uid of the job that was listed; see `JobRows.uid`."""
         return self._of(app_id).uid(app_id)
 
     def close(self) -> None:
         """End every watch."""
         with self._lock:
             watched = list(self._rows.values())
-        for one in watched:
-            one.close()
+        for rows in watched:
+            rows.close()
 
     def _of(self, app_id: str) -> JobRows:
         namespace, _ = split_app_id(app_id)

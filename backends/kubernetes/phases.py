@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 from ...specs import AppState, is_terminal
 from ..types import StateChange
 from . import labels
-from .jobs import Object
+from .shapes import KubernetesObject
 
 _DEFAULT = "kubectl.kubernetes.io/default-container"
 _OVER = ("Succeeded", "Failed")
 
 
-class Run(NamedTuple):
+class ContainerRun(NamedTuple):
     """How a container is doing.
 
     Attributes:
@@ -32,44 +32,44 @@ class Run(NamedTuple):
     is_over: bool
 
 
-def before_others(pod: Object) -> list[str]:
+def before_others(pod: KubernetesObject) -> list[str]:
     """Return the containers that prepare the others: each ends before the next one starts."""
-    return [one["name"] for one in _init_containers(pod) if one.get("restartPolicy") != "Always"]
+    return [item["name"] for item in _init_containers(pod) if item.get("restartPolicy") != "Always"]
 
 
-def side_by_side(pod: Object) -> list[str]:
+def side_by_side(pod: KubernetesObject) -> list[str]:
     """Return the containers that run at the same time, the replica's own first."""
     spec = pod.get("spec") or {}
-    names = [one["name"] for one in spec.get("containers") or []]
-    names += [one["name"] for one in _init_containers(pod) if one.get("restartPolicy") == "Always"]
+    names = [item["name"] for item in spec.get("containers") or []]
+    names += [item["name"] for item in _init_containers(pod) if item.get("restartPolicy") == "Always"]
     own = main_container(pod)
     return [own, *(name for name in names if name != own)]
 
 
-def main_container(pod: Object) -> str:
+def main_container(pod: KubernetesObject) -> str:
     """Return the container that is the replica: the one that the pod names, else the first."""
-    names = [one["name"] for one in (pod.get("spec") or {}).get("containers") or []]
+    names = [item["name"] for item in (pod.get("spec") or {}).get("containers") or []]
     named = (pod["metadata"].get("annotations") or {}).get(_DEFAULT)
     return str(named) if named in names else (names[0] if names else "")
 
 
-def run_of(pod: Object, container: str) -> Run:
+def run_of(pod: KubernetesObject, container: str) -> ContainerRun:
     """Return how a container is doing."""
     phase = (pod.get("status") or {}).get("phase")
-    status = next((one for one in container_statuses(pod) if one.get("name") == container), {})
+    status = next((item for item in container_statuses(pod) if item.get("name") == container), {})
     state: Mapping[str, Any] = status.get("state") or {}
     count = int(status.get("restartCount") or 0)
     if "running" in state:
-        return Run(count, is_running=True, is_over=False)
+        return ContainerRun(count, is_running=True, is_over=False)
     if "terminated" in state:
         is_over = phase in _OVER or "deletionTimestamp" in pod["metadata"] or not _starts_again(pod, container, state)
-        return Run(count, is_running=False, is_over=is_over)
+        return ContainerRun(count, is_running=False, is_over=is_over)
     # Between two runs it waits.
     was_started = count > 0 or bool((status.get("lastState") or {}).get("terminated"))
-    return Run(count if was_started else -1, is_running=False, is_over=phase in _OVER)
+    return ContainerRun(count if was_started else -1, is_running=False, is_over=phase in _OVER)
 
 
-def _starts_again(pod: Object, container: str, state: Mapping[str, Any]) -> bool:
+def _starts_again(pod: KubernetesObject, container: str, state: Mapping[str, Any]) -> bool:
     policy = (pod.get("spec") or {}).get("restartPolicy") or "Always"
     succeeded = (state.get("terminated") or {}).get("exitCode") == 0
     if container in before_others(pod):
@@ -77,7 +77,7 @@ def _starts_again(pod: Object, container: str, state: Mapping[str, Any]) -> bool
     return policy == "Always" or (policy == "OnFailure" and not succeeded)
 
 
-def _init_containers(pod: Object) -> list[Object]:
+def _init_containers(pod: KubernetesObject) -> list[KubernetesObject]:
     return (pod.get("spec") or {}).get("initContainers") or []
 
 
@@ -101,18 +101,18 @@ _POD_STATES = {
 }
 
 
-def phase_of(job: Object) -> str:
+def phase_of(job: KubernetesObject) -> str:
     """Return a job's phase, empty where Volcano has not looked at it yet."""
     return str(((job.get("status") or {}).get("state") or {}).get("phase") or "")
 
 
-def app_state(job: Object) -> AppState:
+def app_state(job: KubernetesObject) -> AppState:
     """Return a job's state; SUBMITTED while Volcano has not looked at it, which TorchX calls UNKNOWN."""
     phase = phase_of(job)
     return _JOB_STATES.get(phase, AppState.UNKNOWN) if phase else AppState.SUBMITTED
 
 
-def pod_state(pod: Object) -> AppState:
+def pod_state(pod: KubernetesObject) -> AppState:
     """Return a pod's state."""
     return _POD_STATES.get((pod.get("status") or {}).get("phase") or "", AppState.UNKNOWN)
 
@@ -127,7 +127,7 @@ def seconds_of(text: Any) -> float | None:
         return None
 
 
-def submitted_at(job: Object) -> float:
+def submitted_at(job: KubernetesObject) -> float:
     """Return when a job was submitted, in seconds since the epoch; 0 where nothing tells."""
     metadata = job["metadata"]
     created = seconds_of(metadata.get("creationTimestamp")) or 0.0
@@ -139,32 +139,32 @@ def submitted_at(job: Object) -> float:
     return ours if abs(ours - created) < 60 else created
 
 
-def timeline(job: Object, ended_at: float | None = None) -> list[StateChange]:
+def timeline(job: KubernetesObject, ended_at: float | None = None) -> list[StateChange]:
     """Return the states that a job went through, by Volcano's conditions; their times have whole seconds.
 
     Args:
         job: the job.
         ended_at: when it ended, see `finished_at`; a final state whose time is not known is left out.
     """
-    found = [StateChange(AppState.SUBMITTED, submitted_at(job))]
+    changes = [StateChange(AppState.SUBMITTED, submitted_at(job))]
     for phase, when in _transitions(job):
         state = _JOB_STATES.get(phase)
-        if state is None or state is found[-1].state:
+        if state is None or state is changes[-1].state:
             continue
         if phase == phase_of(job) and is_terminal(state) and not _has_own_time(job):
             when = ended_at
             if when is None:
                 continue
-        found.append(StateChange(state, max(found[-1].at, when or 0.0)))
-    return found
+        changes.append(StateChange(state, max(changes[-1].at, when or 0.0)))
+    return changes
 
 
-def started_at(job: Object) -> float | None:
+def started_at(job: KubernetesObject) -> float | None:
     """Return when a job first ran, in seconds since the epoch."""
     return next((change.at for change in timeline(job) if change.state is AppState.RUNNING), None)
 
 
-def finished_at(job: Object, pods: Iterable[Object] = ()) -> float | None:
+def finished_at(job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> float | None:
     """Return when a job ended, in seconds since the epoch; None while it has not, or where nothing tells.
 
     Who cancels a job writes its phase and mostly no time: the time beside it is that of the phase before. Then the
@@ -181,15 +181,18 @@ def finished_at(job: Object, pods: Iterable[Object] = ()) -> float | None:
     return _phase_written_at(job) or max((at for pod in pods if (at := _pod_end(pod)) is not None), default=None)
 
 
-def _transitions(job: Object) -> list[tuple[str, float | None]]:
+def _transitions(job: KubernetesObject) -> list[tuple[str, float | None]]:
     """Return the phases that a job entered, and when."""
     status = job.get("status") or {}
-    entered = [(one.get("status") or "", one.get("lastTransitionTime")) for one in status.get("conditions") or []]
+    entered = [
+        (condition.get("status") or "", condition.get("lastTransitionTime"))
+        for condition in status.get("conditions") or []
+    ]
     entered.append((phase_of(job), (status.get("state") or {}).get("lastTransitionTime")))
     return [(phase, seconds_of(when)) for phase, when in entered]
 
 
-def _has_own_time(job: Object) -> bool:
+def _has_own_time(job: KubernetesObject) -> bool:
     """Tell whether the time beside a job's phase is when it was entered, not left over from the phase before."""
     *before, (phase, when) = _transitions(job)
     if not before or before[-1][0] == phase:
@@ -197,7 +200,7 @@ def _has_own_time(job: Object) -> bool:
     return when is not None and when > (before[-1][1] or 0.0)
 
 
-def _phase_written_at(job: Object) -> float | None:
+def _phase_written_at(job: KubernetesObject) -> float | None:
     """Return when the one who wrote a job's phase last wrote its status."""
     for entry in job["metadata"].get("managedFields") or []:
         status = (entry.get("fieldsV1") or {}).get("f:status")
@@ -208,7 +211,7 @@ def _phase_written_at(job: Object) -> float | None:
     return None
 
 
-def _pod_end(pod: Object) -> float | None:
+def _pod_end(pod: KubernetesObject) -> float | None:
     """Return when a pod's container ended, else when the pod was told to end."""
     ended = (main_status(pod).get("state") or {}).get("terminated") or {}
     if (at := seconds_of(ended.get("finishedAt"))) is not None:
@@ -217,17 +220,17 @@ def _pod_end(pod: Object) -> float | None:
     return None if deadline is None else deadline - (pod["metadata"].get("deletionGracePeriodSeconds") or 0)
 
 
-def container_statuses(pod: Object) -> list[Mapping[str, Any]]:
-    """Return what is known of a pod's containers: those that prepare it first."""
+def container_statuses(pod: KubernetesObject) -> list[Mapping[str, Any]]:
+    """List the statuses of a pod's containers, those that prepare it first."""
     status = pod.get("status") or {}
     return [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
 
 
-def main_status(pod: Object) -> Mapping[str, Any]:
-    """Return what is known of the container that is the replica: the first one; empty where nothing is yet."""
-    first = next((one.get("name") for one in (pod.get("spec") or {}).get("containers") or []), None)
-    found = (pod.get("status") or {}).get("containerStatuses") or []
-    return next((one for one in found if one.get("name") == first), found[0] if found else {})
+def main_status(pod: KubernetesObject) -> Mapping[str, Any]:
+    """Return the status of the container that is the replica, the first one; empty where there is none yet."""
+    first = next((item.get("name") for item in (pod.get("spec") or {}).get("containers") or []), None)
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    return next((item for item in statuses if item.get("name") == first), statuses[0] if statuses else {})
 
 
 def terminated(status: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,11 +11,12 @@ from ...specs import AppDef, AppDefError, BackendUnavailableError, Role, VolumeM
 from ..types import Finding
 from ..workspace.scripts import workspace_findings
 from .api_server import ApiError, ApiServer
-from .jobs import GROUP, VERSION, Object, pods_path, tasks_of
-from .launch import has_account, missing_account_words, refusal_words, too_large_words
+from .jobs import GROUP, VERSION, pods_path, tasks_of
+from .lifecycle import describe_missing_account, describe_too_large, explain_refusal, has_account
 from .request.manifest import app_to_resource
 from .request.pods import GPU, node_labels
 from .request.request import KubernetesOpts
+from .shapes import KubernetesObject
 
 # A node with its images and conditions takes some kilobytes: of a larger cluster nothing is claimed.
 _MOST_NODES = 200
@@ -48,7 +49,7 @@ class GpuNodes:
 
     def _ask(self) -> int | None:
         try:
-            answer = self._server.request("GET", "/api/v1/nodes", params={"limit": _MOST_NODES}, timeout=_PATIENCE)
+            answer = self._server.request("GET", "/api/v1/nodes", params={"limit": _MOST_NODES}, timeout=_TIMEOUT_S)
         except ApiError:
             return None
         if (answer.get("metadata") or {}).get("continue") or not answer.get("items"):
@@ -62,7 +63,7 @@ def _gpus_of(node: dict[str, Any]) -> int:
 
 
 # Seconds: a form waits for it.
-_PATIENCE = 5.0
+_TIMEOUT_S = 5.0
 # Bytes that etcd takes of one object, unless it is told to take more.
 _LARGEST = 1_500_000
 _QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
@@ -72,7 +73,7 @@ _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 def launch_findings(
     server: ApiServer, app: AppDef, opts: KubernetesOpts, image_repo: str = "", gpus: GpuNodes | None = None
 ) -> list[Finding]:
-    """Return what would go wrong with a launch; what this user may not look at is passed over.
+    """List the faults that a launch would have; what this user may not look at is passed over.
 
     Args:
         server: the server.
@@ -81,22 +82,22 @@ def launch_findings(
         image_repo: the repository that images which are built from workspaces are pushed to.
         gpus: what is remembered of the nodes' GPUs.
     """
-    found = [*_images(app, image_repo), *_names(app)]
-    found += [finding for role in app.roles for finding in workspace_findings(role)]
+    findings = [*_images(app, image_repo), *_names(app)]
+    findings += [finding for role in app.roles for finding in workspace_findings(role)]
     try:
-        found += _place(server, opts)
-        if any(one.level == "error" for one in found):
-            return found
-        found += _claims(server, app, opts.namespace)
-        found += _nodes(server, app)
-        found += _gpus(gpus or GpuNodes(server), app)
-        found += _pods(server, app, opts)
+        findings += _place(server, opts)
+        if any(known.level == "error" for known in findings):
+            return findings
+        findings += _claims(server, app, opts.namespace)
+        findings += _nodes(server, app)
+        findings += _gpus(gpus or GpuNodes(server), app)
+        findings += _pods(server, app, opts)
     except BackendUnavailableError as error:
         what, _, hint = str(error).partition(": ")
-        found.append(Finding("error", what, hint))
+        findings.append(Finding("error", what, hint))
     except AppDefError as error:
-        found.append(Finding("error", str(error)))
-    return found
+        findings.append(Finding("error", str(error)))
+    return findings
 
 
 def _images(app: AppDef, image_repo: str | None) -> Iterator[Finding]:
@@ -148,19 +149,19 @@ def _place(server: ApiServer, opts: KubernetesOpts) -> Iterator[Finding]:
         )
     account = opts.service_account
     if account and not has_account(server, namespace, account):
-        what, _, hint = missing_account_words(account, namespace).partition(": ")
+        what, _, hint = describe_missing_account(account, namespace).partition(": ")
         yield Finding("error", what, hint)
 
 
 def _queue(server: ApiServer, queue: str) -> Iterator[Finding]:
-    found = _get(server, f"{_QUEUES}/{queue}")
-    if found is None:
+    answer = _get(server, f"{_QUEUES}/{queue}")
+    if answer is None:
         yield Finding(
             "warning",
             f"there is no queue {queue}",
             "Volcano would not look at the job, and not say so: `kubectl get queues` lists them",
         )
-    elif (state := (found.get("status") or {}).get("state") or "Open") in ("Closed", "Closing"):
+    elif (state := (answer.get("status") or {}).get("state") or "Open") in ("Closed", "Closing"):
         yield Finding(
             "warning", f"the queue {queue} is {state.lower()}", "choose another one, or wait until it is open"
         )
@@ -173,16 +174,16 @@ def _claims(server: ApiServer, app: AppDef, namespace: str) -> Iterator[Finding]
             if isinstance(mount, VolumeMount):
                 users.setdefault(mount.src, []).append(role)
     for claim, roles in users.items():
-        found = _get(server, f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}")
+        answer = _get(server, f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}")
         name = roles[0].name
-        if found is None:
+        if answer is None:
             yield Finding(
                 "error", f"{name}: there is no claim {claim} in {namespace}", "create it, or correct the mount"
             )
             continue
-        if (found.get("status") or {}).get("phase") == "Lost":
+        if (answer.get("status") or {}).get("phase") == "Lost":
             yield Finding("error", f"{name}: the claim {claim} has lost its volume", "choose another one")
-        modes = set((found.get("spec") or {}).get("accessModes") or [])
+        modes = set((answer.get("spec") or {}).get("accessModes") or [])
         if modes and modes <= {"ReadWriteOnce", "ReadWriteOncePod"} and sum(role.num_replicas for role in roles) > 1:
             yield Finding(
                 "warning", f"{name}: the claim {claim} is for one node", "replicas on other nodes will wait for ever"
@@ -192,8 +193,8 @@ def _claims(server: ApiServer, app: AppDef, namespace: str) -> Iterator[Finding]
 def _nodes(server: ApiServer, app: AppDef) -> Iterator[Finding]:
     for role in app.roles:
         if wanted := ",".join(f"{key}={value}" for key, value in node_labels(role).items()):
-            found = _get(server, "/api/v1/nodes", labelSelector=wanted, limit=1)
-            if found is not None and found.get("items") == []:
+            answer = _get(server, "/api/v1/nodes", labelSelector=wanted, limit=1)
+            if answer is not None and answer.get("items") == []:
                 yield Finding(
                     "warning",
                     f"{role.name}: no node has the labels {wanted}",
@@ -223,7 +224,7 @@ def _pods(server: ApiServer, app: AppDef, opts: KubernetesOpts) -> Iterator[Find
         efa_device_count=opts.efa_device_count,
     )
     if len(json.dumps(job)) > _LARGEST:
-        yield Finding("error", too_large_words(job))
+        yield Finding("error", describe_too_large(job))
         return
     tasks, place = tasks_of(job), 0
     for role in app.roles:
@@ -233,29 +234,29 @@ def _pods(server: ApiServer, app: AppDef, opts: KubernetesOpts) -> Iterator[Find
         metadata = {**template["metadata"], "name": f"{job['metadata']['name']}-{task['name']}-0"}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
         try:
-            server.request("POST", pods_path(opts.namespace), params={"dryRun": "All"}, body=pod, timeout=_PATIENCE)
+            server.request("POST", pods_path(opts.namespace), params={"dryRun": "All"}, body=pod, timeout=_TIMEOUT_S)
         except ApiError as error:
             # Volcano makes the pods: this user need not be allowed to.
             if error.status == 403 and str(error).startswith("not allowed:"):
                 return
             level = "warning" if "quota" in str(error) else "error"
-            yield Finding(level, f"{role.name}: {refusal_words(error, opts.namespace, job)}")
+            yield Finding(level, f"{role.name}: {explain_refusal(error, opts.namespace, job)}")
 
 
 def _may_create(server: ApiServer, namespace: str) -> bool:
-    asked: Object = {"namespace": namespace, "verb": "create", "group": GROUP, "resource": "jobs"}
+    asked: KubernetesObject = {"namespace": namespace, "verb": "create", "group": GROUP, "resource": "jobs"}
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
     body_spec: dict[str, Any] = {**body, "spec": {"resourceAttributes": asked}}
     try:
-        answer = server.request("POST", _REVIEWS, body=body_spec, timeout=_PATIENCE)
+        answer = server.request("POST", _REVIEWS, body=body_spec, timeout=_TIMEOUT_S)
     except ApiError:
         return True
     return bool((answer.get("status") or {}).get("allowed", True))
 
 
-def _get(server: ApiServer, path: str, **params: Any) -> Object | None:
+def _get(server: ApiServer, path: str, **params: Any) -> KubernetesObject | None:
     """Return an object, None where there is none; an empty one where this user may not look."""
     try:
-        return server.request("GET", path, params=params or None, timeout=_PATIENCE)
+        return server.request("GET", path, params=params or None, timeout=_TIMEOUT_S)
     except ApiError as error:
         return None if error.status == 404 else {}

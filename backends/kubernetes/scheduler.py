@@ -16,11 +16,9 @@ from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import check
 from .api_server import ApiError, ApiServer
-from .ending import abort, remove
-from .exec import shell_command
 from .following import JobLooks
-from .jobs import Object, find_job, pods_of, split_app_id
-from .launch import launch, validate
+from .jobs import find_job, pods_of, split_app_id
+from .lifecycle import abort, launch, remove, validate
 from .listing import uid_of
 from .logs.log_stream import open_stream, read_lines
 from .namespaces import WatchedNamespaces, known_values
@@ -29,20 +27,22 @@ from .request.manifest import app_to_resource, sanitize_for_serialization
 from .request.names import cleanup_str, name_faults
 from .request.pods import pod_labels, role_to_pod
 from .request.request import KubernetesJob, KubernetesOpts, make_request, masked
+from .shapes import KubernetesObject
+from .shell import shell_command
 
 if TYPE_CHECKING:
     import docker
     from kubernetes.client import ApiClient
 
 
-def native_text(job: Object, pods: list[Object]) -> str:
+def native_text(job: KubernetesObject, pods: list[KubernetesObject]) -> str:
     """Return a job and its pods as one YAML document each; less what only the server's own bookkeeping needs."""
-    return "---\n".join(readable_yaml(masked(_less(one))) for one in (job, *pods))
+    return "---\n".join(readable_yaml(masked(_less(item))) for item in (job, *pods))
 
 
-def _less(found: Object) -> Object:
-    metadata = {name: value for name, value in found["metadata"].items() if name != "managedFields"}
-    return {**found, "metadata": metadata}
+def _less(item: KubernetesObject) -> KubernetesObject:
+    metadata = {name: value for name, value in item["metadata"].items() if name != "managedFields"}
+    return {**item, "metadata": metadata}
 
 
 __all__ = [
@@ -156,11 +156,11 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
     # Watching
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
-        """Return what the server knows of an app, whoever launched it; None when it does not exist."""
-        found = self._looks.describe(app_id)
-        if found is None:
+        """Describe an app, whoever launched it; None when it does not exist."""
+        answer = self._looks.describe(app_id)
+        if answer is None:
             return None
-        job, described = found
+        job, described = answer
         self._rows.learn(app_id, job, "" if described.msg == NONE else described.msg, described.finished_at)
         return described
 
@@ -200,7 +200,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         with self._noting(check.SHELL):
             return shell_command(self._server, app_id, role_name, k)
 
-    # Ending
+    # AppCanceller
 
     def cancel(self, app_id: str) -> None:
         """Let Volcano end the job, which is kept; one that is final or unknown is left alone."""
@@ -274,16 +274,16 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def check(self) -> builtins.list[Finding]:
         """Return the server's version, Volcano, its queues, and what is not allowed; or why it cannot be used."""
-        found = check.server_findings(self._server, self._namespace, self._rights)
+        findings = check.server_findings(self._server, self._namespace, self._rights)
         self._learn_rights()
-        return found
+        return findings
 
     def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
         """Return the names that cannot be those of pods; see `Scheduler.check_names`."""
         return list(name_faults(app))
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
-        """Return what would go wrong: a queue, namespace, claim, account or class that is missing."""
+        """List the faults of a launch: a queue, namespace, claim, account or class that is missing."""
         resolved = self.run_opts().resolve(cfg)
         return launch_findings(
             self._server, app, KubernetesOpts.from_cfg(resolved), str(resolved.get("image_repo") or ""), self._gpus

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-Object = dict[str, Any]
+KubernetesObject = dict[str, Any]
+"""One object as an API server gives it: a job, a pod, an event."""
 
 # Names of objects are DNS subdomains (RFC 1123); servers of other makes may allow more letters.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
@@ -109,19 +110,19 @@ _EVENT = {
 }
 
 
-def checked_job(found: Any) -> Object | None:
+def checked_job(item: Any) -> KubernetesObject | None:
     """Return a job without the values that have the wrong type, changed in place; None where it has no name."""
-    return _checked(found, _JOB)
+    return _checked(item, _JOB)
 
 
-def checked_pod(found: Any) -> Object | None:
+def checked_pod(item: Any) -> KubernetesObject | None:
     """Return a pod as `checked_job` does a job."""
-    return _checked(found, _POD)
+    return _checked(item, _POD)
 
 
-def checked_event(found: Any) -> Object | None:
+def checked_event(item: Any) -> KubernetesObject | None:
     """Return an event as `checked_job` does a job; None where it is no object."""
-    return found if _fits(found, _EVENT) else None
+    return item if _fits(item, _EVENT) else None
 
 
 def items_of(answer: Mapping[str, Any]) -> list[Any]:
@@ -137,14 +138,14 @@ def list_version(answer: Mapping[str, Any]) -> str:
     return version if isinstance(version, str) else ""
 
 
-def _checked(found: Any, shape: Mapping[str, Any]) -> Object | None:
-    if not _fits(found, shape):
+def _checked(item: Any, shape: Mapping[str, Any]) -> KubernetesObject | None:
+    if not _fits(item, shape):
         return None
-    metadata = found.get("metadata") or {}
+    metadata = item.get("metadata") or {}
     namespace = metadata.get("namespace")
     if not _NAME.fullmatch(metadata.get("name") or "") or (namespace and not _NAME.fullmatch(namespace)):
         return None
-    return found
+    return item
 
 
 def _fits(value: Any, shape: Any) -> bool:
@@ -165,14 +166,14 @@ def _fits(value: Any, shape: Any) -> bool:
     return type(value) is (str if shape is Needed else shape)
 
 
-def _fit_fields(value: Object, shape: Mapping[str, Any]) -> bool:
+def _fit_fields(value: KubernetesObject, shape: Mapping[str, Any]) -> bool:
     for name, part in shape.items():
-        found = value.get(name, _MISSING)
-        if found is _MISSING:
+        field_value = value.get(name, _MISSING)
+        if field_value is _MISSING:
             if part is Needed:
                 return False
         # Most fields are plain and right: they cost no call, as a list may have ten thousand jobs.
-        elif type(found) is not part and not _fits(found, part):
+        elif type(field_value) is not part and not _fits(field_value, part):
             del value[name]
             if part is Needed:
                 return False

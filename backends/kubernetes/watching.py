@@ -14,13 +14,13 @@ from typing import Any
 
 from ...specs import SchedulerError
 from ..shared.changes import Retry, Subscribers
-from ..shared.streaming_response import LongAnswer
+from ..shared.streaming_response import StreamingResponse
 from ..types import ListAppResponse
 from .api_server import ApiError, ApiServer
-from .jobs import JOBS, Object, jobs_path
+from .jobs import JOBS, jobs_path
 from .listing import Known, KnownReasons, pages, row_of, uid_of
 from .phases import app_state
-from .shapes import checked_job, list_version
+from .shapes import KubernetesObject, checked_job, list_version
 
 _log = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ class JobRows:
             if not self._told.get(uid, True):
                 del jobs[app_id], seen[app_id]
 
-    def learn(self, job: Object, reason: str, finished_at: float | None = None) -> None:
+    def learn(self, job: KubernetesObject, reason: str, finished_at: float | None = None) -> None:
         """Take note of a job that was looked at: why it is in its state, and when it ended."""
         self._reasons.learn(uid_of(job), Known(app_state(job), reason, finished_at))
         with self._lock:
@@ -122,7 +122,7 @@ class JobRows:
                 self._jobs[row.app_id] = row
 
     def uid(self, app_id: str) -> str:
-        """Return what tells the job that was listed from another one of the same name; empty where none was."""
+        """Return the uid of the job that was listed; empty where none was."""
         with self._lock:
             return self._seen.get(app_id, ("", ""))[0]
 
@@ -175,15 +175,15 @@ class JobRows:
         self._holds.clear()
         self._held_until = 0.0
 
-    def take(self, kind: str, found: Any) -> bool:
+    def take(self, kind: str, item: Any) -> bool:
         """Take one event of a watch; return whether a row changed.
 
         Args:
             kind: ``ADDED``, ``MODIFIED``, ``DELETED`` or ``BOOKMARK``.
-            found: the job; of a bookmark only its version.
+            item: the job; of a bookmark only its version.
         """
-        version = list_version(found) if isinstance(found, dict) else ""
-        job = None if kind == "BOOKMARK" else checked_job(found)
+        version = list_version(item) if isinstance(item, dict) else ""
+        job = None if kind == "BOOKMARK" else checked_job(item)
         with self._lock:
             self._version = version or self._version
             if job is None:
@@ -221,7 +221,7 @@ class JobRows:
         return jobs, seen, version
 
 
-def _seen(job: Object) -> tuple[str, str]:
+def _seen(job: KubernetesObject) -> tuple[str, str]:
     return uid_of(job), str(job["metadata"].get("resourceVersion") or "")
 
 
@@ -243,7 +243,7 @@ class ObjectWatch:
         self._server = server
         self._path = path
         self._params = params or {}
-        self._answer: LongAnswer | None = None
+        self._answer: StreamingResponse | None = None
         self._is_shut = False
 
     def open(self, version: str) -> None:
@@ -274,13 +274,13 @@ class ObjectWatch:
             OSError, ValueError, RecursionError: it broke off, or the answer is no watch's.
         """
         for event in self._answer.objects() if self._answer is not None else ():
-            kind, found = (event.get("type"), event.get("object")) if isinstance(event, dict) else (None, None)
-            if not isinstance(kind, str) or not isinstance(found, dict):
+            kind, item = (event.get("type"), event.get("object")) if isinstance(event, dict) else (None, None)
+            if not isinstance(kind, str) or not isinstance(item, dict):
                 raise ValueError(f"no event of a watch: {event!r:.80}")
             if kind == "ERROR":
-                code = found.get("code")
-                raise ApiError(str(found.get("message") or "the watch ended"), code if isinstance(code, int) else 0)
-            yield kind, found
+                code = item.get("code")
+                raise ApiError(str(item.get("message") or "the watch ended"), code if isinstance(code, int) else 0)
+            yield kind, item
 
     def shut(self) -> None:
         """End it at once, from any thread; `close` is still needed."""
@@ -339,8 +339,8 @@ class JobWatch:
             self._watch.open(version)
             if not self._stop.is_set():
                 self._rows.watched(True)
-            for kind, found in self._watch.events():
-                if self._take(kind, found):
+            for kind, item in self._watch.events():
+                if self._take(kind, item):
                     self._on_change()
         except (SchedulerError, OSError, ValueError, RecursionError) as error:
             _log.debug("the watch of jobs broke off: %s", error)
@@ -352,10 +352,10 @@ class JobWatch:
             self._watch.close()
         return False
 
-    def _take(self, kind: str, found: Any) -> bool:
+    def _take(self, kind: str, item: Any) -> bool:
         """Take one event; an object that nobody foresaw costs its own row alone."""
         try:
-            return self._rows.take(kind, found)
+            return self._rows.take(kind, item)
         except Exception:
-            _log.exception("an event of a watch of jobs cannot be read: %.300r", found)
+            _log.exception("an event of a watch of jobs cannot be read: %.300r", item)
             return False

@@ -1,11 +1,9 @@
-"""The same call for many items, several at a time, each on a thread of its own."""
+"""The same call for many items, several at a time."""
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections import deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -29,36 +27,21 @@ def parallel_map(
             ends all: those under way are waited for, the rest is not begun.
         most: how many threads.
     """
-    left = deque(enumerate(items))
-    total = len(left)
-    done: queue.SimpleQueue[tuple[int, Exception | None]] = queue.SimpleQueue()
-
-    def work() -> None:
-        while True:
-            try:
-                place, item = left.popleft()
-            except IndexError:
-                return
-            try:
-                act(item)
-            except Exception as error:
-                done.put((place, error))
-            else:
-                done.put((place, None))
-
-    threads = [threading.Thread(target=work, name="parallel-map", daemon=True) for _ in range(min(most, total))]
-    for thread in threads:
-        thread.start()
+    listed = list(items)
+    if not listed:
+        return []
     raised: dict[int, Exception] = {}
+    pool = ThreadPoolExecutor(min(most, len(listed)), thread_name_prefix="parallel-map")
     try:
-        for count in range(1, total + 1):
-            place, error = done.get()
+        places = {pool.submit(act, item): place for place, item in enumerate(listed)}
+        for count, future in enumerate(as_completed(places), 1):
+            error = future.exception()
+            if error is not None and not isinstance(error, Exception):
+                raise error
             if error is not None:
-                raised[place] = error
+                raised[places[future]] = error
             if on_done is not None:
                 on_done(count, error)
     finally:
-        left.clear()
-        for thread in threads:
-            thread.join()
+        pool.shutdown(cancel_futures=True)
     return [raised[place] for place in sorted(raised)]

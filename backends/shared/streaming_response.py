@@ -19,7 +19,7 @@ _KEEP_ALIVE = ((getattr(socket, "TCP_KEEPIDLE", None), 30), (getattr(socket, "TC
                (getattr(socket, "TCP_KEEPCNT", None), 3))  # fmt: skip
 
 
-class LongAnswer:
+class StreamingResponse:
     """The bytes of an answer.
 
     Args:
@@ -95,7 +95,7 @@ class ChunkedBody:
         self._is_first = True
 
     def feed(self, data: bytes) -> bytes:
-        """Return what is of the body in the next bytes.
+        """Take the next bytes, and return those that are of the body.
 
         Raises:
             ConnectionResetError: this is no chunk.

@@ -43,7 +43,7 @@ def raw_terminal(terminal: int) -> Iterator[None]:
 
 
 @contextmanager
-def told_of_resizes() -> Iterator[int]:
+def resize_events() -> Iterator[int]:
     """Give a descriptor that can be read when the terminal's size has changed."""
     reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
     os.set_blocking(writing, False)

@@ -20,7 +20,7 @@ import torchx_tui.specs as our_specs
 from torchx_tui.backends.kubernetes import labels
 from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.jobs import pods_path
-from torchx_tui.backends.kubernetes.launch import validate
+from torchx_tui.backends.kubernetes.lifecycle import validate
 from torchx_tui.backends.kubernetes.request import manifest, overlay
 from torchx_tui.backends.kubernetes.request.app_def import roles_of
 from torchx_tui.backends.kubernetes.request.manifest import sanitize_for_serialization

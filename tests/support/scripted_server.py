@@ -41,6 +41,7 @@ class ScriptedServer:
         self.asked: list[Asked] = []
         self.answers: dict[tuple[str, str], Answer | Callable[[Asked], Answer | None]] = {}
         self.url = ""
+        self.authorizations: list[str | None] = []
 
     def api(self, timeout: float = 10.0) -> ApiServer:
         """Return what asks it."""
@@ -69,6 +70,7 @@ def scripted_server(port: int = 0) -> Iterator[ScriptedServer]:
             parts = urlsplit(self.path)
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             asked = Asked(self.command, parts.path, dict(parse_qsl(parts.query)), json.loads(body) if body else None)
+            made.authorizations.append(self.headers.get("Authorization"))
             answer = made.answer(asked)
             if answer is None:
                 self.close_connection = True

@@ -2,91 +2,125 @@
 
 from __future__ import annotations
 
-import re
+import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....logs.source.log_place import LogPlace
-from ....logs.source.log_times import LogClock
-from ....logs.source.stream import Part, Record
+from ....logs.source.stream import Part, Record, TimeCursor
 from ....logs.text.sanitize import plain
-from ....specs import BackendUnavailableError
-from ..api_server import ApiError
+from ....specs import BackendUnavailableError, SchedulerError
+from ...shared.stamped_log import UNKNOWN, LookWaits, Message, StampedLines, join_messages
+from ..api_server import ApiError, describe_unavailable
 from ..causes import pod_reason
-from ..jobs import Object, pods_path
-from ..phases import Run, main_container, run_of
-from .log_reading import Item, LogReading, Patience
-from .replica_pods import uid_of
+from ..jobs import pods_path
+from ..phases import ContainerRun, main_container, run_of
+from ..shapes import KubernetesObject
+from .replica_pods import JobSnapshot, replica_pods, uid_of
 
-# Runtimes log a longer line in pieces of this size; older servers put a time in front of each.
-_PIECE = 16_384
-_STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:Z|[+-]\d\d:\d\d) ")
-# Of a line that is longer than this, what is here is given (bytes).
-_LONGEST = 1 << 20
-UNKNOWN = -1
-"""The time of what has none: it is not the container's, but the words of the node that cannot give its log."""
+if TYPE_CHECKING:
+    from ...shared.streaming_response import StreamingResponse
+    from ..api_server import ApiServer
 
 
-class Message(NamedTuple):
-    """What a container printed at once: a line, or a piece of one that is longer than 16 KiB.
+class Item(NamedTuple):
+    """A record of a log.
 
     Attributes:
-        nanoseconds: when, since the epoch; `UNKNOWN` of what is not the container's.
-        data: the bytes, with the end of the line where it has one.
+        record: the record.
+        part: the place after it; None of words of ours.
     """
 
-    nanoseconds: int
-    data: bytes
+    record: Record
+    part: Part | None
 
 
-class StampedLog:
-    """Makes messages of the bytes of a log with timestamps, however they were cut."""
+@dataclass
+class LogReading:
+    """One reading of one replica's log.
 
-    def __init__(self) -> None:
-        self._rest = b""
-        self._clock = LogClock()
+    Args:
+        server: the server.
+        app_id: the app.
+        name: the replica's, such as ``trainer/0``.
+        parts: where to go on, by the names of the parts.
+        tail: without a place to go on at, only so many of the lines that are there.
+        since: without a place to go on at, only lines from this time on, in nanoseconds since the epoch.
+        follow: wait for more; else end at the present end.
+        says: add words of ours, such as of a restart.
+        together: lines that were printed within so many nanoseconds may be one record.
+        within_line: whether what was read last ends within a line.
+    """
 
-    def feed(self, data: bytes) -> list[Message]:
-        """Return the lines that are whole with the next bytes; of a very long one, the pieces that are there."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        messages: list[Message] = []
-        for line in lines:
-            if len(line) <= _PIECE:
-                messages.append(self._message(line + b"\n"))
-            else:
-                messages += self._pieces(line + b"\n")
-        if len(self._rest) > _LONGEST:
-            *pieces, last = _split_pieces(self._rest)
-            messages += [self._message(piece) for piece in pieces]
-            self._rest = last
-        return messages
+    server: ApiServer
+    app_id: str
+    name: str
+    parts: Mapping[str, Part]
+    tail: int | None
+    since: int | None
+    follow: bool
+    says: bool
+    together: int
+    within_line: bool = False
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _answers: set[StreamingResponse] = field(default_factory=set)
 
-    def rest(self) -> list[Message]:
-        """Return the last line, which has no end."""
-        rest, self._rest = self._rest, b""
-        return self._pieces(rest) if rest else []
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing more is wanted."""
+        return self._stop.is_set()
 
-    def _pieces(self, line: bytes) -> list[Message]:
-        return [self._message(piece) for piece in _split_pieces(line)]
+    def stop(self) -> None:
+        """End every answer at once; may be called from any thread."""
+        self._stop.set()
+        with self._lock:
+            for answer in self._answers:
+                answer.shut()
 
-    def _message(self, line: bytes) -> Message:
-        nanoseconds, start = self._clock.read(line, 0)
-        return Message(nanoseconds, line[start:]) if start else Message(UNKNOWN, line)
+    def wait(self, seconds: float) -> None:
+        """Wait, but not beyond `stop`."""
+        self._stop.wait(seconds)
 
+    def look(self, not_before: float | None = None) -> JobSnapshot:
+        """Return the job and its pods as they are now, or were at a time; see `ReplicaPods.look`."""
+        when = time.monotonic() if not_before is None else not_before
+        return replica_pods(self.server).look(self.server, self.app_id, when)
 
-def _split_pieces(line: bytes) -> list[bytes]:
-    """Return the pieces of a long line, each with its time in front; of one that has none within, the line."""
-    pieces: list[bytes] = []
-    at = 0
-    while found := _STAMP.match(line, at):
-        end = found.end() + _PIECE
-        if not _STAMP.match(line, end):
-            break
-        pieces.append(line[at:end])
-        at = end
-    return [*pieces, line[at:]]
+    @contextmanager
+    def opened(self, path: str, params: Mapping[str, Any]) -> Iterator[StreamingResponse]:
+        """Give an answer that `stop` ends.
+
+        Raises:
+            SchedulerError: the server refused, or went away.
+        """
+        answer = self.server.open(path, params, accept="*/*")
+        with self._lock:
+            self._answers.add(answer)
+        try:
+            if self.is_stopped:
+                answer.shut()
+            yield answer
+        except SchedulerError:
+            raise
+        except Exception as error:  # whatever the socket and TLS raise
+            reason = describe_unavailable(error, self.server.host, self.server.context)
+            raise BackendUnavailableError(reason) from error
+        finally:
+            with self._lock:
+                self._answers.discard(answer)
+            answer.close()
+
+    def own_record(self, text: str, nanoseconds: int | None = None) -> Item:
+        """Return a record of ours about the replica."""
+        at = time.time() if nanoseconds is None else nanoseconds / 1e9
+        # A node that drops a log may leave half a line: words of ours begin on one of their own.
+        before, self.within_line = "\n" if self.within_line else "", False
+        return Item(Record(f"{before}-- {self.name} {text} --\n".encode(), at, "c"), None)
 
 
 _NOT_YET = -1
@@ -105,7 +139,7 @@ class ContainerLog:
         container: which of its containers.
     """
 
-    def __init__(self, reading: LogReading, pod: Object, container: str) -> None:
+    def __init__(self, reading: LogReading, pod: KubernetesObject, container: str) -> None:
         self._reading = reading
         self._pod = pod
         self._container = container
@@ -127,12 +161,12 @@ class ContainerLog:
         reading = self._reading
         begun = max((int(name.rpartition("/")[2]) for name in self._parts), default=_NOT_YET)
         whole = _NOT_YET
-        patience = Patience()
+        waits = LookWaits()
         while not reading.is_stopped:
             run = run_of(self._pod, self._container)
             if run.number > begun:
                 yield from self._begin(run.number, begun)
-                begun, patience = run.number, Patience()
+                begun, waits = run.number, LookWaits()
             asked = time.monotonic()
             if run.number > whole:
                 yield from self._read(run.number, follow=reading.follow and run.is_running)
@@ -143,17 +177,17 @@ class ContainerLog:
             if not run.is_running:
                 yield from self._why_not(run)
             # An answer that lasted has ended because the container has: that is looked at now.
-            lasted = run.is_running and time.monotonic() - asked >= patience.seconds
+            lasted = run.is_running and time.monotonic() - asked >= waits.seconds
             asked = time.monotonic()
             if lasted:
-                patience = Patience()
+                waits = LookWaits()
             else:
-                reading.wait(patience.next())
+                reading.wait(waits.next())
             if reading.is_stopped or not self._look(asked):
                 return
 
     def _look(self, not_before: float) -> bool:
-        """Look at the pod again; return whether it is still there."""
+        """JobSnapshot at the pod again; return whether it is still there."""
         pod = self._reading.look(not_before).pods.get(self._pod["metadata"]["name"])
         if pod is None or uid_of(pod) != uid_of(self._pod):
             return False
@@ -170,22 +204,22 @@ class ContainerLog:
             # The node keeps one run before the present one.
             yield from self._read(number - 1, follow=False, previous=True)
         if self._reading.says:
-            yield self._reading.words(f"was started again (restart {number}): its log goes on")
+            yield self._reading.own_record(f"was started again (restart {number}): its log goes on")
 
-    def _why_not(self, run: Run) -> Iterator[Item]:
+    def _why_not(self, run: ContainerRun) -> Iterator[Item]:
         """Say once why a container does not run; what has passed by the next look is not worth a word."""
         reason = pod_reason(self._pod)
         if not self._reading.says or run.is_over or reason in ("", *_MOMENTS):
             return
         if reason == self._waiting_for and reason not in self._said:
             self._said.add(reason)
-            yield self._reading.words(f"waits: {reason}")
+            yield self._reading.own_record(f"waits: {reason}")
         self._waiting_for = reason
 
     def _unreadable(self, reason: str) -> Iterator[Item]:
         if reason not in self._said:
             self._said.add(reason)
-            yield self._reading.words(f"has a log that cannot be read: {plain(reason)}")
+            yield self._reading.own_record(f"has a log that cannot be read: {plain(reason)}")
 
     # What is read
 
@@ -193,7 +227,7 @@ class ContainerLog:
         """Yield the records of one run, from where the last reading ended."""
         name = f"{self._key}{number}"
         part = self._parts.get(name)
-        place, parser = LogPlace(part.place if part else None), StampedLog()
+        place, parser = LogPlace(part.place if part else None), StampedLines()
         path = f"{pods_path(self._pod['metadata']['namespace'], self._pod['metadata']['name'])}/log"
         try:
             with self._reading.opened(path, self._params(part, follow, previous)) as answer:
@@ -230,37 +264,32 @@ class ContainerLog:
             params["tailLines"] = self._reading.tail
         return params
 
-    def _take(self, messages: Iterable[Message], name: str, place: LogPlace, part: Part | None) -> Iterator[Item]:
-        """Make records of messages: few, as each costs more than the lines in it."""
+    def _take(self, messages: list[Message], name: str, place: LogPlace, part: Part | None) -> Iterator[Item]:
         reading = self._reading
         first = reading.since if part is None and reading.since else 0
         latest = part.latest if part else 0
-        pieces: list[bytes] = []
-        began = 0
-        for message in messages:
-            at = message.nanoseconds
-            if at == UNKNOWN:
-                # Of a pod that was deleted under a tail the log goes first.
-                if name not in self._parts and "deletionTimestamp" not in self._pod["metadata"]:
-                    yield from self._unreadable(message.data.decode("utf-8", "replace").strip())
-                continue
-            if at < first:
-                continue
-            if pieces and not 0 <= at - began < reading.together:
-                # Before the next one is counted: the place is that after these.
-                yield self._item(pieces, began, name, place, latest)
-                pieces = []
-            if place.left and at > latest:
-                place.skip_missing()
-                if reading.says:
-                    yield reading.words("lost lines here: its node had dropped them before they were read", at)
-            if not place.is_new(at):
-                continue
-            if not pieces:
-                began = at
-            pieces.append(self._marked(message.data))
-        if pieces:
-            yield self._item(pieces, began, name, place, latest)
+        unreadable = [message.data for message in messages if message.nanoseconds == UNKNOWN]
+        if unreadable or first or self._prefix:
+            messages = [
+                message._replace(data=self._marked(message.data))
+                for message in messages
+                if message.nanoseconds != UNKNOWN and message.nanoseconds >= first
+            ]
+
+        def announce_lost(at: int) -> Record | None:
+            if not place.left or at <= latest:
+                return None
+            place.skip_missing()
+            if not reading.says:
+                return None
+            return reading.own_record("lost lines here: its node had dropped them before they were read", at).record
+
+        for record, cursor in join_messages(messages, place, reading.together, announce_lost if place.left else None):
+            yield self._item(record, cursor, name, place, latest)
+        # Of a pod that was deleted under a tail the log goes first.
+        if name not in self._parts and "deletionTimestamp" not in self._pod["metadata"]:
+            for words in unreadable:
+                yield from self._unreadable(words.decode("utf-8", "replace").strip())
 
     def _marked(self, data: bytes) -> bytes:
         if not self._prefix:
@@ -269,11 +298,10 @@ class ContainerLog:
         self._at_start = data.endswith(b"\n")
         return marked
 
-    def _item(self, pieces: list[bytes], began: int, name: str, place: LogPlace, latest: int) -> Item:
-        cursor = place.cursor
-        assert cursor is not None
+    def _item(self, record: Record, cursor: TimeCursor | None, name: str, place: LogPlace, latest: int) -> Item:
+        if cursor is None:
+            return Item(record, None)
         part = Part(name, cursor, max(latest, place.latest))
         self._parts[name] = part
-        data = b"".join(pieces)
-        self._reading.within_line = not data.endswith(b"\n")
-        return Item(Record(data, began / 1e9, "c"), part)
+        self._reading.within_line = not record.data.endswith(b"\n")
+        return Item(record, part)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from ....logs.source.stream import Cursor, LogStream, Part, PartsCursor, Record
 from ....specs import LogUnreadableError
 from ...api import LogIterator, Stream, line_pattern
+from ...shared.stamped_log import TOGETHER_NS, LookWaits
 from ...shared.stream_lines import LATE, StreamLines
 from .. import labels
-from ..jobs import Object
 from ..phases import before_others, side_by_side
-from .container_log import ContainerLog
-from .log_reading import Item, LogReading, Patience
-from .replica_pods import Look, find_pod_name, name_of, replica_pods, uid_of
+from ..shapes import KubernetesObject
+from .container_log import ContainerLog, Item, LogReading
+from .replica_pods import JobSnapshot, find_pod_name, name_of, replica_pods, uid_of
 
 if TYPE_CHECKING:
     from ..api_server import ApiServer
@@ -133,8 +133,6 @@ def read_side_by_side(reading: LogReading, logs: Sequence[Callable[[], Iterator[
             yield item
 
 
-# Lines that were printed within this time (ns) are one record.
-_TOGETHER = 1_000_000
 # A look at the job that is not older (s) is good enough to begin with: that of another replica's log.
 _FRESH = 1.0
 
@@ -170,7 +168,7 @@ class KubernetesLogStream:
         since: int | None = None,
         follow: bool = True,
         says: bool = True,
-        together: int = _TOGETHER,
+        together: int = TOGETHER_NS,
     ) -> None:
         self._names = (app_id, role, k)
         self._parts: dict[str, Part] = {part.name: part for part in cursor.parts} if cursor else {}
@@ -229,8 +227,8 @@ class KubernetesLogStream:
         """Remember a place, and forget those in runs and pods of before."""
         pod, container, _ = part.name.split("/")
         kept = {
-            name: one
-            for name, one in self._parts.items()
+            name: known
+            for name, known in self._parts.items()
             if name.split("/")[0] == pod and name.split("/")[1] != container
         }
         kept[part.name] = part
@@ -243,7 +241,7 @@ class KubernetesLogStream:
         pod_name = find_pod_name(look, *self._names)
         last = next((name.split("/")[0] for name in self._parts), "")
         whole = ""
-        patience = Patience()
+        waits = LookWaits()
         while not reading.is_stopped:
             pod = look.pods.get(pod_name)
             if pod is not None and uid_of(pod) != whole:
@@ -251,26 +249,26 @@ class KubernetesLogStream:
                     yield self._made_anew(pod)
                 last = whole = uid_of(pod)
                 yield from self._pod_items(pod)
-                patience = Patience()
+                waits = LookWaits()
                 look = reading.look() if reading.follow else look
                 continue
             if not self._may_come(look, pod):
                 break
             began = time.monotonic()
-            reading.wait(patience.next())
+            reading.wait(waits.next())
             look = reading.look(began)
         if not last and not reading.is_stopped and look.has_ended:
             raise self._gone()
         self.is_complete = not reading.is_stopped
 
-    def _may_come(self, look: Look, pod: Object | None) -> bool:
+    def _may_come(self, look: JobSnapshot, pod: KubernetesObject | None) -> bool:
         """Tell whether a pod may be made yet: the first one, or one in place of the one that ended."""
         if not self._reading.follow or look.is_over:
             return False
         # A pod that somebody deleted is made anew while its job goes on.
         return pod is None or "deletionTimestamp" in pod["metadata"] or look.may_restart
 
-    def _pod_items(self, pod: Object) -> Iterator[Item]:
+    def _pod_items(self, pod: KubernetesObject) -> Iterator[Item]:
         reading = self._reading
         for container in before_others(pod):
             yield from ContainerLog(reading, pod, container).items()
@@ -281,10 +279,10 @@ class KubernetesLogStream:
         for log in logs:
             yield from log.items()
 
-    def _made_anew(self, pod: Object) -> Item:
+    def _made_anew(self, pod: KubernetesObject) -> Item:
         retry = labels.number(pod["metadata"].get("annotations") or {}, labels.RETRY_COUNT)
         which = f" (retry {retry})" if retry else ""
-        return self._reading.words(f"was started again in a new pod{which}: its log goes on")
+        return self._reading.own_record(f"was started again in a new pod{which}: its log goes on")
 
     def _gone(self) -> LogUnreadableError:
         app_id, role, k = self._names

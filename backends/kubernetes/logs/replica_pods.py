@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from ....specs import JobNotFoundError
-from ..jobs import Object, Replica, find_job, pods_of, replicas_of
+from ...shared.replicas import pick_replica
+from ..jobs import Replica, find_job, pods_of, replicas_of
 from ..phases import phase_of
+from ..shapes import KubernetesObject
 
 if TYPE_CHECKING:
     from ..api_server import ApiServer
@@ -21,7 +23,7 @@ _ENDED = ("Completed", "Failed", "Aborted", "Terminated")
 _ENDING = ("Completing", "Aborting", "Terminating")
 
 
-class Look(NamedTuple):
+class JobSnapshot(NamedTuple):
     """A job and its pods at a time.
 
     Attributes:
@@ -31,8 +33,8 @@ class Look(NamedTuple):
     """
 
     began: float
-    job: Object | None
-    pods: dict[str, Object]
+    job: KubernetesObject | None
+    pods: dict[str, KubernetesObject]
 
     @property
     def is_over(self) -> bool:
@@ -60,11 +62,11 @@ class ReplicaPods:
     """Looks at jobs and their pods on one server; every method may be called from any thread."""
 
     def __init__(self) -> None:
-        self._looks: dict[str, Look] = {}
+        self._looks: dict[str, JobSnapshot] = {}
         self._locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
 
-    def look(self, server: ApiServer, app_id: str, not_before: float) -> Look:
+    def look(self, server: ApiServer, app_id: str, not_before: float) -> JobSnapshot:
         """Return a job and its pods as they were at a time or later.
 
         Args:
@@ -78,24 +80,24 @@ class ReplicaPods:
         with self._lock:
             lock = self._locks.setdefault(app_id, threading.Lock())
         with lock:
-            found = self._looks.get(app_id)
-            if found is not None and found.began >= not_before:
-                return found
+            look = self._looks.get(app_id)
+            if look is not None and look.began >= not_before:
+                return look
             began = time.monotonic()
             job = find_job(server, app_id)
-            pods: list[Object] = []
+            pods: list[KubernetesObject] = []
             if job is not None:
                 metadata = job["metadata"]
                 pods = pods_of(server, metadata["namespace"], metadata["name"], metadata.get("uid", ""))
-            found = Look(began, job, {pod["metadata"]["name"]: pod for pod in pods})
+            look = JobSnapshot(began, job, {pod["metadata"]["name"]: pod for pod in pods})
         with self._lock:
             self._looks.pop(app_id, None)
-            self._looks[app_id] = found
+            self._looks[app_id] = look
             while len(self._looks) > _REMEMBERED:
                 oldest = next(iter(self._looks))
                 del self._looks[oldest]
                 self._locks.pop(oldest, None)
-        return found
+        return look
 
 
 _of_servers: WeakKeyDictionary[ApiServer, ReplicaPods] = WeakKeyDictionary()
@@ -103,12 +105,12 @@ _of_servers_lock = threading.Lock()
 
 
 def replica_pods(server: ApiServer) -> ReplicaPods:
-    """Return what all logs of a server share."""
+    """Return the snapshots that all logs of a server share."""
     with _of_servers_lock:
         return _of_servers.setdefault(server, ReplicaPods())
 
 
-def find_pod_name(look: Look, app_id: str, role: str, k: int) -> str:
+def find_pod_name(look: JobSnapshot, app_id: str, role: str, k: int) -> str:
     """Return the name of the pod that is a replica, whether it is there or not.
 
     Raises:
@@ -120,15 +122,10 @@ def find_pod_name(look: Look, app_id: str, role: str, k: int) -> str:
     roles: dict[str, dict[int, str]] = {}
     for replica, _, pod_name in replicas_of(look.job):
         roles.setdefault(replica.role, {})[replica.number] = pod_name
-    if role not in roles:
-        raise ValueError(f"{app_id} has no role {role}. Its roles: {', '.join(roles)}")
-    if k not in roles[role]:
-        numbers = ", ".join(str(number) for number in sorted(roles[role]))
-        raise ValueError(f"Role {role} of {app_id} has no replica {k}. Its replicas: {numbers}")
-    return roles[role][k]
+    return pick_replica(app_id, roles, role, k)
 
 
-def uid_of(pod: Object) -> str:
+def uid_of(pod: KubernetesObject) -> str:
     """Return the id of a pod, which another of the same name does not have."""
     return str(pod["metadata"].get("uid") or "")
 

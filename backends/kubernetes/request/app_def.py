@@ -22,12 +22,13 @@ from ....specs.files import user_name
 from ...shared.found_macros import Place, command_as_given, variable_as_given
 from ...shared.kept_app_def import LAUNCH_VARIABLES, RANK0_HOST, kept_text, read_kept
 from .. import labels
-from ..jobs import Object, count_of, is_torchx, replica_of_task, tasks_of
+from ..jobs import count_of, is_torchx, replica_of_task, tasks_of
+from ..shapes import KubernetesObject
 from .names import hosts_variable
 from .overlay import DEL, JOIN, NAMESPACE, POD, set_overlay
 from .pods import FIELD_PATH, GPU, cores, is_node_label, megabytes
 
-DSHM: Object = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
+DSHM: KubernetesObject = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
 """The volume of shared memory of every pod."""
 
 # What a role says; the rest is an overlay's.
@@ -36,7 +37,7 @@ _OF_CONTAINER = {"command", "args", "env", "envFrom", "image", "name", "ports", 
 _OURS = (f"{labels.TORCHX}/", "app.kubernetes.io/")
 
 
-def overlay_of(template: Object, main: Object, role: Role) -> Object:
+def overlay_of(template: KubernetesObject, main: KubernetesObject, role: Role) -> KubernetesObject:
     """Return the overlay of a role; empty where its pods are TorchX's.
 
     Args:
@@ -49,7 +50,7 @@ def overlay_of(template: Object, main: Object, role: Role) -> Object:
     return {part: what for part, what in parts.items() if what}
 
 
-def _metadata(metadata: Object) -> Object:
+def _metadata(metadata: KubernetesObject) -> KubernetesObject:
     theirs = {name: value for name, value in (metadata.get("labels") or {}).items() if not name.startswith(_OURS)}
     noted = dict(metadata.get("annotations") or {})
     if noted.get("sidecar.istio.io/inject") == "false":
@@ -57,8 +58,8 @@ def _metadata(metadata: Object) -> Object:
     return {key: what for key, what in (("labels", theirs), ("annotations", noted)) if what}
 
 
-def _spec(spec: Object) -> Object:
-    beyond: Object = {key: value for key, value in spec.items() if key not in _OF_SPEC}
+def _spec(spec: KubernetesObject) -> KubernetesObject:
+    beyond: KubernetesObject = {key: value for key, value in spec.items() if key not in _OF_SPEC}
     policy = spec.get("restartPolicy")
     if policy is None:
         beyond[DEL("restartPolicy")] = None
@@ -66,18 +67,18 @@ def _spec(spec: Object) -> Object:
         beyond["restartPolicy"] = policy
     if nodes := {key: value for key, value in (spec.get("nodeSelector") or {}).items() if not is_node_label(key)}:
         beyond["nodeSelector"] = nodes
-    shared = [one for one in spec.get("volumes") or [] if one.get("name") == DSHM["name"] and one != DSHM]
+    shared = [volume for volume in spec.get("volumes") or [] if volume.get("name") == DSHM["name"] and volume != DSHM]
     if shared:
         beyond[JOIN("volumes", on="name")] = shared
     return beyond
 
 
-def _containers(spec: Object, main: Object, role: Role) -> Object:
+def _containers(spec: KubernetesObject, main: KubernetesObject, role: Role) -> KubernetesObject:
     more: dict[str, Any] = {key: value for key, value in main.items() if key not in _OF_CONTAINER}
     by_role = {"privileged": True} if any(isinstance(mount, DeviceMount) for mount in role.mounts) else {}
     if (more.get("securityContext") or {}) == by_role:
         more.pop("securityContext", None)
-    joined = [one for one in spec.get("containers") or [] if one is not main]
+    joined = [item for item in spec.get("containers") or [] if item is not main]
     if more:
         joined.insert(0, {"name": normalize_str(f"{role.name}-") + macros.replica_id, **more})
     return {JOIN("containers", on="name"): joined} if joined else {}
@@ -95,25 +96,25 @@ def app_def_annotations(
         built: images that have the workspace of their role in them.
     """
     text, left_out = kept_text(app, labels.APP_DEF_LIMIT, built)
-    found = {labels.APP_DEF_LEFT_OUT: left_out} if left_out else {labels.APP_DEF: text}
-    found.update({labels.USER: user_name(), labels.SESSION: session})
+    kept = {labels.APP_DEF_LEFT_OUT: left_out} if left_out else {labels.APP_DEF: text}
+    kept.update({labels.USER: user_name(), labels.SESSION: session})
     if submitted_at is not None:
-        found[labels.SUBMITTED_AT] = f"{submitted_at:.3f}"
-    return found
+        kept[labels.SUBMITTED_AT] = f"{submitted_at:.3f}"
+    return kept
 
 
-def read_app_def(job: Object, notes: list[str]) -> AppDef | None:
+def read_app_def(job: KubernetesObject, notes: list[str]) -> AppDef | None:
     """Return the AppDef that an annotation of a job keeps, None where none does.
 
     Args:
         job: the job.
         notes: gets why there is none, where that is known.
     """
-    found = job["metadata"].get("annotations") or {}
-    return read_kept(found.get(labels.APP_DEF) or "", found.get(labels.APP_DEF_LEFT_OUT) or "", notes)
+    annotations = job["metadata"].get("annotations") or {}
+    return read_kept(annotations.get(labels.APP_DEF) or "", annotations.get(labels.APP_DEF_LEFT_OUT) or "", notes)
 
 
-def roles_of(job: Object, notes: list[str] | None = None) -> list[Role]:
+def roles_of(job: KubernetesObject, notes: list[str] | None = None) -> list[Role]:
     """Return the roles that a job's tasks tell of, for jobs whose AppDef is not kept.
 
     What cannot be known is as a Role has it that says nothing: no entrypoint where the image's own is run, -1 where no
@@ -124,18 +125,18 @@ def roles_of(job: Object, notes: list[str] | None = None) -> list[Role]:
         job: the job.
         notes: gets what could not be rebuilt.
     """
-    found: dict[str, list[Object]] = {}
+    by_role: dict[str, list[KubernetesObject]] = {}
     for task in tasks_of(job):
-        found.setdefault(replica_of_task(task).role, []).append(task)
+        by_role.setdefault(replica_of_task(task).role, []).append(task)
     lost: list[str] = []
-    roles = [_role(name, tasks, _places(job, tasks), lost) for name, tasks in found.items()]
+    roles = [_role(name, tasks, _places(job, tasks), lost) for name, tasks in by_role.items()]
     if notes is not None:
         notes += list(dict.fromkeys(lost))
     return roles
 
 
-def _places(job: Object, tasks: list[Object]) -> list[Place]:
-    """Return what macros stood for in tasks of a job."""
+def _places(job: KubernetesObject, tasks: list[KubernetesObject]) -> list[Place]:
+    """List the values that macros had in the tasks of a job."""
     if not is_torchx(job):
         return [Place("", replica_of_task(task).number) for task in tasks]
     first = tasks_of(job)[0]
@@ -149,13 +150,13 @@ def _places(job: Object, tasks: list[Object]) -> list[Place]:
     ]
 
 
-def _role(name: str, tasks: list[Object], places: list[Place], lost: list[str]) -> Role:
+def _role(name: str, tasks: list[KubernetesObject], places: list[Place], lost: list[str]) -> Role:
     first = tasks[0]
     template = first.get("template") or {}
     spec = template.get("spec") or {}
     containers = [_main_container(task) for task in tasks]
     container = containers[0]
-    entrypoint, *args = command_as_given([_command(one) for one in containers], places, name, lost)
+    entrypoint, *args = command_as_given([_command(item) for item in containers], places, name, lost)
     maximum, policy = _retries(first)
     role = Role(
         name,
@@ -176,22 +177,25 @@ def _role(name: str, tasks: list[Object], places: list[Place], lost: list[str]) 
     return role
 
 
-def _main_container(task: Object) -> Object:
+def _main_container(task: KubernetesObject) -> KubernetesObject:
     containers = ((task.get("template") or {}).get("spec") or {}).get("containers") or [{}]
-    return next((one for one in containers if one.get("name") == task.get("name")), containers[0])
+    return next((item for item in containers if item.get("name") == task.get("name")), containers[0])
 
 
-def _command(container: Object) -> list[str]:
+def _command(container: KubernetesObject) -> list[str]:
     # TorchX writes all of it into the command; what is no TorchX's may have only arguments, for the image's own.
     return [*(container.get("command") or [MISSING]), *(container.get("args") or [])]
 
 
-def _ports(container: Object) -> list[Object]:
+def _ports(container: KubernetesObject) -> list[KubernetesObject]:
     return [port for port in container.get("ports") or [] if port.get("containerPort")]
 
 
-def _environment(role: str, containers: list[Object], places: list[Place], lost: list[str]) -> dict[str, str]:
-    values = [{one.get("name"): one.get("value") or "" for one in each.get("env") or []} for each in containers]
+def _environment(role: str, containers: list[KubernetesObject], places: list[Place], lost: list[str]) -> dict[str, str]:
+    values = [
+        {entry.get("name"): entry.get("value") or "" for entry in container.get("env") or []}
+        for container in containers
+    ]
     env: dict[str, str] = {}
     for variable in containers[0].get("env") or []:
         name, source = variable.get("name", ""), variable.get("valueFrom") or {}
@@ -208,7 +212,7 @@ def _environment(role: str, containers: list[Object], places: list[Place], lost:
     return env
 
 
-def _retries(task: Object) -> tuple[int, RetryPolicy]:
+def _retries(task: KubernetesObject) -> tuple[int, RetryPolicy]:
     actions = {policy.get("action") for policy in task.get("policies") or []}
     if "RestartJob" in actions:
         return task.get("maxRetry") or 0, RetryPolicy.APPLICATION
@@ -220,17 +224,17 @@ def _retries(task: Object) -> tuple[int, RetryPolicy]:
     return 0, RetryPolicy.APPLICATION
 
 
-def _min_replicas(tasks: list[Object]) -> int | None:
+def _min_replicas(tasks: list[KubernetesObject]) -> int | None:
     """Return the fewest replicas that a role runs with, None where it is not elastic."""
     known = [task.get("minAvailable") for task in tasks]
-    if all(one is None for one in known):
+    if all(minimum is None for minimum in known):
         return None
-    least = sum(count_of(task) if one is None else int(one) for task, one in zip(tasks, known, strict=True))
+    least = sum(count_of(task) if minimum is None else int(minimum) for task, minimum in zip(tasks, known, strict=True))
     # Volcano's webhook writes it for all tasks, as their replicas.
     return None if least >= sum(count_of(task) for task in tasks) else least
 
 
-def _resource(container: Object, spec: Object) -> Resource:
+def _resource(container: KubernetesObject, spec: KubernetesObject) -> Resource:
     resources = container.get("resources") or {}
     wanted = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
     cpu = cores(wanted.pop("cpu", None))
@@ -250,12 +254,12 @@ def _whole(cpu: float) -> Any:
     return int(cpu) if cpu == int(cpu) else cpu
 
 
-def _mounts(role: str, container: Object, spec: Object, lost: list[str]) -> list[Mount]:
+def _mounts(role: str, container: KubernetesObject, spec: KubernetesObject, lost: list[str]) -> list[Mount]:
     volumes = {volume.get("name"): volume for volume in spec.get("volumes") or []}
     privileged = bool((container.get("securityContext") or {}).get("privileged"))
     mounts: list[Mount] = []
-    for one in container.get("volumeMounts") or []:
-        name, target, read_only = one.get("name", ""), one.get("mountPath", ""), bool(one.get("readOnly"))
+    for mount in container.get("volumeMounts") or []:
+        name, target, read_only = mount.get("name", ""), mount.get("mountPath", ""), bool(mount.get("readOnly"))
         volume = volumes.get(name) or {}
         if path := (volume.get("hostPath") or {}).get("path"):
             is_device = privileged and path.startswith("/dev/")

@@ -10,9 +10,10 @@ from ....specs import AppDef, AppDefError, RetryPolicy, Role, macros, make_uniqu
 from ...shared.kept_app_def import RANK0_HOST
 from ...shared.progress import while_wanted
 from ..jobs import GROUP, VERSION
+from ..shapes import KubernetesObject
 from .names import hosts_variable, task_name
 from .overlay import NAMESPACE, POD, Overlay, apply_overlay, get_overlay
-from .pods import IMAGE_VARIABLE, RESERVED_MEMMB, RESERVED_MILLICPU, Object, make_pod, pod_labels
+from .pods import IMAGE_VARIABLE, RESERVED_MEMMB, RESERVED_MILLICPU, make_pod, pod_labels
 
 
 def sanitize_for_serialization(obj: object) -> Any:
@@ -48,7 +49,7 @@ def app_to_resource(
     reserved_millicpu: int = RESERVED_MILLICPU,
     reserved_memmb: int = RESERVED_MEMMB,
     efa_device_count: int | None = None,
-) -> Object:
+) -> KubernetesObject:
     """Return the job that an app becomes, as plain data that an API server takes.
 
     Each replica is a task of its own, since macros give each its own arguments. The job is started anew at most as
@@ -73,7 +74,7 @@ def app_to_resource(
     if not app.roles:
         raise AppDefError(f"{app.name} has no roles: give it at least one")
     name = normalize_str(make_unique(app.name))
-    tasks: list[Object] = []
+    tasks: list[KubernetesObject] = []
     for role_index, role in enumerate(app.roles):
         overlay = _overlay_of(role)
         for replica_id in while_wanted(range(role.num_replicas)):
@@ -93,7 +94,7 @@ def app_to_resource(
             pod = _overlaid(pod, role, overlay, values)
             pod["metadata"].setdefault("labels", {}).update(pod_labels(app, role_index, role, replica_id, name))
             tasks.append({"replicas": 1, "name": task, "template": pod, **_task_policies(app, role, replica_id)})
-    spec: Object = {
+    spec: KubernetesObject = {
         "schedulerName": "volcano",
         "queue": queue,
         "tasks": tasks,
@@ -106,16 +107,16 @@ def app_to_resource(
     return {"apiVersion": f"{GROUP}/{VERSION}", "kind": "Job", "metadata": {"name": name}, "spec": spec}
 
 
-def _task_policies(app: AppDef, role: Role, replica_id: int) -> Object:
+def _task_policies(app: AppDef, role: Role, replica_id: int) -> KubernetesObject:
     """Return how often and when a replica's task is started anew, and whether the job can do without it."""
-    found: Object = {}
+    policies: KubernetesObject = {}
     if role.max_retries > 0:
-        found["maxRetry"] = role.max_retries
+        policies["maxRetry"] = role.max_retries
         action = _action(app, role)
-        found["policies"] = [{"event": event, "action": action} for event in _EVENTS] if action else []
+        policies["policies"] = [{"event": event, "action": action} for event in _EVENTS] if action else []
     if role.min_replicas is not None:
-        found["minAvailable"] = int(replica_id < role.min_replicas)
-    return found
+        policies["minAvailable"] = int(replica_id < role.min_replicas)
+    return policies
 
 
 def _action(app: AppDef, role: Role) -> str:
@@ -132,7 +133,7 @@ def _overlay_of(role: Role) -> Overlay:
         raise AppDefError(f"Role {role.name}: {error}") from error
 
 
-def _overlaid(pod: Object, role: Role, overlay: Overlay, values: macros.Values) -> Object:
+def _overlaid(pod: KubernetesObject, role: Role, overlay: Overlay, values: macros.Values) -> KubernetesObject:
     """Return a pod with an overlay laid over it."""
     if not overlay:
         return pod

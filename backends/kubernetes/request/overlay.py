@@ -69,7 +69,7 @@ def apply_overlay(base: Overlay, overlay: Mapping[str, Any]) -> None:
 
 
 def merged(there: Any, value: Any, key: str) -> Any:
-    """Return what a key has once a value is laid over what is there, None where nothing is."""
+    """Lay a value over the one that a key has, and return the result; None where nothing is left."""
     if there is None or value is None:
         return _fresh(value)
     if isinstance(there, dict) and isinstance(value, Mapping):
@@ -104,7 +104,7 @@ def joined(there: Any, value: Any, name: str, on: str) -> list[Any]:
             raise AppDefError(f"The overlay joins {name}: both must be lists of mappings, and one is {what!r:.60}")
     joined: list[Any] = [dict(item) for item in there]
     for item in value:
-        mate = next((one for one in joined if on in item and one.get(on) == item[on]), None)
+        mate = next((mapping for mapping in joined if on in item and mapping.get(on) == item[on]), None)
         if mate is None:
             joined.append(_fresh(item))
         else:
@@ -203,16 +203,16 @@ def get_overlay(target: AppDef | Role, namespace: str, kind: str) -> Overlay:
         AppDefError: it is in a file that cannot be read or is no overlay.
     """
     metadata: Any = target.metadata
-    found = metadata.get(namespace)
-    if isinstance(found, str):
-        found = read_overlay(found)
-    if not isinstance(found, Mapping):
+    overlay = metadata.get(namespace)
+    if isinstance(overlay, str):
+        overlay = read_overlay(overlay)
+    if not isinstance(overlay, Mapping):
         return {}
-    if kind in found or _BY_KIND in found:
-        found = found.get(kind) or {}
-        if not isinstance(found, Mapping):
-            raise AppDefError(f"The overlay {kind} in metadata[{namespace!r}] is {found!r:.60}: want a mapping")
-    return dict(found)
+    if kind in overlay or _BY_KIND in overlay:
+        overlay = overlay.get(kind) or {}
+        if not isinstance(overlay, Mapping):
+            raise AppDefError(f"The overlay {kind} in metadata[{namespace!r}] is {overlay!r:.60}: want a mapping")
+    return dict(overlay)
 
 
 def read_overlay(place: str) -> Overlay:
@@ -238,12 +238,12 @@ def read_overlay(place: str) -> Overlay:
     if len(text) > _MOST_BYTES:
         raise AppDefError(f"The overlay {place} has more than {_MOST_BYTES >> 20} MB: it is no overlay of a pod")
     try:
-        found = yaml.load(text, _loader())  # noqa: S506 - a safe loader, with tuples
+        overlay = yaml.load(text, _loader())  # noqa: S506 - a safe loader, with tuples
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise AppDefError(f"The overlay {place} is no YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(found, dict):
-        raise AppDefError(f"The overlay {place} has {type(found).__name__}: want a mapping, such as spec: ...")
-    return found
+    if not isinstance(overlay, dict):
+        raise AppDefError(f"The overlay {place} has {type(overlay).__name__}: want a mapping, such as spec: ...")
+    return overlay
 
 
 def _gather(kept: Overlay, key: str, value: Any) -> None:

@@ -12,6 +12,7 @@ from .... import __version__
 from ....specs import AppDef, AppDefError, BindMount, DeviceMount, Mount, Role, VolumeMount
 from ....specs.named_resources_aws import EFA_DEVICE
 from .. import labels
+from ..shapes import KubernetesObject
 from .names import label_value
 
 if TYPE_CHECKING:
@@ -27,22 +28,20 @@ _BINARY = {f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", 
 def cores(quantity: Any) -> float | None:
     """Return an amount as a number, such as of CPUs; None where it is none, or more than any machine has."""
     text = str(quantity).strip()
-    found = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
-    if quantity is None or found is None:
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
+    if quantity is None or match is None:
         return None
-    unit = found["unit"] or ""
+    unit = match["unit"] or ""
     factor = _DECIMAL.get(unit) or _BINARY.get(unit) or float(f"1{unit}")
-    amount = float(found["number"]) * factor
+    amount = float(match["number"]) * factor
     return amount if abs(amount) < _MOST else None
 
 
 def megabytes(quantity: Any) -> int | None:
     """Return an amount of memory in megabytes (10**6 bytes, as TorchX asks for), at least 1; None where it is none."""
-    found = cores(quantity)
-    return None if found is None else max(1, round(found / 1e6))
+    value = cores(quantity)
+    return None if value is None else max(1, round(value / 1e6))
 
-
-Object = dict[str, Any]
 
 RESERVED_MILLICPU = 100
 RESERVED_MEMMB = 1024
@@ -97,10 +96,10 @@ def make_pod(
     reserved_millicpu: int = RESERVED_MILLICPU,
     reserved_memmb: int = RESERVED_MEMMB,
     efa_device_count: int | None = None,
-) -> Object:
+) -> KubernetesObject:
     """Return a pod that runs a role, as plain data; see `role_to_pod`."""
     mounts, volumes = _mounts(role)
-    spec: Object = {
+    spec: KubernetesObject = {
         "containers": [
             {
                 "command": [role.entrypoint, *role.args],
@@ -162,13 +161,15 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _variable(name: str, value: str) -> Object:
+def _variable(name: str, value: str) -> KubernetesObject:
     if value.startswith(FIELD_PATH):
         return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": value.removeprefix(FIELD_PATH)}}}
     return {"name": name, "value": value}
 
 
-def _resources(role: Role, reserved_millicpu: int, reserved_memmb: int, efa_device_count: int | None) -> Object:
+def _resources(
+    role: Role, reserved_millicpu: int, reserved_memmb: int, efa_device_count: int | None
+) -> KubernetesObject:
     resource = role.resource
     limits: dict[str, str] = {}
     requests: dict[str, str] = {}
@@ -190,19 +191,19 @@ def _resources(role: Role, reserved_millicpu: int, reserved_memmb: int, efa_devi
     return {"limits": limits, "requests": requests}
 
 
-def _security(mounts: Iterable[Mount]) -> Object:
+def _security(mounts: Iterable[Mount]) -> KubernetesObject:
     # There is no other way to a device of the host.
     return {"privileged": True} if any(isinstance(mount, DeviceMount) for mount in mounts) else {}
 
 
-def _mounts(role: Role) -> tuple[list[Object], list[Object]]:
+def _mounts(role: Role) -> tuple[list[KubernetesObject], list[KubernetesObject]]:
     """Return a role's mounts, and the volumes that they are of."""
     # Data loaders share memory: a container's 64 MB would not do.
-    mounts: list[Object] = [{"mountPath": "/dev/shm", "name": "dshm"}]  # noqa: S108 - not this machine's
-    volumes: list[Object] = [{"emptyDir": {"medium": "Memory"}, "name": "dshm"}]
+    mounts: list[KubernetesObject] = [{"mountPath": "/dev/shm", "name": "dshm"}]  # noqa: S108 - not this machine's
+    volumes: list[KubernetesObject] = [{"emptyDir": {"medium": "Memory"}, "name": "dshm"}]
     for number, mount in enumerate(role.mounts):
         name = f"mount-{number}"
-        volume: Object
+        volume: KubernetesObject
         if isinstance(mount, BindMount):
             volume, read_only = {"hostPath": {"path": mount.src_path}}, mount.read_only
         elif isinstance(mount, VolumeMount):

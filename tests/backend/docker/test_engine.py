@@ -20,7 +20,7 @@ from torchx_tui.specs import BackendUnavailableError, JobNotFoundError, Schedule
 def refusal(environment: dict[str, str], timeout: float = 2.0) -> str:
     """Return why an engine cannot be used."""
     engine = Engine(environment, timeout)
-    with pytest.raises(BackendUnavailableError) as raised, engine.in_words():
+    with pytest.raises(BackendUnavailableError) as raised, engine.translate_errors():
         engine.client().api.ping()
     return str(raised.value)
 
@@ -138,9 +138,9 @@ def test_remote_engines_are_told_from_ours() -> None:
 
 def test_refusals_are_in_the_engines_words(docker_engine: str) -> None:
     engine = Engine()
-    with pytest.raises(SchedulerError, match=r"^No such container: no-such-container$"), engine.in_words():
+    with pytest.raises(SchedulerError, match=r"^No such container: no-such-container$"), engine.translate_errors():
         engine.client().api.inspect_container("no-such-container")
-    with pytest.raises(JobNotFoundError, match="app-1"), engine.in_words("app-1"):
+    with pytest.raises(JobNotFoundError, match="app-1"), engine.translate_errors("app-1"):
         engine.client().api.inspect_container("no-such-container")
 
 
@@ -154,11 +154,11 @@ def test_containers_of_an_unknown_app(docker_engine: str) -> None:
 
 def test_it_is_found_again_when_it_comes_back(own_engine) -> None:
     engine = Engine()
-    with engine.in_words():
+    with engine.translate_errors():
         engine.client().ping()
     own_engine.stop()
-    with pytest.raises(BackendUnavailableError), engine.in_words():
+    with pytest.raises(BackendUnavailableError), engine.translate_errors():
         engine.client().ping()
     own_engine.start()
-    with engine.in_words():
+    with engine.translate_errors():
         assert engine.client().ping()

@@ -8,7 +8,7 @@ from support.docker_engine import OwnEngine
 from support.following import Follower
 from support.waiting import wait_until
 
-from torchx_tui.backends.docker.logs import open_stream, read_lines
+from torchx_tui.backends.docker.log_stream import open_stream, read_lines
 from torchx_tui.specs import SchedulerError
 
 # Numbered lines on both streams, some ten thousand a second.

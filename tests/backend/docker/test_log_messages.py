@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.backends.docker.log_stream import FramedLog, Message, TerminalLog
+from torchx_tui.backends.docker.log_stream import FramedLog
+from torchx_tui.backends.shared.stamped_log import Message, StampedLines
 from torchx_tui.backends.shared.streaming_response import ChunkedBody
 from torchx_tui.logs.source.log_place import LogPlace
 from torchx_tui.logs.source.log_times import nanoseconds_of
@@ -59,7 +60,7 @@ def test_the_pieces_of_a_long_line_have_their_times_taken_off() -> None:
     stamp = b"2026-01-01T00:00:01.000000002Z "
     first, last = b"x" * 16_384, b"y\n"
     framed = FramedLog().feed(frame(1, stamp + first) + frame(1, stamp + last))
-    terminal = TerminalLog()
+    terminal = StampedLines("o")
     parts = terminal.feed(stamp + first + stamp) + terminal.feed(last + stamp + b"no end") + terminal.rest()
     assert [message.data for message in framed] == [first, last]
     assert [message.data for message in parts] == [first, last, b"no end"]
@@ -68,7 +69,7 @@ def test_the_pieces_of_a_long_line_have_their_times_taken_off() -> None:
 
 def test_a_terminal_line_without_end_is_not_kept_for_ever() -> None:
     stamp = b"2026-01-01T00:00:01.000000002Z "
-    log = TerminalLog()
+    log = StampedLines("o")
     sent = found = 0
     for _ in range(100):
         sent += 16_384

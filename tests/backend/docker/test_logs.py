@@ -14,7 +14,7 @@ from support.following import Follower
 from support.waiting import PATIENCE, PROMPT, wait_until
 
 from torchx_tui.backends.api import Stream
-from torchx_tui.backends.docker.logs import open_stream, read_lines
+from torchx_tui.backends.docker.log_stream import open_stream, read_lines
 from torchx_tui.logs.source.stream import TimeCursor
 from torchx_tui.specs import JobNotFoundError, LogUnreadableError, SchedulerError
 

@@ -56,7 +56,7 @@ class CannedEngine:
         return SimpleNamespace(api=self.api)
 
     @contextmanager
-    def in_words(self, _name: str = "") -> Iterator[None]:
+    def translate_errors(self, _name: str = "") -> Iterator[None]:
         yield
 
     def listed(self, filters: dict[str, str], **_options: Any) -> list[dict[str, Any]]:

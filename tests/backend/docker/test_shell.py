@@ -97,7 +97,7 @@ def test_a_replica_that_does_not_run(app: Replicas) -> None:
 
 
 def test_our_own_client_says_what_is_wrong(docker_engine: str) -> None:
-    program = [sys.executable, "-m", "torchx_tui.backends.docker.exec_terminal", "no-such-container", "sh"]
+    program = [sys.executable, "-m", "torchx_tui.backends.docker.shell", "no-such-container", "sh"]
     said, code = pexpect.run(
         " ".join(program), withexitstatus=True, encoding="utf-8", timeout=PATIENCE, env=dict(os.environ)
     )

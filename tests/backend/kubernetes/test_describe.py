@@ -12,8 +12,8 @@ from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.describe import described_now
-from torchx_tui.backends.kubernetes.ending import abort, remove
 from torchx_tui.backends.kubernetes.jobs import find_job
+from torchx_tui.backends.kubernetes.lifecycle import abort, remove
 from torchx_tui.backends.kubernetes.listing import uid_of
 from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs import NONE, AppState, SchedulerError

@@ -13,7 +13,7 @@ from support.scripted_server import Asked, ScriptedServer, scripted_server, stat
 
 from torchx_tui.backends.kubernetes import labels
 from torchx_tui.backends.kubernetes.api_server import ApiError
-from torchx_tui.backends.kubernetes.launch import launch, validate
+from torchx_tui.backends.kubernetes.lifecycle import launch, validate
 from torchx_tui.backends.kubernetes.request.request import KubernetesJob
 from torchx_tui.backends.shared.progress import Progress, shown_progress
 from torchx_tui.specs import AppDefError, BackendUnavailableError, LaunchCancelledError, SchedulerError

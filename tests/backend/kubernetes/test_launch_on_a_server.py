@@ -14,7 +14,7 @@ from support.waiting import wait_until
 from torchx_tui.backends.kubernetes import labels
 from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
 from torchx_tui.backends.kubernetes.jobs import find_job
-from torchx_tui.backends.kubernetes.launch import launch, validate
+from torchx_tui.backends.kubernetes.lifecycle import launch, validate
 from torchx_tui.backends.kubernetes.preflight import launch_findings
 from torchx_tui.backends.kubernetes.request.app_def import read_app_def, roles_of
 from torchx_tui.backends.kubernetes.request.request import KubernetesJob, KubernetesOpts, make_request

@@ -15,8 +15,7 @@ from support.cut_proxy import CutProxy, cut_proxy
 from support.kubernetes_cluster import KubernetesCluster, OwnCluster, new_namespace
 from support.waiting import wait_until
 
-from torchx_tui.backends.kubernetes.logs.container_log import ContainerLog
-from torchx_tui.backends.kubernetes.logs.log_reading import LogReading
+from torchx_tui.backends.kubernetes.logs.container_log import ContainerLog, LogReading
 from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
 from torchx_tui.logs.source.stream import Part, PartsCursor, TimeCursor
 from torchx_tui.specs import BackendUnavailableError

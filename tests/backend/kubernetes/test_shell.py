@@ -12,7 +12,7 @@ from support.kubernetes_cluster import KubernetesCluster
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.kubernetes.describe import described_now, port_forward_line
-from torchx_tui.backends.kubernetes.exec import shell_command
+from torchx_tui.backends.kubernetes.shell import shell_command
 from torchx_tui.specs import JobNotFoundError, SchedulerError
 
 from .support import Job, job_on
@@ -87,7 +87,7 @@ def test_a_replica_that_does_not_run(job: Job) -> None:
 
 
 def test_the_program_says_what_is_wrong(kubernetes_cluster: KubernetesCluster) -> None:
-    module = "torchx_tui.backends.kubernetes.exec_terminal"
+    module = "torchx_tui.backends.kubernetes.shell"
     program = [sys.executable, "-m", module, "''", kubernetes_cluster.namespace, "no-such-pod", "main", "sh"]
     said, code = pexpect.run(
         " ".join(program), withexitstatus=True, encoding="utf-8", timeout=PATIENCE, env=dict(os.environ)

@@ -1,20 +1,24 @@
-"""Creates the job of an app, and asks the server before whether it would take it."""
+"""Creates, cancels and removes jobs."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
 from typing import Any
 
 from ...logs.text.sanitize import plain
-from ...specs import AppDefError, BackendUnavailableError, SchedulerError
+from ...specs import AppDefError, BackendUnavailableError, SchedulerError, is_terminal
 from ..shared.progress import current_progress
 from . import labels
 from .api_server import ApiError, ApiServer
-from .jobs import Object, jobs_path, make_app_id, replica_of_task, tasks_of
+from .jobs import find_job, jobs_path, make_app_id, replica_of_task, tasks_of
+from .listing import uid_of
+from .phases import app_state
 from .request.manifest import sanitize_for_serialization
 from .request.request import KubernetesJob
+from .shapes import KubernetesObject
 
 _WEBHOOK = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request:\s*(?P<why>.*)', re.DOTALL)
 _NO_QUEUE = re.compile(r'queues\.scheduling\.volcano\.sh "(?P<queue>[^"]+)" not found')
@@ -28,47 +32,47 @@ _TASK = re.compile(r"^(?:spec\.)?tasks?\[(?P<index>\d+)\]\.?(?:template\.)?")
 _MOST = 4
 
 
-def refusal_words(error: ApiError, namespace: str, job: Object) -> str:
-    """Return why a job, or a pod of it, was refused, with what to do; else what the server says.
+def explain_refusal(error: ApiError, namespace: str, job: KubernetesObject) -> str:
+    """Explain why a job, or a pod of it, was refused, with what to do; else give the server's message.
 
     Args:
         error: the server's answer.
         namespace: where it was to be created.
         job: the job.
     """
-    said = str(error)
+    answer = str(error)
     if error.status == 404:
-        return _missing_words(error, namespace)
+        return _describe_missing(error, namespace)
     if error.status == 409 and error.reason == "AlreadyExists":
         return f"there is a job of this name in {namespace} already: launch it again, which gives it another name"
-    if error.status == 413 or "request is too large" in said:
-        return too_large_words(job)
-    if found := _WEBHOOK.search(said):
-        return _webhook_words(found["name"], found["why"], job)
-    if words := _admission_words(said):
+    if error.status == 413 or "request is too large" in answer:
+        return describe_too_large(job)
+    if match := _WEBHOOK.search(answer):
+        return _describe_webhook(match["name"], match["why"], job)
+    if words := _explain_admission(answer):
         return words
     causes: list[Any] = error.details.get("causes") or []
     if error.status == 422 and causes:
-        told = [_cause_words(cause, job) for cause in causes]
-        more = f"; and {len(told) - _MOST} more" if len(told) > _MOST else ""
-        return "; ".join(dict.fromkeys(told[:_MOST])) + more
-    return said
+        parts = [_describe_cause(cause, job) for cause in causes]
+        more = f"; and {len(parts) - _MOST} more" if len(parts) > _MOST else ""
+        return "; ".join(dict.fromkeys(parts[:_MOST])) + more
+    return answer
 
 
-def missing_account_words(account: str, namespace: str) -> str:
-    """Return that there is no such service account, with what to do."""
+def describe_missing_account(account: str, namespace: str) -> str:
+    """Describe a missing service account, with what to do."""
     return f"there is no service account {account} in {namespace}: correct service_account, or create it"
 
 
-def too_large_words(job: Object) -> str:
-    """Return why a job has too many bytes, with what to do."""
+def describe_too_large(job: KubernetesObject) -> str:
+    """Describe a job of too many bytes, with what to do."""
     return (
         f"the job is too large for the server with its {len(tasks_of(job))} replicas, each of which is written out: "
         "ask for fewer, or move long arguments and variables into the image or a file"
     )
 
 
-def _missing_words(error: ApiError, namespace: str) -> str:
+def _describe_missing(error: ApiError, namespace: str) -> str:
     if error.details.get("kind") == "namespaces":
         return f"there is no namespace {namespace}: choose another one, or `kubectl create namespace {namespace}`"
     if error.details.get("name"):
@@ -79,43 +83,43 @@ def _missing_words(error: ApiError, namespace: str) -> str:
     )
 
 
-def _webhook_words(name: str, why: str, job: Object) -> str:
-    if found := _NO_QUEUE.search(why):
-        return f"there is no queue {found['queue']}: choose another one; `kubectl get queues` lists them"
-    told = [_field_words(part.strip(), job) for part in re.split(r";\s*", plain(why)) if part.strip(" .")]
-    return f"{name} refuses it: " + "; ".join(told[:_MOST])
+def _describe_webhook(name: str, why: str, job: KubernetesObject) -> str:
+    if match := _NO_QUEUE.search(why):
+        return f"there is no queue {match['queue']}: choose another one; `kubectl get queues` lists them"
+    parts = [_describe_field(part.strip(), job) for part in re.split(r";\s*", plain(why)) if part.strip(" .")]
+    return f"{name} refuses it: " + "; ".join(parts[:_MOST])
 
 
-def _admission_words(said: str) -> str:
-    """Return what is missing, or used up, where the server checks more than the form; empty for all else."""
-    if found := _QUOTA.search(said):
+def _explain_admission(answer: str) -> str:
+    """Describe what is missing, or used up, where an admission plug-in refused; empty for all else."""
+    if match := _QUOTA.search(answer):
         return (
-            f"the quota {found['name']} of the namespace does not allow it: {found['asked']} is asked for, "
-            f"{found['used']} is used, {found['most']} is most: ask for less, or wait until jobs have ended"
+            f"the quota {match['name']} of the namespace does not allow it: {match['asked']} is asked for, "
+            f"{match['used']} is used, {match['most']} is most: ask for less, or wait until jobs have ended"
         )
-    if found := _NO_ACCOUNT.search(said):
-        return missing_account_words(found["name"], "the namespace")
-    if found := _NO_PRIORITY.search(said):
-        return f"there is no priority class {found['name']}: `kubectl get priorityclasses` lists them"
+    if match := _NO_ACCOUNT.search(answer):
+        return describe_missing_account(match["name"], "the namespace")
+    if match := _NO_PRIORITY.search(answer):
+        return f"there is no priority class {match['name']}: `kubectl get priorityclasses` lists them"
     return ""
 
 
-def _cause_words(cause: Any, job: Object) -> str:
+def _describe_cause(cause: Any, job: KubernetesObject) -> str:
     field, message = plain(str(cause.get("field") or "")), plain(str(cause.get("message") or ""))
-    return _field_words(f"{field}: {message}" if field else message, job)
+    return _describe_field(f"{field}: {message}" if field else message, job)
 
 
-def _field_words(text: str, job: Object) -> str:
+def _describe_field(text: str, job: KubernetesObject) -> str:
     """Return a complaint with the replica that it is about in front, where it names a task."""
-    found = _TASK.match(text)
+    match = _TASK.match(text)
     tasks = tasks_of(job)
-    if found is None or int(found["index"]) >= len(tasks):
+    if match is None or int(match["index"]) >= len(tasks):
         return text
-    return f"{replica_of_task(tasks[int(found['index'])])}: {text[found.end() :]}"
+    return f"{replica_of_task(tasks[int(match['index'])])}: {text[match.end() :]}"
 
 
 # Seconds that a server may take to create a job: webhooks have 10 each.
-_PATIENCE = 30.0
+_TIMEOUT_S = 30.0
 # What urllib3 and the socket raise before a request is sent.
 _UNSENT = {"ConnectTimeoutError", "ConnectionRefusedError", "NameResolutionError", "NewConnectionError", "SSLError",
            "ProxyError", "ConfigException", "gaierror"}  # fmt: skip
@@ -137,13 +141,13 @@ def validate(server: ApiServer, resource: Mapping[str, Any], namespace: str = ""
     job, namespace = _placed(resource, namespace)
     _refuse_missing_accounts(server, job, namespace)
     try:
-        server.request("POST", jobs_path(namespace), params={"dryRun": "All"}, body=job, timeout=_PATIENCE)
+        server.request("POST", jobs_path(namespace), params={"dryRun": "All"}, body=job, timeout=_TIMEOUT_S)
     except BackendUnavailableError as error:
         raise BackendUnavailableError(
             f"{error}. The job was to be checked there: with validate_spec off it is not"
         ) from error
     except ApiError as error:
-        words = refusal_words(error, namespace, job)
+        words = explain_refusal(error, namespace, job)
         if error.status in (400, 413, 422):
             raise AppDefError(f"The server would not take the job: {words}") from error
         raise ApiError(words, error.status, error.reason, error.details) from error
@@ -181,7 +185,7 @@ def launch(
     current_progress().report("creating the job")
     app_id = make_app_id(made)
     try:
-        server.request("POST", jobs_path(namespace), body=made, timeout=_PATIENCE)
+        server.request("POST", jobs_path(namespace), body=made, timeout=_TIMEOUT_S)
     except BackendUnavailableError as error:
         if _was_sent(error) and _was_created(server, made, namespace, error):
             return app_id
@@ -189,20 +193,20 @@ def launch(
     except ApiError as error:
         if error.status == 409 and _was_created(server, made, namespace, error):
             return app_id
-        words = refusal_words(error, namespace, made)
+        words = explain_refusal(error, namespace, made)
         raise ApiError(f"{app_id} was not launched: {words}", error.status, error.reason, error.details) from error
     return app_id
 
 
-def _placed(resource: Mapping[str, Any], namespace: str) -> tuple[Object, str]:
+def _placed(resource: Mapping[str, Any], namespace: str) -> tuple[KubernetesObject, str]:
     """Return a copy of a job as plain data, and its namespace, which stands in it as well."""
-    made: Object = sanitize_for_serialization(resource)
+    made: KubernetesObject = sanitize_for_serialization(resource)
     metadata = made.setdefault("metadata", {})
     metadata["namespace"] = namespace or metadata.get("namespace") or "default"
     return made, metadata["namespace"]
 
 
-def _refuse_missing_accounts(server: ApiServer, job: Object, namespace: str) -> None:
+def _refuse_missing_accounts(server: ApiServer, job: KubernetesObject, namespace: str) -> None:
     """Refuse a job whose pods name a service account that is not there: Volcano would try in vain to make them.
 
     Raises:
@@ -212,7 +216,7 @@ def _refuse_missing_accounts(server: ApiServer, job: Object, namespace: str) -> 
     specs = [(task.get("template") or {}).get("spec") or {} for task in tasks_of(job)]
     for account in dict.fromkeys(spec.get("serviceAccountName") for spec in specs):
         if account and not has_account(server, namespace, account):
-            raise AppDefError(missing_account_words(account, namespace))
+            raise AppDefError(describe_missing_account(account, namespace))
 
 
 def has_account(server: ApiServer, namespace: str, account: str) -> bool:
@@ -233,7 +237,7 @@ def _was_sent(error: BaseException | None) -> bool:
     return True
 
 
-def _was_created(server: ApiServer, made: Object, namespace: str, error: SchedulerError) -> bool:
+def _was_created(server: ApiServer, made: KubernetesObject, namespace: str, error: SchedulerError) -> bool:
     """Tell whether a job was created although the server did not say so: its answer may have been lost.
 
     Raises:
@@ -250,5 +254,87 @@ def _was_created(server: ApiServer, made: Object, namespace: str, error: Schedul
             "before launching it again"
         ) from error
     # The same moment: nobody else made it.
-    found = (there.get("metadata") or {}).get("annotations") or {}
-    return found.get(labels.SUBMITTED_AT) == made["metadata"]["annotations"][labels.SUBMITTED_AT]
+    annotations = (there.get("metadata") or {}).get("annotations") or {}
+    return annotations.get(labels.SUBMITTED_AT) == made["metadata"]["annotations"][labels.SUBMITTED_AT]
+
+
+# How often a status is written that was changed by someone else meanwhile.
+_TRIES = 5
+
+
+def abort(server: ApiServer, app_id: str, uid: str) -> None:
+    """Ask Volcano to end a job and keep it, as TorchX does: by writing its phase. A final or unknown one is left alone.
+
+    Args:
+        server: the server.
+        app_id: the job.
+        uid: which job of that name; any where empty.
+
+    Raises:
+        SchedulerError: there is another job of that name now, or the server refused.
+    """
+    for left in range(_TRIES - 1, -1, -1):
+        job = _find(server, app_id, uid)
+        if job is None or is_terminal(app_state(job)):
+            return
+        status: dict[str, Any] = job.setdefault("status", {})
+        # As Volcano notes a transition itself. It keeps it: else the time would be that of the phase before.
+        ended = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        status["state"] = {**(status.get("state") or {}), "phase": "Aborted", "lastTransitionTime": ended}
+        status["conditions"] = [
+            *(status.get("conditions") or []),
+            {"status": "Aborted", "lastTransitionTime": ended},
+        ]
+        try:
+            server.request("PUT", f"{_path(job)}/status", body=job)
+            return
+        except ApiError as error:
+            # 409: Volcano, or someone else, wrote in between.
+            if error.status != 409 or not left:
+                raise
+
+
+def remove(server: ApiServer, app_id: str, uid: str) -> None:
+    """Remove a job and its pods; an unknown one is nothing to remove.
+
+    Args:
+        server: the server.
+        app_id: the job.
+        uid: which job of that name; any where empty.
+
+    Raises:
+        SchedulerError: there is another job of that name now, or the server refused.
+    """
+    job = _find(server, app_id, uid)
+    if job is None:
+        return
+    body = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": "Background",
+        "preconditions": {"uid": uid_of(job)},
+    }
+    try:
+        server.request("DELETE", _path(job), body=body)
+    except ApiError as error:
+        if error.status == 409:
+            raise _replaced(app_id) from error
+        if error.status != 404:
+            raise
+
+
+def _find(server: ApiServer, app_id: str, uid: str) -> KubernetesObject | None:
+    job = find_job(server, app_id)
+    if job is not None and uid and uid_of(job) != uid:
+        raise _replaced(app_id)
+    return job
+
+
+def _replaced(app_id: str) -> SchedulerError:
+    return SchedulerError(
+        f"{app_id} is another job by now: the one that was shown is gone; look at it again before you end it"
+    )
+
+
+def _path(job: KubernetesObject) -> str:
+    return jobs_path(job["metadata"]["namespace"], job["metadata"]["name"])

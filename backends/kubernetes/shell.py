@@ -1,28 +1,39 @@
-"""Running a program in a container: the server's websocket, with a channel for each stream (``v4.channel.k8s.io``)."""
+"""A shell in a running replica: the server's websocket, with a channel for each stream (``v4.channel.k8s.io``).
+
+    python -m torchx_tui.backends.kubernetes.shell CONTEXT NAMESPACE POD CONTAINER PROGRAM [ARGUMENT...]
+
+runs a program in a container on this terminal. CONTEXT is one of the kubeconfig's, empty for the current one; the exit
+code is the program's.
+
+`kubernetes.stream.ws_client` does not do: it waits for a connection without a limit, takes the scheme of a proxy for
+granted, looks at the environment's proxies by rules of its own, and keeps all that a program prints.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import select
+import shutil
 import ssl
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from ...specs import BackendUnavailableError, SchedulerError
-from .api_server import ApiError, refused_words, unavailable_words
-from .jobs import Object, pods_path
+from ...specs import BackendUnavailableError, SchedulerError, TorchXTuiError
+from ..shared.terminal_relay import READ, raw_terminal, read_keys, resize_events, write_all
+from .api_server import ApiError, ApiServer, describe_refusal, describe_unavailable
+from .jobs import pods_path
 from .logs.replica_pods import find_pod_name, replica_pods
 from .phases import main_container, run_of
+from .shapes import KubernetesObject
 
 if TYPE_CHECKING:
     import websocket
     from kubernetes.client import Configuration
-
-    from .api_server import ApiServer
 
 
 # What a shell is looked for with; its answer is the shell to use, with its path or without.
@@ -51,25 +62,25 @@ def shell_command(server: ApiServer, app_id: str, role: str, k: int) -> list[str
         phase = str((pod.get("status") or {}).get("phase") or "unknown").lower()
         raise SchedulerError(f"{role}/{k} of {app_id} is {phase}: a shell needs a replica that runs")
     shell = _find_shell(server, pod, container, f"{role}/{k}")
-    program = [sys.executable, "-m", "torchx_tui.backends.kubernetes.exec_terminal"]
+    program = [sys.executable, "-m", "torchx_tui.backends.kubernetes.shell"]
     where = [server.context, pod["metadata"]["namespace"], name, container]
     return [*program, *where, shell, "-c", _START, os.environ.get("TERM", "xterm"), shell]
 
 
-def _find_shell(server: ApiServer, pod: Object, container: str, name: str) -> str:
+def _find_shell(server: ApiServer, pod: KubernetesObject, container: str, name: str) -> str:
     """Return the path of the best shell that a container has."""
     metadata = pod["metadata"]
     try:
         code, printed = output_of(server, metadata["namespace"], metadata["name"], container, ["sh", "-c", _LOOK])
     except NoSuchProgramError:
         code, printed = 127, b""
-    found = printed.decode("utf-8", "replace").split()
-    if code or not found:
-        images = {one["name"]: one.get("image", "") for one in pod["spec"]["containers"]}
+    paths = printed.decode("utf-8", "replace").split()
+    if code or not paths:
+        images = {item["name"]: item.get("image", "") for item in pod["spec"]["containers"]}
         raise SchedulerError(
             f"the image of {name}, {images.get(container, '')}, has no shell (neither bash nor sh): nothing to open"
         )
-    return found[0]
+    return paths[0]
 
 
 KEYS, SCREEN, ERRORS, RESULT, SIZE = range(5)
@@ -77,7 +88,7 @@ KEYS, SCREEN, ERRORS, RESULT, SIZE = range(5)
 
 _PROTOCOL = "v4.channel.k8s.io"
 # Seconds in which the server takes the connection and the node begins the program.
-_PATIENCE = 20.0
+_TIMEOUT_S = 20.0
 _CONTINUED, _TEXT, _BINARY, _CLOSE, _PING = 0, 1, 2, 8, 9
 # Where a runtime says that a program is not there.
 _MISSING = ("executable file not found", "no such file", "not found in $PATH")
@@ -109,7 +120,7 @@ class PodExec:
         return bool(pending and pending())
 
     def read(self) -> tuple[int, bytes] | None:
-        """Return what came next, and its channel; None once the program has ended.
+        """Wait for the next bytes and return their channel and them; None once the program has ended.
 
         Raises:
             OSError, WebSocketException: the connection broke off.
@@ -134,7 +145,7 @@ class PodExec:
         self.write(SIZE, json.dumps({"Width": columns, "Height": lines}).encode())
 
     def exit_code(self) -> int:
-        """Return what the program exited with, after `read` gave None.
+        """Return the program's exit code, after `read` gave None.
 
         Raises:
             NoSuchProgramError: there is none of this name.
@@ -183,13 +194,13 @@ def run_in_pod(
     headers = [f"{name}: {value}" for name, value in server.headers().items()]
     try:
         connection = websocket.create_connection(
-            address, timeout=_PATIENCE, header=headers, subprotocols=[_PROTOCOL], sslopt=_tls(settings),
+            address, timeout=_TIMEOUT_S, header=headers, subprotocols=[_PROTOCOL], sslopt=_tls(settings),
             **_proxy(settings),
         )  # fmt: skip
     except websocket.WebSocketBadStatusException as error:
         raise _refused(error, server) from error
     except Exception as error:  # whatever the websocket, TLS and the socket raise
-        raise BackendUnavailableError(unavailable_words(error, server.host, server.context)) from error
+        raise BackendUnavailableError(describe_unavailable(error, server.host, server.context)) from error
     connection.settimeout(None)
     try:
         yield PodExec(connection)
@@ -198,7 +209,7 @@ def run_in_pod(
 
 
 def output_of(server: ApiServer, namespace: str, pod: str, container: str, command: Sequence[str]) -> tuple[int, bytes]:
-    """Return what a program exited with and what it printed.
+    """Run a program to its end; return its exit code and what it printed.
 
     Raises:
         NoSuchProgramError: the container has no such program.
@@ -206,8 +217,8 @@ def output_of(server: ApiServer, namespace: str, pod: str, container: str, comma
     """
     printed = b""
     with run_in_pod(server, namespace, pod, container, command) as running:
-        while (came := running.read()) is not None:
-            printed += came[1] if came[0] == SCREEN else b""
+        while (frame := running.read()) is not None:
+            printed += frame[1] if frame[0] == SCREEN else b""
         return running.exit_code(), printed
 
 
@@ -233,11 +244,66 @@ def _proxy(settings: Configuration) -> dict[str, Any]:
 def _refused(error: websocket.WebSocketBadStatusException, server: ApiServer) -> SchedulerError:
     status, body = error.status_code, error.resp_body or b""
     try:
-        told = json.loads(body)
-        said: dict[str, Any] = told if isinstance(told, dict) else {}
+        parsed = json.loads(body)
+        status_object: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
     except ValueError:
-        said = {"message": bytes(body)[:300].decode("utf-8", "replace").strip()}
-    words = refused_words(status, said, server.context)
+        status_object = {"message": bytes(body)[:300].decode("utf-8", "replace").strip()}
+    words = describe_refusal(status, status_object, server.context)
     if status == 401 or status >= 500:
         return BackendUnavailableError(words)
-    return ApiError(words, status, str(said.get("reason") or ""))
+    return ApiError(words, status, str(status_object.get("reason") or ""))
+
+
+# What a terminal sends for ctrl-d: protocols before v5 cannot end what a program reads.
+_END_OF_KEYS = b"\x04"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a program in a container until it ends; return its exit code."""
+    context, namespace, pod, container, *command = sys.argv[1:] if arguments is None else arguments
+    server = ApiServer(context or None)
+    try:
+        with run_in_pod(server, namespace, pod, container, command, tty=True) as running:
+            with raw_terminal(sys.stdin.fileno()), resize_events() as resized:
+                _relay(running, resized)
+            return running.exit_code()
+    except TorchXTuiError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    finally:
+        server.close()
+
+
+def _relay(running: PodExec, resized: int) -> None:
+    """Carry keys to the program and its output back until one side ends."""
+    from websocket import WebSocketException
+
+    keys, screen = sys.stdin.fileno(), sys.stdout.fileno()
+    _resize(running)
+    sources = [running.fileno(), keys, resized]
+    # A connection that broke off is told of by the result, which is missing.
+    with suppress(OSError, WebSocketException):
+        while True:
+            ready = [sources[0]] if running.has_more else select.select(sources, [], [])[0]
+            if resized in ready:
+                os.read(resized, READ)
+                _resize(running)
+            if sources[0] in ready:
+                frame = running.read()
+                if frame is None:
+                    return
+                write_all(screen, frame[1])
+            if keys in ready:
+                data = read_keys(keys)
+                running.write(KEYS, data or _END_OF_KEYS)
+                if not data:
+                    sources.remove(keys)
+
+
+def _resize(running: PodExec) -> None:
+    size = shutil.get_terminal_size()
+    running.resize(size.columns, size.lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

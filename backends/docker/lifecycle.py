@@ -1,0 +1,264 @@
+"""Creates, starts, stops and removes the containers of apps."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from ...specs import JobNotFoundError, SchedulerError
+from ..docker_engine.client import Engine
+from ..shared.exit_reasons import some_of
+from ..shared.parallel import parallel_map
+from ..shared.progress import current_progress
+from .containers import ContainerSummary, find_containers, replica_number, role_name
+from .network import ensure_network, is_network_trouble, names_of, remove_own_networks
+from .request import DockerContainer, DockerJob
+
+logger = logging.getLogger(__name__)
+
+_NAME_TAKEN = re.compile(r'container name "/?(?P<name>[^"]+)" is already in use by container "?(?P<id>[0-9a-f]{12})')
+_PORT = re.compile(r"(?:Bind for |listen \w+ )(?P<port>\S+?:\d+)[: ].*(?:already allocated|already in use)")
+_NO_SOURCE = re.compile(r"bind source path does not exist: (?P<path>.+?)\s*$")
+_NO_IMAGE = re.compile(r"No such image: (?P<image>\S+)")
+
+
+def explain_refusal(answer: str, container: DockerContainer) -> str:
+    """Explain why a container was not started, with what to do; the engine's own answer where that is not understood.
+
+    Args:
+        answer: the engine's answer.
+        container: what was to be started.
+    """
+    command = container.command[0] if container.command else ""
+    if "executable file not found" in answer or ("exec:" in answer and "no such file or directory" in answer):
+        return f"no such command: {command}: the image {container.image} does not have it"
+    if "exec:" in answer and "permission denied" in answer:
+        return f"{command} cannot be run: it is not an executable file in the image {container.image}"
+    if "could not select device driver" in answer:
+        return (
+            "there is no GPU runtime on the engine's machine: install the NVIDIA Container Toolkit there, "
+            "or ask for gpu=0"
+        )
+    if match := _NO_IMAGE.search(answer):
+        return f"there is no image {match['image']}: it could not be pulled, or pulling is off; check its name"
+    if match := _NAME_TAKEN.search(answer):
+        return f"the name {match['name']} is taken by another container: `docker rm {match['id']}` frees it"
+    if match := _PORT.search(answer):
+        return f"port {match['port']} is in use: choose another one"
+    if match := _NO_SOURCE.search(answer):
+        return f"the mount's source {match['path']} does not exist on the engine's machine: create it there"
+    if "Range of CPUs" in answer:
+        return f"{answer.rstrip('.')}: ask for fewer"
+    if "error gathering device information" in answer:
+        return f"a device is missing on the engine's machine: {answer.rpartition('device information while adding')[2]}"
+    return answer
+
+
+class Launch:
+    """One launch: creates all containers, then starts them, the first one before the others, as TorchX does.
+
+    Args:
+        engine: the engine.
+        job: what to start.
+        added_labels: labels that are known now only, such as the time.
+    """
+
+    def __init__(self, engine: Engine, job: DockerJob, added_labels: Mapping[str, str]) -> None:
+        self._engine = engine
+        self._job = job
+        self._added_labels = dict(added_labels)
+        self._created: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        """Start the app.
+
+        Raises:
+            SchedulerError: it was not started, and nothing of it is left; the message says which replica and why.
+            LaunchCancelledError: nobody wants it any more; nothing of it is left.
+        """
+        containers = self._job.containers
+        progress = current_progress()
+        total = len(containers)
+        try:
+            for name in names_of(str(container.kwargs.get("network") or "") for container in containers):
+                ensure_network(self._engine, name)
+            # All are there before the first one starts: one that is missing later was removed.
+            self._each(self._create, containers, lambda count: progress.report(f"creating {count} of {total}"))
+            # The others look the first one up by its name.
+            self._each(self._start, containers[:1], lambda count: progress.report(f"starting 1 of {total}"))
+            self._each(self._start, containers[1:], lambda count: progress.report(f"starting {count + 1} of {total}"))
+        except BaseException as error:
+            left = self._remove_all()
+            if left and isinstance(error, SchedulerError):
+                raise SchedulerError(f"{error}. Left behind: {some_of(left)}: remove with `docker rm -f`") from error
+            raise
+
+    def _each(self, act: Any, containers: list[DockerContainer], report: Any) -> None:
+        def on_done(count: int, error: Exception | None) -> None:
+            if error is not None:
+                raise error
+            report(count)
+
+        parallel_map(act, containers, on_done)
+
+    def _create(self, container: DockerContainer) -> None:
+        kwargs: dict[str, Any] = {
+            **container.kwargs,
+            "labels": {**(container.kwargs.get("labels") or {}), **self._added_labels},
+        }
+        try:
+            with self._engine.translate_errors():
+                made = self._engine.client().containers.create(container.image, container.command, **kwargs)
+        except SchedulerError as error:
+            raise self._refused(container, error) from error
+        with self._lock:
+            self._created[container.where] = str(made.id)
+
+    def _start(self, container: DockerContainer) -> None:
+        container_id = self._created[container.where]
+        try:
+            try:
+                self._ask_to_start(container_id)
+            except SchedulerError as error:
+                if not is_network_trouble(error):
+                    raise
+                # Someone tidied up between its making and now, or makes it as well.
+                for name in names_of([str(container.kwargs.get("network") or "")]):
+                    ensure_network(self._engine, name)
+                self._ask_to_start(container_id)
+        except SchedulerError as error:
+            raise self._refused(container, error) from error
+
+    def _ask_to_start(self, container_id: str) -> None:
+        with self._engine.translate_errors():
+            self._engine.client().api.start(container_id)
+
+    def _refused(self, container: DockerContainer, error: SchedulerError) -> SchedulerError:
+        words = explain_refusal(str(error), container)
+        return type(error)(f"{self._job.app_id} was not launched: {container.where}: {words}")
+
+    def _remove_all(self) -> list[str]:
+        """Remove all containers of the app, with their anonymous volumes; return the ids of what could not be."""
+        left: list[str] = []
+
+        def remove(container_id: str) -> None:
+            try:
+                with self._engine.translate_errors():
+                    self._engine.client().api.remove_container(container_id, v=True, force=True)
+            except SchedulerError as error:
+                logger.warning("%s of %s is left behind: %s", container_id, self._job.app_id, error)
+                left.append(container_id[:12])
+
+        try:
+            # Asked for anew: the answer to a creation may have been lost.
+            created = [container["Id"] for container in find_containers(self._engine, self._job.app_id)]
+        except SchedulerError:
+            created = list(self._created.values())
+        parallel_map(remove, created)
+        return left
+
+
+# The engine has taken a request to stop within this; only the container's end takes longer (s).
+_TAKEN_WITHIN = 0.2
+# Each waits for its replica's end, so that few at a time would add up graces.
+_STOPPED_AT_ONCE = 256
+_LIVE = ("running", "restarting", "paused")
+
+
+class AppCanceller:
+    """Cancels and deletes apps, all replicas at once.
+
+    Args:
+        engine: the engine.
+        grace_seconds: how long a replica has between SIGTERM and SIGKILL, in seconds.
+    """
+
+    def __init__(self, engine: Engine, grace_seconds: float) -> None:
+        self._engine = engine
+        self._grace = max(1, round(grace_seconds))
+        self._asked: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def cancel(self, app_id: str) -> None:
+        """Ask for the end of every replica and do not wait for it; the engine sees to it, whatever becomes of us.
+
+        Replicas that never started are removed, so that they never do.
+
+        Raises:
+            SchedulerError: some could not be asked; the message says which and why.
+        """
+        containers = find_containers(self._engine, app_id)
+        live = [container for container in containers if container.get("State") in _LIVE]
+        if live and self._is_asked(app_id):
+            return  # another SIGTERM would make many a program give up its own end
+        waiting = [container for container in containers if container.get("State") == "created"]
+        failed = [*parallel_map(self._ask_to_stop, live), *parallel_map(self._remove, waiting)]
+        if failed:
+            with self._lock:
+                self._asked.pop(app_id, None)
+            raise SchedulerError(f"{app_id} was not cancelled in all replicas: {some_of(map(str, failed))}")
+
+    def delete(self, app_id: str) -> None:
+        """End the app within the grace, then remove its containers, their anonymous volumes, and its own networks.
+
+        Raises:
+            SchedulerError: something could not be removed; the message says what and why.
+        """
+        containers = find_containers(self._engine, app_id)
+        live = [container for container in containers if container.get("State") in _LIVE]
+        # What cannot be stopped is removed by force.
+        for error in parallel_map(self._stop, live, most=_STOPPED_AT_ONCE):
+            logger.warning("%s: %s", app_id, error)
+        failed = parallel_map(self._remove, containers)
+        if failed:
+            raise SchedulerError(f"{app_id} was not deleted in all replicas: {some_of(map(str, failed))}")
+        remove_own_networks(self._engine, app_id)
+
+    def _is_asked(self, app_id: str) -> bool:
+        """Tell whether the app was asked to end within the grace, and note that it is."""
+        now = time.monotonic()
+        with self._lock:
+            self._asked = {container_id: until for container_id, until in self._asked.items() if until > now}
+            return self._asked.setdefault(app_id, now + self._grace) != now + self._grace
+
+    def _ask_to_stop(self, container: ContainerSummary) -> None:
+        """Send the request to stop a container; the engine goes on with it when nobody waits for the answer."""
+        import requests
+
+        with self._about(container):
+            api: Any = self._engine.client().api
+            try:
+                response = api._post(
+                    api._url("/containers/{0}/stop", container["Id"]),
+                    params={"t": self._grace},
+                    timeout=(None, _TAKEN_WITHIN),
+                )
+            except requests.ReadTimeout:
+                return
+            api._raise_for_status(response)
+
+    def _stop(self, container: ContainerSummary) -> None:
+        with self._about(container):
+            self._engine.client().api.stop(container["Id"], timeout=self._grace)
+
+    def _remove(self, container: ContainerSummary) -> None:
+        with self._about(container):
+            self._engine.client().api.remove_container(container["Id"], v=True, force=True)
+
+    @contextmanager
+    def _about(self, container: ContainerSummary) -> Iterator[None]:
+        """Within this, errors name the replica; one that is gone, or is being removed by someone else, is none."""
+        try:
+            with self._engine.translate_errors(container["Id"]):
+                yield
+        except JobNotFoundError:
+            return
+        except SchedulerError as error:
+            if "already in progress" not in str(error):
+                raise type(error)(f"{role_name(container)}/{replica_number(container)}: {error}") from error

@@ -1,0 +1,180 @@
+"""Credentials from the program that a kubeconfig names for them (``exec`` of a user).
+
+Wire format: ExecCredential of client.authentication.k8s.io. The package `kubernetes` runs such a program too, but on
+this program's terminal, without a limit, and where it fails it goes on without credentials.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...logs.source.log_times import nanoseconds_of
+from ...logs.text.sanitize import plain
+from ...specs import BackendUnavailableError
+from ..shared.secrets import mask_text
+
+TIMEOUT_S = 60.0
+"""How long a program may take: some open a browser, in which somebody logs in."""
+# A credential is renewed so many seconds before it expires, but kept for so many: this machine's clock may be wrong.
+_MARGIN_S, _SHORTEST_S = 60.0, 10.0
+# Of what a program says why it failed, so many characters are given, from the end.
+_LONGEST_MESSAGE = 300
+
+
+class Credential(NamedTuple):
+    """How a user is known to a server.
+
+    Attributes:
+        user: the entries of a kubeconfig's user.
+        renew_at: when to ask for another one, in seconds since the epoch; infinite where it does not expire.
+    """
+
+    user: dict[str, str]
+    renew_at: float
+
+
+class CredentialPlugin:
+    """Runs the credential programs of one server, without this program's terminal; for any thread.
+
+    Args:
+        timeout: seconds that a program may take.
+    """
+
+    def __init__(self, timeout: float = TIMEOUT_S) -> None:
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._closed = False
+
+    def ask(self, settings: Mapping[str, Any], cluster: Mapping[str, Any], folder: Path) -> Credential:
+        """Run a program and return the credential that it prints.
+
+        Args:
+            settings: the ``exec`` entry of the kubeconfig's user.
+            cluster: the entry of the cluster, for programs that want it.
+            folder: the folder of the kubeconfig, in which the program runs.
+
+        Raises:
+            BackendUnavailableError: there is no credential; the message says why.
+        """
+        command = [str(settings.get("command") or ""), *map(str, settings.get("args") or ())]
+        name = plain(command[0])
+        environ = {str(item["name"]): str(item["value"]) for item in settings.get("env") or ()}
+        environ["KUBERNETES_EXEC_INFO"] = json.dumps(_exec_info(settings, cluster))
+        try:
+            process = self._start(command, {**os.environ, **environ}, folder)
+        except (OSError, ValueError) as error:
+            hint = plain(str(settings.get("installHint") or "")).strip()
+            reason = getattr(error, "strerror", None) or str(error)
+            raise BackendUnavailableError(
+                f"{name}, cannot be started: {plain(reason)}: {hint or 'is it installed, and in PATH?'}"
+            ) from error
+        try:
+            output, errors = process.communicate(timeout=self._timeout)
+        except subprocess.TimeoutExpired:
+            raise BackendUnavailableError(
+                f"{name}, gave no answer within {self._timeout:.0f} s: run it in a shell and see what it waits for"
+            ) from None
+        finally:
+            self._end(process)
+        if self._closed:
+            raise BackendUnavailableError(f"{name}, was ended, as nobody waits for it any more")
+        if process.returncode:
+            raise BackendUnavailableError(f"{name}, failed (exit code {process.returncode}){_stderr_text(errors)}")
+        return _parse_credential(output, str(settings.get("apiVersion") or ""), name)
+
+    def close(self) -> None:
+        """Kill the programs that run, and start no other; does not wait."""
+        with self._lock:
+            self._closed = True
+            for process in self._running:
+                _kill_group(process)
+
+    def _start(self, command: list[str], environ: Mapping[str, str], folder: Path) -> subprocess.Popen[bytes]:
+        if self._closed:
+            raise BackendUnavailableError(f"{plain(command[0])}, is not asked any more")
+        # A session of its own: without one it could still open this terminal as /dev/tty.
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env=environ,
+            start_new_session=True,
+        )
+        with self._lock:
+            self._running.add(process)
+            if self._closed:
+                _kill_group(process)
+        return process
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        """End what is left of a program; what has left its group may still hold the pipes, which nobody reads."""
+        with self._lock:
+            self._running.discard(process)
+            _kill_group(process)
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+        process.wait()
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    if process.returncode is not None:
+        # Its number may be another's by now.
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _exec_info(settings: Mapping[str, Any], cluster: Mapping[str, Any]) -> dict[str, Any]:
+    spec: dict[str, Any] = {"interactive": False}
+    if settings.get("provideClusterInfo"):
+        spec["cluster"] = dict(cluster)
+        for extension in cluster.get("extensions") or ():
+            if extension.get("name") == "client.authentication.k8s.io/exec":
+                spec["cluster"]["config"] = extension.get("extension")
+    return {"apiVersion": settings.get("apiVersion"), "kind": "ExecCredential", "spec": spec}
+
+
+def _stderr_text(errors: bytes) -> str:
+    text = " ".join(plain(errors.decode("utf-8", "replace")).split())
+    return f": {mask_text('', text)[-_LONGEST_MESSAGE:]}" if text else ""
+
+
+def _parse_credential(output: bytes, version: str, name: str) -> Credential:
+    try:
+        answer = json.loads(output)
+        status = answer["status"]
+        if answer["apiVersion"] != version:
+            raise BackendUnavailableError(
+                f"{name}, speaks {plain(str(answer['apiVersion']))}, and the kubeconfig wants {plain(version)}"
+            )
+        user = {}
+        if status.get("token"):
+            user["token"] = str(status["token"])
+        if status.get("clientCertificateData") and status.get("clientKeyData"):
+            user["client-certificate-data"] = _base64(status["clientCertificateData"])
+            user["client-key-data"] = _base64(status["clientKeyData"])
+        expires = status.get("expirationTimestamp")
+        expires_at = nanoseconds_of(str(expires)) / 1e9 if expires else float("inf")
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        raise BackendUnavailableError(f"{name}, printed no credential: it is no ExecCredential") from error
+    if not user:
+        raise BackendUnavailableError(f"{name}, printed a credential with neither a token nor a certificate and key")
+    return Credential(user, max(expires_at - _MARGIN_S, time.time() + _SHORTEST_S))
+
+
+def _base64(text: Any) -> str:
+    return base64.b64encode(str(text).encode()).decode("ascii")

@@ -1,0 +1,53 @@
+"""Which replica, and which of its streams, is meant; errors list the valid choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from ...specs.errors import one_of
+from ..types import Stream
+
+T = TypeVar("T")
+
+
+def pick_replica(app_id: str, roles: Mapping[str, Mapping[int, T]], role: str, k: int) -> T:
+    """Pick what belongs to one replica.
+
+    Args:
+        app_id: the app.
+        roles: what belongs to its replicas, by role and number.
+        role: the role's name.
+        k: the replica's number in the role.
+
+    Raises:
+        ValueError: there is no such role or replica; the message lists the valid ones.
+    """
+    if role not in roles:
+        raise ValueError(f"{app_id} has no role {role}. Its roles: {one_of(roles)}")
+    if k not in roles[role]:
+        raise ValueError(f"Role {role} of {app_id} has no replica {k}. Valid: {format_numbers(roles[role])}")
+    return roles[role][k]
+
+
+def format_numbers(numbers: Iterable[int]) -> str:
+    """Format numbers with those that follow one another as a range, such as ``0 to 3, 7``."""
+    ranges: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return one_of(f"{first} to {last}" if last > first else str(first) for first, last in ranges)
+
+
+def parse_stream(streams: Stream | str | None) -> Stream:
+    """Parse the name of a stream; None is both together.
+
+    Raises:
+        ValueError: there is none of that name; the message lists the valid ones.
+    """
+    try:
+        return Stream.COMBINED if streams is None else Stream(streams)
+    except ValueError:
+        raise ValueError(f"there is no stream {streams}. Valid: {one_of(item.value for item in Stream)}") from None
