@@ -22,7 +22,6 @@ from ..specs import (
     Workspace,
     runopts,
 )
-from ..specs.errors import one_of
 from .options import StructuredOpts
 from .types import (
     Capabilities,
@@ -61,10 +60,8 @@ __all__ = [
     "WorkspaceListing",
     "check_launchable",
     "filter_regex",
-    "line_pattern",
     "split_lines",
     "split_lines_iterator",
-    "stream_of",
 ]
 
 DAYS_IN_2_WEEKS = 14
@@ -305,18 +302,8 @@ class Scheduler(abc.ABC, Generic[T]):
                 is malformed.
             NotImplementedError: the scheduler has no logs.
         """
-        return self._log_lines(
-            LogQuery(
-                app_id,
-                role_name,
-                k,
-                line_pattern(regex),
-                None if since is None else since.timestamp(),
-                None if until is None else until.timestamp(),
-                should_tail,
-                stream_of(streams),
-            )
-        )
+        query = LogQuery.parse(app_id, role_name, k, regex, since, until, should_tail, streams)
+        return self._log_lines(query)
 
     def _log_lines(self, query: LogQuery) -> Iterable[str]:
         raise NotImplementedError(f"{self.backend} has no logs to read: {query.app_id}")
@@ -433,30 +420,6 @@ def check_launchable(app: AppDef, most_replicas: int = sys.maxsize) -> None:
             f"{asks} for {replicas:,} replicas, and an app may have {most_replicas:,}: ask for fewer, "
             "or raise most_replicas under [launch] in config.toml"
         )
-
-
-def line_pattern(regex: str | None) -> re.Pattern[str] | None:
-    """Return the expression that `Scheduler.log_iter` was given, compiled; None where it was given none.
-
-    Raises:
-        ValueError: it is malformed.
-    """
-    try:
-        return re.compile(regex) if regex else None
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {regex}: {error}") from error
-
-
-def stream_of(name: Stream | str | None) -> Stream:
-    """Return the stream of a name; the combined one of None.
-
-    Raises:
-        ValueError: there is none of that name; the message lists the valid ones.
-    """
-    try:
-        return Stream.COMBINED if name is None else Stream(name)
-    except ValueError:
-        raise ValueError(f"there is no stream {name}. Valid: {one_of(item.value for item in Stream)}") from None
 
 
 def filter_regex(regex: str, data: Iterable[str]) -> Iterable[str]:

@@ -6,10 +6,12 @@ import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum
 from typing import Any, Literal, Protocol
 
 from ..specs import NONE, AppState, AppStatus, Role, RoleStatus, is_terminal
+from ..specs.errors import one_of
 from ..specs.foreign import epoch_seconds
 
 logger = logging.getLogger(__name__)
@@ -24,6 +26,30 @@ class Stream(str, Enum):
     STDOUT = "stdout"
     STDERR = "stderr"
     COMBINED = "combined"
+
+
+def parse_stream(streams: Stream | str | None) -> Stream:
+    """Parse the name of a stream; None is both together.
+
+    Raises:
+        ValueError: there is none of that name; the message lists the valid ones.
+    """
+    try:
+        return Stream.COMBINED if streams is None else Stream(streams)
+    except ValueError:
+        raise ValueError(f"there is no stream {streams}. Valid: {one_of(item.value for item in Stream)}") from None
+
+
+def line_pattern(regex: str | None) -> re.Pattern[str] | None:
+    """Return the expression that `Scheduler.log_iter` was given, compiled; None where it was given none.
+
+    Raises:
+        ValueError: it is malformed.
+    """
+    try:
+        return re.compile(regex) if regex else None
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {regex}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -49,6 +75,34 @@ class LogQuery:
     until: float | None = None
     follow: bool = False
     stream: Stream = Stream.COMBINED
+
+    @classmethod
+    def parse(
+        cls,
+        app_id: str,
+        role_name: str,
+        k: int = 0,
+        regex: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        should_tail: bool = False,
+        streams: Stream | str | None = None,
+    ) -> LogQuery:
+        """Parse the arguments of `Scheduler.log_iter`.
+
+        Raises:
+            ValueError: the expression is malformed, or there is no such stream.
+        """
+        return cls(
+            app_id,
+            role_name,
+            k,
+            line_pattern(regex),
+            None if since is None else since.timestamp(),
+            None if until is None else until.timestamp(),
+            should_tail,
+            parse_stream(streams),
+        )
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,10 @@ def checked_labels(given: Any) -> dict[str, str]:
     if not isinstance(given, Mapping):
         return {}
     texts = {name: value for name, value in given.items() if isinstance(value, str)}
-    return {name: value for name, value in texts.items() if name not in _CHECKS or _CHECKS[name](value)}
+    for name, is_valid in _CHECKS.items():
+        if name in texts and not is_valid(texts[name]):
+            del texts[name]
+    return texts
 
 
 def replica_number(labels: Mapping[str, str]) -> int:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import struct
 import threading
-import time
 from collections import deque
 from collections.abc import Iterator
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ...logs.source.log_place import LogPlace
 from ...logs.source.log_times import LogClock, nanoseconds_of
 from ...logs.source.stream import Cursor, LogStream, Record, TimeCursor
 from ...specs import LogUnreadableError, SchedulerError
-from ..api import LogIterator, line_pattern
 from ..docker_engine.client import Engine
 from ..docker_engine.streams import ask
-from ..shared.replicas import parse_stream
 from ..shared.stamped_log import TOGETHER_NS, LookWaits, Message, StampedLines, join_messages
-from ..shared.stream_lines import LATE, StreamLines
+from ..shared.stream_lines import StreamLines
 from ..shared.streaming_response import StreamingResponse
-from ..types import Stream
+from ..types import LogIterator, LogQuery, Stream, parse_stream
 from .containers import find_containers, find_replica
 
 if TYPE_CHECKING:
@@ -382,40 +378,23 @@ def open_stream(
     return DockerLogStream(engine, app_id, role, k, parse_stream(streams), place, tail)
 
 
-def read_lines(
-    engine: Engine,
-    app_id: str,
-    role: str,
-    k: int = 0,
-    regex: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    should_tail: bool = False,
-    streams: Stream | str | None = None,
-) -> LogIterator:
-    """Return the lines of one replica; see `Scheduler.log_iter`.
+def read_lines(engine: Engine, query: LogQuery) -> LogIterator:
+    """Read the lines of one replica.
 
     Raises:
-        ValueError: there is no such stream, role or replica, the message lists the valid ones; or the expression is
-            malformed.
+        ValueError: there is no such role or replica; the message lists the valid ones.
         JobNotFoundError: there is no such app.
         BackendUnavailableError: the engine cannot be reached.
     """
-    stream = parse_stream(streams)
-    pattern = line_pattern(regex)
-    find_replica(engine, app_id, role, k)
-    first = None if since is None else int(since.timestamp() * 10**6) * 1000
-    last = None if until is None else until.timestamp()
-    # What lies in the past is there already.
-    follow = should_tail and (last is None or time.time() < last + LATE)
+    find_replica(engine, query.app_id, query.role_name, query.k)
+    since = None if query.since is None else int(query.since * 10**6) * 1000
 
     def connect(cursor: Cursor | None, follow: bool) -> DockerLogStream:
+        replica = query.app_id, query.role_name, query.k, query.stream
         place = cursor if isinstance(cursor, TimeCursor) else None
-        return DockerLogStream(
-            engine, app_id, role, k, stream, place, since=first, follow=follow, says_restarts=False, together=0
-        )
+        return DockerLogStream(engine, *replica, place, since=since, follow=follow, says_restarts=False, together=0)
 
     def is_over() -> bool:
-        return all(container.get("State") in _OVER for container in find_containers(engine, app_id))
+        return all(container.get("State") in _OVER for container in find_containers(engine, query.app_id))
 
-    return StreamLines(connect, is_over if follow else None, pattern, last)
+    return StreamLines(connect, is_over, query)

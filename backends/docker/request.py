@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ... import __version__
-from ...specs import MISSING, AppDef, AppDefError, BindMount, DeviceMount, Role, VolumeMount, macros
+from ...specs import AppDef, AppDefError, BindMount, DeviceMount, Role, VolumeMount, macros
 from ...specs.files import user_name
 from ...specs.named_resources_aws import EFA_DEVICE, NEURON_DEVICE
+from ..api import check_launchable
 from ..options import StructuredOpts
 from ..shared.kept_app_def import RANK0_HOST
 from ..shared.progress import while_wanted
@@ -103,16 +104,11 @@ def check_app(app: AppDef) -> None:
         AppDefError: a name has characters that a container's cannot have, two roles would have the same containers,
             or there is nothing to run.
     """
-    if not app.roles:
-        raise AppDefError(f"{app.name} has no roles: give it at least one")
+    check_launchable(app)
     for fault in name_faults(app):
         if fault.refused:
             raise AppDefError(f"{fault.what} is {fault.name!r}: {fault.words}")
     for role in app.roles:
-        if not role.entrypoint or role.entrypoint == MISSING:
-            raise AppDefError(f"Role {role.name} has no entrypoint: nothing to run")
-        if role.num_replicas < 1:
-            raise AppDefError(f"Role {role.name} asks for {role.num_replicas} replicas: at least 1 is needed")
         _check_ports(role.name, role.port_map)
 
 

@@ -7,7 +7,6 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from ..api import (
     Finding,
     ListAppResponse,
     LogIterator,
+    LogQuery,
     NameFault,
     ReplicaUsage,
     Scheduler,
@@ -188,24 +188,8 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     # Logs
 
-    def log_iter(
-        self,
-        app_id: str,
-        role_name: str,
-        k: int = 0,
-        regex: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        should_tail: bool = False,
-        streams: Stream | None = None,
-    ) -> LogIterator:
-        """Return the log lines of one replica; see `Scheduler.log_iter`.
-
-        Raises:
-            ValueError: there is no such role, replica or stream, or the expression is malformed.
-            JobNotFoundError: there is no such app.
-        """
-        return read_lines(self._engine, app_id, role_name, k, regex, since, until, should_tail, streams)
+    def _log_lines(self, query: LogQuery) -> LogIterator:
+        return read_lines(self._engine, query)
 
     def log_stream(
         self,

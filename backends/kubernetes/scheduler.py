@@ -6,12 +6,21 @@ import builtins
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ...logs.source.stream import Cursor, LogStream
 from ...specs import NONE, AppDef, AppDryRunInfo, CfgVal, JobNotFoundError, runopts
-from ..api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, LogIterator, NameFault, Scheduler, Stream
+from ..api import (
+    Capabilities,
+    DescribeAppResponse,
+    Finding,
+    ListAppResponse,
+    LogIterator,
+    LogQuery,
+    NameFault,
+    Scheduler,
+    Stream,
+)
 from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import check
@@ -122,9 +131,11 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[KubernetesJob]:
         opts = KubernetesOpts.from_cfg(cfg)
         request = make_request(app, self.session_name, opts, self.dryrun_push_images(app, cfg))
-        if opts.validate_spec:
-            validate(self._server, request.resource)
         return AppDryRunInfo(request, str)
+
+    def _check_request(self, dryrun_info: AppDryRunInfo[KubernetesJob]) -> None:
+        if KubernetesOpts.from_cfg(dryrun_info.cfg).validate_spec:
+            validate(self._server, dryrun_info.request.resource)
 
     def _validate(self, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
         """Accept roles without resources: their pods have no limits."""
@@ -239,24 +250,8 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     # Logs
 
-    def log_iter(
-        self,
-        app_id: str,
-        role_name: str,
-        k: int = 0,
-        regex: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        should_tail: bool = False,
-        streams: Stream | None = None,
-    ) -> LogIterator:
-        """Return the log lines of one replica; see `Scheduler.log_iter`.
-
-        Raises:
-            ValueError: there is no such role, replica or stream, or the expression is malformed.
-            JobNotFoundError: there is no such app.
-        """
-        return read_lines(self._server, app_id, role_name, k, regex, since, until, should_tail, streams)
+    def _log_lines(self, query: LogQuery) -> LogIterator:
+        return read_lines(self._server, query)
 
     def log_stream(
         self,

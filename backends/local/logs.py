@@ -15,7 +15,7 @@ from ...logs.source.replica_reader import ReplicaReader
 from ...logs.source.segment import Segment
 from ...logs.source.stream import Record
 from ...specs import JobNotFoundError, SchedulerError
-from ...specs.errors import one_of
+from ..shared.replicas import pick_replica
 from ..shared.stream_lines import LineAssembler
 from ..types import LogQuery, Stream
 from .record import Run
@@ -167,15 +167,10 @@ def check_log(run: Run, query: LogQuery) -> None:
         raise SchedulerError(f"the log of {run.app_id} cannot be read: {run.reason}")
     if run.log_folder is None:
         raise SchedulerError(f"the log of {run.app_id} cannot be read: its processes do not tell where TorchX keeps it")
-    roles: dict[str, list[int]] = {}
+    roles: dict[str, dict[int, int | None]] = {}
     for entry in run.replicas:
-        roles.setdefault(entry["role"], []).append(entry["id"])
-    if role_name not in roles:
-        raise ValueError(f"{run.app_id} has no role {role_name}. Its roles: {one_of(roles)}")
-    if k not in roles[role_name]:
-        last = len(roles[role_name]) - 1
-        raise ValueError(f"{role_name} has no replica {k}. Valid: {f'0 to {last}' if last else '0'}")
-    started = next(entry["pid"] for entry in run.replicas if (entry["role"], entry["id"]) == (role_name, k))
+        roles.setdefault(entry["role"], {})[entry["id"]] = entry["pid"]
+    started = pick_replica(run.app_id, roles, role_name, k)
     folder = run.replica_folder(role_name, k)
     names = ("combined", "stdout") if stream == Stream.COMBINED else (stream.value,)
     if started and not any(LogFile(folder / f"{name}.log").look() for name in names):

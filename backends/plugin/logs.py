@@ -13,6 +13,7 @@ from typing import Any
 
 from ...specs import JobNotFoundError, LogUnreadableError, SchedulerError
 from ..api import split_lines
+from ..shared.replicas import pick_replica
 from ..types import DescribeAppResponse, Stream
 from .calls import PluginCalls
 
@@ -199,11 +200,9 @@ def check_replica(
         raise ValueError(f"{scheduler} has no output {stream!s}: it has {', '.join(one.value for one in known)}")
     if described is None:
         raise JobNotFoundError(app_id, scheduler)
-    roles = {role.name: role for role in described.roles}
-    if roles and role_name not in roles:
-        raise ValueError(f"{app_id} has no role {role_name}: it has {', '.join(roles)}")
-    if roles and not 0 <= k < roles[role_name].num_replicas:
-        raise ValueError(f"{role_name} has no replica {k}: it has 0 to {roles[role_name].num_replicas - 1}")
+    if described.roles:
+        numbers = {role.name: {number: number for number in range(role.num_replicas)} for role in described.roles}
+        pick_replica(app_id, numbers, role_name, k)
     return Stream.COMBINED if stream is None else Stream(stream)
 
 

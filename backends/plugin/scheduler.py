@@ -355,7 +355,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
 
         Where the plugin does not merge stdout and stderr, they are read side by side.
         """
-        from ..api import line_pattern
+        from ..types import line_pattern
 
         pattern = line_pattern(regex)
         known = self.capabilities.log_streams

@@ -1,4 +1,4 @@
-"""Which replica, and which of its streams, is meant; errors list the valid choices."""
+"""Which replica is meant; errors list the valid choices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from ...specs.errors import one_of
-from ..types import Stream
 
 T = TypeVar("T")
 
@@ -39,15 +38,3 @@ def format_numbers(numbers: Iterable[int]) -> str:
         else:
             ranges.append([number, number])
     return one_of(f"{first} to {last}" if last > first else str(first) for first, last in ranges)
-
-
-def parse_stream(streams: Stream | str | None) -> Stream:
-    """Parse the name of a stream; None is both together.
-
-    Raises:
-        ValueError: there is none of that name; the message lists the valid ones.
-    """
-    try:
-        return Stream.COMBINED if streams is None else Stream(streams)
-    except ValueError:
-        raise ValueError(f"there is no stream {streams}. Valid: {one_of(item.value for item in Stream)}") from None

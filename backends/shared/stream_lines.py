@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections import deque
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ...logs.source.stream import Cursor, LogStream, Record
 from ...specs import BackendUnavailableError
+from ..types import LogQuery
 from .outage import until_answered
 
 
@@ -58,23 +58,23 @@ class StreamLines:
 
     Args:
         connect: begins to read after a cursor; waits for more where it is told to.
-        is_over: tells whether the app has ended; None where nothing is waited for.
-        regex: only lines in which this is found.
-        until: only lines up to this time, in seconds since the epoch.
+        is_over: tells whether the app has ended.
+        query: which lines.
     """
 
     def __init__(
         self,
         connect: Callable[[Cursor | None, bool], LogStream],
-        is_over: Callable[[], bool] | None,
-        regex: re.Pattern[str] | None,
-        until: float | None,
+        is_over: Callable[[], bool],
+        query: LogQuery,
     ) -> None:
         self._connect = connect
-        self._is_over = is_over
-        self._regex = regex
-        self._until = until
-        self._follow = self._stream_follows = is_over is not None
+        self._pattern = query.pattern
+        self._until = until = query.until
+        # What lies in the past is there already.
+        follow = query.follow and (until is None or time.time() < until + LATE)
+        self._is_over = is_over if follow else None
+        self._follow = self._stream_follows = follow
         self._stream = connect(None, self._follow)
         self._assembler = LineAssembler()
         self._lines: deque[str] = deque()
@@ -82,7 +82,7 @@ class StreamLines:
         self._is_cut = False
         self._closed = threading.Event()
         self._alarm: threading.Timer | None = None
-        if is_over is not None and until is not None:
+        if follow and until is not None:
             self._alarm = threading.Timer(max(0.0, until + LATE - time.time()), self._end_following)
             self._alarm.daemon = True
             self._alarm.start()
@@ -161,7 +161,7 @@ class StreamLines:
                 self._ended = True
                 return
             line = data.decode("utf-8", "replace")
-            if self._regex is None or self._regex.search(line):
+            if self._pattern is None or self._pattern.search(line):
                 self._lines.append(line)
 
     def _is_past_until(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from support.canned import CannedScheduler
@@ -15,8 +16,11 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.shared import changes
 from torchx_tui.backends.shared.outage import until_answered
 from torchx_tui.backends.shared.stream_lines import LATE, StreamLines
+from torchx_tui.backends.types import LogQuery
 from torchx_tui.logs.source.stream import LineCursor, Record
 from torchx_tui.specs import AppState, BackendUnavailableError, NotAllowedError
+
+FOLLOW = LogQuery("app", "r", follow=True)
 
 HANDLE = "local_cwd://torchx/x-1"
 AWAY = BackendUnavailableError("nothing listens")
@@ -138,11 +142,11 @@ def test_lines_that_are_followed_survive_an_outage_and_others_do_not() -> None:
     def connect(cursor: object, _follow: bool) -> Cut:
         return Cut(cursor.lines if isinstance(cursor, LineCursor) else 0, lambda: bool(left and left.pop()))
 
-    assert list(StreamLines(connect, lambda: True, None, None)) == ["line 0\n", "line 1\n"]
+    assert list(StreamLines(connect, lambda: True, FOLLOW)) == ["line 0\n", "line 1\n"]
     assert left == []
     left.append(1)
     with pytest.raises(BackendUnavailableError):
-        list(StreamLines(connect, None, None, None))
+        list(StreamLines(connect, lambda: True, LogQuery("app", "r")))
 
 
 def test_lines_before_a_time_are_read_however_slow_the_reader_is() -> None:
@@ -163,11 +167,14 @@ def test_lines_before_a_time_are_read_however_slow_the_reader_is() -> None:
     def connect(cursor: object, follow: bool) -> Cut:
         return Slow() if follow else Cut(cursor.lines if isinstance(cursor, LineCursor) else 0, lambda: False)
 
-    assert list(StreamLines(connect, lambda: True, None, time.time() - LATE + 0.05)) == ["line 0\n", "line 1\n"]
+    assert list(StreamLines(connect, lambda: True, replace(FOLLOW, until=time.time() - LATE + 0.05))) == [
+        "line 0\n",
+        "line 1\n",
+    ]
 
 
 def test_closing_ends_lines_whose_server_is_away() -> None:
-    lines = StreamLines(lambda cursor, _: Cut(1 if cursor else 0, lambda: True), lambda: True, None, None)
+    lines = StreamLines(lambda cursor, _: Cut(1 if cursor else 0, lambda: True), lambda: True, FOLLOW)
     assert next(lines) == "line 0\n"
     threading.Timer(0.05, lines.close).start()
     with pytest.raises((BackendUnavailableError, StopIteration)):

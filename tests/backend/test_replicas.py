@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from torchx_tui.backends.shared.replicas import format_numbers, parse_stream, pick_replica
-from torchx_tui.backends.types import Stream
+from torchx_tui.backends.shared.replicas import format_numbers, pick_replica
+from torchx_tui.backends.types import Stream, parse_stream
 
 ROLES = {"trainer": {0: "t0", 1: "t1", 2: "t2", 3: "t3"}, "reader": {0: "r0"}}
 

@@ -6,14 +6,13 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ....logs.source.stream import Cursor, LogStream, Part, PartsCursor, Record
 from ....specs import LogUnreadableError
-from ...api import LogIterator, Stream, line_pattern
 from ...shared.stamped_log import TOGETHER_NS, LookWaits
-from ...shared.stream_lines import LATE, StreamLines
+from ...shared.stream_lines import StreamLines
+from ...types import LogIterator, LogQuery, Stream
 from .. import labels
 from ..phases import before_others, side_by_side
 from ..shapes import KubernetesObject
@@ -42,42 +41,28 @@ def open_stream(
     return KubernetesLogStream(server, app_id, role, k, cursor if isinstance(cursor, PartsCursor) else None, tail)
 
 
-def read_lines(
-    server: ApiServer,
-    app_id: str,
-    role: str,
-    k: int = 0,
-    regex: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    should_tail: bool = False,
-    streams: Stream | str | None = None,
-) -> LogIterator:
-    """Return the lines of one replica; see `Scheduler.log_iter`.
+def read_lines(server: ApiServer, query: LogQuery) -> LogIterator:
+    """Read the lines of one replica.
 
     Raises:
-        ValueError: there is no such stream, role or replica, the message lists the valid ones; or the expression is
-            malformed.
+        ValueError: there is no such stream, role or replica; the message lists the valid ones.
         JobNotFoundError: there is no such app.
         SchedulerError: the server cannot be reached, or may not tell.
     """
-    _check_stream(streams)
-    pattern = line_pattern(regex)
+    _check_stream(query.stream)
     pods = replica_pods(server)
+    app_id, role, k = query.app_id, query.role_name, query.k
     find_pod_name(pods.look(server, app_id, time.monotonic()), app_id, role, k)
-    first = None if since is None else int(since.timestamp() * 10**6) * 1000
-    last = None if until is None else until.timestamp()
-    # What lies in the past is there already.
-    follow = should_tail and (last is None or time.time() < last + LATE)
+    since = None if query.since is None else int(query.since * 10**6) * 1000
 
     def connect(cursor: Cursor | None, follow: bool) -> KubernetesLogStream:
         place = cursor if isinstance(cursor, PartsCursor) else None
-        return KubernetesLogStream(server, app_id, role, k, place, since=first, follow=follow, says=False, together=0)
+        return KubernetesLogStream(server, app_id, role, k, place, since=since, follow=follow, says=False, together=0)
 
     def is_over() -> bool:
         return pods.look(server, app_id, time.monotonic()).has_ended
 
-    return StreamLines(connect, is_over if follow else None, pattern, last)
+    return StreamLines(connect, is_over, query)
 
 
 def _check_stream(streams: Stream | str | None) -> None:

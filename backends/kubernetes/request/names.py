@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ....specs import MISSING, AppDef, AppDefError, Role, normalize_str
+from ....specs import AppDef, AppDefError, Role, normalize_str
+from ...api import check_launchable
 from ...types import NameFault
 
 cleanup_str = normalize_str
@@ -48,8 +49,7 @@ def check_app(app: AppDef, namespace: str) -> None:
         raise AppDefError(
             f"The namespace is {namespace!r}: it can have small letters, digits and - between them, 63 at most"
         )
-    if not app.roles:
-        raise AppDefError(f"{app.name} has no roles: give it at least one")
+    check_launchable(app)
     for fault in name_faults(app):
         if fault.refused:
             raise AppDefError(f"{fault.what} is {fault.name!r}: {fault.words}")
@@ -101,10 +101,6 @@ def _length_faults(app: AppDef, role: Role) -> Iterator[NameFault]:
 
 def _check_role(role: Role) -> None:
     where = f"Role {role.name}"
-    if not role.entrypoint or role.entrypoint == MISSING:
-        raise AppDefError(f"{where} has no entrypoint: nothing to run")
-    if role.num_replicas < 1:
-        raise AppDefError(f"{where} asks for {role.num_replicas} replicas: at least 1 is needed")
     for name, port in role.port_map.items():
         if not _PORT_NAME.fullmatch(name):
             raise AppDefError(

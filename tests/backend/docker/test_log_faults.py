@@ -9,6 +9,7 @@ from support.following import Follower
 from support.waiting import wait_until
 
 from torchx_tui.backends.docker.log_stream import open_stream, read_lines
+from torchx_tui.backends.types import LogQuery
 from torchx_tui.specs import SchedulerError
 
 # Numbered lines on both streams, some ten thousand a second.
@@ -66,7 +67,7 @@ def test_lines_go_on_when_the_engine_is_back(app: Replicas, own_engine: OwnEngin
     """An iterator of lines takes its log up by itself."""
     app.start("i=0; while :; do i=$((i + 1)); echo line $i; sleep 0.01; done")
     got: list[str] = []
-    reading = iter(read_lines(app.engine, app.app_id, "worker", should_tail=True))
+    reading = iter(read_lines(app.engine, LogQuery.parse(app.app_id, "worker", should_tail=True)))
     for line in reading:
         got.append(line)
         if len(got) == 20:
@@ -74,7 +75,7 @@ def test_lines_go_on_when_the_engine_is_back(app: Replicas, own_engine: OwnEngin
             own_engine.start()
     # Without live-restore the container has ended with its engine.
     assert got == [f"line {number}\n" for number in range(1, len(got) + 1)]
-    assert got == list(read_lines(app.engine, app.app_id, "worker"))
+    assert got == list(read_lines(app.engine, LogQuery.parse(app.app_id, "worker")))
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from support.waiting import PATIENCE, PROMPT, wait_until
 
 from torchx_tui.backends.api import Stream
 from torchx_tui.backends.docker.log_stream import open_stream, read_lines
+from torchx_tui.backends.types import LogQuery
 from torchx_tui.logs.source.stream import TimeCursor
 from torchx_tui.specs import JobNotFoundError, LogUnreadableError, SchedulerError
 
@@ -28,7 +29,7 @@ def app(docker_engine: str) -> Iterator[Replicas]:
 
 
 def lines(app: Replicas, **options: object) -> list[str]:
-    return list(read_lines(app.engine, app.app_id, "worker", **options))  # type: ignore[arg-type]
+    return list(read_lines(app.engine, LogQuery.parse(app.app_id, "worker", **options)))  # type: ignore[arg-type]
 
 
 def follow(app: Replicas, **options: object) -> Follower:
@@ -81,7 +82,7 @@ def test_a_tail_ends_with_the_app_not_with_its_replica(app: Replicas) -> None:
 
 def test_close_ends_a_blocked_read_at_once(app: Replicas) -> None:
     app.start("echo once; sleep 600")
-    reading = read_lines(app.engine, app.app_id, "worker", should_tail=True)
+    reading = read_lines(app.engine, LogQuery.parse(app.app_id, "worker", should_tail=True))
     follower = follow(app)
     got: list[str] = []
     reader = threading.Thread(target=lambda: got.extend(reading), daemon=True)
@@ -202,11 +203,11 @@ def test_log_drivers(app: Replicas, driver: str) -> None:
 def test_what_is_not_there_is_said_at_once(app: Replicas) -> None:
     app.start("true")
     with pytest.raises(ValueError, match="combined"):
-        read_lines(app.engine, app.app_id, "worker", streams="nonsense")
+        read_lines(app.engine, LogQuery.parse(app.app_id, "worker", streams="nonsense"))
     with pytest.raises(ValueError, match="worker"):
-        read_lines(app.engine, app.app_id, "no-such-role")
+        read_lines(app.engine, LogQuery.parse(app.app_id, "no-such-role"))
     with pytest.raises(ValueError, match="0"):
-        read_lines(app.engine, app.app_id, "worker", 5)
+        read_lines(app.engine, LogQuery.parse(app.app_id, "worker", 5))
 
 
 def test_64_streams_at_once(app: Replicas) -> None:

@@ -13,6 +13,7 @@ from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
+from torchx_tui.backends.types import LogQuery
 
 
 class Job:
@@ -62,7 +63,7 @@ class Job:
         self.cluster.request("DELETE", path)
 
     def lines(self, k: int = 0, **options: Any) -> list[str]:
-        return list(read_lines(self.server, self.app_id, "worker", k, **options))
+        return list(read_lines(self.server, LogQuery.parse(self.app_id, "worker", k, **options)))
 
     def follow(self, k: int = 0, **options: Any) -> Follower:
         return Follower(lambda cursor: open_stream(self.server, self.app_id, "worker", k, cursor=cursor, **options))

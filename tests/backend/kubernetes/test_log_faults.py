@@ -17,6 +17,7 @@ from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes.logs.container_log import ContainerLog, LogReading
 from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
+from torchx_tui.backends.types import LogQuery
 from torchx_tui.logs.source.stream import Part, PartsCursor, TimeCursor
 from torchx_tui.specs import BackendUnavailableError
 
@@ -78,7 +79,7 @@ def test_lines_go_on_when_the_server_is_back(job: Job, proxy: CutProxy) -> None:
     """An iterator of lines takes its log up by itself."""
     job.start("for i in 1 2 3 4 5 6 7 8 9; do echo line $i; sleep 0.5; done")
     got: list[str] = []
-    for line in read_lines(job.server, job.app_id, "worker", should_tail=True):
+    for line in read_lines(job.server, LogQuery.parse(job.app_id, "worker", should_tail=True)):
         got.append(line)
         if len(got) in (2, 5):
             proxy.cut()

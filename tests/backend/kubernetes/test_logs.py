@@ -15,6 +15,7 @@ from support.waiting import PATIENCE, PROMPT, wait_until
 
 from torchx_tui.backends.api import Stream
 from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
+from torchx_tui.backends.types import LogQuery
 from torchx_tui.logs.source.stream import PartsCursor
 from torchx_tui.specs import JobNotFoundError, LogUnreadableError
 
@@ -59,7 +60,7 @@ def test_times_and_patterns_choose_lines(job: Job) -> None:
 
 def test_close_ends_a_blocked_read_at_once(job: Job) -> None:
     job.start("echo once; sleep 600")
-    reading = read_lines(job.server, job.app_id, "worker", should_tail=True)
+    reading = read_lines(job.server, LogQuery.parse(job.app_id, "worker", should_tail=True))
     follower = job.follow()
     got: list[str] = []
     reader = threading.Thread(target=lambda: got.extend(reading), daemon=True)
@@ -212,15 +213,15 @@ def test_what_is_not_there_is_said_at_once(job: Job) -> None:
     job.start("true")
     for stream in ("nonsense", Stream.STDERR):
         with pytest.raises(ValueError, match="combined"):
-            read_lines(job.server, job.app_id, "worker", streams=stream)
+            read_lines(job.server, LogQuery.parse(job.app_id, "worker", streams=stream))
     with pytest.raises(ValueError, match="combined"):
         open_stream(job.server, job.app_id, "worker", streams=Stream.STDOUT)
     with pytest.raises(ValueError, match="worker"):
-        read_lines(job.server, job.app_id, "no-such-role")
+        read_lines(job.server, LogQuery.parse(job.app_id, "no-such-role"))
     with pytest.raises(ValueError, match="0"):
-        read_lines(job.server, job.app_id, "worker", 5)
+        read_lines(job.server, LogQuery.parse(job.app_id, "worker", 5))
     with pytest.raises(JobNotFoundError):
-        read_lines(job.server, f"{job.cluster.namespace}:no-such-job", "worker")
+        read_lines(job.server, LogQuery.parse(f"{job.cluster.namespace}:no-such-job", "worker"))
 
 
 def test_64_streams_at_once(job: Job) -> None:
