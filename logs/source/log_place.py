@@ -13,12 +13,13 @@ _GROUP = 10
 
 
 class LogPlace:
-    """Leaves out the messages that came before a log broke off, and tells where to go on if it does again.
+    """Skips the messages that were read before a connection broke, and keeps the cursor to resume from next time.
 
-    As `SeenLines`, for lines whose times are nearly in order: a span of time is asked for again, and its lines counted.
+    The messages' times are nearly in order. On resuming, the last span of time is asked for again, and as many messages
+    are skipped as were read of it.
 
     Args:
-        cursor: where to go on; None from the start.
+        cursor: where to resume; None from the start.
     """
 
     def __init__(self, cursor: TimeCursor | None = None) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple, Protocol, TypeAlias
 
 # After so long without a line (s) the next one is new, not one that was there.
 _LIVE_AFTER = 0.3
-# Timestamps that are remembered, for clocks that are set back.
-_REMEMBERED = 256
 
 
 class Record(NamedTuple):
@@ -102,55 +99,6 @@ class LogStream(Protocol):
     def close(self) -> None:
         """End the iteration at once, a blocked read too; may be called from any thread."""
         ...
-
-
-class SeenLines:
-    """Leaves out the lines that came before a stream broke off, for backends that can be asked from a time on.
-
-    Args:
-        cursor: where to go on; None from the start.
-    """
-
-    def __init__(self, cursor: TimeCursor | None = None) -> None:
-        self.cursor = cursor
-        """The place after the last line that was asked for."""
-        self._start = cursor
-        self._left = cursor.seen if cursor else 0
-        self._recent: deque[tuple[int, int]] = deque()
-        # Of this time and later ones, all lines are remembered.
-        self._floor = cursor.nanoseconds if cursor else 0
-        self._latest = -1
-        self._set_back = False
-
-    def is_new(self, nanoseconds: int) -> bool:
-        """Tell of each line in turn, by its time since the epoch, whether it was not seen before."""
-        if self._start is not None:
-            # Some backends can be asked for whole seconds only.
-            if nanoseconds < self._start.nanoseconds and self._left:
-                return False
-            if self._left:
-                self._left -= 1
-                self._note(nanoseconds)
-                return False
-            self._start = None
-        self._note(nanoseconds)
-        seen = self._recent[-1][1]
-        if self._set_back:
-            # Later times were seen, and will be given again. Nothing is asked for twice that is not remembered.
-            nanoseconds = max(nanoseconds, self._floor)
-            seen = sum(count for at, count in self._recent if at >= nanoseconds)
-        self.cursor = TimeCursor(nanoseconds, seen)
-        return True
-
-    def _note(self, nanoseconds: int) -> None:
-        self._set_back = self._set_back or nanoseconds < self._latest
-        self._latest = max(self._latest, nanoseconds)
-        if self._recent and self._recent[-1][0] == nanoseconds:
-            self._recent[-1] = (nanoseconds, self._recent[-1][1] + 1)
-        else:
-            if len(self._recent) == _REMEMBERED:
-                self._floor = max(self._floor, self._recent.popleft()[0] + 1)
-            self._recent.append((nanoseconds, 1))
 
 
 class LineStream:
