@@ -45,7 +45,7 @@ class FilePieces:
         Raises:
             SchedulerError: the file was there and is gone.
         """
-        found = self._file.look()
+        found = self._file.stat()
         if found is None:
             if self._seen:
                 raise SchedulerError(f"the log was removed: {self._file.path}")
@@ -83,7 +83,7 @@ class CombinedPieces:
         Raises:
             SchedulerError: the file was there and is gone.
         """
-        found = self._file.look()
+        found = self._file.stat()
         if found is None:
             if self._seen:
                 raise SchedulerError(f"the log was removed: {self._file.path}")
@@ -99,7 +99,7 @@ class CombinedPieces:
 
     def rest(self, folder: Path) -> list[FilePieces]:
         """Return what a supervisor that was killed could not bring over from both streams any more."""
-        if self._index.look() is not None:
+        if self._index.stat() is not None:
             lengths = stream_lengths(self._index, self._position)
         elif self._is_whole:
             return []
@@ -287,7 +287,7 @@ def check_log(run: Run, role_name: str, k: int, streams: Stream | str | None) ->
     started = next(entry["pid"] for entry in run.replicas if (entry["role"], entry["id"]) == (role_name, k))
     folder = run.replica_folder(role_name, k)
     names = ("combined", "stdout") if stream == Stream.COMBINED else (stream.value,)
-    if started and not any(LogFile(folder / f"{name}.log").look() for name in names):
+    if started and not any(LogFile(folder / f"{name}.log").stat() for name in names):
         raise SchedulerError(f"the log was removed: {folder / names[0]}.log")
     return stream
 

@@ -1,4 +1,4 @@
-"""Logs that are no files on this machine: streams that can be closed, and taken up again where they broke off."""
+"""Logs that are no files on this machine: streams that can be closed, and resumed at a cursor."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple, Protocol, TypeAlias
 
-# After so long without a line (s) the next one is new, not one that was there.
-_LIVE_AFTER = 0.3
+# After so long without a line (s) the next one is new, not one that existed before.
+_LIVE_AFTER_S = 0.3
 
 
 class Record(NamedTuple):
-    """Bytes of a log as they came: whole lines or any part of them.
+    """Bytes of a log as they arrived: whole lines or any part of them.
 
     Attributes:
         data: the bytes.
-        time: when they were printed (seconds since the epoch), None where nobody noted it.
+        time: when they were printed (seconds since the epoch), None where that is not known.
         stream: ``o`` stdout, ``e`` stderr, ``c`` either.
     """
 
@@ -41,8 +41,8 @@ class TimeCursor(NamedTuple):
     """A place in a log that can be read from a time on.
 
     Attributes:
-        nanoseconds: the time to ask for, since the epoch.
-        seen: how many lines of that time or later are before the place.
+        nanoseconds: the time to read from, since the epoch.
+        seen: how many lines of that time or later were read already.
     """
 
     nanoseconds: int
@@ -50,7 +50,7 @@ class TimeCursor(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A place in one of the parts that a log is made of.
+    """A place in one of the parts of a log.
 
     Attributes:
         name: which part.
@@ -64,10 +64,10 @@ class Part(NamedTuple):
 
 
 class PartsCursor(NamedTuple):
-    """A place in a log that is made of several, such as those of a pod's containers.
+    """A place in a log of several parts, such as a pod's containers.
 
     Attributes:
-        parts: those that were begun, in no order.
+        parts: those that were begun, in any order.
     """
 
     parts: tuple[Part, ...]
@@ -79,7 +79,7 @@ Cursor: TypeAlias = LineCursor | TimeCursor | PartsCursor
 class LogStream(Protocol):
     """The records of one replica, until the app is final or `close` is called.
 
-    What breaks off raises; a new stream that is given the `cursor` goes on after the last record.
+    It raises when the connection breaks. A new stream with its `cursor` continues after the last record.
     """
 
     def __iter__(self) -> Iterator[Record]: ...
@@ -93,7 +93,7 @@ class LogStream(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """Whether a stream that has ended gave all that will ever come, even if the app goes on."""
+        """Whether a stream that has ended gave all there will ever be, even if the app still runs."""
         ...
 
     def close(self) -> None:
@@ -102,14 +102,14 @@ class LogStream(Protocol):
 
 
 class LineStream:
-    """A stream made of an iterator of lines that always begins at the log's start.
+    """A stream from an iterator of lines that always begins at the log's start.
 
-    The time of a line is when it came; of those that were there at the start it is not known.
+    The time of a line is when it arrived; for lines that existed at the start it is not known.
 
     Args:
-        open_lines: begins to iterate; called in the thread that reads.
+        open_lines: returns the iterator; called in the thread that reads.
         stream: the stream's letter.
-        cursor: where to go on.
+        cursor: where to resume.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class LineStream:
         self._stream = stream
         self.is_complete = False
         self._start = cursor or LineCursor()
-        self._place = self._start
+        self._cursor = self._start
         self._live = self._start.lines > 0
         self._lines: Iterable[str] | None = None
         self._iterator: Iterator[str] = iter(())
@@ -128,15 +128,15 @@ class LineStream:
     @property
     def cursor(self) -> LineCursor:
         """The place after the last record."""
-        return self._place
+        return self._cursor
 
     def __iter__(self) -> Iterator[Record]:
         return self
 
     def __next__(self) -> Record:
         line = self._next()
-        if self._place == self._start and self._start.rest:
-            # It may still be as it was.
+        if self._cursor == self._start and self._start.rest:
+            # The unfinished line may not have grown.
             line = line[self._start.rest :] or self._next()
         self._advance(line)
         return Record(line, time.time() if self._live else None, self._stream)
@@ -158,7 +158,7 @@ class LineStream:
                 self._read()
         began = time.monotonic()
         line = self._read()
-        self._live = self._live or time.monotonic() - began > _LIVE_AFTER
+        self._live = self._live or time.monotonic() - began > _LIVE_AFTER_S
         return line.encode("utf-8", "replace")
 
     def _read(self) -> str:
@@ -170,5 +170,5 @@ class LineStream:
         return line
 
     def _advance(self, data: bytes) -> None:
-        lines, rest = self._place
-        self._place = LineCursor(lines + 1) if data.endswith(b"\n") else LineCursor(lines, rest + len(data))
+        lines, rest = self._cursor
+        self._cursor = LineCursor(lines + 1) if data.endswith(b"\n") else LineCursor(lines, rest + len(data))
