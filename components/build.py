@@ -33,18 +33,18 @@ from ..specs import (
     VolumeMount,
     Workspace,
 )
-from ..specs.errors import described
+from ..specs.errors import describe_error
 from ..specs.files import SOURCE, read_file
 from .finder import Component, describe, find
 from .model import ComponentDoc, Parameter, ValueType
 from .values import parse_value
 
 # Files change sys.path and sys.modules while they run: one at a time.
-_running = threading.RLock()
+_run_lock = threading.RLock()
 
 
 @contextmanager
-def errors_located(path: Path) -> Iterator[None]:
+def locate_errors(path: Path) -> Iterator[None]:
     """Turn everything that the code inside raises, `SystemExit` and `KeyboardInterrupt` too, into ComponentLoadError.
 
     An ArgumentError passes, since it says which argument is wrong, and so does what is a ComponentLoadError already.
@@ -57,10 +57,10 @@ def errors_located(path: Path) -> Iterator[None]:
     except (ArgumentError, ComponentLoadError):
         raise
     except BaseException as error:
-        raise located(error, path) from error
+        raise to_located_error(error, path) from error
 
 
-def located(error: BaseException, path: Path) -> ComponentLoadError:
+def to_located_error(error: BaseException, path: Path) -> ComponentLoadError:
     """Return what a component raised as an error with the file and line where it happened.
 
     Args:
@@ -78,38 +78,38 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return f"it called sys.exit({'' if error.code is None else repr(error.code)})"
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "torchx":
-        return f"{described(error)}. Install TorchX beside torchx-tui, or import from torchx_tui.specs"
-    return described(error)
+        return f"{describe_error(error)}. Install TorchX beside torchx-tui, or import from torchx_tui.specs"
+    return describe_error(error)
 
 
 @contextmanager
-def loaded(component: Component) -> Iterator[Callable[..., Any]]:
+def load_function(component: Component) -> Iterator[Callable[..., Any]]:
     """Give a component's function, its module freshly run, with the imports of its folder possible meanwhile.
 
     Raises:
         ComponentLoadError: The module raised something, or has no such function once it is run.
     """
-    with _running, errors_located(component.path):
+    with _run_lock, locate_errors(component.path):
         if component.module:
-            yield _attribute(_module(component), component)
+            yield _find_function(_import_module(component), component)
             return
-        root, name = _place(component.path)
+        root, name = _import_root_and_name(component.path)
         sys.path.insert(0, str(root))
         try:
-            yield _attribute(_run_file(component.path, name), component)
+            yield _find_function(_run_file(component.path, name), component)
         finally:
             if str(root) in sys.path:
                 sys.path.remove(str(root))
 
 
-def _attribute(module: ModuleType, component: Component) -> Callable[..., Any]:
+def _find_function(module: ModuleType, component: Component) -> Callable[..., Any]:
     function = getattr(module, component.function, None)
     if not callable(function):
         raise ComponentLoadError(str(component.path), None, f"{component.function} is gone once the file has run")
     return function
 
 
-def _module(component: Component) -> ModuleType:
+def _import_module(component: Component) -> ModuleType:
     """Return an importable module, run again where its file was edited since."""
     before = sys.modules.get(component.module)
     stamp = component.path.stat().st_mtime_ns
@@ -123,7 +123,7 @@ def _module(component: Component) -> ModuleType:
     return module
 
 
-def _place(path: Path) -> tuple[Path, str]:
+def _import_root_and_name(path: Path) -> tuple[Path, str]:
     """Return the folder that imports start from, and the module's name from there; packages around it count."""
     names = [] if path.stem == "__init__" else [path.stem]
     folder = path.parent
@@ -159,12 +159,12 @@ def _run_file(path: Path, name: str) -> ModuleType:
     return module
 
 
-_MOUNTS: dict[str, type[Mount]] = {"BindMount": BindMount, "VolumeMount": VolumeMount, "DeviceMount": DeviceMount}
+_MOUNT_TYPES: dict[str, type[Mount]] = {"BindMount": BindMount, "VolumeMount": VolumeMount, "DeviceMount": DeviceMount}
 # Taken over by other means than their value as it is.
-_APART = ("retry_policy", "resource", "mounts", "workspace", "overrides")
+_CONVERTED_FIELDS = ("retry_policy", "resource", "mounts", "workspace", "overrides")
 
 
-def adopted(app: Any) -> AppDef:
+def to_own_appdef(app: Any) -> AppDef:
     """Return an AppDef of ours for what a component returned.
 
     Args:
@@ -177,29 +177,31 @@ def adopted(app: Any) -> AppDef:
         return app
     if type(app).__name__ != "AppDef" or not hasattr(app, "roles"):
         raise AppDefError(f"a component returns AppDef, this one returned {type(app).__name__}")
-    return AppDef(name=app.name, roles=[_role(role) for role in app.roles], metadata=dict(app.metadata))
+    return AppDef(name=app.name, roles=[_to_own_role(role) for role in app.roles], metadata=dict(app.metadata))
 
 
-def _role(foreign: Any) -> Role:
-    names = [field.name for field in fields(Role) if field.name not in _APART and hasattr(foreign, field.name)]
+def _to_own_role(foreign: Any) -> Role:
+    names = [
+        field.name for field in fields(Role) if field.name not in _CONVERTED_FIELDS and hasattr(foreign, field.name)
+    ]
     role = Role(**{name: getattr(foreign, name) for name in names})
     role.retry_policy = RetryPolicy(getattr(foreign.retry_policy, "value", foreign.retry_policy))
-    role.resource = _same_fields(Resource, foreign.resource)
-    role.mounts = [_mount(mount) for mount in getattr(foreign, "mounts", [])]
+    role.resource = _copy_fields(Resource, foreign.resource)
+    role.mounts = [_to_own_mount(mount) for mount in getattr(foreign, "mounts", [])]
     workspace = getattr(foreign, "workspace", None)
     if workspace is not None:
         role.workspace = Workspace(dict(getattr(workspace, "projects", {})))
     return role
 
 
-def _mount(foreign: Any) -> Mount:
-    kind = _MOUNTS.get(type(foreign).__name__)
+def _to_own_mount(foreign: Any) -> Mount:
+    kind = _MOUNT_TYPES.get(type(foreign).__name__)
     if kind is None:
         raise AppDefError(f"a mount of the kind {type(foreign).__name__} is not known")
-    return _same_fields(kind, foreign)
+    return _copy_fields(kind, foreign)
 
 
-def _same_fields(kind: Any, foreign: Any) -> Any:
+def _copy_fields(kind: Any, foreign: Any) -> Any:
     return kind(**{field.name: getattr(foreign, field.name) for field in fields(kind) if hasattr(foreign, field.name)})
 
 
@@ -216,18 +218,18 @@ def build_app(name: str, arguments: Mapping[str, str | Sequence[str]]) -> AppDef
         TorchXTuiError: As for `describe`.
     """
     doc = describe(name)
-    values = _values(doc, arguments)
+    values = _parse_arguments(doc, arguments)
     component = find(name)
-    with loaded(component) as function:
-        app = _called(function, doc, values, component)
-        with errors_located(component.path):
+    with load_function(component) as function:
+        app = _call(function, doc, values, component)
+        with locate_errors(component.path):
             try:
-                return adopted(app)
+                return to_own_appdef(app)
             except AppDefError as error:
                 raise ComponentLoadError(str(component.path), doc.line, str(error)) from error
 
 
-def _values(doc: ComponentDoc, arguments: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
+def _parse_arguments(doc: ComponentDoc, arguments: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
     unknown = [name for name in arguments if doc.parameter(name) is None]
     if unknown:
         valid = ", ".join(parameter.name for parameter in doc.parameters) or "it has none"
@@ -239,15 +241,15 @@ def _values(doc: ComponentDoc, arguments: Mapping[str, str | Sequence[str]]) -> 
     return {parameter.name: parse_value(parameter, arguments[parameter.name]) for parameter in given}
 
 
-def _called(function: Callable[..., Any], doc: ComponentDoc, values: dict[str, Any], component: Component) -> Any:
+def _call(function: Callable[..., Any], doc: ComponentDoc, values: dict[str, Any], component: Component) -> Any:
     rest: Sequence[Any] = ()
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
-    types = _own_types(function)
+    types = _type_hints(function)
     for parameter in doc.parameters:
         if parameter.name not in values:
             continue
-        value = _of_own_class(parameter, values[parameter.name], types)
+        value = _convert_own_class(parameter, values[parameter.name], types)
         if parameter.kind == "var_positional":
             rest = value
         else:
@@ -269,7 +271,7 @@ def _called(function: Callable[..., Any], doc: ComponentDoc, values: dict[str, A
         raise
 
 
-def _own_types(function: Callable[..., Any]) -> dict[str, Any]:
+def _type_hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(function.__init__ if inspect.isclass(function) else function)
     except Exception:
@@ -277,8 +279,8 @@ def _own_types(function: Callable[..., Any]) -> dict[str, Any]:
         return {}
 
 
-def _of_own_class(parameter: Parameter, value: Any, types: Mapping[str, Any]) -> Any:
-    """Return the value of a class that only the loaded module knows: an Enum's member, or what an alias stands for."""
+def _convert_own_class(parameter: Parameter, value: Any, types: Mapping[str, Any]) -> Any:
+    """Convert a text to a class that only the loaded module knows: an Enum, or the target of an alias."""
     if parameter.type.kind != "other" or not isinstance(value, str):
         return value
     kind: Any = types.get(parameter.name)

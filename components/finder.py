@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..specs import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
-from ..specs.errors import described
+from ..specs.errors import describe_error
 from ..specs.modules import module_path, submodules
 from .docstrings import read_docstring
 from .lint import lint_definition
@@ -165,7 +165,7 @@ def plugins(
         try:
             modules = list(submodules(base))
         except Exception as error:  # finders of editable installs raise what they like
-            failed(entry.name, f"its module {base} cannot be looked for: {described(error)}")
+            failed(entry.name, f"its module {base} cannot be looked for: {describe_error(error)}")
             continue
         if not modules:
             failed(entry.name, f"its module {base} is not there: install the package that gives it again, or remove it")
@@ -185,12 +185,14 @@ def _entry_points(failed: Callable[[str, str], object]) -> Iterator[EntryPoint]:
         yield from entry_points(group=ENTRY_POINT_GROUP)
         return
     except Exception as error:  # one damaged file takes all of them along: the others are read one by one
-        logger.warning("entry points: %s", described(error))
+        logger.warning("entry points: %s", describe_error(error))
     for one in distributions():
         try:
             yield from one.entry_points.select(group=ENTRY_POINT_GROUP)
         except Exception as error:
-            failed(_distribution_name(one), f"its entry points cannot be read: {described(error)}: install it again")
+            failed(
+                _distribution_name(one), f"its entry points cannot be read: {describe_error(error)}: install it again"
+            )
 
 
 def _distribution_name(one: Distribution) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..specs import ComponentNotFoundException
 from ..specs.files import SOURCE, read_file
-from ..specs.modules import parsing
+from ..specs.modules import parse_with_retry
 from .model import AnnotationError, LinterMessage, read_annotation
 from .source import Definition, Function, SourceFile, return_name
 
@@ -119,7 +119,7 @@ def validate(path: str, component_function: str) -> list[LinterMessage]:
     except OSError as error:
         raise ComponentNotFoundException(f"{path}: {error.strerror or error}") from error
     try:
-        tree = parsing(lambda: ast.parse(data, filename=path))
+        tree = parse_with_retry(lambda: ast.parse(data, filename=path))
     except SyntaxError as error:
         fix = f"correct line {error.lineno}: Python reads no further" if error.lineno else _NOT_PYTHON
         return [LinterMessage(_FILE_RULES, error.msg, error.lineno or 0, error.offset or 0, fix=fix)]

@@ -23,11 +23,11 @@ from ..specs import (
     RoleOverrideError,
     UnknownResourceError,
     Workspace,
+    format_mounts,
     get_named_resources,
-    mounts_text,
     parse_mounts,
 )
-from ..specs.errors import one_of
+from ..specs.errors import join_names
 from ..specs.resources import RESOURCE_NAME_TAG
 from .model import Parameter, ValueType
 from .values import parse_value, to_text
@@ -72,7 +72,7 @@ def role_texts(role: Role) -> dict[str, str]:
         "resource": resource.get_resource_name() or "",
         **{name: str(getattr(resource, name)) if getattr(resource, name) >= 0 else "" for name in _FIGURES},
         "env": to_text(role.env),
-        "mounts": mounts_text(role.mounts),
+        "mounts": format_mounts(role.mounts),
         "max_retries": str(role.max_retries),
         "retry_policy": RetryPolicy(role.retry_policy).value,
         "workspace": _workspace_text(role.workspace),
@@ -117,7 +117,7 @@ def override_roles(app: AppDef, overrides: Mapping[str, Mapping[str, str]]) -> A
     changed = copy.deepcopy(app)
     for name, texts in overrides.items():
         if name not in changed:
-            names = one_of(role.name for role in changed.roles)
+            names = join_names(role.name for role in changed.roles)
             raise RoleOverrideError(name, "", f"the app has no such role. Its roles: {names}")
         for role in changed.roles:
             if role.name == name:

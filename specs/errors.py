@@ -14,8 +14,8 @@ class TorchXTuiError(Exception):
         return str(self.args[0]) if self.args else type(self).__name__
 
 
-def one_of(names: Iterable[str], nothing: str = "there is none") -> str:
-    """Return the valid choices as one comma-separated text for an error message."""
+def join_names(names: Iterable[str], nothing: str = "there is none") -> str:
+    """Join names to one comma-separated text for an error message."""
     return ", ".join(names) or nothing
 
 
@@ -125,7 +125,7 @@ class UnknownSchedulerException(TorchXTuiError, ValueError):
     """No scheduler is registered under the name."""
 
     def __init__(self, scheduler_backend: str, valid: Iterable[str] = ()) -> None:
-        choices = one_of(valid, "none is available")
+        choices = join_names(valid, "none is available")
         super().__init__(f"There is no scheduler {scheduler_backend}. Valid schedulers: {choices}")
         self.scheduler_backend = scheduler_backend
 
@@ -181,7 +181,7 @@ class ReadOnlyError(TorchXTuiError):
         super().__init__(f"{what} is not possible with --read-only: start again without it")
 
 
-def described(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return one line of words for any exception: its type, then its message's first line."""
     text = str(error).strip()
     first = text.splitlines()[0] if text else ""

@@ -116,7 +116,7 @@ def parse_mounts(opts: Iterable[str]) -> list[Mount]:
     return [_mount(group) for group in groups]
 
 
-def mounts_text(mounts: Iterable[Mount]) -> str:
+def format_mounts(mounts: Iterable[Mount]) -> str:
     """Return the text that `parse_mounts` reads when it is parted at its commas; empty for no mounts."""
     return ",".join(option for mount in mounts for option in _options(mount))
 

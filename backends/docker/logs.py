@@ -6,7 +6,7 @@ import time
 from datetime import datetime
 
 from ...logs.source.stream import Cursor, LogStream, TimeCursor
-from ...specs.errors import one_of
+from ...specs.errors import join_names
 from ..api import LogIterator, Stream, line_pattern
 from ..docker_engine.client import Engine
 from ..shared.stream_lines import LATE, StreamLines
@@ -78,4 +78,4 @@ def stream_of(streams: Stream | str | None) -> Stream:
     try:
         return Stream.COMBINED if streams is None else Stream(streams)
     except ValueError:
-        raise ValueError(f"there is no stream {streams}. Valid: {one_of(item.value for item in Stream)}") from None
+        raise ValueError(f"there is no stream {streams}. Valid: {join_names(item.value for item in Stream)}") from None

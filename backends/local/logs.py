@@ -15,7 +15,7 @@ from ...logs.source.log_file import LogFile
 from ...logs.source.parting import copied_lengths
 from ...logs.source.stream import Record
 from ...specs import JobNotFoundError, SchedulerError
-from ...specs.errors import one_of
+from ...specs.errors import join_names
 from ..shared.stream_lines import LineAssembler
 from ..types import Stream
 from .record import Run
@@ -271,7 +271,7 @@ def check_log(run: Run, role_name: str, k: int, streams: Stream | str | None) ->
     try:
         stream = Stream.COMBINED if streams is None else Stream(streams)
     except ValueError:
-        raise ValueError(f"there is no stream {streams}. Valid: {one_of(item.value for item in Stream)}") from None
+        raise ValueError(f"there is no stream {streams}. Valid: {join_names(item.value for item in Stream)}") from None
     if not run.document:
         raise SchedulerError(f"the log of {run.app_id} cannot be read: {run.reason}")
     if run.log_folder is None:
@@ -280,7 +280,7 @@ def check_log(run: Run, role_name: str, k: int, streams: Stream | str | None) ->
     for entry in run.replicas:
         roles.setdefault(entry["role"], []).append(entry["id"])
     if role_name not in roles:
-        raise ValueError(f"{run.app_id} has no role {role_name}. Its roles: {one_of(roles)}")
+        raise ValueError(f"{run.app_id} has no role {role_name}. Its roles: {join_names(roles)}")
     if k not in roles[role_name]:
         last = len(roles[role_name]) - 1
         raise ValueError(f"{role_name} has no replica {k}. Valid: {f'0 to {last}' if last else '0'}")

@@ -51,7 +51,7 @@ def _length_of_out(combined: bytes, out: bytes, err: bytes) -> int | None:
 
 
 def _possible_lengths(pieces: list[bytes], out: bytes, err: bytes) -> set[int]:
-    """List the possible numbers of bytes of ``out`` in the pieces; none if there is no way to assign them, or too many."""
+    """List the possible lengths of ``out`` in the pieces; none if the pieces fit no way, or too many ways."""
     lengths, at = {0}, 0
     for piece in pieces:
         after = _step(lengths, at, piece, out, err)
