@@ -39,55 +39,43 @@ from .finder import Component, describe, find
 from .model import ComponentDoc, Parameter, ValueType
 from .values import parse_value
 
-# Files change sys.path and sys.modules while they run: one at a time.
+# Files change sys.path and sys.modules while they run, so they run one at a time.
 _run_lock = threading.RLock()
+_MOUNT_TYPES: dict[str, type[Mount]] = {"BindMount": BindMount, "VolumeMount": VolumeMount, "DeviceMount": DeviceMount}
+# The fields that are converted, not copied.
+_CONVERTED_FIELDS = ("retry_policy", "resource", "mounts", "workspace", "overrides")
 
 
-@contextmanager
-def locate_errors(path: Path) -> Iterator[None]:
-    """Turn everything that the code inside raises, `SystemExit` and `KeyboardInterrupt` too, into ComponentLoadError.
-
-    An ArgumentError passes, since it says which argument is wrong, and so does what is a ComponentLoadError already.
-
-    Args:
-        path: The component's file, whose line is wanted.
-    """
-    try:
-        yield
-    except (ArgumentError, ComponentLoadError):
-        raise
-    except BaseException as error:
-        raise to_located_error(error, path) from error
-
-
-def to_located_error(error: BaseException, path: Path) -> ComponentLoadError:
-    """Return what a component raised as an error with the file and line where it happened.
+def build_app(name: str, arguments: Mapping[str, str | Sequence[str]]) -> AppDef:
+    """Run a component with arguments and return its AppDef.
 
     Args:
-        error: What was raised.
-        path: The component's file. Its innermost line in the traceback counts; else, of a syntax error in a file that
-            it imports, that file's.
+        name: The component.
+        arguments: Texts by parameter, as `parse_value` parses them; a missing one has its default.
+
+    Raises:
+        ArgumentError: An argument is unknown, missing, or not a value of its type.
+        ComponentLoadError: The component raised an error, or returned no AppDef; the message has file and line.
+        TorchXTuiError: As for `describe`.
     """
-    if isinstance(error, SyntaxError) and error.filename:
-        return ComponentLoadError(error.filename, error.lineno, f"syntax error: {error.msg}")
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-    return ComponentLoadError(str(path), lines[-1] if lines else None, _reason(error))
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, SystemExit):
-        return f"it called sys.exit({'' if error.code is None else repr(error.code)})"
-    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "torchx":
-        return f"{describe_error(error)}. Install TorchX beside torchx-tui, or import from torchx_tui.specs"
-    return describe_error(error)
+    doc = describe(name)
+    values = _parse_arguments(doc, arguments)
+    component = find(name)
+    with load_function(component) as function:
+        app = _call(function, doc, values, component)
+        with locate_errors(component.path):
+            try:
+                return to_own_appdef(app)
+            except AppDefError as error:
+                raise ComponentLoadError(str(component.path), doc.line, str(error)) from error
 
 
 @contextmanager
 def load_function(component: Component) -> Iterator[Callable[..., Any]]:
-    """Give a component's function, its module freshly run, with the imports of its folder possible meanwhile.
+    """Yield a component's function from its freshly run module; meanwhile it can import from its folder.
 
     Raises:
-        ComponentLoadError: The module raised something, or has no such function once it is run.
+        ComponentLoadError: The module raised an error, or has no such function after it ran.
     """
     with _run_lock, locate_errors(component.path):
         if component.module:
@@ -102,70 +90,39 @@ def load_function(component: Component) -> Iterator[Callable[..., Any]]:
                 sys.path.remove(str(root))
 
 
-def _find_function(module: ModuleType, component: Component) -> Callable[..., Any]:
-    function = getattr(module, component.function, None)
-    if not callable(function):
-        raise ComponentLoadError(str(component.path), None, f"{component.function} is gone once the file has run")
-    return function
+@contextmanager
+def locate_errors(path: Path) -> Iterator[None]:
+    """Convert everything that the code inside raises, `SystemExit` and `KeyboardInterrupt` too, to ComponentLoadError.
 
+    An ArgumentError passes, since it says which argument is wrong, and so does a ComponentLoadError.
 
-def _import_module(component: Component) -> ModuleType:
-    """Return an importable module, run again where its file was edited since."""
-    before = sys.modules.get(component.module)
-    stamp = component.path.stat().st_mtime_ns
-    if before is None:
-        module = importlib.import_module(component.module)
-    elif getattr(before, "__torchx_tui_stamp__", stamp) != stamp:
-        module = importlib.reload(before)
-    else:
-        module = before
-    module.__dict__["__torchx_tui_stamp__"] = stamp
-    return module
-
-
-def _import_root_and_name(path: Path) -> tuple[Path, str]:
-    """Return the folder that imports start from, and the module's name from there; packages around it count."""
-    names = [] if path.stem == "__init__" else [path.stem]
-    folder = path.parent
-    while (folder / "__init__.py").is_file() and folder.name.isidentifier():
-        names.insert(0, folder.name)
-        folder = folder.parent
-    return folder, ".".join(names) or path.stem
-
-
-def _run_file(path: Path, name: str) -> ModuleType:
-    """Return a file as a module, compiled from its text: neither a cached module nor its bytecode is used."""
-    package = name.rpartition(".")[0]
-    if package:
-        importlib.import_module(package)
-    else:
-        # A file named like an installed module must not take its place.
-        name = f"_torchx_tui_component_{name}"
-    spec: ModuleSpec | None = importlib.util.spec_from_file_location(name, path)
-    if spec is None:
-        raise ComponentLoadError(str(path), None, "its name does not end in .py")
-    module = importlib.util.module_from_spec(spec)
-    linecache.checkcache(str(path))
-    before = sys.modules.get(name)
-    # dataclasses and pickle look their module up there.
-    sys.modules[name] = module
+    Args:
+        path: The component's file.
+    """
     try:
-        exec(compile(read_file(path, SOURCE), str(path), "exec"), module.__dict__)  # noqa: S102 - that is what a launch is
-    except BaseException:
-        sys.modules.pop(name, None)
-        if before is not None:
-            sys.modules[name] = before
+        yield
+    except (ArgumentError, ComponentLoadError):
         raise
-    return module
+    except BaseException as error:
+        raise to_located_error(error, path) from error
 
 
-_MOUNT_TYPES: dict[str, type[Mount]] = {"BindMount": BindMount, "VolumeMount": VolumeMount, "DeviceMount": DeviceMount}
-# Taken over by other means than their value as it is.
-_CONVERTED_FIELDS = ("retry_policy", "resource", "mounts", "workspace", "overrides")
+def to_located_error(error: BaseException, path: Path) -> ComponentLoadError:
+    """Convert what a component raised to an error with the file and line where it was raised.
+
+    Args:
+        error: What was raised.
+        path: The component's file. Its innermost line in the traceback counts; else, of a syntax error in a file that
+            it imports, that file's.
+    """
+    if isinstance(error, SyntaxError) and error.filename:
+        return ComponentLoadError(error.filename, error.lineno, f"syntax error: {error.msg}")
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return ComponentLoadError(str(path), lines[-1] if lines else None, _reason(error))
 
 
 def to_own_appdef(app: Any) -> AppDef:
-    """Return an AppDef of ours for what a component returned.
+    """Convert what a component returned to an AppDef of ours.
 
     Args:
         app: An AppDef of ours, or one of any version of TorchX, which is told by its class's name.
@@ -178,55 +135,6 @@ def to_own_appdef(app: Any) -> AppDef:
     if type(app).__name__ != "AppDef" or not hasattr(app, "roles"):
         raise AppDefError(f"a component returns AppDef, this one returned {type(app).__name__}")
     return AppDef(name=app.name, roles=[_to_own_role(role) for role in app.roles], metadata=dict(app.metadata))
-
-
-def _to_own_role(foreign: Any) -> Role:
-    names = [
-        field.name for field in fields(Role) if field.name not in _CONVERTED_FIELDS and hasattr(foreign, field.name)
-    ]
-    role = Role(**{name: getattr(foreign, name) for name in names})
-    role.retry_policy = RetryPolicy(getattr(foreign.retry_policy, "value", foreign.retry_policy))
-    role.resource = _copy_fields(Resource, foreign.resource)
-    role.mounts = [_to_own_mount(mount) for mount in getattr(foreign, "mounts", [])]
-    workspace = getattr(foreign, "workspace", None)
-    if workspace is not None:
-        role.workspace = Workspace(dict(getattr(workspace, "projects", {})))
-    return role
-
-
-def _to_own_mount(foreign: Any) -> Mount:
-    kind = _MOUNT_TYPES.get(type(foreign).__name__)
-    if kind is None:
-        raise AppDefError(f"a mount of the kind {type(foreign).__name__} is not known")
-    return _copy_fields(kind, foreign)
-
-
-def _copy_fields(kind: Any, foreign: Any) -> Any:
-    return kind(**{field.name: getattr(foreign, field.name) for field in fields(kind) if hasattr(foreign, field.name)})
-
-
-def build_app(name: str, arguments: Mapping[str, str | Sequence[str]]) -> AppDef:
-    """Return the AppDef of a component.
-
-    Args:
-        name: The component.
-        arguments: Texts by parameter, as `parse_value` reads them; what is absent has its default.
-
-    Raises:
-        ArgumentError: An argument is unknown, missing, or no value of its type.
-        ComponentLoadError: The component raised something, or returned no AppDef; the message has file and line.
-        TorchXTuiError: As for `describe`.
-    """
-    doc = describe(name)
-    values = _parse_arguments(doc, arguments)
-    component = find(name)
-    with load_function(component) as function:
-        app = _call(function, doc, values, component)
-        with locate_errors(component.path):
-            try:
-                return to_own_appdef(app)
-            except AppDefError as error:
-                raise ComponentLoadError(str(component.path), doc.line, str(error)) from error
 
 
 def _parse_arguments(doc: ComponentDoc, arguments: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
@@ -255,7 +163,7 @@ def _call(function: Callable[..., Any], doc: ComponentDoc, values: dict[str, Any
         else:
             keywords[parameter.name] = value
     for parameter in inspect.signature(function).parameters.values():
-        # What stands before `/` can be passed by its place only, and so can what stands before *args, where it has any.
+        # Parameters before `/` are positional only, and so are those before *args if that is given.
         if parameter.kind is not parameter.POSITIONAL_ONLY and not (
             rest and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
         ):
@@ -265,7 +173,7 @@ def _call(function: Callable[..., Any], doc: ComponentDoc, values: dict[str, Any
         made = function(*positional, *rest, **keywords)
         return made.build() if inspect.isclass(function) else made
     except ValueError as error:
-        # The builtins' own complaints are about what was typed, wherever in our code they are raised.
+        # The builtins' own errors are about the arguments, wherever in our code they are raised.
         if component.kind == "builtin" and not isinstance(error, ArgumentError):
             raise ArgumentError("", str(error)) from error
         raise
@@ -275,7 +183,7 @@ def _type_hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(function.__init__ if inspect.isclass(function) else function)
     except Exception:
-        # Annotations may name what exists for type checkers only.
+        # Annotations may have names that exist for type checkers only.
         return {}
 
 
@@ -299,3 +207,93 @@ def _member(parameter: Parameter, kind: type[enum.Enum], text: str) -> enum.Enum
             return member
     names = ", ".join(member.name for member in kind)
     raise ArgumentError(parameter.name, f"`{text}` is not valid. Want one of {names}")
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return f"it called sys.exit({'' if error.code is None else repr(error.code)})"
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "torchx":
+        return f"{describe_error(error)}. Install TorchX beside torchx-tui, or import from torchx_tui.specs"
+    return describe_error(error)
+
+
+def _find_function(module: ModuleType, component: Component) -> Callable[..., Any]:
+    function = getattr(module, component.function, None)
+    if not callable(function):
+        raise ComponentLoadError(str(component.path), None, f"{component.function} is gone once the file has run")
+    return function
+
+
+def _import_module(component: Component) -> ModuleType:
+    """Import a module; run it again if its file was edited since."""
+    before = sys.modules.get(component.module)
+    stamp = component.path.stat().st_mtime_ns
+    if before is None:
+        module = importlib.import_module(component.module)
+    elif getattr(before, "__torchx_tui_stamp__", stamp) != stamp:
+        module = importlib.reload(before)
+    else:
+        module = before
+    module.__dict__["__torchx_tui_stamp__"] = stamp
+    return module
+
+
+def _import_root_and_name(path: Path) -> tuple[Path, str]:
+    """Return the folder that imports start from, and the module's name from there, with the packages around it."""
+    names = [] if path.stem == "__init__" else [path.stem]
+    folder = path.parent
+    while (folder / "__init__.py").is_file() and folder.name.isidentifier():
+        names.insert(0, folder.name)
+        folder = folder.parent
+    return folder, ".".join(names) or path.stem
+
+
+def _run_file(path: Path, name: str) -> ModuleType:
+    """Run a file as a module, compiled from its text: neither a cached module nor its bytecode is used."""
+    package = name.rpartition(".")[0]
+    if package:
+        importlib.import_module(package)
+    else:
+        # A file with the name of an installed module must not replace that.
+        name = f"_torchx_tui_component_{name}"
+    spec: ModuleSpec | None = importlib.util.spec_from_file_location(name, path)
+    if spec is None:
+        raise ComponentLoadError(str(path), None, "its name does not end in .py")
+    module = importlib.util.module_from_spec(spec)
+    linecache.checkcache(str(path))
+    before = sys.modules.get(name)
+    # dataclasses and pickle look up their module there.
+    sys.modules[name] = module
+    try:
+        exec(compile(read_file(path, SOURCE), str(path), "exec"), module.__dict__)  # noqa: S102 - that is what a launch is
+    except BaseException:
+        sys.modules.pop(name, None)
+        if before is not None:
+            sys.modules[name] = before
+        raise
+    return module
+
+
+def _to_own_role(foreign: Any) -> Role:
+    names = [
+        field.name for field in fields(Role) if field.name not in _CONVERTED_FIELDS and hasattr(foreign, field.name)
+    ]
+    role = Role(**{name: getattr(foreign, name) for name in names})
+    role.retry_policy = RetryPolicy(getattr(foreign.retry_policy, "value", foreign.retry_policy))
+    role.resource = _copy_fields(Resource, foreign.resource)
+    role.mounts = [_to_own_mount(mount) for mount in getattr(foreign, "mounts", [])]
+    workspace = getattr(foreign, "workspace", None)
+    if workspace is not None:
+        role.workspace = Workspace(dict(getattr(workspace, "projects", {})))
+    return role
+
+
+def _to_own_mount(foreign: Any) -> Mount:
+    kind = _MOUNT_TYPES.get(type(foreign).__name__)
+    if kind is None:
+        raise AppDefError(f"a mount of the kind {type(foreign).__name__} is not known")
+    return _copy_fields(kind, foreign)
+
+
+def _copy_fields(kind: Any, foreign: Any) -> Any:
+    return kind(**{field.name: getattr(foreign, field.name) for field in fields(kind) if hasattr(foreign, field.name)})
