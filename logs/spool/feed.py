@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from ...specs import NotAllowedError
-from ...specs.backoff import jittered
+from ...specs.backoff import Backoff
 from ..source.stream import Cursor, LogStream, Record
 from .replica_spool import ReplicaSpool
 
@@ -24,7 +24,8 @@ _FIRST_RETRY_S = 0.5
 _MAX_RETRY_S = 30.0
 # The loss of a stream is reported after so long (s); most come back sooner.
 _REPORT_LOSS_AFTER_S = 2.0
-# A full disk is tried again after at most so long (s).
+# A full disk is tried again after so long (s), twice as long each time, at most so long.
+_FIRST_DISK_RETRY_S = 0.05
 _MAX_DISK_RETRY_S = 5.0
 # Bytes between two checks of the limits.
 _LIMIT_CHECK_BYTES = 65_536
@@ -79,6 +80,7 @@ class SpoolFeed:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._stream: LogStream | None = None
+        self._retries = Backoff(_FIRST_RETRY_S, _MAX_RETRY_S)
         self._failures = 0
         self._lost_at: float | None = None
         self._loss_reported = False
@@ -108,9 +110,8 @@ class SpoolFeed:
     def _run(self) -> None:
         try:
             while not self._stop.is_set() and not self._read_stream():
-                pause = min(_MAX_RETRY_S, _FIRST_RETRY_S * 2.0 ** min(self._failures, 10))
                 self._failures += 1
-                self._stop.wait(jittered(pause))
+                self._retries.wait(self._stop)
         except Exception:
             _log.exception("reading the log of %s failed", self._spool.name)
             self._spool.add_notice(f"{self._spool.name}: reading its log failed; the log file of this program says why")
@@ -176,6 +177,7 @@ class SpoolFeed:
         if self._loss_reported:
             self._spool.trouble = ""
             self._spool.add_notice(f"{self._spool.name}: its log is back, and goes on where it was cut off")
+        self._retries.reset()
         self._failures, self._lost_at, self._loss_reported = 0, None, False
 
     # The disk
@@ -192,7 +194,7 @@ class SpoolFeed:
 
     def _write(self, write: Callable[[], object]) -> bool:
         """Write, and wait for space as long as it takes; return False if closed before."""
-        wait = 0.05
+        retries = Backoff(_FIRST_DISK_RETRY_S, _MAX_DISK_RETRY_S)
         while not self._stop.is_set():
             try:
                 write()
@@ -200,8 +202,7 @@ class SpoolFeed:
                 if error.errno in _DISK_FULL and self._space.free_space(self._spool):
                     continue
                 self._report_disk_error(error)
-                self._stop.wait(wait)
-                wait = min(2 * wait, _MAX_DISK_RETRY_S)
+                retries.wait(self._stop)
                 continue
             self._report_disk_recovered()
             return True
