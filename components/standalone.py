@@ -137,7 +137,7 @@ class _Copy:
         return "\n\n\n".join(part for part in parts if part)
 
     def _depth(self, module: _Module) -> int:
-        """Return how many modules of this package a module stands on."""
+        """Return the depth of a module's imports within this package."""
         imports = (node for node in module.statements if isinstance(node, ast.ImportFrom) and node.level == 1)
         used = {module.path.with_name(f"{node.module}.py") for node in imports}
         return 1 + max((self._depth(self._modules[path]) for path in used if path in self._modules), default=0)

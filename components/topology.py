@@ -1,4 +1,4 @@
-"""How many nodes, and workers on each: the argument `j` of distributed components."""
+"""The numbers of nodes and of workers on each: the argument `j` of distributed components."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from ..specs import ArgumentError, parse_bool
-from ..specs.run_options import quoted, split_cfg
+from ..specs.run_options import quote_if_needed, split_cfg
 from .model import Computed, Parameter
 
 _KIND_NAMES = {"int": "a whole number", "float": "a number"}
@@ -73,7 +73,7 @@ def to_text(value: Any) -> str:
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, dict):
-        return ",".join(f"{key}={_quote_if_needed(to_text(item))}" for key, item in value.items())
+        return ",".join(f"{key}={quote_if_needed(to_text(item))}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
         return ",".join(to_text(item) for item in value)
     return str(value)
@@ -120,11 +120,6 @@ def _parse_pairs(parameter: Parameter, text: str) -> dict[str, str]:
     except ValueError as error:
         advice = "Want KEY=value,KEY2=value2, with quotes around a value that is empty or has `=` or `,`"
         raise ArgumentError(parameter.name, f"{error}. {advice}") from error
-
-
-def _quote_if_needed(text: str) -> str:
-    plain = text and not any(letter in "=,;'\"" for letter in text) and text == text.strip()
-    return text if plain else quoted(text)
 
 
 def _check_form(parameter: Parameter, value: Any) -> None:

@@ -78,7 +78,7 @@ class ComponentLoadError(TorchXTuiError):
     Args:
         path: The file, or the module's name where there is no file.
         line: The line at fault, counted from 1, or None where it is unknown.
-        reason: What happened there, in words.
+        reason: What happened there.
     """
 
     def __init__(self, path: str, line: int | None, reason: str) -> None:
@@ -103,7 +103,7 @@ class ArgumentError(TorchXTuiError, ValueError):
 
 
 class RoleOverrideError(TorchXTuiError, ValueError):
-    """What was to be changed in a role of an AppDef cannot be.
+    """A change to a role of an AppDef is not possible.
 
     Args:
         role: The role's name.
@@ -147,18 +147,18 @@ class BackendUnavailableError(SchedulerError):
 
 
 class NotAllowedError(SchedulerError):
-    """The backend does not let this user do it: to ask again helps nothing."""
+    """The backend does not allow this user to do it; a retry does not help."""
 
 
 class LaunchCancelledError(SchedulerError):
-    """A launch was ended by who asked for it, before anything ran."""
+    """A launch was cancelled by its user before anything ran."""
 
     def __init__(self) -> None:
         super().__init__("The launch was ended before anything ran")
 
 
 class LogUnreadableError(SchedulerError, NotImplementedError):
-    """A replica's log is kept where nothing can be read back."""
+    """A replica's log is stored where it cannot be read back."""
 
 
 class JobNotFoundError(SchedulerError):
@@ -182,12 +182,12 @@ class ReadOnlyError(TorchXTuiError):
 
 
 def describe_error(error: BaseException) -> str:
-    """Return one line of words for any exception: its type, then its message's first line."""
+    """Describe any exception in one line: its type, then its message's first line."""
     text = str(error).strip()
     first = text.splitlines()[0] if text else ""
     if isinstance(error, TorchXTuiError):
         return first
-    # What `os.getcwd` raises says nothing of what is missing; that of a file has its name.
+    # The error of `os.getcwd` does not name what is missing; that of a file does.
     if isinstance(error, FileNotFoundError) and error.filename is None:
         return "the current folder is not there any more: change to one that is"
     if isinstance(error, RuntimeError) and first == "Could not determine home directory.":

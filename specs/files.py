@@ -75,7 +75,8 @@ def read_file(path: str | os.PathLike[str], limit: int = SMALL) -> bytes:
     finally:
         os.close(descriptor)
     if left <= 0:
-        raise OSError(errno.EFBIG, f"it has more than {_format_size(limit)}", os.fspath(path))
+        size = f"{limit >> 20} MB" if limit >= 1 << 20 else f"{limit} bytes"
+        raise OSError(errno.EFBIG, f"it has more than {size}", os.fspath(path))
     return b"".join(parts)
 
 
@@ -175,10 +176,6 @@ def _not_regular(mode: int, path: str | os.PathLike[str]) -> OSError:
         return IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     kind = _KIND_NAMES.get(stat.S_IFMT(mode), "something else")
     return OSError(errno.EINVAL, f"it is {kind}, not a regular file", os.fspath(path))
-
-
-def _format_size(count: int) -> str:
-    return f"{count >> 20} MB" if count >= 1 << 20 else f"{count} bytes"
 
 
 def _xdg_folder(variable: str, *default: str) -> Path:

@@ -318,7 +318,7 @@ def snake_case(name: str) -> str:
 
 def format_cfg(cfg: Mapping[str, Any]) -> str:
     """Format options as the text that `runopts.cfg_from_str` parses; those that are None are left out."""
-    return ",".join(f"{key}={_quote_if_needed(value)}" for key, value in cfg.items() if value is not None)
+    return ",".join(f"{key}={quote_if_needed(value)}" for key, value in cfg.items() if value is not None)
 
 
 def format_value(value: Any) -> str:
@@ -420,7 +420,7 @@ def _quote_item(item: Any) -> str:
     return text if text and not any(letter in "=,;:'\"" for letter in text) else quoted(text)
 
 
-def _quote_if_needed(value: Any) -> str:
+def quote_if_needed(value: Any) -> str:
     """Format a value, in quotes where it could not be told from the text after it."""
     text = format_value(value)
     separators = "='\"" if isinstance(value, (list, dict)) else "=,;'\""

@@ -128,7 +128,9 @@ def _anchors_at(text: str, position: int, fold: bool, sample: bytes) -> AnchorSe
     """Return the anchors for one character of a text; None if it can be shown without being in the data."""
     char = text[position]
     # A space may come from a tab or another space, the replacement character from any faulty byte.
-    if char.isspace() or char == "\ufffd" or not char.isprintable() or (fold and not _folds_within_ascii(char)):
+    if char.isspace() or char == "\ufffd" or not char.isprintable():
+        return None
+    if fold and (not char.isascii() or char in _NO_FOLDING_ANCHOR):
         return None
     visible = _VISIBLE if " " in text else _VISIBLE + b"\t"
     whole = (text.lower() if fold else text).encode() if not fold or text.isascii() else b""
@@ -141,7 +143,3 @@ def _anchors_at(text: str, position: int, fold: bool, sample: bytes) -> AnchorSe
     rarest = min(range(len(encoded)), key=lambda offset: sample.count(encoded[offset]))
     anchor = Anchor(encoded[rarest], before + rarest, whole, fold, visible)
     return AnchorSet((anchor,), sample.count(anchor.byte))
-
-
-def _folds_within_ascii(char: str) -> bool:
-    return char.isascii() and char not in _NO_FOLDING_ANCHOR

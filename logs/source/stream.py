@@ -138,7 +138,8 @@ class LineStream:
         if self._cursor == self._start and self._start.rest:
             # The unfinished line may not have grown.
             line = line[self._start.rest :] or self._next()
-        self._advance(line)
+        lines, rest = self._cursor
+        self._cursor = LineCursor(lines + 1) if line.endswith(b"\n") else LineCursor(lines, rest + len(line))
         return Record(line, time.time() if self._live else None, self._stream)
 
     def close(self) -> None:
@@ -168,7 +169,3 @@ class LineStream:
         if self._closed:
             raise StopIteration
         return line
-
-    def _advance(self, data: bytes) -> None:
-        lines, rest = self._cursor
-        self._cursor = LineCursor(lines + 1) if data.endswith(b"\n") else LineCursor(lines, rest + len(data))

@@ -17,15 +17,15 @@ from .spools import LogSpools, folder_name
 
 
 class SpooledLog:
-    """One replica's log that is read from its scheduler; nothing is read before it is first used.
+    """One replica's log that is streamed from its scheduler; nothing is read before it is first used.
 
     Args:
-        spools: where it is spooled_log.
+        spools: the spools of this program.
         job: the job's handle.
         role: the role's name.
         replica: the replica's number in its role.
-        origin: gives where a stream of it comes from.
-        parted: whether stdout and stderr come as streams of their own, not as letters in one stream.
+        origin: returns what opens a stream of the log.
+        parted: whether stdout and stderr are streams of their own, not as letters in one stream.
         streams: whether stdout and stderr can be told apart at all.
     """
 
@@ -50,11 +50,13 @@ class SpooledLog:
 
     def acquire(self, stream: StreamName) -> ReplicaSpool:
         """Begin to read, or share a stream that is read; `release` must be called once for each call."""
-        return self._spools.acquire(self._job, self._names(stream), lambda: self._origin(self._stream(stream)))
+        label = f"{self._role}/{self._replica}"
+        chosen = self._stream(stream)
+        return self._spools.acquire(self._job, self._folder(stream), label, lambda: self._origin(chosen))
 
     def release(self, stream: StreamName) -> None:
         """Stop reading."""
-        self._spools.release(self._job, self._names(stream)[0])
+        self._spools.release(self._job, self._folder(stream))
 
     def reader(
         self,
@@ -69,11 +71,10 @@ class SpooledLog:
     def _stream(self, stream: StreamName) -> StreamName:
         return stream if self._parted else "combined"
 
-    def _names(self, stream: StreamName) -> tuple[str, str]:
+    def _folder(self, stream: StreamName) -> str:
         chosen = self._stream(stream)
         folder = f"{folder_name(self._role)}-{self._replica}"
-        label = f"{self._role}/{self._replica}"
-        return (folder, label) if chosen == "combined" else (f"{folder}.{chosen}", label)
+        return folder if chosen == "combined" else f"{folder}.{chosen}"
 
 
 class SpoolReader:
@@ -225,8 +226,8 @@ class SpoolReader:
         return dropped, skipped
 
     def _new_notices(self, spool: ReplicaSpool) -> tuple[str, ...]:
-        told, self._notices_read = self._notices_read, len(spool.notices)
-        notes = tuple(spool.notices[told : self._notices_read])
+        start, self._notices_read = self._notices_read, len(spool.notices)
+        notes = tuple(spool.notices[start : self._notices_read])
         if self._trouble:
             notes, self._trouble = (self._trouble, *notes), ""
         return notes

@@ -161,32 +161,33 @@ class LogSpools:
         """Remove the folders of programs that have ended."""
         remove_stale(self._root)
 
-    def acquire(self, job: str, names: tuple[str, str], origin: Callable[[], Origin]) -> ReplicaSpool:
+    def acquire(self, job: str, folder: str, label: str, origin: Callable[[], Origin]) -> ReplicaSpool:
         """Begin to read a stream, or share one that is read.
 
         Args:
             job: the job's handle.
-            names: the spool's folder in that of its job, and the replica as it is shown.
+            folder: the name of the spool's folder in that of its job.
+            label: the replica as it is shown, such as ``trainer/3``.
             origin: returns what opens the stream.
         """
         with self._lock:
             job_entry = self._job(job)
             job_entry.read_at = time.monotonic()
-            if names[0] not in job_entry.spools:
+            if folder not in job_entry.spools:
                 largest = max(1, self.limits.job // _SEGMENTS_PER_JOB)
-                spool = ReplicaSpool(job_entry.folder / names[0], names[1], largest)
-                job_entry.spools[names[0]] = _SpoolEntry(spool, origin)
-            entry = job_entry.spools[names[0]]
+                spool = ReplicaSpool(job_entry.folder / folder, label, largest)
+                job_entry.spools[folder] = _SpoolEntry(spool, origin)
+            entry = job_entry.spools[folder]
             entry.users += 1
             self._ensure_feed(entry)
             return entry.spool
 
-    def release(self, job: str, name: str) -> None:
+    def release(self, job: str, folder: str) -> None:
         """Stop reading a stream; it is closed when nobody reads it. Its spool stays."""
         with self._lock:
             if self._closed:
                 return
-            entry = self._jobs[job].spools[name]
+            entry = self._jobs[job].spools[folder]
             entry.users -= 1
             entry.released_at = self._jobs[job].read_at = time.monotonic()
         self._wake.set()

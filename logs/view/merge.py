@@ -118,7 +118,7 @@ class MergedLog:
             self._registering = number
             older += [_keyed(segments, number, since) for segments in reader.open()]
         # The list grows backwards: of two at the same time the later replica's, or file's, comes first.
-        latest_first = heapq.merge(*reversed(older), key=_order, reverse=True)
+        latest_first = heapq.merge(*reversed(older), key=itemgetter(0, 1), reverse=True)
         self._older = (segment for _, _, segment in latest_first)
 
     def read_older(self, seconds: float, lines: float = math.inf) -> bool:
@@ -326,7 +326,3 @@ def _timed(segments: list[LogSegment], since: float) -> Iterator[tuple[float, Lo
         key = max(key, math.inf if segment.time is None else segment.time)
         if key >= since:
             yield key, segment
-
-
-def _order(keyed: tuple[float, int, LogSegment]) -> tuple[float, int]:
-    return keyed[0], keyed[1]

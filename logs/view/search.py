@@ -136,14 +136,14 @@ class Search(LogThread):
             question, self._question = self._question, None
         if question is None:
             return
-        found = None
+        nearest = None
         if matches is not None:
             line = self._original(question.line, question.forward)
-            found = matches.find(line, question.forward, self._is_asked_anew)
+            nearest = matches.find(line, question.forward, self._is_asked_anew)
         if not self._is_asked_anew():
-            if found is not None and isinstance(self._shown, FilteredLog):
-                found = self._shown.position(found)
-            question.answer(found)
+            if nearest is not None and isinstance(self._shown, FilteredLog):
+                nearest = self._shown.position(nearest)
+            question.answer(nearest)
 
     def _answer_rank(self, matches: MatchIndex | None) -> None:
         with self._lock:

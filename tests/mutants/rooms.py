@@ -51,7 +51,7 @@ SAME = {
     "components/model.py: kind = _CONTAINERS.get(container or '')  ->  kind = _CONTAINERS.get(container or 'x')": (
         "neither is a container"
     ),
-    "components/build.py: _APART = ('retry_policy', 'resource', 'mounts', 'workspace', 'overrides')  ->  _APART = ('', 'resource', 'mounts', 'workspace', 'overrides')": (
+    "components/build.py: _CONVERTED_FIELDS = ('retry_policy', 'resource', 'mounts', 'workspace', 'overrides')  ->  _CONVERTED_FIELDS = ('', 'resource', 'mounts', 'workspace', 'overrides')": (
         "its value is set again at once"
     ),
     "components/lint.py: except (ValueError, RecursionError, MemoryError):  ->  except (RecursionError, MemoryError):": (
