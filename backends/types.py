@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, Literal, Protocol
 
 from ..specs import NONE, AppState, AppStatus, Role, RoleStatus, is_terminal
-from ..specs.errors import one_of
+from ..specs.errors import join_names
 from ..specs.foreign import epoch_seconds
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ def parse_stream(streams: Stream | str | None) -> Stream:
     try:
         return Stream.COMBINED if streams is None else Stream(streams)
     except ValueError:
-        raise ValueError(f"there is no stream {streams}. Valid: {one_of(item.value for item in Stream)}") from None
+        raise ValueError(f"there is no stream {streams}. Valid: {join_names(item.value for item in Stream)}") from None
 
 
 def line_pattern(regex: str | None) -> re.Pattern[str] | None:

@@ -206,7 +206,7 @@ def flood_rows(scheduler: DockerScheduler, runner: Runner) -> list[Row]:
     while b"last of" not in last and time.monotonic() < deadline:
         changed.wait(0.1)
         changed.clear()
-        follower.seen()
+        follower.acknowledge()
         bounds = follower.log.bounds()
         if bounds.end > bounds.first:
             last = follower.log.lines(bounds.end - 1, 1)[0].data

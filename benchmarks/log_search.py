@@ -18,8 +18,8 @@ from benchmarks._budget import judged
 from torchx_tui.logs.pattern.pattern import parse_pattern
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.view.filtering import Rule, RulesScanner
+from torchx_tui.logs.view.match_index import MatchIndex, take_sample
 from torchx_tui.logs.view.merge import MergedLog
-from torchx_tui.logs.view.tally import Tally, take_sample
 
 ROUNDS = 5
 # A grep that takes so long (s) is run once.
@@ -54,7 +54,7 @@ def our_search(log: MergedLog, case: Case, ignore_case: bool) -> tuple[int, floa
     """Return how many lines match, and the seconds from the typed pattern to that."""
     began = time.perf_counter()
     pattern = parse_pattern(case.text, regex=case.regex, ignore_case=ignore_case)
-    tally = Tally(log, RulesScanner([Rule(pattern)], take_sample(log)))
+    tally = MatchIndex(log, RulesScanner([Rule(pattern)], take_sample(log)))
     while tally.step(0.005):
         time.sleep(0)
     return tally.count, time.perf_counter() - began

@@ -33,35 +33,82 @@ from ..specs import (
     VolumeMount,
     Workspace,
 )
-from ..specs.errors import described
+from ..specs.errors import describe_error
 from ..specs.files import SOURCE, read_file
 from .finder import Component, describe, find
 from .model import ComponentDoc, Parameter, ValueType
 from .values import parse_value
 
-# Files change sys.path and sys.modules while they run: one at a time.
-_running = threading.RLock()
+# Files change sys.path and sys.modules while they run, so they run one at a time.
+_run_lock = threading.RLock()
+_MOUNT_TYPES: dict[str, type[Mount]] = {"BindMount": BindMount, "VolumeMount": VolumeMount, "DeviceMount": DeviceMount}
+# The fields that are converted, not copied.
+_CONVERTED_FIELDS = ("retry_policy", "resource", "mounts", "workspace", "overrides")
+
+
+def build_app(name: str, arguments: Mapping[str, str | Sequence[str]]) -> AppDef:
+    """Run a component with arguments and return its AppDef.
+
+    Args:
+        name: The component.
+        arguments: Texts by parameter, as `parse_value` parses them; a missing one has its default.
+
+    Raises:
+        ArgumentError: An argument is unknown, missing, or not a value of its type.
+        ComponentLoadError: The component raised an error, or returned no AppDef; the message has file and line.
+        TorchXTuiError: As for `describe`.
+    """
+    doc = describe(name)
+    values = _parse_arguments(doc, arguments)
+    component = find(name)
+    with load_function(component) as function:
+        app = _call(function, doc, values, component)
+        with locate_errors(component.path):
+            try:
+                return to_own_appdef(app)
+            except AppDefError as error:
+                raise ComponentLoadError(str(component.path), doc.line, str(error)) from error
 
 
 @contextmanager
-def errors_located(path: Path) -> Iterator[None]:
-    """Turn everything that the code inside raises, `SystemExit` and `KeyboardInterrupt` too, into ComponentLoadError.
+def load_function(component: Component) -> Iterator[Callable[..., Any]]:
+    """Yield a component's function from its freshly run module; meanwhile it can import from its folder.
 
-    An ArgumentError passes, since it says which argument is wrong, and so does what is a ComponentLoadError already.
+    Raises:
+        ComponentLoadError: The module raised an error, or has no such function after it ran.
+    """
+    with _run_lock, locate_errors(component.path):
+        if component.module:
+            yield _find_function(_import_module(component), component)
+            return
+        root, name = _import_root_and_name(component.path)
+        sys.path.insert(0, str(root))
+        try:
+            yield _find_function(_run_file(component.path, name), component)
+        finally:
+            if str(root) in sys.path:
+                sys.path.remove(str(root))
+
+
+@contextmanager
+def locate_errors(path: Path) -> Iterator[None]:
+    """Convert everything that the code inside raises, `SystemExit` and `KeyboardInterrupt` too, to ComponentLoadError.
+
+    An ArgumentError passes, since it says which argument is wrong, and so does a ComponentLoadError.
 
     Args:
-        path: The component's file, whose line is wanted.
+        path: The component's file.
     """
     try:
         yield
     except (ArgumentError, ComponentLoadError):
         raise
     except BaseException as error:
-        raise located(error, path) from error
+        raise to_located_error(error, path) from error
 
 
-def located(error: BaseException, path: Path) -> ComponentLoadError:
-    """Return what a component raised as an error with the file and line where it happened.
+def to_located_error(error: BaseException, path: Path) -> ComponentLoadError:
+    """Convert what a component raised to an error with the file and line where it was raised.
 
     Args:
         error: What was raised.
@@ -74,98 +121,8 @@ def located(error: BaseException, path: Path) -> ComponentLoadError:
     return ComponentLoadError(str(path), lines[-1] if lines else None, _reason(error))
 
 
-def _reason(error: BaseException) -> str:
-    if isinstance(error, SystemExit):
-        return f"it called sys.exit({'' if error.code is None else repr(error.code)})"
-    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "torchx":
-        return f"{described(error)}. Install TorchX beside torchx-tui, or import from torchx_tui.specs"
-    return described(error)
-
-
-@contextmanager
-def loaded(component: Component) -> Iterator[Callable[..., Any]]:
-    """Give a component's function, its module freshly run, with the imports of its folder possible meanwhile.
-
-    Raises:
-        ComponentLoadError: The module raised something, or has no such function once it is run.
-    """
-    with _running, errors_located(component.path):
-        if component.module:
-            yield _attribute(_module(component), component)
-            return
-        root, name = _place(component.path)
-        sys.path.insert(0, str(root))
-        try:
-            yield _attribute(_run_file(component.path, name), component)
-        finally:
-            if str(root) in sys.path:
-                sys.path.remove(str(root))
-
-
-def _attribute(module: ModuleType, component: Component) -> Callable[..., Any]:
-    function = getattr(module, component.function, None)
-    if not callable(function):
-        raise ComponentLoadError(str(component.path), None, f"{component.function} is gone once the file has run")
-    return function
-
-
-def _module(component: Component) -> ModuleType:
-    """Return an importable module, run again where its file was edited since."""
-    before = sys.modules.get(component.module)
-    stamp = component.path.stat().st_mtime_ns
-    if before is None:
-        module = importlib.import_module(component.module)
-    elif getattr(before, "__torchx_tui_stamp__", stamp) != stamp:
-        module = importlib.reload(before)
-    else:
-        module = before
-    module.__dict__["__torchx_tui_stamp__"] = stamp
-    return module
-
-
-def _place(path: Path) -> tuple[Path, str]:
-    """Return the folder that imports start from, and the module's name from there; packages around it count."""
-    names = [] if path.stem == "__init__" else [path.stem]
-    folder = path.parent
-    while (folder / "__init__.py").is_file() and folder.name.isidentifier():
-        names.insert(0, folder.name)
-        folder = folder.parent
-    return folder, ".".join(names) or path.stem
-
-
-def _run_file(path: Path, name: str) -> ModuleType:
-    """Return a file as a module, compiled from its text: neither a cached module nor its bytecode is used."""
-    package = name.rpartition(".")[0]
-    if package:
-        importlib.import_module(package)
-    else:
-        # A file named like an installed module must not take its place.
-        name = f"_torchx_tui_component_{name}"
-    spec: ModuleSpec | None = importlib.util.spec_from_file_location(name, path)
-    if spec is None:
-        raise ComponentLoadError(str(path), None, "its name does not end in .py")
-    module = importlib.util.module_from_spec(spec)
-    linecache.checkcache(str(path))
-    before = sys.modules.get(name)
-    # dataclasses and pickle look their module up there.
-    sys.modules[name] = module
-    try:
-        exec(compile(read_file(path, SOURCE), str(path), "exec"), module.__dict__)  # noqa: S102 - that is what a launch is
-    except BaseException:
-        sys.modules.pop(name, None)
-        if before is not None:
-            sys.modules[name] = before
-        raise
-    return module
-
-
-_MOUNTS: dict[str, type[Mount]] = {"BindMount": BindMount, "VolumeMount": VolumeMount, "DeviceMount": DeviceMount}
-# Taken over by other means than their value as it is.
-_APART = ("retry_policy", "resource", "mounts", "workspace", "overrides")
-
-
-def adopted(app: Any) -> AppDef:
-    """Return an AppDef of ours for what a component returned.
+def to_own_appdef(app: Any) -> AppDef:
+    """Convert what a component returned to an AppDef of ours.
 
     Args:
         app: An AppDef of ours, or one of any version of TorchX, which is told by its class's name.
@@ -177,57 +134,10 @@ def adopted(app: Any) -> AppDef:
         return app
     if type(app).__name__ != "AppDef" or not hasattr(app, "roles"):
         raise AppDefError(f"a component returns AppDef, this one returned {type(app).__name__}")
-    return AppDef(name=app.name, roles=[_role(role) for role in app.roles], metadata=dict(app.metadata))
+    return AppDef(name=app.name, roles=[_to_own_role(role) for role in app.roles], metadata=dict(app.metadata))
 
 
-def _role(foreign: Any) -> Role:
-    names = [field.name for field in fields(Role) if field.name not in _APART and hasattr(foreign, field.name)]
-    role = Role(**{name: getattr(foreign, name) for name in names})
-    role.retry_policy = RetryPolicy(getattr(foreign.retry_policy, "value", foreign.retry_policy))
-    role.resource = _same_fields(Resource, foreign.resource)
-    role.mounts = [_mount(mount) for mount in getattr(foreign, "mounts", [])]
-    workspace = getattr(foreign, "workspace", None)
-    if workspace is not None:
-        role.workspace = Workspace(dict(getattr(workspace, "projects", {})))
-    return role
-
-
-def _mount(foreign: Any) -> Mount:
-    kind = _MOUNTS.get(type(foreign).__name__)
-    if kind is None:
-        raise AppDefError(f"a mount of the kind {type(foreign).__name__} is not known")
-    return _same_fields(kind, foreign)
-
-
-def _same_fields(kind: Any, foreign: Any) -> Any:
-    return kind(**{field.name: getattr(foreign, field.name) for field in fields(kind) if hasattr(foreign, field.name)})
-
-
-def build_app(name: str, arguments: Mapping[str, str | Sequence[str]]) -> AppDef:
-    """Return the AppDef of a component.
-
-    Args:
-        name: The component.
-        arguments: Texts by parameter, as `parse_value` reads them; what is absent has its default.
-
-    Raises:
-        ArgumentError: An argument is unknown, missing, or no value of its type.
-        ComponentLoadError: The component raised something, or returned no AppDef; the message has file and line.
-        TorchXTuiError: As for `describe`.
-    """
-    doc = describe(name)
-    values = _values(doc, arguments)
-    component = find(name)
-    with loaded(component) as function:
-        app = _called(function, doc, values, component)
-        with errors_located(component.path):
-            try:
-                return adopted(app)
-            except AppDefError as error:
-                raise ComponentLoadError(str(component.path), doc.line, str(error)) from error
-
-
-def _values(doc: ComponentDoc, arguments: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
+def _parse_arguments(doc: ComponentDoc, arguments: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
     unknown = [name for name in arguments if doc.parameter(name) is None]
     if unknown:
         valid = ", ".join(parameter.name for parameter in doc.parameters) or "it has none"
@@ -239,21 +149,21 @@ def _values(doc: ComponentDoc, arguments: Mapping[str, str | Sequence[str]]) -> 
     return {parameter.name: parse_value(parameter, arguments[parameter.name]) for parameter in given}
 
 
-def _called(function: Callable[..., Any], doc: ComponentDoc, values: dict[str, Any], component: Component) -> Any:
+def _call(function: Callable[..., Any], doc: ComponentDoc, values: dict[str, Any], component: Component) -> Any:
     rest: Sequence[Any] = ()
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
-    types = _own_types(function)
+    types = _type_hints(function)
     for parameter in doc.parameters:
         if parameter.name not in values:
             continue
-        value = _of_own_class(parameter, values[parameter.name], types)
+        value = _convert_own_class(parameter, values[parameter.name], types)
         if parameter.kind == "var_positional":
             rest = value
         else:
             keywords[parameter.name] = value
     for parameter in inspect.signature(function).parameters.values():
-        # What stands before `/` can be passed by its place only, and so can what stands before *args, where it has any.
+        # Parameters before `/` are positional only, and so are those before *args if that is given.
         if parameter.kind is not parameter.POSITIONAL_ONLY and not (
             rest and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
         ):
@@ -263,22 +173,22 @@ def _called(function: Callable[..., Any], doc: ComponentDoc, values: dict[str, A
         made = function(*positional, *rest, **keywords)
         return made.build() if inspect.isclass(function) else made
     except ValueError as error:
-        # The builtins' own complaints are about what was typed, wherever in our code they are raised.
+        # The builtins' own errors are about the arguments, wherever in our code they are raised.
         if component.kind == "builtin" and not isinstance(error, ArgumentError):
             raise ArgumentError("", str(error)) from error
         raise
 
 
-def _own_types(function: Callable[..., Any]) -> dict[str, Any]:
+def _type_hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(function.__init__ if inspect.isclass(function) else function)
     except Exception:
-        # Annotations may name what exists for type checkers only.
+        # Annotations may have names that exist for type checkers only.
         return {}
 
 
-def _of_own_class(parameter: Parameter, value: Any, types: Mapping[str, Any]) -> Any:
-    """Return the value of a class that only the loaded module knows: an Enum's member, or what an alias stands for."""
+def _convert_own_class(parameter: Parameter, value: Any, types: Mapping[str, Any]) -> Any:
+    """Convert a text to a class that only the loaded module knows: an Enum, or the target of an alias."""
     if parameter.type.kind != "other" or not isinstance(value, str):
         return value
     kind: Any = types.get(parameter.name)
@@ -297,3 +207,93 @@ def _member(parameter: Parameter, kind: type[enum.Enum], text: str) -> enum.Enum
             return member
     names = ", ".join(member.name for member in kind)
     raise ArgumentError(parameter.name, f"`{text}` is not valid. Want one of {names}")
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return f"it called sys.exit({'' if error.code is None else repr(error.code)})"
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "torchx":
+        return f"{describe_error(error)}. Install TorchX beside torchx-tui, or import from torchx_tui.specs"
+    return describe_error(error)
+
+
+def _find_function(module: ModuleType, component: Component) -> Callable[..., Any]:
+    function = getattr(module, component.function, None)
+    if not callable(function):
+        raise ComponentLoadError(str(component.path), None, f"{component.function} is gone once the file has run")
+    return function
+
+
+def _import_module(component: Component) -> ModuleType:
+    """Import a module; run it again if its file was edited since."""
+    before = sys.modules.get(component.module)
+    stamp = component.path.stat().st_mtime_ns
+    if before is None:
+        module = importlib.import_module(component.module)
+    elif getattr(before, "__torchx_tui_stamp__", stamp) != stamp:
+        module = importlib.reload(before)
+    else:
+        module = before
+    module.__dict__["__torchx_tui_stamp__"] = stamp
+    return module
+
+
+def _import_root_and_name(path: Path) -> tuple[Path, str]:
+    """Return the folder that imports start from, and the module's name from there, with the packages around it."""
+    names = [] if path.stem == "__init__" else [path.stem]
+    folder = path.parent
+    while (folder / "__init__.py").is_file() and folder.name.isidentifier():
+        names.insert(0, folder.name)
+        folder = folder.parent
+    return folder, ".".join(names) or path.stem
+
+
+def _run_file(path: Path, name: str) -> ModuleType:
+    """Run a file as a module, compiled from its text: neither a cached module nor its bytecode is used."""
+    package = name.rpartition(".")[0]
+    if package:
+        importlib.import_module(package)
+    else:
+        # A file with the name of an installed module must not replace that.
+        name = f"_torchx_tui_component_{name}"
+    spec: ModuleSpec | None = importlib.util.spec_from_file_location(name, path)
+    if spec is None:
+        raise ComponentLoadError(str(path), None, "its name does not end in .py")
+    module = importlib.util.module_from_spec(spec)
+    linecache.checkcache(str(path))
+    before = sys.modules.get(name)
+    # dataclasses and pickle look up their module there.
+    sys.modules[name] = module
+    try:
+        exec(compile(read_file(path, SOURCE), str(path), "exec"), module.__dict__)  # noqa: S102 - that is what a launch is
+    except BaseException:
+        sys.modules.pop(name, None)
+        if before is not None:
+            sys.modules[name] = before
+        raise
+    return module
+
+
+def _to_own_role(foreign: Any) -> Role:
+    names = [
+        field.name for field in fields(Role) if field.name not in _CONVERTED_FIELDS and hasattr(foreign, field.name)
+    ]
+    role = Role(**{name: getattr(foreign, name) for name in names})
+    role.retry_policy = RetryPolicy(getattr(foreign.retry_policy, "value", foreign.retry_policy))
+    role.resource = _copy_fields(Resource, foreign.resource)
+    role.mounts = [_to_own_mount(mount) for mount in getattr(foreign, "mounts", [])]
+    workspace = getattr(foreign, "workspace", None)
+    if workspace is not None:
+        role.workspace = Workspace(dict(getattr(workspace, "projects", {})))
+    return role
+
+
+def _to_own_mount(foreign: Any) -> Mount:
+    kind = _MOUNT_TYPES.get(type(foreign).__name__)
+    if kind is None:
+        raise AppDefError(f"a mount of the kind {type(foreign).__name__} is not known")
+    return _copy_fields(kind, foreign)
+
+
+def _copy_fields(kind: Any, foreign: Any) -> Any:
+    return kind(**{field.name: getattr(foreign, field.name) for field in fields(kind) if hasattr(foreign, field.name)})

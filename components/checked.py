@@ -1,4 +1,4 @@
-"""Arguments of builtin components that become parts of a role, with errors that name the argument."""
+"""Converts arguments of builtin components to parts of a role, with errors that name the argument."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..specs import ArgumentError, Mount, MountError, Resource, UnknownResourceE
 
 
 def checked_resource(cpu: int, gpu: int, memMB: int, h: str | None) -> Resource:
-    """Return the resource of a host name, or of figures where there is none.
+    """Return the named resource of a host, or one of the numbers if no name is given.
 
     Raises:
         ArgumentError: No named resource has the host's name.
@@ -18,7 +18,7 @@ def checked_resource(cpu: int, gpu: int, memMB: int, h: str | None) -> Resource:
 
 
 def checked_mounts(mounts: list[str] | None) -> list[Mount]:
-    """Return the mounts of their options.
+    """Parse the options of mounts.
 
     Raises:
         ArgumentError: The options are malformed.

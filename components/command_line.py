@@ -1,4 +1,4 @@
-"""The arguments of `torchx run COMPONENT ...`, read and written."""
+"""Parses and formats the arguments of `torchx run COMPONENT ...`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .model import Parameter
 
 
 def parse_command_line(name: str, argv: Sequence[str]) -> dict[str, str | list[str]]:
-    """Return the texts of a command line by parameter; those that are not on it are left out.
+    """Parse a command line to texts by parameter; absent ones are left out.
 
     Args:
         name: The component.
-        argv: What follows the component: `--name value`, `--name=value`, `-x value`; the rest goes to `*args`.
+        argv: The words after the component: `--name value`, `--name=value`, `-x value`; the rest goes to `*args`.
 
     Raises:
         ArgumentError: An option is unknown or given twice, or a value is missing.
@@ -29,25 +29,25 @@ def parse_command_line(name: str, argv: Sequence[str]) -> dict[str, str | list[s
             rest = parameter.name
             parser.add_argument(rest, nargs=argparse.REMAINDER)
         else:
-            parser.add_argument(*flags_of(parameter), dest=parameter.name, action=_Once)
-    found: dict[str, Any] = vars(parser.parse_args(list(argv)))
-    words: list[str] = found.pop(rest, [])
+            parser.add_argument(*flags_of(parameter), dest=parameter.name, action=_StoreOnce)
+    texts: dict[str, Any] = vars(parser.parse_args(list(argv)))
+    words: list[str] = texts.pop(rest, [])
     if words[:1] == ["--"]:
         words = words[1:]
     if words:
-        found[rest] = words
-    return found
+        texts[rest] = words
+    return texts
 
 
 def to_command_line(
     name: str, arguments: Mapping[str, str | Sequence[str]], parameters: Sequence[Parameter] | None = None
 ) -> list[str]:
-    """Return what `parse_command_line` reads, for a copied command; a caller quotes it for a shell.
+    """Format arguments as `parse_command_line` parses them; the caller quotes them for a shell.
 
     Args:
         name: The component.
         arguments: Texts by parameter.
-        parameters: The component's, where they are known already; its file is not read then.
+        parameters: The component's parameters, if they are known; its file is not read then.
 
     Raises:
         TorchXTuiError: As for `describe`.
@@ -73,15 +73,15 @@ def to_command_line(
 
 
 def flags_of(parameter: Parameter) -> list[str]:
-    """Return what a parameter is written as on a command line, the short form first."""
+    """List the options of a parameter on a command line, the short form first."""
     short = list(parameter.type.flags)
     if not short and len(parameter.name) == 1:
         short = [f"-{parameter.name}"]
     return [*short, f"--{parameter.name}"]
 
 
-class _Once(argparse.Action):
-    """Stores a value, and refuses a second one."""
+class _StoreOnce(argparse.Action):
+    """Stores a value, and rejects a second one."""
 
     def __call__(
         self,
@@ -96,7 +96,7 @@ class _Once(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are ours, and which never exits."""
+    """A parser that raises our errors and never exits."""
 
     def error(self, message: str) -> NoReturn:
         valid = ", ".join(action.option_strings[-1] for action in self._actions if action.option_strings) or "none"

@@ -14,66 +14,13 @@ from .image import DEFAULT_IMAGE
 from .topology import Topology, parse_topology, with_workers_of_host
 
 DEFAULT_EXPERIMENT = "default-experiment"
-
-# What makes PyTorch say more about a hang or a crash.
+# Variables that make PyTorch report more about a hang or a crash.
 DEBUG_FLAGS = {
     "CUDA_LAUNCH_BLOCKING": "1",
     "NCCL_DESYNC_DEBUG": "1",
     "TORCH_DISTRIBUTED_DEBUG": "DETAIL",
     "TORCH_SHOW_CPP_STACKTRACES": "1",
 }
-
-
-def torchrun_command(
-    program: Sequence[str],
-    topology: Topology,
-    *,
-    rdzv_backend: str,
-    rdzv_conf: str | None,
-    rdzv_port: int,
-    tee: int,
-) -> str:
-    """Return the text for `bash -c`.
-
-    Args:
-        program: The script, or `-m` and the module, and its arguments.
-        topology: Nodes and workers.
-        rdzv_backend: How the nodes find one another, such as `c10d`.
-        rdzv_conf: Further settings of it, `key=value` separated by commas.
-        rdzv_port: The port on the first node.
-        tee: Which streams of the workers are also torchrun's own: 0 none, 1 stdout, 2 stderr, 3 both.
-    """
-    # One node lets torchrun pick a free port. Otherwise bash reads the first node's host from the variable that the
-    # scheduler names; `$$` is a `$` once macros are substituted.
-    many = topology.nodes > 1
-    endpoint = f"$${{{macros.rank0_env}:=localhost}}:{rdzv_port}" if many else "localhost:0"
-    before = ["torchrun", "--rdzv_backend", rdzv_backend]
-    if rdzv_conf is not None:
-        before += ["--rdzv_conf", rdzv_conf]
-    after = ["--rdzv_id", macros.app_id, "--nnodes", topology.nodes_text, "--nproc_per_node", str(topology.workers)]
-    after += ["--tee", str(tee), "--role", ""]
-    if rdzv_backend == "static":
-        after += ["--node_rank", macros.replica_id]
-    # The endpoint is bash's to expand, so it alone is not quoted.
-    return " ".join([shlex.join(before), "--rdzv_endpoint", endpoint, shlex.join([*after, *program])])
-
-
-def program_name(script: str | None, module: str | None) -> str:
-    """Return a script's file name without its ending, or a module's last part."""
-    return PurePath(script).stem if script else (module or "").rpartition(".")[2]
-
-
-def experiment_and_run(name: str, default_run: str) -> tuple[str, str]:
-    """Return experiment and run of `experiment/run`, `experiment/`, `/run` or `run`.
-
-    Args:
-        name: The text; a missing experiment is `default-experiment`.
-        default_run: The run where the text has none.
-    """
-    experiment, slash, run = name.partition("/")
-    if not slash:
-        experiment, run = "", name
-    return experiment or DEFAULT_EXPERIMENT, run or default_run
 
 
 def torchrun(
@@ -192,7 +139,7 @@ def ddp(
         debug: set the variables that make PyTorch say more about hangs and crashes
         tee: streams of the workers that are also the job's: 0 none, 1 stdout, 2 stderr, 3 both
     """
-    _deprecated("dist.ddp")
+    _warn_deprecated("dist.ddp")
     return torchrun(
         *script_args,
         script=script,
@@ -246,7 +193,7 @@ def spmd(
         mounts: what to mount (type=bind,src=/host,dst=/job,readonly)
         debug: set the variables that make PyTorch say more about hangs and crashes
     """
-    _deprecated("dist.spmd")
+    _warn_deprecated("dist.spmd")
     return torchrun(
         *args,
         script=script,
@@ -263,6 +210,65 @@ def spmd(
     )
 
 
+def torchrun_command(
+    program: Sequence[str],
+    topology: Topology,
+    *,
+    rdzv_backend: str,
+    rdzv_conf: str | None,
+    rdzv_port: int,
+    tee: int,
+) -> str:
+    """Build the torchrun command line for `bash -c`.
+
+    Args:
+        program: The script, or `-m` and the module, and its arguments.
+        topology: Nodes and workers.
+        rdzv_backend: The rendezvous backend, such as `c10d`.
+        rdzv_conf: Its further settings, `key=value` separated by commas.
+        rdzv_port: The port on the first node.
+        tee: Which streams of the workers are also torchrun's own: 0 none, 1 stdout, 2 stderr, 3 both.
+    """
+    # One node lets torchrun pick a free port. Otherwise bash reads the first node's host from the variable that the
+    # scheduler names; `$$` is a `$` once macros are substituted.
+    many = topology.nodes > 1
+    endpoint = f"$${{{macros.rank0_env}:=localhost}}:{rdzv_port}" if many else "localhost:0"
+    options_before = ["torchrun", "--rdzv_backend", rdzv_backend]
+    if rdzv_conf is not None:
+        options_before += ["--rdzv_conf", rdzv_conf]
+    options_after = [
+        "--rdzv_id",
+        macros.app_id,
+        "--nnodes",
+        topology.nodes_text,
+        "--nproc_per_node",
+        str(topology.workers),
+    ]
+    options_after += ["--tee", str(tee), "--role", ""]
+    if rdzv_backend == "static":
+        options_after += ["--node_rank", macros.replica_id]
+    # Only the endpoint is not quoted, since bash expands it.
+    return " ".join([shlex.join(options_before), "--rdzv_endpoint", endpoint, shlex.join([*options_after, *program])])
+
+
+def program_name(script: str | None, module: str | None) -> str:
+    """Return a script's file name without its ending, or a module's last part."""
+    return PurePath(script).stem if script else (module or "").rpartition(".")[2]
+
+
+def experiment_and_run(name: str, default_run: str) -> tuple[str, str]:
+    """Split `experiment/run`, `experiment/`, `/run` or `run` into experiment and run.
+
+    Args:
+        name: The text; a missing experiment is `default-experiment`.
+        default_run: The run if the text has none.
+    """
+    experiment, slash, run = name.partition("/")
+    if not slash:
+        experiment, run = "", name
+    return experiment or DEFAULT_EXPERIMENT, run or default_run
+
+
 def _environment(env: dict[str, str] | None, experiment: str, run: str, debug: bool) -> dict[str, str]:
     return {
         "LOGLEVEL": os.environ.get("LOGLEVEL", "WARNING"),
@@ -273,5 +279,5 @@ def _environment(env: dict[str, str] | None, experiment: str, run: str, debug: b
     }
 
 
-def _deprecated(name: str) -> None:
+def _warn_deprecated(name: str) -> None:
     warnings.warn(f"{name} is deprecated, use dist.torchrun", DeprecationWarning, stacklevel=3)

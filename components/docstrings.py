@@ -1,4 +1,4 @@
-"""What a docstring says: a sentence, a description, and the help of each parameter."""
+"""Parses docstrings: the first sentence, the description, and the help of each parameter."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def first_sentence(docstring: str | None) -> str:
 
 
 def read_docstring(docstring: str | None) -> Docstring:
-    """Return the parts of a docstring in Google's, NumPy's or Sphinx's style."""
+    """Parse a docstring in Google's, NumPy's or Sphinx's style."""
     if not docstring:
         return Docstring()
     import docstring_parser

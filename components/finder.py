@@ -1,4 +1,4 @@
-"""Components by name: the builtins, those of installed packages, of files and of modules. Nothing is run.
+"""Finds components by name: builtins, those of installed packages, of files and of modules. Nothing is run.
 
 `utils.echo` is a builtin or a plugin's; `train.py:trainer` a function in a file; `package.module:trainer` and
 `package.module.trainer` one in a module.
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..specs import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
-from ..specs.errors import described
+from ..specs.errors import describe_error
 from ..specs.modules import module_path, submodules
 from .docstrings import read_docstring
 from .lint import lint_definition
@@ -27,19 +27,19 @@ from .source import Definition, SourceFile, parameters_of, read_source
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 ENTRY_POINT_GROUP = "torchx.components"
 BUILTIN_MODULES = ("utils", "dist", "demo")
-_FORMS = {"j": "topology", "h": "resource", "mounts": "mounts"}
+_BUILTIN_FORMS = {"j": "topology", "h": "resource", "mounts": "mounts"}
 
 
 @dataclass(frozen=True)
 class Component:
-    """A component that was found, not yet run.
+    """A component that was found; its code has not run.
 
     Args:
-        name: What it was found by.
+        name: The name that it was found by.
         kind: Where it comes from.
         path: Its file.
         function: Its function or class in that file.
@@ -63,12 +63,14 @@ class Component:
 
         Raises:
             ComponentLoadError: The file is not Python.
-            ComponentNotFoundException: The file has no such function; the message has those that it has.
+            ComponentNotFoundException: The file has no such function; the message lists its components.
         """
         node = self.source.definition(self.function)
         if node is None:
             there = [node.name for node in self.source.components]
-            raise ComponentNotFoundException(_not_found(self.name, f"{self.path} has no {self.function}", there))
+            raise ComponentNotFoundException(
+                _describe_not_found(self.name, f"{self.path} has no {self.function}", there)
+            )
         return node
 
     @cached_property
@@ -77,26 +79,26 @@ class Component:
         parameters = parameters_of(self.source, self.definition)
         if self.kind != "builtin":
             return parameters
-        return [_of_builtin(parameter) for parameter in parameters]
+        return [_complete_builtin_parameter(parameter) for parameter in parameters]
 
 
 def find(name: str) -> Component:
-    """Return the component of a name.
+    """Find the component of a name.
 
     Raises:
-        ComponentNotFoundException: There is none; the message has close names and what names look like.
+        ComponentNotFoundException: There is none; the message has close names, or the forms of names.
         ComponentLoadError: Its file is not Python.
     """
-    component = _in_file_or_module(name) if ":" in name else _registered(name)
+    component = _find_in_file_or_module(name) if ":" in name else _find_registered(name)
     if component is None:
-        known = [found.name for found in (*builtins(), *plugins())]
-        raise ComponentNotFoundException(_not_found(name, f"There is no component {name}", known))
+        known = [candidate.name for candidate in (*builtins(), *plugins())]
+        raise ComponentNotFoundException(_describe_not_found(name, f"There is no component {name}", known))
     _ = component.definition
     return component
 
 
 def describe(name: str) -> ComponentDoc:
-    """Return what a form for a component needs.
+    """Return the description of a component that can be launched.
 
     Raises:
         ComponentNotFoundException: There is none of the name.
@@ -113,7 +115,7 @@ def describe(name: str) -> ComponentDoc:
 
 
 def read_component(name: str) -> ComponentDoc:
-    """Return what is known of a component, with its findings, also where they keep it from being launched.
+    """Return the description of a component, with its findings, also if they prevent its launch.
 
     Raises:
         ComponentNotFoundException: There is none of the name.
@@ -135,7 +137,7 @@ def read_component(name: str) -> ComponentDoc:
 
 
 def builtins() -> tuple[Component, ...]:
-    """Return the components that come with this program."""
+    """List the components that come with this program."""
     return tuple(component for module in BUILTIN_MODULES for component in _builtins_of(module))
 
 
@@ -151,11 +153,11 @@ def _builtins_of(module: str) -> tuple[Component, ...]:
 def plugins(
     failed: Callable[[str, str], object] = lambda name, reason: None, *, private: bool = False
 ) -> Iterator[Component]:
-    """Give the components of the entry points, save those that have a builtin's name.
+    """Yield the components of the entry points, except those with a builtin's name.
 
     Args:
-        failed: called with an entry point that gives none, or a file of it that cannot be read, and why.
-        private: also those whose name begins with an underscore, which are found by it as in TorchX, but not listed.
+        failed: called with an entry point without components, or a file of it that cannot be read, and the reason.
+        private: include names that begin with an underscore; as in TorchX they can be found, but are not listed.
     """
     taken = {component.name for component in builtins()}
     for entry in _entry_points(failed):
@@ -164,8 +166,8 @@ def plugins(
         prefix = [] if entry.name.startswith("_") else [entry.name]
         try:
             modules = list(submodules(base))
-        except Exception as error:  # finders of editable installs raise what they like
-            failed(entry.name, f"its module {base} cannot be looked for: {described(error)}")
+        except Exception as error:  # finders of editable installs may raise anything
+            failed(entry.name, f"its module {base} cannot be looked for: {describe_error(error)}")
             continue
         if not modules:
             failed(entry.name, f"its module {base} is not there: install the package that gives it again, or remove it")
@@ -184,18 +186,21 @@ def _entry_points(failed: Callable[[str, str], object]) -> Iterator[EntryPoint]:
     try:
         yield from entry_points(group=ENTRY_POINT_GROUP)
         return
-    except Exception as error:  # one damaged file takes all of them along: the others are read one by one
-        logger.warning("entry points: %s", described(error))
-    for one in distributions():
+    except Exception as error:  # one damaged file makes all fail: read them one by one
+        _log.warning("entry points: %s", describe_error(error))
+    for distribution in distributions():
         try:
-            yield from one.entry_points.select(group=ENTRY_POINT_GROUP)
+            yield from distribution.entry_points.select(group=ENTRY_POINT_GROUP)
         except Exception as error:
-            failed(_distribution_name(one), f"its entry points cannot be read: {described(error)}: install it again")
+            failed(
+                _distribution_name(distribution),
+                f"its entry points cannot be read: {describe_error(error)}: install it again",
+            )
 
 
-def _distribution_name(one: Distribution) -> str:
+def _distribution_name(distribution: Distribution) -> str:
     try:
-        return one.metadata["Name"] or "a package"
+        return distribution.metadata["Name"] or "a package"
     except Exception:
         return "a package"
 
@@ -209,9 +214,9 @@ def _component_names(name: str, path: Path, failed: Callable[[str, str], object]
         return []
 
 
-def _registered(name: str) -> Component | None:
+def _find_registered(name: str) -> Component | None:
     module, _, function = name.rpartition(".")
-    # Entry points are read only for what is no builtin.
+    # Entry points are read only if the name is not a builtin.
     for component in chain(_builtins_of(module) if module in BUILTIN_MODULES else (), plugins(private=True)):
         if component.name == name:
             return component
@@ -219,29 +224,29 @@ def _registered(name: str) -> Component | None:
     return Component(name, "module", path, function, module) if path else None
 
 
-def _in_file_or_module(name: str) -> Component | None:
+def _find_in_file_or_module(name: str) -> Component | None:
     place, _, function = name.rpartition(":")
     path = Path(place).expanduser()
     if path.exists() and not path.is_dir():
         return Component(name, "file", path.absolute(), function)
     if place.endswith(".py") or "/" in place:
         raise ComponentNotFoundException(f"{name}: there is no file {path.absolute()}")
-    found = module_path(place)
-    if found is None:
+    path_of_module = module_path(place)
+    if path_of_module is None:
         raise ComponentNotFoundException(f"{name}: there is no file and no module {place}")
-    return Component(name, "module", found, function, place)
+    return Component(name, "module", path_of_module, function, place)
 
 
-def _of_builtin(parameter: Parameter) -> Parameter:
-    """Return a builtin's parameter with what only we know of it: the default image, and what its text means."""
+def _complete_builtin_parameter(parameter: Parameter) -> Parameter:
+    """Add what only we know of a builtin's parameter: the default image, and the syntax of its text."""
     if isinstance(parameter.default, Computed) and parameter.default.text == "DEFAULT_IMAGE":
         from .image import DEFAULT_IMAGE
 
         parameter = replace(parameter, default=DEFAULT_IMAGE)
-    return replace(parameter, form=_FORMS.get(parameter.name, ""))
+    return replace(parameter, form=_BUILTIN_FORMS.get(parameter.name, ""))
 
 
-def _not_found(name: str, reason: str, known: Sequence[str]) -> str:
+def _describe_not_found(name: str, reason: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name.rpartition(":")[2] if ":" in name else name, known, n=3, cutoff=0.5)
     if close:
         return f"{reason}. Did you mean {' or '.join(close)}?"

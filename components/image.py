@@ -1,4 +1,4 @@
-"""The image that the builtin components run in where none is given."""
+"""The default image of the builtin components."""
 
 from __future__ import annotations
 

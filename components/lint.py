@@ -1,6 +1,6 @@
-"""The rules of components: what `validate` says about a function, without running it.
+"""The linter of components: it checks a function without running it.
 
-Names, messages and lines are TorchX's, so that an editor or a script that reads hers reads ours.
+Names, messages and lines are TorchX's, so that an editor or a script that parses those also parses ours.
 """
 
 from __future__ import annotations
@@ -11,100 +11,23 @@ from pathlib import Path
 
 from ..specs import ComponentNotFoundException
 from ..specs.files import SOURCE, read_file
-from ..specs.modules import parsing
+from ..specs.modules import parse_with_retry
 from .model import AnnotationError, LinterMessage, read_annotation
 from .source import Definition, Function, SourceFile, return_name
-
-_TYPES = "str, int, float, bool, list[str], dict[str, str], Literal[...]"
-# What stands for a container that no text can be turned into.
-_CONTAINERS = {"set": "list", "frozenset": "list", "sequence": "list", "iterable": "list", "collection": "list"}
-_MAPPINGS = ("dict", "mapping", "mutablemapping", "defaultdict", "ordereddict")
-
-
-def missing_annotation(argument: ast.arg, default: ast.expr | None, *, star: bool = False) -> str:
-    """Return what to write for an argument without a type: the type of its default, else text."""
-    kind = "str"
-    if isinstance(default, ast.Constant) and default.value is not None:
-        kind = type(default.value).__name__
-    elif isinstance(default, ast.Constant):
-        kind = "str | None"
-    elif isinstance(default, ast.UnaryOp) and isinstance(default.operand, ast.Constant):
-        kind = type(default.operand.value).__name__
-    elif isinstance(default, (ast.List, ast.Tuple, ast.Set)):
-        kind = "list[str]"
-    elif isinstance(default, ast.Dict):
-        kind = "dict[str, str]"
-    written = _written(argument.arg, kind, default, star=star)
-    return f"write `{written}`" if default is not None else f"write `{written}`, or another type: {_TYPES}"
-
-
-def refused_annotation(
-    argument: ast.arg, default: ast.expr | None, enums: Mapping[str, tuple[str, ...]], *, star: bool = False
-) -> str:
-    """Return what to write for an argument whose type components cannot have: the nearest one that they can."""
-    assert argument.annotation is not None
-    kind = _nearest(argument.annotation, enums)
-    return f"write `{_written(argument.arg, kind, default, star=star)}`, or another type: {_TYPES}"
-
-
-def _written(name: str, kind: str, default: ast.expr | None, *, star: bool) -> str:
-    end = f" = {ast.unparse(default)}" if default is not None else ""
-    return f"{'*' if star else ''}{name}: {kind}{end}"
-
-
-def _nearest(node: ast.expr, enums: Mapping[str, tuple[str, ...]]) -> str:
-    """Return the type nearest to an annotation."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return _of_text(node.value, enums)
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    if isinstance(node, ast.Subscript):
-        return _of_subscript(node)
-    return "str"
-
-
-def _of_text(text: str, enums: Mapping[str, tuple[str, ...]]) -> str:
-    """Return a type that was written in quotes without them, where it is one."""
-    try:
-        inner = ast.parse(text, mode="eval").body
-        read_annotation(inner, enums)
-    except (SyntaxError, ValueError, AnnotationError):
-        return "str"
-    return text
-
-
-def _of_subscript(node: ast.Subscript) -> str:
-    name = ast.unparse(node.value).rpartition(".")[2].lower()
-    arguments = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-    if name == "literal":
-        values = [str(one.value) for one in arguments if isinstance(one, ast.Constant)]
-        return f"Literal[{', '.join(repr(value) for value in values)}]" if values else "str"
-    if name in _MAPPINGS:
-        key, value = (*(_primitive(one) for one in arguments[:2]), "str", "str")[:2]
-        return f"dict[{key}, {value}]"
-    if name in ("list", *_CONTAINERS):
-        return f"list[{_primitive(arguments[0])}]"
-    if name == "tuple":
-        return f"list[{_primitive(arguments[0])}]" if len(arguments) == 1 else "list[str]"
-    return "str"
-
-
-def _primitive(node: ast.expr) -> str:
-    """Return the type of an item: the one inside of it where it is a container itself."""
-    if isinstance(node, ast.Name) and node.id in ("str", "int", "float", "bool"):
-        return node.id
-    return "str"
-
 
 _FILE_RULES = "TorchXValidator"
 _FUNCTION_RULES = "TorchxFunctionValidator"
 _NOT_PYTHON = "save it as Python in UTF-8"
+_VALID_TYPES = "str, int, float, bool, list[str], dict[str, str], Literal[...]"
+# Containers that no text can be parsed to; a list or a dict is advised instead.
+_LIST_LIKE = ("set", "frozenset", "sequence", "iterable", "collection")
+_DICT_LIKE = ("dict", "mapping", "mutablemapping", "defaultdict", "ordereddict")
 
 
 def validate(path: str, component_function: str) -> list[LinterMessage]:
-    """Return the faults of a component.
+    """Check a component and list its faults.
 
-    It must annotate every parameter with a type that a text can be turned into, take no `**kwargs`, not be async, and
+    It must annotate every parameter with a type that a text can be parsed to, take no `**kwargs`, not be async, and
     return AppDef. A missing docstring is a warning.
 
     Args:
@@ -119,7 +42,7 @@ def validate(path: str, component_function: str) -> list[LinterMessage]:
     except OSError as error:
         raise ComponentNotFoundException(f"{path}: {error.strerror or error}") from error
     try:
-        tree = parsing(lambda: ast.parse(data, filename=path))
+        tree = parse_with_retry(lambda: ast.parse(data, filename=path))
     except SyntaxError as error:
         fix = f"correct line {error.lineno}: Python reads no further" if error.lineno else _NOT_PYTHON
         return [LinterMessage(_FILE_RULES, error.msg, error.lineno or 0, error.offset or 0, fix=fix)]
@@ -128,14 +51,14 @@ def validate(path: str, component_function: str) -> list[LinterMessage]:
     source = SourceFile(Path(path), tree)
     node = source.definition(component_function)
     if node is None:
-        there = ", ".join(one.name for one in source.components)
-        fix = f"name one that is there: {there}" if there else f"write `def {component_function}() -> AppDef:`"
+        names = ", ".join(node.name for node in source.components)
+        fix = f"name one that is there: {names}" if names else f"write `def {component_function}() -> AppDef:`"
         return [LinterMessage(_FILE_RULES, f"Function {component_function} not found", 0, 0, fix=fix)]
     return lint_definition(source, node)
 
 
 def lint_definition(source: SourceFile, node: Definition) -> list[LinterMessage]:
-    """Return the faults of a function or class that was found already."""
+    """List the faults of a parsed function or class."""
     if isinstance(node, ast.ClassDef):
         return _lint_class(source, node)
     messages: list[LinterMessage] = []
@@ -182,13 +105,13 @@ def _lint_arguments(source: SourceFile, node: Function, name: str, skip: int) ->
         star = argument is arguments.vararg
         if argument.annotation is None:
             text = f"Missing type annotation for argument {argument.arg!r} in function {name!r}"
-            messages.append(_error(argument, text, missing_annotation(argument, default, star=star)))
+            messages.append(_error(argument, text, _advise_missing(argument, default, star=star)))
             continue
         try:
             read_annotation(argument.annotation, source.enums)
         except AnnotationError as error:
             text = f"{error} for argument {ast.unparse(argument)!r} in function {name!r}"
-            messages.append(_error(argument, text, refused_annotation(argument, default, source.enums, star=star)))
+            messages.append(_error(argument, text, _advise_refused(argument, default, source.enums, star=star)))
     if arguments.kwarg:
         kwarg = arguments.kwarg.arg
         text = f"Unsupported argument '**{kwarg}' in function {name!r}: name each argument, or take a dict"
@@ -214,3 +137,78 @@ def _lint_return(node: Function) -> list[LinterMessage]:
 
 def _error(node: ast.stmt | ast.arg, text: str, fix: str) -> LinterMessage:
     return LinterMessage(_FUNCTION_RULES, text, node.lineno, 0, fix=fix)
+
+
+def _advise_missing(argument: ast.arg, default: ast.expr | None, *, star: bool = False) -> str:
+    """Advise a type for an argument without one: the type of its default, else text."""
+    kind = "str"
+    if isinstance(default, ast.Constant) and default.value is not None:
+        kind = type(default.value).__name__
+    elif isinstance(default, ast.Constant):
+        kind = "str | None"
+    elif isinstance(default, ast.UnaryOp) and isinstance(default.operand, ast.Constant):
+        kind = type(default.operand.value).__name__
+    elif isinstance(default, (ast.List, ast.Tuple, ast.Set)):
+        kind = "list[str]"
+    elif isinstance(default, ast.Dict):
+        kind = "dict[str, str]"
+    written = _format_parameter(argument.arg, kind, default, star=star)
+    return f"write `{written}`" if default is not None else f"write `{written}`, or another type: {_VALID_TYPES}"
+
+
+def _advise_refused(
+    argument: ast.arg, default: ast.expr | None, enums: Mapping[str, tuple[str, ...]], *, star: bool = False
+) -> str:
+    """Advise a type for an argument whose type components cannot have: the nearest valid one."""
+    assert argument.annotation is not None
+    kind = _nearest_type(argument.annotation, enums)
+    return f"write `{_format_parameter(argument.arg, kind, default, star=star)}`, or another type: {_VALID_TYPES}"
+
+
+def _format_parameter(name: str, kind: str, default: ast.expr | None, *, star: bool) -> str:
+    end = f" = {ast.unparse(default)}" if default is not None else ""
+    return f"{'*' if star else ''}{name}: {kind}{end}"
+
+
+def _nearest_type(node: ast.expr, enums: Mapping[str, tuple[str, ...]]) -> str:
+    """Return the type nearest to an annotation."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return _type_in_quotes(node.value, enums)
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Subscript):
+        return _nearest_subscript(node)
+    return "str"
+
+
+def _type_in_quotes(text: str, enums: Mapping[str, tuple[str, ...]]) -> str:
+    """Return the type inside of quotes, or `str` if it is not a valid one."""
+    try:
+        inner = ast.parse(text, mode="eval").body
+        read_annotation(inner, enums)
+    except (SyntaxError, ValueError, AnnotationError):
+        return "str"
+    return text
+
+
+def _nearest_subscript(node: ast.Subscript) -> str:
+    name = ast.unparse(node.value).rpartition(".")[2].lower()
+    arguments = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if name == "literal":
+        values = [str(item.value) for item in arguments if isinstance(item, ast.Constant)]
+        return f"Literal[{', '.join(repr(value) for value in values)}]" if values else "str"
+    if name in _DICT_LIKE:
+        key, value = (*(_primitive_type(item) for item in arguments[:2]), "str", "str")[:2]
+        return f"dict[{key}, {value}]"
+    if name in ("list", *_LIST_LIKE):
+        return f"list[{_primitive_type(arguments[0])}]"
+    if name == "tuple":
+        return f"list[{_primitive_type(arguments[0])}]" if len(arguments) == 1 else "list[str]"
+    return "str"
+
+
+def _primitive_type(node: ast.expr) -> str:
+    """Return the type of an item if it is a primitive one, else `str`."""
+    if isinstance(node, ast.Name) and node.id in ("str", "int", "float", "bool"):
+        return node.id
+    return "str"

@@ -1,4 +1,4 @@
-"""The list of components: builtins at once, then those of installed packages and of files, as they are read."""
+"""Lists components: builtins at once, then those of installed packages and of files, as they are read."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from .lint import lint_definition
 from .model import ComponentSummary
 from .source import read_source
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 def list_components(folders: Sequence[Path] = ()) -> list[ComponentSummary]:
-    """Return the builtins, those of installed packages, and those of the Python files in folders.
+    """List the builtins, the components of installed packages, and those of the Python files in folders.
 
-    What cannot be used is there with its error: a file that mentions AppDef but is not Python, a component that breaks
-    a rule, an entry point that gives nothing, a folder that cannot be read.
+    Unusable ones are listed with their error: a file that mentions AppDef but is not Python, a component that breaks a
+    rule, an entry point without components, a folder that cannot be read.
 
     Args:
-        folders: Looked at without the folders below them.
+        folders: Folders to search, without those below them.
     """
     return list(chain.from_iterable(each_listed(folders)))
 
 
 def each_listed(folders: Sequence[Path] = ()) -> Iterator[list[ComponentSummary]]:
-    """Give the same a part at a time: the builtins, which take no time, the packages', then those of each file."""
+    """Yield the list in parts: the builtins, which take no time, those of packages, then those of each file."""
     yield [summary(component) for component in builtins()]
-    yield _of_packages()
+    yield _list_packages()
     seen: set[str] = set()
     for folder in folders:
         if (real := os.path.realpath(folder)) not in seen:
             seen.add(real)
-            yield from _in_folder(folder)
+            yield from _list_folder(folder)
 
 
 def summary(component: Component) -> ComponentSummary:
-    """Return the line of the list for a component.
+    """Make the list entry of a component.
 
     Raises:
         ComponentLoadError: Its file is not Python.
@@ -63,11 +63,11 @@ def summary(component: Component) -> ComponentSummary:
 
 
 def component_key(name: str, folder: str | Path = "") -> str:
-    """Return what a component is called wherever one stands: a file's with its whole path, any other as it is.
+    """Make the name of a component that does not depend on the current folder: a file's gets its absolute path.
 
     Args:
-        name: What it was found by.
-        folder: Where that was; the current folder if empty.
+        name: The name that it was found by.
+        folder: The folder in which it was found; the current folder if empty.
     """
     place, colon, function = name.rpartition(":")
     if not colon or not (place.endswith(".py") or "/" in place):
@@ -80,16 +80,16 @@ def component_key(name: str, folder: str | Path = "") -> str:
 
 
 def name_here(key: str) -> str:
-    """Return what a person would type here for what `component_key` gave."""
+    """Convert a `component_key` to the name that a person would type in the current folder."""
     place, colon, function = key.rpartition(":")
     return f"{shown_path(Path(place))}:{function}" if colon and place.startswith("/") else key
 
 
 def listed_by_key(key: str) -> ComponentSummary:
-    """Return the line of the list for what `component_key` gave.
+    """Make the list entry of the component with a `component_key`.
 
     Raises:
-        ComponentNotFoundException: It is no more.
+        ComponentNotFoundException: It no longer exists.
     """
     name = name_here(key)
     try:
@@ -99,24 +99,24 @@ def listed_by_key(key: str) -> ComponentSummary:
 
 
 def shown_path(path: Path) -> str:
-    """Return a path as a person would type it here."""
+    """Return a path as a person would type it in the current folder."""
     try:
         return str(path.absolute().relative_to(Path.cwd()))
     except (ValueError, OSError):
         return str(path)
 
 
-def _of_packages() -> list[ComponentSummary]:
+def _list_packages() -> list[ComponentSummary]:
     failed: list[ComponentSummary] = []
 
     def note(name: str, reason: str) -> None:
-        logger.warning("components of %s: %s", name, reason)
+        _log.warning("components of %s: %s", name, reason)
         failed.append(ComponentSummary(name, "plugin", Path(), 0, error=reason))
 
     return [*(summary(component) for component in plugins(note)), *failed]
 
 
-def _in_folder(folder: Path) -> Iterator[list[ComponentSummary]]:
+def _list_folder(folder: Path) -> Iterator[list[ComponentSummary]]:
     try:
         with os.scandir(folder) as entries:
             names = sorted(entry.name for entry in entries if entry.name.endswith(".py"))
@@ -125,13 +125,13 @@ def _in_folder(folder: Path) -> Iterator[list[ComponentSummary]]:
         yield [ComponentSummary(str(folder), "file", folder, 0, error=reason)]
         return
     for name in names:
-        yield _in_file(folder / name)
+        yield _list_file(folder / name)
 
 
-def _in_file(path: Path) -> list[ComponentSummary]:
+def _list_file(path: Path) -> list[ComponentSummary]:
     shown = shown_path(path)
     try:
-        # What has more than 1 MB was generated.
+        # Larger files, of more than 1 MB, are generated.
         if b"AppDef" not in read_file(path):
             return []
         source = read_source(path)

@@ -1,4 +1,4 @@
-"""What is known of a component without running it."""
+"""The description of a component, and the types of its parameters, read without running it."""
 
 from __future__ import annotations
 
@@ -10,122 +10,12 @@ from typing import Any, Literal
 
 PRIMITIVES = ("str", "int", "float", "bool")
 _CONTAINERS = {"list": "list", "List": "list", "dict": "dict", "Dict": "dict", "tuple": "tuple", "Tuple": "tuple"}
-_NONE = "None"
+ComponentKind = Literal["builtin", "plugin", "file", "module"]
+ParameterKind = Literal["positional_or_keyword", "keyword_only", "var_positional"]
 
 
 class AnnotationError(Exception):
-    """A type that no text can be turned into; the message says which, in TorchX's words."""
-
-
-def read_annotation(node: ast.expr, enums: Mapping[str, tuple[str, ...]] | None = None) -> ValueType:
-    """Return the type that an annotation stands for.
-
-    Args:
-        node: The annotation.
-        enums: The values of the module's own Enum classes, by class.
-
-    Raises:
-        AnnotationError: It is not a type that components may have.
-    """
-    enums = enums or {}
-    inner = _optional_inner(node)
-    if inner is not None:
-        return replace(read_annotation(inner, enums), optional=True)
-    if not isinstance(node, ast.Subscript):
-        return _simple(node, enums)
-    container = _name(node.value)
-    arguments = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-    if container == "Annotated" and len(arguments) > 1:
-        words = [item.value for item in arguments[1:] if isinstance(item, ast.Constant)]
-        flags = tuple(word for word in words if isinstance(word, str) and word.startswith("-"))
-        return replace(read_annotation(arguments[0], enums), flags=flags)
-    if container == "Literal":
-        return _literal(node, arguments)
-    kind = _CONTAINERS.get(container or "")
-    if kind is None:
-        raise AnnotationError(f"Unsupported container type {container or ast.unparse(node.value)!r}")
-    return _container(node, kind, arguments)
-
-
-def _simple(node: ast.expr, enums: Mapping[str, tuple[str, ...]]) -> ValueType:
-    name = _name(node)
-    if name in PRIMITIVES:
-        return ValueType(kind=str(name), name=str(name))
-    if name in _CONTAINERS and (isinstance(node, ast.Name) or name != _CONTAINERS[name]):
-        kind = _CONTAINERS[str(name)]
-        return ValueType(kind, kind, {"list": ("str",), "dict": ("str", "str"), "tuple": ()}[kind])
-    if isinstance(node, ast.Name):
-        return ValueType("other", node.id, choices=enums.get(node.id, ()))
-    raise AnnotationError(f"Unsupported argument type {ast.unparse(node)!r}")
-
-
-def _container(node: ast.Subscript, kind: str, arguments: list[ast.expr]) -> ValueType:
-    items = tuple(_item(argument) for argument in arguments)
-    if kind == "dict":
-        if len(arguments) != 2:
-            raise AnnotationError(
-                f"Malformed dict type {ast.unparse(node)!r}, expected exactly two type parameters (dict[K, V])"
-            )
-        for item, argument, what in zip(items, arguments, ("key", "value"), strict=True):
-            if item is None:
-                raise AnnotationError(f"Non-primitive {what} type {ast.unparse(argument)!r}")
-    elif kind == "list" and len(arguments) != 1:
-        raise AnnotationError(f"Non-primitive element type {ast.unparse(node.slice)!r}")
-    elif kind == "tuple" and len(arguments) < 2:
-        raise AnnotationError(f"Unsupported tuple type {ast.unparse(node)!r}: want two or more element types")
-    for item, argument in zip(items, arguments, strict=True):
-        if item is None:
-            raise AnnotationError(f"Non-primitive element type {ast.unparse(argument)!r}")
-    kinds = tuple(str(item) for item in items)
-    return ValueType(kind, f"{kind}[{','.join(kinds)}]", kinds)
-
-
-def _item(node: ast.expr) -> str | None:
-    name = _name(node)
-    if isinstance(node, ast.Constant) and node.value is ...:
-        return "..."
-    if isinstance(node, ast.Name) or name in PRIMITIVES:
-        return name
-    return None
-
-
-def _literal(node: ast.Subscript, arguments: list[ast.expr]) -> ValueType:
-    values = [argument.value for argument in arguments if isinstance(argument, ast.Constant)]
-    kinds = {type(value).__name__ for value in values}
-    if len(values) != len(arguments) or len(kinds) != 1 or not kinds <= {"str", "int"}:
-        raise AnnotationError(f"Unsupported type {ast.unparse(node)!r}: want texts only or whole numbers only")
-    return ValueType(kinds.pop(), ast.unparse(node), choices=tuple(str(value) for value in values))
-
-
-def _optional_inner(node: ast.expr) -> ast.expr | None:
-    """Return T of `Optional[T]`, `T | None`, `None | T`, `Union[T, None]`; None for any other."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        sides = [node.left, node.right]
-    elif isinstance(node, ast.Subscript) and _name(node.value) == "Optional":
-        return node.slice
-    elif isinstance(node, ast.Subscript) and _name(node.value) == "Union" and isinstance(node.slice, ast.Tuple):
-        sides = node.slice.elts
-    else:
-        return None
-    others = [side for side in sides if not _is_none(side)]
-    return others[0] if len(sides) == 2 and len(others) == 1 else None
-
-
-def _is_none(node: ast.expr) -> bool:
-    return (isinstance(node, ast.Constant) and node.value is None) or (isinstance(node, ast.Name) and node.id == _NONE)
-
-
-def _name(node: ast.expr) -> str | None:
-    """Return the last part of a name: `Dict` for `Dict`, `typing.Dict` and `t.Dict`."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        return node.attr
-    return None
-
-
-ComponentKind = Literal["builtin", "plugin", "file", "module"]
-ParameterKind = Literal["positional_or_keyword", "keyword_only", "var_positional"]
+    """A type that no text can be turned into; the message says which, in TorchX's metadata."""
 
 
 class _Required:
@@ -143,7 +33,7 @@ REQUIRED = _Required()
 
 @dataclass(frozen=True)
 class Computed:
-    """The default of a parameter that only running the component's module would tell.
+    """The default of a parameter that is known only when the component's module runs.
 
     Args:
         text: Its source, such as `torchx.IMAGE`.
@@ -161,7 +51,7 @@ class ValueType:
 
     Args:
         kind: `str`, `int`, `float`, `bool`, `list`, `dict`, `tuple`, or `other` for a class of the component's own.
-        name: How it is written, without what makes it optional.
+        name: How it is written, without `Optional` or `None`.
         items: The kinds inside a list (one), a dict (key and value) or a tuple.
         optional: Whether None is a value.
         choices: The only texts that are values; empty for no such limit.
@@ -184,9 +74,9 @@ class Parameter:
         name: Its name.
         kind: How it is passed.
         type: Its type.
-        default: Its value where none is given; `REQUIRED` where one must be, `Computed` where it is not known.
-        help: What the docstring says about it.
-        form: What a text means beyond its type, for the builtins' parameters: `topology` (j), `resource` (h),
+        default: Its value if none is given; `REQUIRED` if one must be, `Computed` if it is not known.
+        help: Its description in the docstring.
+        form: The syntax of the text beyond its type, for the builtins' parameters: `topology` (j), `resource` (h),
             `mounts`, or empty.
     """
 
@@ -218,15 +108,36 @@ class Parameter:
         return self.default is REQUIRED and self.kind != "var_positional"
 
 
+@dataclass
+class LinterMessage:
+    """One fault of a component.
+
+    Args:
+        name: The rules that found it.
+        description: What is wrong.
+        line: The line, from 1; 0 where there is none.
+        char: The column.
+        severity: `error`, which keeps the component from being launched, or `warning`.
+        fix: What to write instead; empty if there is no advice.
+    """
+
+    name: str
+    description: str
+    line: int
+    char: int
+    severity: str = "error"
+    fix: str = ""
+
+
 @dataclass(frozen=True)
 class ComponentSummary:
     """One line of the list of components.
 
     Args:
-        name: What it is found by.
+        name: The name to find it by.
         kind: Where it comes from.
         path: Its file.
-        line: Its line, from 1; of the fault where there is an error.
+        line: Its line, from 1; if there is an error, the line of that.
         summary: The first sentence of its docstring.
         error: Why it cannot be launched, or None.
     """
@@ -239,33 +150,12 @@ class ComponentSummary:
     error: str | None = None
 
 
-@dataclass
-class LinterMessage:
-    """One fault of a component.
-
-    Args:
-        name: The rules that found it.
-        description: What is wrong.
-        line: The line, from 1; 0 where there is none.
-        char: The column.
-        severity: `error`, which keeps the component from being launched, or `warning`.
-        fix: What to write instead; empty where nothing can be said.
-    """
-
-    name: str
-    description: str
-    line: int
-    char: int
-    severity: str = "error"
-    fix: str = ""
-
-
 @dataclass(frozen=True)
 class ComponentDoc:
-    """What a form needs.
+    """The description of a component, for a form.
 
     Args:
-        name: What it is found by.
+        name: The name to find it by.
         kind: Where it comes from.
         summary: The first sentence of its docstring.
         description: The rest of it, without the arguments.
@@ -273,7 +163,7 @@ class ComponentDoc:
         path: Its file.
         line: Its line, from 1.
         module: Its module's name, empty for a file.
-        findings: What `validate` says of it; one that is an error keeps it from being launched.
+        findings: The messages of `validate`; an error prevents its launch.
     """
 
     name: str
@@ -289,3 +179,106 @@ class ComponentDoc:
     def parameter(self, name: str) -> Parameter | None:
         """Return the parameter of a name, or None."""
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
+
+
+def read_annotation(node: ast.expr, enums: Mapping[str, tuple[str, ...]] | None = None) -> ValueType:
+    """Parse an annotation to a type.
+
+    Args:
+        node: The annotation.
+        enums: The values of the module's own Enum classes, by class.
+
+    Raises:
+        AnnotationError: Components cannot have this type.
+    """
+    enums = enums or {}
+    inner = _optional_inner(node)
+    if inner is not None:
+        return replace(read_annotation(inner, enums), optional=True)
+    if not isinstance(node, ast.Subscript):
+        return _simple_type(node, enums)
+    container = _last_name(node.value)
+    arguments = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if container == "Annotated" and len(arguments) > 1:
+        metadata = [item.value for item in arguments[1:] if isinstance(item, ast.Constant)]
+        flags = tuple(value for value in metadata if isinstance(value, str) and value.startswith("-"))
+        return replace(read_annotation(arguments[0], enums), flags=flags)
+    if container == "Literal":
+        return _literal_type(node, arguments)
+    kind = _CONTAINERS.get(container or "")
+    if kind is None:
+        raise AnnotationError(f"Unsupported container type {container or ast.unparse(node.value)!r}")
+    return _container_type(node, kind, arguments)
+
+
+def _simple_type(node: ast.expr, enums: Mapping[str, tuple[str, ...]]) -> ValueType:
+    name = _last_name(node)
+    if name in PRIMITIVES:
+        return ValueType(kind=str(name), name=str(name))
+    if name in _CONTAINERS and (isinstance(node, ast.Name) or name != _CONTAINERS[name]):
+        kind = _CONTAINERS[str(name)]
+        return ValueType(kind, kind, {"list": ("str",), "dict": ("str", "str"), "tuple": ()}[kind])
+    if isinstance(node, ast.Name):
+        return ValueType("other", node.id, choices=enums.get(node.id, ()))
+    raise AnnotationError(f"Unsupported argument type {ast.unparse(node)!r}")
+
+
+def _container_type(node: ast.Subscript, kind: str, arguments: list[ast.expr]) -> ValueType:
+    items = tuple(_item_kind(argument) for argument in arguments)
+    if kind == "dict":
+        if len(arguments) != 2:
+            raise AnnotationError(
+                f"Malformed dict type {ast.unparse(node)!r}, expected exactly two type parameters (dict[K, V])"
+            )
+        for item, argument, what in zip(items, arguments, ("key", "value"), strict=True):
+            if item is None:
+                raise AnnotationError(f"Non-primitive {what} type {ast.unparse(argument)!r}")
+    elif kind == "list" and len(arguments) != 1:
+        raise AnnotationError(f"Non-primitive element type {ast.unparse(node.slice)!r}")
+    elif kind == "tuple" and len(arguments) < 2:
+        raise AnnotationError(f"Unsupported tuple type {ast.unparse(node)!r}: want two or more element types")
+    for item, argument in zip(items, arguments, strict=True):
+        if item is None:
+            raise AnnotationError(f"Non-primitive element type {ast.unparse(argument)!r}")
+    kinds = tuple(str(item) for item in items)
+    return ValueType(kind, f"{kind}[{','.join(kinds)}]", kinds)
+
+
+def _item_kind(node: ast.expr) -> str | None:
+    name = _last_name(node)
+    if isinstance(node, ast.Constant) and node.value is ...:
+        return "..."
+    if isinstance(node, ast.Name) or name in PRIMITIVES:
+        return name
+    return None
+
+
+def _literal_type(node: ast.Subscript, arguments: list[ast.expr]) -> ValueType:
+    values = [argument.value for argument in arguments if isinstance(argument, ast.Constant)]
+    kinds = {type(value).__name__ for value in values}
+    if len(values) != len(arguments) or len(kinds) != 1 or not kinds <= {"str", "int"}:
+        raise AnnotationError(f"Unsupported type {ast.unparse(node)!r}: want texts only or whole numbers only")
+    return ValueType(kinds.pop(), ast.unparse(node), choices=tuple(str(value) for value in values))
+
+
+def _optional_inner(node: ast.expr) -> ast.expr | None:
+    """Return T of `Optional[T]`, `T | None`, `None | T` and `Union[T, None]`; None for any other type."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        sides = [node.left, node.right]
+    elif isinstance(node, ast.Subscript) and _last_name(node.value) == "Optional":
+        return node.slice
+    elif isinstance(node, ast.Subscript) and _last_name(node.value) == "Union" and isinstance(node.slice, ast.Tuple):
+        sides = node.slice.elts
+    else:
+        return None
+    others = [side for side in sides if ast.unparse(side) != "None"]
+    return others[0] if len(sides) == 2 and len(others) == 1 else None
+
+
+def _last_name(node: ast.expr) -> str | None:
+    """Return the last part of a name: `Dict` for `Dict`, `typing.Dict` and `t.Dict`."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return node.attr
+    return None

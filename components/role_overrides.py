@@ -1,6 +1,6 @@
 """Changes to the roles of an AppDef, as texts of a form or a command line: more replicas, another image, more memory.
 
-A text takes the place of what the component gave, whole: `env` is all of the environment, `args` all arguments.
+A text replaces the component's whole value: `env` is all of the environment, `args` are all arguments.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from ..specs import (
     RoleOverrideError,
     UnknownResourceError,
     Workspace,
+    format_mounts,
     get_named_resources,
-    mounts_text,
     parse_mounts,
 )
-from ..specs.errors import one_of
+from ..specs.errors import join_names
 from ..specs.resources import RESOURCE_NAME_TAG
 from .model import Parameter, ValueType
 from .values import parse_value, to_text
 
-_FIGURES = ("cpu", "gpu", "memMB")
+_RESOURCE_NUMBERS = ("cpu", "gpu", "memMB")
 
 
 def _field(name: str, help: str, kind: str = "str", *items: str, choices: Sequence[str] = ()) -> Parameter:
@@ -41,8 +41,8 @@ def _field(name: str, help: str, kind: str = "str", *items: str, choices: Sequen
 
 
 ROLE_FIELDS: dict[str, Parameter] = {
-    one.name: one
-    for one in (
+    parameter.name: parameter
+    for parameter in (
         _field("num_replicas", "How many replicas of this role run.", "int"),
         _field("image", "The container image, or on this machine a folder, that the replicas run in."),
         _field("resource", "A named resource, such as gpu.small; empty for the figures below."),
@@ -58,21 +58,21 @@ ROLE_FIELDS: dict[str, Parameter] = {
         Parameter("args", "var_positional", ValueType("str", "str"), (), "Its arguments, quoted as in a shell."),
     )
 }
-"""What can be changed in a role, in the order of a form."""
+"""The fields of a role that can be changed, in the order of a form."""
 
-_LEAST = {"num_replicas": 1, "cpu": 0, "gpu": 0, "memMB": 0, "max_retries": 0}
+_MINIMUMS = {"num_replicas": 1, "cpu": 0, "gpu": 0, "memMB": 0, "max_retries": 0}
 
 
 def role_texts(role: Role) -> dict[str, str]:
-    """Return the text of every field of `ROLE_FIELDS`; what a role does not ask for is empty."""
+    """Format every field of `ROLE_FIELDS`; one that a role does not set is empty."""
     resource = role.resource
     return {
         "num_replicas": str(role.num_replicas),
         "image": role.image,
         "resource": resource.get_resource_name() or "",
-        **{name: str(getattr(resource, name)) if getattr(resource, name) >= 0 else "" for name in _FIGURES},
+        **{name: str(getattr(resource, name)) if getattr(resource, name) >= 0 else "" for name in _RESOURCE_NUMBERS},
         "env": to_text(role.env),
-        "mounts": mounts_text(role.mounts),
+        "mounts": format_mounts(role.mounts),
         "max_retries": str(role.max_retries),
         "retry_policy": RetryPolicy(role.retry_policy).value,
         "workspace": _workspace_text(role.workspace),
@@ -82,31 +82,31 @@ def role_texts(role: Role) -> dict[str, str]:
 
 
 def read_overrides(texts: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Return the changes of a command line, by role and field.
+    """Parse the changes of a command line, by role and field.
 
     Args:
-        texts: each `ROLE.FIELD=VALUE`; the last of the same field counts.
+        texts: each `ROLE.FIELD=VALUE`; the last one of a field counts.
 
     Raises:
-        RoleOverrideError: one is written in another way, or names no field.
+        RoleOverrideError: one has another form, or an unknown field.
     """
-    found: dict[str, dict[str, str]] = {}
+    overrides: dict[str, dict[str, str]] = {}
     for text in texts:
         place, sign, value = text.partition("=")
         role, dot, name = place.rpartition(".")
         if not (sign and dot and role):
-            # What follows may be secret.
+            # The value may be secret, so it is not in the message.
             raise RoleOverrideError(place, "", "want ROLE.FIELD=VALUE, such as trainer.num_replicas=4")
-        _known(role, name)
-        found.setdefault(role, {})[name] = value
-    return found
+        _get_field(role, name)
+        overrides.setdefault(role, {})[name] = value
+    return overrides
 
 
 def override_roles(app: AppDef, overrides: Mapping[str, Mapping[str, str]]) -> AppDef:
-    """Return an app with changes in its roles; the one given is not changed.
+    """Return a copy of an app with changes in its roles.
 
     Args:
-        app: What a component made.
+        app: What a component parser.
         overrides: Texts by role and field.
 
     Raises:
@@ -117,7 +117,7 @@ def override_roles(app: AppDef, overrides: Mapping[str, Mapping[str, str]]) -> A
     changed = copy.deepcopy(app)
     for name, texts in overrides.items():
         if name not in changed:
-            names = one_of(role.name for role in changed.roles)
+            names = join_names(role.name for role in changed.roles)
             raise RoleOverrideError(name, "", f"the app has no such role. Its roles: {names}")
         for role in changed.roles:
             if role.name == name:
@@ -126,9 +126,9 @@ def override_roles(app: AppDef, overrides: Mapping[str, Mapping[str, str]]) -> A
 
 
 def check_role_field(name: str, text: str) -> str:
-    """Return what is wrong with the text of a field, empty if nothing is."""
+    """Describe what is wrong with the text of a field; empty if it is valid."""
     try:
-        _value("", name, text)
+        _parse_field("", name, text)
     except RoleOverrideError as error:
         return error.reason
     return ""
@@ -136,89 +136,93 @@ def check_role_field(name: str, text: str) -> str:
 
 def _override(role: Role, texts: Mapping[str, str]) -> None:
     for field in texts:
-        _known(role.name, field)
-    # A name first: figures change what it stands for.
+        _get_field(role.name, field)
+    # A named resource first: cpu, gpu and memMB change it.
     for field in ROLE_FIELDS:
         if field not in texts:
             continue
-        value = _value(role.name, field, texts[field])
+        value = _parse_field(role.name, field, texts[field])
         if field == "resource":
             role.resource = value or role.resource
-        elif field in _FIGURES:
-            role.resource = _with_figure(role.resource, field, value)
+        elif field in _RESOURCE_NUMBERS:
+            role.resource = _with_number(role.resource, field, value)
         else:
             setattr(role, field, value)
-        # A value that is made when it is read would win. Copies of a role share these: the first keeps its own.
-        attribute = "resource" if field in _FIGURES else field
+        # An override by the component would win. Copies of a role share the dict, so it is replaced.
+        attribute = "resource" if field in _RESOURCE_NUMBERS else field
         role.overrides = {name: maker for name, maker in role.overrides.items() if name != attribute}
 
 
-def _with_figure(resource: Resource, name: str, value: int) -> Resource:
+def _with_number(resource: Resource, name: str, value: int) -> Resource:
     tags = {key: tag for key, tag in resource.tags.items() if key != RESOURCE_NAME_TAG}
     changes: dict[str, Any] = {name: value, "tags": tags}
     return replace(Resource.copy(resource), **changes)
 
 
-def _known(role: str, field: str) -> Parameter:
+def _get_field(role: str, field: str) -> Parameter:
     parameter = ROLE_FIELDS.get(field)
     if parameter is None:
         raise RoleOverrideError(role, field, f"there is no such field. Valid fields: {', '.join(ROLE_FIELDS)}")
     return parameter
 
 
-def _value(role: str, field: str, text: str) -> Any:
-    parameter = _known(role, field)
+def _parse_field(role: str, field: str, text: str) -> Any:
+    parameter = _get_field(role, field)
     try:
-        made = _MADE_BY.get(field)
-        if made is not None:
-            return made(text)
+        parser = _PARSERS.get(field)
+        if parser is not None:
+            return parser(text)
         if parameter.kind == "var_positional":
             return list(parse_value(parameter, text))
-        if field in _FIGURES and not text.strip():
+        if field in _RESOURCE_NUMBERS and not text.strip():
             return -1
         value = parse_value(parameter, text.strip())
     except ArgumentError as error:
         raise RoleOverrideError(role, field, error.reason) from error
     except (MountError, AppDefError, UnknownResourceError) as error:
         raise RoleOverrideError(role, field, str(error)) from error
-    least = _LEAST.get(field)
-    if least is not None and value < least:
-        raise RoleOverrideError(role, field, f"want {least} or more, not {value}")
+    minimum = _MINIMUMS.get(field)
+    if minimum is not None and value < minimum:
+        raise RoleOverrideError(role, field, f"want {minimum} or more, not {value}")
     if field == "entrypoint" and not value:
         raise RoleOverrideError(role, field, "want a program to run")
     return RetryPolicy(value) if field == "retry_policy" else value
 
 
-def _mounts(text: str) -> Any:
+def _parse_mounts(text: str) -> Any:
     return parse_mounts([part for part in text.split(",") if part.strip()])
 
 
-def _resource(text: str) -> Resource | None:
+def _parse_resource(text: str) -> Resource | None:
     return get_named_resources(text.strip()) if text.strip() else None
 
 
-def _workspace(text: str) -> Workspace | None:
+def _parse_workspace(text: str) -> Workspace | None:
     return Workspace.from_str(text.strip()) or None
 
 
 def _workspace_text(workspace: Workspace | None) -> str:
-    """Return what `Workspace.from_str` reads."""
+    """Format a workspace as `Workspace.from_str` parses it."""
     if not workspace:
         return ""
     project = next(iter(workspace.projects))
-    if workspace.is_unmapped_single_project() and _is_read_as(project, workspace):
+    if workspace.is_unmapped_single_project() and _parses_to(project, workspace):
         return project
     import yaml
 
     return yaml.safe_dump(workspace.projects, default_flow_style=True, width=10**6).strip()
 
 
-def _is_read_as(text: str, workspace: Workspace) -> bool:
-    # Some paths are YAML of another meaning: `/data #2`, `*`.
+def _parses_to(text: str, workspace: Workspace) -> bool:
+    # Some paths have another meaning in YAML: `/data #2`, `*`.
     try:
         return Workspace.from_str(text) == workspace
     except AppDefError:
         return False
 
 
-_MADE_BY: dict[str, Callable[[str], Any]] = {"mounts": _mounts, "resource": _resource, "workspace": _workspace}
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "mounts": _parse_mounts,
+    "resource": _parse_resource,
+    "workspace": _parse_workspace,
+}

@@ -1,4 +1,4 @@
-"""Components in source text, found and described through `ast`: nothing is run."""
+"""Finds components and their parameters in source text through `ast`: nothing is run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 from ..specs import ComponentLoadError
 from ..specs.files import SOURCE, read_file
-from ..specs.modules import parsing
+from ..specs.modules import parse_with_retry
 from .docstrings import read_docstring
 from .model import REQUIRED, AnnotationError, Computed, Parameter, ParameterKind, ValueType, read_annotation
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = Function | ast.ClassDef
-_EMPTY = {"list": list, "dict": dict, "tuple": tuple}
+_EMPTY_FACTORIES = {"list": list, "dict": dict, "tuple": tuple}
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class SourceFile:
     """A parsed Python file.
 
     Args:
-        path: Where it is.
+        path: Its path.
         tree: Its syntax tree.
     """
 
@@ -32,9 +32,9 @@ class SourceFile:
     tree: ast.Module
 
     def definition(self, name: str) -> Definition | None:
-        """Return the function or class of a name at the file's top level, the last one where there are more."""
-        found = [node for node in self.definitions if node.name == name]
-        return found[-1] if found else None
+        """Return the function or class of a name at the file's top level, the last one if there are several."""
+        nodes = [node for node in self.definitions if node.name == name]
+        return nodes[-1] if nodes else None
 
     @cached_property
     def definitions(self) -> list[Definition]:
@@ -43,7 +43,7 @@ class SourceFile:
 
     @property
     def components(self) -> list[Definition]:
-        """The public functions that say that they return an AppDef, and the classes whose `build` does."""
+        """The public functions that are annotated to return an AppDef, and the classes whose `build` is."""
         return [node for node in self.all_components if not node.name.startswith("_")]
 
     @property
@@ -54,7 +54,7 @@ class SourceFile:
 
     @cached_property
     def constants(self) -> dict[str, Any]:
-        """The literals that the file gives names to."""
+        """The values of the names that are assigned literals."""
         values: dict[str, Any] = {}
         for node in _top_level(self.tree):
             if isinstance(node, ast.Assign):
@@ -71,23 +71,23 @@ class SourceFile:
     @cached_property
     def enums(self) -> dict[str, tuple[str, ...]]:
         """The names of the members of each Enum class in the file."""
-        found: dict[str, tuple[str, ...]] = {}
+        enums: dict[str, tuple[str, ...]] = {}
         for node in self.definitions:
             if isinstance(node, ast.ClassDef) and any(ast.unparse(base).endswith("Enum") for base in node.bases):
                 assigned = [line.targets[0] for line in node.body if isinstance(line, ast.Assign)]
-                found[node.name] = tuple(target.id for target in assigned if isinstance(target, ast.Name))
-        return found
+                enums[node.name] = tuple(target.id for target in assigned if isinstance(target, ast.Name))
+        return enums
 
 
 def read_source(path: Path) -> SourceFile:
-    """Return a parsed file.
+    """Parse a file.
 
     Raises:
         ComponentLoadError: It cannot be read, or is not Python; the message has the line.
     """
     try:
         text = read_file(path, SOURCE)
-        return SourceFile(path, parsing(lambda: ast.parse(text, filename=str(path))))
+        return SourceFile(path, parse_with_retry(lambda: ast.parse(text, filename=str(path))))
     except OSError as error:
         raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
     except SyntaxError as error:
@@ -99,7 +99,7 @@ def read_source(path: Path) -> SourceFile:
 
 
 def returns_appdef(node: Definition) -> bool:
-    """Return whether a function's annotation, or that of a class's `build`, says AppDef."""
+    """Tell whether a function, or the `build` of a class, is annotated to return an AppDef."""
     if isinstance(node, ast.ClassDef):
         builders = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "build"]
         return any(returns_appdef(builder) for builder in builders)
@@ -107,7 +107,7 @@ def returns_appdef(node: Definition) -> bool:
 
 
 def return_name(node: Function) -> str | None:
-    """Return the last part of what a function says that it returns: `AppDef` for `specs.AppDef`; None for no name."""
+    """Return the last part of a function's return annotation: `AppDef` for `specs.AppDef`; None if it is not a name."""
     returns = node.returns
     if isinstance(returns, ast.Attribute):
         return returns.attr
@@ -119,37 +119,37 @@ def return_name(node: Function) -> str | None:
 
 
 def parameters_of(source: SourceFile, node: Definition) -> list[Parameter]:
-    """Return the parameters of a component; of a class, those that it is made with.
+    """List the parameters of a component; of a class, those of its initializer.
 
-    A parameter whose type is not one that components may have is taken as text: `validate` is what refuses it.
+    A parameter whose type components cannot have counts as text: `validate` reports it.
     """
     helps = read_docstring(ast.get_docstring(node, clean=False)).parameters
     if isinstance(node, ast.ClassDef):
-        made_by = next(
+        initializer = next(
             (item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"), None
         )
-        if made_by is None:
+        if initializer is None:
             return [replace(field, help=helps.get(field.name, "")) for field in _dataclass_fields(source, node)]
-        helps = {**helps, **read_docstring(ast.get_docstring(made_by, clean=False)).parameters}
-        found = _signature(source, made_by)[1:]
+        helps = {**helps, **read_docstring(ast.get_docstring(initializer, clean=False)).parameters}
+        parameters = _signature(source, initializer)[1:]
     else:
-        found = _signature(source, node)
-    return [replace(parameter, help=helps.get(parameter.name, "")) for parameter in found]
+        parameters = _signature(source, node)
+    return [replace(parameter, help=helps.get(parameter.name, "")) for parameter in parameters]
 
 
 def _signature(source: SourceFile, node: Function) -> list[Parameter]:
     arguments = node.args
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
-    found = [
+    parameters = [
         _parameter(source, argument, default, "positional_or_keyword")
         for argument, default in zip(positional, [*defaults, *arguments.defaults], strict=True)
     ]
     if arguments.vararg:
-        found.append(_parameter(source, arguments.vararg, None, "var_positional"))
+        parameters.append(_parameter(source, arguments.vararg, None, "var_positional"))
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        found.append(_parameter(source, argument, default, "keyword_only"))
-    return found
+        parameters.append(_parameter(source, argument, default, "keyword_only"))
+    return parameters
 
 
 def _parameter(source: SourceFile, argument: ast.arg, default: ast.expr | None, kind: ParameterKind) -> Parameter:
@@ -169,29 +169,29 @@ def _dataclass_fields(source: SourceFile, node: ast.ClassDef) -> list[Parameter]
             _field_default(source, line.value),
         )
         for line in fields
-        if _is_given_at_making(line)
+        if _is_init_field(line)
     ]
 
 
-def _is_given_at_making(line: ast.AnnAssign) -> bool:
-    """Return whether a line of a dataclass is a field that its making takes."""
+def _is_init_field(line: ast.AnnAssign) -> bool:
+    """Tell whether a line of a dataclass is a field that its `__init__` takes."""
     kind = ast.unparse(line.annotation).partition("[")[0].rpartition(".")[2]
-    made = _said_of_field(line.value).get("init")
+    made = _field_keywords(line.value).get("init")
     return kind not in ("ClassVar", "KW_ONLY") and not (isinstance(made, ast.Constant) and made.value is False)
 
 
 def _field_default(source: SourceFile, value: ast.expr | None) -> Any:
-    said = _said_of_field(value)
-    if value is None or (said and not {"default", "default_factory"} & set(said)):
+    keywords = _field_keywords(value)
+    if value is None or (keywords and not {"default", "default_factory"} & set(keywords)):
         return REQUIRED
-    if "default_factory" in said:
-        factory = ast.unparse(said["default_factory"])
-        return _EMPTY[factory]() if factory in _EMPTY else Computed(f"{factory}()")
-    return _literal(said.get("default", value), source.constants)
+    if "default_factory" in keywords:
+        factory = ast.unparse(keywords["default_factory"])
+        return _EMPTY_FACTORIES[factory]() if factory in _EMPTY_FACTORIES else Computed(f"{factory}()")
+    return _literal(keywords.get("default", value), source.constants)
 
 
-def _said_of_field(value: ast.expr | None) -> dict[str, ast.expr]:
-    """Return the keywords of `dataclasses.field(...)`, none of another value."""
+def _field_keywords(value: ast.expr | None) -> dict[str, ast.expr]:
+    """Return the keywords of `dataclasses.field(...)`; none of any other value."""
     if not isinstance(value, ast.Call) or ast.unparse(value.func).rpartition(".")[2] != "field":
         return {}
     return {word.arg: word.value for word in value.keywords if word.arg}
@@ -207,7 +207,7 @@ def _value_type(source: SourceFile, annotation: ast.expr | None) -> ValueType:
 
 
 def _literal(node: ast.expr, constants: dict[str, Any]) -> Any:
-    """Return the value of a literal, or of a name that the file gives to one."""
+    """Return the value of a literal, or of a name that is assigned one in the file."""
     if isinstance(node, ast.Name) and node.id in constants:
         return constants[node.id]
     try:
@@ -217,14 +217,14 @@ def _literal(node: ast.expr, constants: dict[str, Any]) -> Any:
 
 
 def _top_level(tree: ast.Module) -> list[ast.stmt]:
-    found: list[ast.stmt] = []
+    statements: list[ast.stmt] = []
     waiting = list(tree.body)
     while waiting:
         node = waiting.pop(0)
-        found.append(node)
+        statements.append(node)
         if isinstance(node, (ast.If, ast.Try, ast.With, ast.For, ast.While)):
             inner = [*node.body, *getattr(node, "orelse", ())]
             if isinstance(node, ast.Try):
                 inner += [line for handler in node.handlers for line in handler.body] + node.finalbody
             waiting = inner + waiting
-    return found
+    return statements

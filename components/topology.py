@@ -1,4 +1,4 @@
-"""How many nodes, and workers on each: the argument `j` of distributed components."""
+"""The numbers of nodes and of workers on each: the argument `j` of distributed components."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Topology:
 
 
 def parse_topology(j: str) -> Topology:
-    """Return the topology of `2x8`, `1:4x8`, or `8`, which is one node.
+    """Parse `2x8`, `1:4x8`, or `8`, which is one node.
 
     Raises:
         ArgumentError: The text is none of these, a number is 0, or the fewest nodes are more than the most.
@@ -51,7 +51,7 @@ def parse_topology(j: str) -> Topology:
 
 
 def with_workers_of_host(j: str, h: str) -> str:
-    """Return `j` completed, where it is a number of nodes only, by the host's GPUs: one worker each.
+    """Complete `j`, if it is a number of nodes only, with one worker for each GPU of the host.
 
     Args:
         j: As for `parse_topology`; a bare number is nodes.

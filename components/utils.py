@@ -19,7 +19,7 @@ def echo(msg: str = "hello world", image: str = DEFAULT_IMAGE, num_replicas: int
         image: image to use
         num_replicas: number of replicas to run
     """
-    return _small("echo", image, "echo", [msg], num_replicas)
+    return _small_app("echo", image, "echo", [msg], num_replicas)
 
 
 def touch(file: str, image: str = DEFAULT_IMAGE) -> AppDef:
@@ -29,7 +29,7 @@ def touch(file: str, image: str = DEFAULT_IMAGE) -> AppDef:
         file: file to create
         image: image to use
     """
-    return _small("touch", image, "touch", [file])
+    return _small_app("touch", image, "touch", [file])
 
 
 def sh(
@@ -165,7 +165,7 @@ def copy(src: str, dst: str, image: str = DEFAULT_IMAGE, mounts: list[str] | Non
         mounts: what to mount (type=bind,src=/host,dst=/job,readonly)
     """
     args = ["-c", program_text("copy.py"), "--src", src, "--dst", dst]
-    app = _small("torchx-utils-copy", image, "python3", args)
+    app = _small_app("torchx-utils-copy", image, "python3", args)
     app.roles[0].mounts = checked_mounts(mounts)
     return app
 
@@ -188,10 +188,10 @@ def booth(
     """
     args = ["-c", program_text("booth.py"), "--x1", str(x1), "--x2", str(x2)]
     args += ["--trial_idx", str(trial_idx), "--tracker_base", tracker_base]
-    return _small("torchx-utils-booth", image, "python3", args)
+    return _small_app("torchx-utils-booth", image, "python3", args)
 
 
-def _small(name: str, image: str, entrypoint: str, args: list[str], num_replicas: int = 1) -> AppDef:
+def _small_app(name: str, image: str, entrypoint: str, args: list[str], num_replicas: int = 1) -> AppDef:
     role = Role(
         name=name,
         image=image,

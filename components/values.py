@@ -1,4 +1,4 @@
-"""Texts of a form or a command line become values of a component's parameters, and back."""
+"""Converts texts of a form or a command line to values of a component's parameters, and back."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from enum import Enum
 from typing import Any
 
 from ..specs import ArgumentError, parse_bool
-from ..specs.run_options import quoted, split_cfg
+from ..specs.run_options import quote_if_needed, split_cfg
 from .model import Computed, Parameter
 
-_WANTED = {"int": "a whole number", "float": "a number"}
+_KIND_NAMES = {"int": "a whole number", "float": "a number"}
 
 
 def check_argument(parameter: Parameter, text: str) -> str | None:
-    """Return what is wrong with a text for a parameter, or None.
+    """Describe what is wrong with a text for a parameter; None if it is valid.
 
     Args:
         parameter: The parameter.
@@ -30,17 +30,17 @@ def check_argument(parameter: Parameter, text: str) -> str | None:
 
 
 def parse_value(parameter: Parameter, text: str | Sequence[str]) -> Any:
-    """Return the value that a text stands for.
+    """Parse the text of a value.
 
     A list is `a,b`, a dict `k=v,k2=v2` (quotes around a value keep its commas and equal signs), a truth value one of
-    true, 1, yes, on, false, 0, no, off. An empty text is None where None is allowed, save for texts. `*args` is split
-    as a shell does, or taken as it is where it is a list already. A class of the component's own stays a text here.
+    true, 1, yes, on, false, 0, no, off. An empty text is None where None is allowed, except for texts. `*args` is
+    split as a shell does, or used as it is if it is a list. A class of the component's own stays a text here.
 
     Raises:
-        ArgumentError: It is no value of the parameter's type, or not one of its choices.
+        ArgumentError: It is not a value of the parameter's type, or not one of its choices.
     """
     if parameter.kind == "var_positional":
-        return tuple(_item(parameter, parameter.type.kind, part) for part in _words(parameter, text))
+        return tuple(_parse_one(parameter, parameter.type.kind, part) for part in _split_words(parameter, text))
     if not isinstance(text, str):
         text = ",".join(text)
     kind = parameter.type.kind
@@ -49,16 +49,19 @@ def parse_value(parameter: Parameter, text: str | Sequence[str]) -> Any:
     if parameter.choices and text not in parameter.choices:
         raise ArgumentError(parameter.name, f"`{text}` is not valid. Want one of {', '.join(parameter.choices)}")
     if kind in ("list", "tuple"):
-        return _sequence(parameter, text)
+        return _parse_sequence(parameter, text)
     if kind == "dict":
         key_kind, value_kind = parameter.type.items
-        pairs = _pairs(parameter, text)
-        return {_item(parameter, key_kind, key): _item(parameter, value_kind, value) for key, value in pairs.items()}
-    return _item(parameter, kind, text)
+        pairs = _parse_pairs(parameter, text)
+        return {
+            _parse_one(parameter, key_kind, key): _parse_one(parameter, value_kind, value)
+            for key, value in pairs.items()
+        }
+    return _parse_one(parameter, kind, text)
 
 
 def to_text(value: Any) -> str:
-    """Return the text that `parse_value` turns into a value; empty for None.
+    """Format a value as the text that `parse_value` parses; empty for None.
 
     Args:
         value: A parameter's value or default.
@@ -70,13 +73,13 @@ def to_text(value: Any) -> str:
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, dict):
-        return ",".join(f"{key}={_quoted(to_text(item))}" for key, item in value.items())
+        return ",".join(f"{key}={quote_if_needed(to_text(item))}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
         return ",".join(to_text(item) for item in value)
     return str(value)
 
 
-def _words(parameter: Parameter, text: str | Sequence[str]) -> list[str]:
+def _split_words(parameter: Parameter, text: str | Sequence[str]) -> list[str]:
     if not isinstance(text, str):
         return list(text)
     try:
@@ -85,7 +88,7 @@ def _words(parameter: Parameter, text: str | Sequence[str]) -> list[str]:
         raise ArgumentError(parameter.name, f"{error}: a quote has no partner") from error
 
 
-def _item(parameter: Parameter, kind: str, text: str) -> Any:
+def _parse_one(parameter: Parameter, kind: str, text: str) -> Any:
     try:
         if kind == "bool":
             return parse_bool(text)
@@ -94,24 +97,24 @@ def _item(parameter: Parameter, kind: str, text: str) -> Any:
         if kind == "float":
             return float(text)
     except ValueError as error:
-        reason = str(error) if kind == "bool" else f"`{text}` is not {_WANTED[kind]}"
+        reason = str(error) if kind == "bool" else f"`{text}` is not {_KIND_NAMES[kind]}"
         raise ArgumentError(parameter.name, reason) from error
     return text
 
 
-def _sequence(parameter: Parameter, text: str) -> Any:
+def _parse_sequence(parameter: Parameter, text: str) -> Any:
     kinds = parameter.type.items
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
     if parameter.type.kind == "list":
-        return [_item(parameter, kinds[0], part) for part in parts]
+        return [_parse_one(parameter, kinds[0], part) for part in parts]
     if not kinds or "..." in kinds:
-        return tuple(_item(parameter, kinds[0] if kinds else "str", part) for part in parts)
+        return tuple(_parse_one(parameter, kinds[0] if kinds else "str", part) for part in parts)
     if len(parts) != len(kinds):
         raise ArgumentError(parameter.name, f"`{text}` has {len(parts)} items. Want {len(kinds)}: {', '.join(kinds)}")
-    return tuple(_item(parameter, kind, part) for kind, part in zip(kinds, parts, strict=True))
+    return tuple(_parse_one(parameter, kind, part) for kind, part in zip(kinds, parts, strict=True))
 
 
-def _pairs(parameter: Parameter, text: str) -> dict[str, str]:
+def _parse_pairs(parameter: Parameter, text: str) -> dict[str, str]:
     try:
         return split_cfg(text.strip())
     except ValueError as error:
@@ -119,13 +122,8 @@ def _pairs(parameter: Parameter, text: str) -> dict[str, str]:
         raise ArgumentError(parameter.name, f"{error}. {advice}") from error
 
 
-def _quoted(text: str) -> str:
-    plain = text and not any(letter in "=,;'\"" for letter in text) and text == text.strip()
-    return text if plain else quoted(text)
-
-
 def _check_form(parameter: Parameter, value: Any) -> None:
-    """Check what a builtin's parameter means beyond its type."""
+    """Check the syntax of a builtin's parameter beyond its type."""
     if not value:
         return
     if parameter.form == "topology":

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         split_context,
         torchx_handle,
     )
-    from .mounts import BindMount, DeviceMount, Mount, MountType, VolumeMount, mounts_text, parse_mounts
+    from .mounts import BindMount, DeviceMount, Mount, MountType, VolumeMount, format_mounts, parse_mounts
     from .placeholders import macros
     from .resource_names import get_named_resources, named_resource_names, named_resources, resource
     from .resources import NULL_RESOURCE, Resource
@@ -131,7 +131,7 @@ _HOMES = {
         "Mount",
         "MountType",
         "VolumeMount",
-        "mounts_text",
+        "format_mounts",
         "parse_mounts",
     ),
     "resource_names": (
@@ -240,6 +240,7 @@ __all__ = [
     "cases",
     "copy_projects_with",
     "format_cfg",
+    "format_mounts",
     "format_value",
     "get_named_resources",
     "get_type_name",
@@ -250,7 +251,6 @@ __all__ = [
     "make_app_handle",
     "make_unique",
     "may_follow",
-    "mounts_text",
     "named_resource_names",
     "named_resources",
     "normalize_str",

@@ -14,8 +14,8 @@ class TorchXTuiError(Exception):
         return str(self.args[0]) if self.args else type(self).__name__
 
 
-def one_of(names: Iterable[str], nothing: str = "there is none") -> str:
-    """Return the valid choices as one comma-separated text for an error message."""
+def join_names(names: Iterable[str], nothing: str = "there is none") -> str:
+    """Join names to one comma-separated text for an error message."""
     return ", ".join(names) or nothing
 
 
@@ -78,7 +78,7 @@ class ComponentLoadError(TorchXTuiError):
     Args:
         path: The file, or the module's name where there is no file.
         line: The line at fault, counted from 1, or None where it is unknown.
-        reason: What happened there, in words.
+        reason: What happened there.
     """
 
     def __init__(self, path: str, line: int | None, reason: str) -> None:
@@ -103,7 +103,7 @@ class ArgumentError(TorchXTuiError, ValueError):
 
 
 class RoleOverrideError(TorchXTuiError, ValueError):
-    """What was to be changed in a role of an AppDef cannot be.
+    """A change to a role of an AppDef is not possible.
 
     Args:
         role: The role's name.
@@ -125,7 +125,7 @@ class UnknownSchedulerException(TorchXTuiError, ValueError):
     """No scheduler is registered under the name."""
 
     def __init__(self, scheduler_backend: str, valid: Iterable[str] = ()) -> None:
-        choices = one_of(valid, "none is available")
+        choices = join_names(valid, "none is available")
         super().__init__(f"There is no scheduler {scheduler_backend}. Valid schedulers: {choices}")
         self.scheduler_backend = scheduler_backend
 
@@ -147,18 +147,18 @@ class BackendUnavailableError(SchedulerError):
 
 
 class NotAllowedError(SchedulerError):
-    """The backend does not let this user do it: to ask again helps nothing."""
+    """The backend does not allow this user to do it; a retry does not help."""
 
 
 class LaunchCancelledError(SchedulerError):
-    """A launch was ended by who asked for it, before anything ran."""
+    """A launch was cancelled by its user before anything ran."""
 
     def __init__(self) -> None:
         super().__init__("The launch was ended before anything ran")
 
 
 class LogUnreadableError(SchedulerError, NotImplementedError):
-    """A replica's log is kept where nothing can be read back."""
+    """A replica's log is stored where it cannot be read back."""
 
 
 class JobNotFoundError(SchedulerError):
@@ -181,13 +181,13 @@ class ReadOnlyError(TorchXTuiError):
         super().__init__(f"{what} is not possible with --read-only: start again without it")
 
 
-def described(error: BaseException) -> str:
-    """Return one line of words for any exception: its type, then its message's first line."""
+def describe_error(error: BaseException) -> str:
+    """Describe any exception in one line: its type, then its message's first line."""
     text = str(error).strip()
     first = text.splitlines()[0] if text else ""
     if isinstance(error, TorchXTuiError):
         return first
-    # What `os.getcwd` raises says nothing of what is missing; that of a file has its name.
+    # The error of `os.getcwd` does not name what is missing; that of a file does.
     if isinstance(error, FileNotFoundError) and error.filename is None:
         return "the current folder is not there any more: change to one that is"
     if isinstance(error, RuntimeError) and first == "Could not determine home directory.":

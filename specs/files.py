@@ -1,7 +1,7 @@
-"""Reading files that somebody else may have put in place: never blocking, never more than a bound.
+"""Files and folders: bounded reading that never blocks, atomic private writing, and the user's XDG folders.
 
-At the path of a state file, a config or a component there may be a named pipe, a device, or gigabytes. Everything that
-reads such a file whole reads it here.
+At the path of a state file, a config or a component there may be a named pipe, a device, or gigabytes. All code that
+reads such a file whole uses `read_file`.
 """
 
 from __future__ import annotations
@@ -14,124 +14,15 @@ from pathlib import Path
 
 from .errors import ConfigError
 
-
-def user_name() -> str:
-    """Return the login name of this process's user, or its number where there is no name."""
-    # As `getpass.getuser` does, which brings the terminal's modes along; that is on the way to the first paint.
-    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
-        if name := os.environ.get(variable):
-            return name
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
-
-
-_NAME = "torchx-tui"
-
-
-class NoHomeError(ConfigError):
-    """There is no home folder, as in containers that run under a number without an entry for a user."""
-
-    def __init__(self, variable: str) -> None:
-        super().__init__(
-            f"there is no home folder: HOME is not set, and user {os.getuid()} is not in the password database. "
-            f"Set HOME, or {variable} to a folder for torchx-tui"
-        )
-
-
-def home_folder() -> Path | None:
-    """Return the home folder of this process's user, None where there is none."""
-    try:
-        return Path.home()
-    except RuntimeError:
-        return None
-
-
-def current_folder() -> Path | None:
-    """Return the current folder, None where it was removed."""
-    try:
-        return Path.cwd()
-    except FileNotFoundError:
-        return None
-
-
-def _xdg_folder(variable: str, *default: str) -> Path:
-    value = os.environ.get(variable, "")
-    # The specification says that a relative path is to be ignored.
-    if value.startswith("/"):
-        return Path(value) / _NAME
-    home = home_folder()
-    if home is None:
-        raise NoHomeError(variable)
-    return home.joinpath(*default) / _NAME
-
-
-def state_folder() -> Path:
-    """Return the folder of the journal, the local runs and the log file (not created).
-
-    Raises:
-        NoHomeError: there is no home folder, and no variable names another; so for the other folders.
-    """
-    return _xdg_folder("XDG_STATE_HOME", ".local", "state")
-
-
-def cache_folder() -> Path:
-    """Return the folder of what can be fetched again, such as the log spool (not created)."""
-    return _xdg_folder("XDG_CACHE_HOME", ".cache")
-
-
-def config_folder() -> Path:
-    """Return the folder of config.toml (not created)."""
-    return _xdg_folder("XDG_CONFIG_HOME", ".config")
-
-
-def private_folder(path: Path) -> Path:
-    """Create ``path`` and its missing parents for this user only (mode 0700) and return it.
-
-    Raises:
-        OSError: the folder cannot be created.
-    """
-    for folder in reversed([path, *path.parents]):
-        if not folder.exists():
-            folder.mkdir(mode=0o700, exist_ok=True)
-    return path
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Replace ``path`` by ``data`` at once, readable by this user only (mode 0600).
-
-    The bytes go to a file beside it, reach the disk, and are renamed: a reader sees the old content or the new one.
-
-    Raises:
-        OSError: the folder is missing or read-only, or the disk is full; ``path`` is as it was.
-    """
-    import tempfile
-
-    descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(beside).replace(path)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
-
-
+_APP_FOLDER = "torchx-tui"
 SMALL = 1 << 20
-"""Bytes of a config, an ignore file, a note of ours: none that makes sense has more."""
-
+"""The most bytes of a config, an ignore file or a note of ours."""
 SOURCE = 16 << 20
-"""Bytes of a Python file."""
-
+"""The most bytes of a Python file."""
 LARGE = 64 << 20
-"""Bytes of what is kept of one job: its state file, which has a part for each replica, or its launch record."""
-
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-
-_KINDS = {
+"""The most bytes of a job's state file, which has a part for each replica, or of its launch record."""
+_OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_KIND_NAMES = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
@@ -146,7 +37,7 @@ def open_file(path: str | os.PathLike[str]) -> int:
         OSError: the file cannot be opened, or is not a regular file; ``strerror`` is a phrase that can be shown.
     """
     try:
-        descriptor = os.open(path, _FLAGS)
+        descriptor = os.open(path, _OPEN_FLAGS)
     except ValueError as error:  # a null byte in the path
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path)) from error
     except OSError as error:
@@ -176,7 +67,7 @@ def read_file(path: str | os.PathLike[str], limit: int = SMALL) -> bytes:
     descriptor = open_file(path)
     try:
         parts: list[bytes] = []
-        # The size of what the kernel makes up, as in /proc, is 0, and another process may still write.
+        # Files in /proc report size 0, and another process may still write.
         left = limit + 1 if os.fstat(descriptor).st_size <= limit else 0
         while left > 0 and (data := os.read(descriptor, min(left, 1 << 20))):
             parts.append(data)
@@ -184,16 +75,115 @@ def read_file(path: str | os.PathLike[str], limit: int = SMALL) -> bytes:
     finally:
         os.close(descriptor)
     if left <= 0:
-        raise OSError(errno.EFBIG, f"it has more than {_size(limit)}", os.fspath(path))
+        size = f"{limit >> 20} MB" if limit >= 1 << 20 else f"{limit} bytes"
+        raise OSError(errno.EFBIG, f"it has more than {size}", os.fspath(path))
     return b"".join(parts)
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Replace the content of ``path`` atomically, readable by this user only (mode 0600).
+
+    The bytes are written to a file beside it, synced, and renamed: a reader sees the old content or the new.
+
+    Raises:
+        OSError: the folder is missing or read-only, or the disk is full; ``path`` is as it was.
+    """
+    import tempfile
+
+    descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(beside).replace(path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+def private_folder(path: Path) -> Path:
+    """Create ``path`` and its missing parents for this user only (mode 0700) and return it.
+
+    Raises:
+        OSError: the folder cannot be created.
+    """
+    for folder in reversed([path, *path.parents]):
+        if not folder.exists():
+            folder.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+class NoHomeError(ConfigError):
+    """There is no home folder, as in containers that run as a user without an entry in the password database."""
+
+    def __init__(self, variable: str) -> None:
+        super().__init__(
+            f"there is no home folder: HOME is not set, and user {os.getuid()} is not in the password database. "
+            f"Set HOME, or {variable} to a folder for torchx-tui"
+        )
+
+
+def home_folder() -> Path | None:
+    """Return the home folder of this process's user, None where there is none."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
+
+
+def current_folder() -> Path | None:
+    """Return the current folder, None where it was removed."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
+
+
+def state_folder() -> Path:
+    """Return the folder of the journal, the local runs and the log file (not created).
+
+    Raises:
+        NoHomeError: there is no home folder, and no variable names another; the same for the other folders.
+    """
+    return _xdg_folder("XDG_STATE_HOME", ".local", "state")
+
+
+def cache_folder() -> Path:
+    """Return the folder of data that can be fetched again, such as the log spool (not created)."""
+    return _xdg_folder("XDG_CACHE_HOME", ".cache")
+
+
+def config_folder() -> Path:
+    """Return the folder of config.toml (not created)."""
+    return _xdg_folder("XDG_CONFIG_HOME", ".config")
+
+
+def user_name() -> str:
+    """Return the login name of this process's user, or its number if it has no name."""
+    # As `getpass.getuser`, whose module imports termios; this is on the way to the first paint.
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        if name := os.environ.get(variable):
+            return name
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def _not_regular(mode: int, path: str | os.PathLike[str]) -> OSError:
     if stat.S_ISDIR(mode):
         return IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+    kind = _KIND_NAMES.get(stat.S_IFMT(mode), "something else")
     return OSError(errno.EINVAL, f"it is {kind}, not a regular file", os.fspath(path))
 
 
-def _size(count: int) -> str:
-    return f"{count >> 20} MB" if count >= 1 << 20 else f"{count} bytes"
+def _xdg_folder(variable: str, *default: str) -> Path:
+    value = os.environ.get(variable, "")
+    # The XDG specification says to ignore a relative path.
+    if value.startswith("/"):
+        return Path(value) / _APP_FOLDER
+    home = home_folder()
+    if home is None:
+        raise NoHomeError(variable)
+    return home.joinpath(*default) / _APP_FOLDER

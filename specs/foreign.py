@@ -1,6 +1,6 @@
-"""Values that somebody else wrote, checked where they enter: JSON, times, names.
+"""Validation of foreign values where they enter: JSON, times, names.
 
-Whatever passes can be compared, copied, shown and written again.
+Valid values can be compared, copied, shown and written again.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-MOST_LEVELS = 100
+MAX_NESTING = 100
 """How deep arrays and objects may be nested."""
 
-LAST_SECOND = 253_370_764_800.0
-"""The first second of the year 9999: the largest time that every function of the standard library takes."""
+MAX_EPOCH_S = 253_370_764_800.0
+"""The first second of the year 9999: every function of the standard library accepts all earlier times."""
 
-_MOST_DIGITS = 40
+_MAX_DIGITS = 40
 
 
 def epoch_seconds(value: Any) -> float | None:
-    """Return a time in seconds since the epoch, None where the value is no time: nan, before 1970, after 9998."""
+    """Convert a value to seconds since the epoch; None if it is not a time: nan, before 1970, after 9998."""
     if isinstance(value, str):
         try:
             value = float(value)
         except ValueError:
             return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < LAST_SECOND:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < MAX_EPOCH_S:
         return None
     return float(value)
 
 
 def is_name(value: Any) -> bool:
-    """Tell whether a value can be the name of something: a text that is not empty and is printable in one line."""
+    """Tell whether a value can be a name: a text that is not empty and is printable in one line."""
     return isinstance(value, str) and value != "" and value.isprintable()
 
 
@@ -46,7 +46,7 @@ def is_text(value: Any) -> bool:
 
 
 def is_path(value: Any) -> bool:
-    """Tell whether a value is a text that the system takes as a path, or empty."""
+    """Tell whether a value is a text that the system accepts as a path, or empty."""
     return isinstance(value, str) and "\0" not in value
 
 
@@ -66,32 +66,32 @@ def is_count(value: Any) -> bool:
 
 
 def is_time(value: Any) -> bool:
-    """Tell whether a value is a number that `epoch_seconds` takes."""
+    """Tell whether a value is a number that `epoch_seconds` accepts."""
     return not isinstance(value, str) and epoch_seconds(value) is not None
 
 
 def is_optional(check: Check) -> Check:
-    """Return a check that takes None as well."""
+    """Make a check that also accepts None."""
     return lambda value: value is None or check(value)
 
 
 def is_list_of(check: Check) -> Check:
-    """Return a check of a list, each of whose items a check takes."""
+    """Make a check that accepts a list if a check accepts each item."""
     return lambda value: isinstance(value, list) and all(check(item) for item in value)
 
 
 def is_dict_of(check: Check) -> Check:
-    """Return a check of an object, each of whose values a check takes."""
+    """Make a check that accepts an object if a check accepts each value."""
     return lambda value: isinstance(value, dict) and all(check(item) for item in value.values())
 
 
-def field_fault(value: Mapping[str, Any], required: Mapping[str, Check], optional: Mapping[str, Check]) -> str:
-    """Return what is wrong with the first field that is missing or cannot have its value, empty where all are right.
+def find_invalid_field(value: Mapping[str, Any], required: Mapping[str, Check], optional: Mapping[str, Check]) -> str:
+    """Describe the first missing or invalid field; empty if all are valid.
 
     Args:
         value: the object.
-        required: the checks of fields that must be there.
-        optional: the checks of fields that may be missing.
+        required: the checks of required fields.
+        optional: the checks of optional fields.
     """
     for name, check in required.items():
         if name not in value:
@@ -105,10 +105,10 @@ def field_fault(value: Mapping[str, Any], required: Mapping[str, Check], optiona
 
 
 def decode_json(text: str | bytes) -> Any:
-    """Return the value of a JSON text.
+    """Parse a JSON text.
 
     Raises:
-        ValueError: the text is not JSON, is nested deeper than `MOST_LEVELS`, or has a number that is not finite or
+        ValueError: the text is not JSON, is nested deeper than `MAX_NESTING`, or has a number that is not finite or
             has more than 40 digits.
     """
     if not isinstance(text, str):
@@ -117,47 +117,47 @@ def decode_json(text: str | bytes) -> Any:
         value = _DECODER.decode(text)
     except RecursionError:
         raise _too_deep() from None
-    # Most texts have fewer brackets than there may be levels.
-    if text.count("[") + text.count("{") > MOST_LEVELS and _is_too_deep(value):
+    # Most texts have fewer brackets than levels are allowed: they need no walk.
+    if text.count("[") + text.count("{") > MAX_NESTING and _is_too_deep(value):
         raise _too_deep()
     return value
 
 
 def _too_deep() -> ValueError:
-    return ValueError(f"it is nested deeper than {MOST_LEVELS} levels")
+    return ValueError(f"it is nested deeper than {MAX_NESTING} levels")
 
 
 def _is_too_deep(value: Any) -> bool:
     level = [value]
-    for _ in range(MOST_LEVELS + 1):
+    for _ in range(MAX_NESTING + 1):
         containers = [item for item in level if type(item) is dict or type(item) is list]
         if not containers:
             return False
-        level = [item for one in containers for item in (one.values() if type(one) is dict else one)]
+        level = [item for node in containers for item in (node.values() if type(node) is dict else node)]
     return True
 
 
-def _integer(digits: str) -> int:
-    if len(digits) > _MOST_DIGITS:
+def _parse_integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
         raise ValueError(f"a number of {len(digits)} digits")
     return int(digits)
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     if not math.isfinite(number := float(text)):
         raise ValueError(f"the number {text} is too large")
     return number
 
 
-def _constant(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_number, parse_constant=_constant)
+_DECODER = json.JSONDecoder(parse_int=_parse_integer, parse_float=_parse_number, parse_constant=_reject_constant)
 
 
 def encode_json(value: Any, *, indent: int | None = None) -> str:
-    """Return a value as JSON that every reader takes: an infinite number, say, is its text."""
+    """Write a value as JSON that every reader accepts; an infinite number, for example, becomes a text."""
     try:
         return json.dumps(value, indent=indent, default=str, allow_nan=False)
     except ValueError:

@@ -1,4 +1,4 @@
-"""App handles: one text that says which scheduler, session and app, such as `local_cwd://torchx/sh-x4dfk2`."""
+"""App handles: texts of scheduler, session and app, such as `local_cwd://torchx/sh-x4dfk2`; and app ids."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REST = _FIRST + "012345679"
 
 
 def random_id(max_length: int | None = None) -> str:
-    """Return 64 random bits as lower-case letters and digits, 11 to 14 characters in nearly all cases.
+    """Make an id of 64 random bits in lower-case letters and digits, nearly always 11 to 14 characters.
 
     Args:
         max_length: Cut after so many characters; None for all of them.
@@ -39,7 +39,7 @@ def make_unique(name: str, string_length: int = 0) -> str:
 
 
 def normalize_str(data: str) -> str:
-    """Return a Kubernetes name: lower case, only `a-z`, `0-9` and `-`, not begun by `-`.
+    """Convert a text to a Kubernetes name: lower case, only `a-z`, `0-9` and `-`, without a leading `-`.
 
     The form of https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ as TorchX makes it.
     """
@@ -67,7 +67,7 @@ class ParsedAppHandle(NamedTuple):
 
 
 def parse_app_handle(app_handle: AppHandle) -> ParsedAppHandle:
-    """Return the parts of a handle.
+    """Parse a handle.
 
     Raises:
         MalformedAppHandleException: It is not `<scheduler>://<session>/<app id>`.
@@ -79,27 +79,27 @@ def parse_app_handle(app_handle: AppHandle) -> ParsedAppHandle:
 
 
 def make_app_handle(scheduler_backend: str, session_name: str, app_id: str) -> AppHandle:
-    """Return the handle of an app."""
+    """Make the handle of an app."""
     return f"{scheduler_backend}://{session_name}/{app_id}"
 
 
 def split_context(scheduler_backend: str) -> tuple[str, str]:
-    """Return a scheduler's registered name, and in which context it is asked, empty where none is named.
+    """Split a scheduler's registered name and its context, which is empty if there is none.
 
-    TorchX's handles name no context: ours do where there are several, as in `kubernetes@prod://torchx/default:sh-x4dfk2`.
+    TorchX's handles have no context: ours do if there are several, as in `kubernetes@prod://torchx/default:sh-x4dfk2`.
     """
     name, _, context = scheduler_backend.partition("@")
     return name, context
 
 
 def in_context(scheduler_backend: str, context: str) -> str:
-    """Return how a scheduler is named that is asked in a context; the other way round `split_context`."""
+    """Join a scheduler's name and a context; the inverse of `split_context`."""
     name, _ = split_context(scheduler_backend)
     return f"{name}@{context}" if context else name
 
 
 def torchx_handle(app_handle: AppHandle) -> AppHandle:
-    """Return a handle as TorchX writes it: without a context.
+    """Convert a handle to TorchX's form, without a context.
 
     Raises:
         MalformedAppHandleException: It is not `<scheduler>://<session>/<app id>`.

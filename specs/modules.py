@@ -1,4 +1,4 @@
-"""Where the source of a module is, without importing it or the packages around it, and how it is parsed."""
+"""Finding and parsing the source of modules without importing them, and the modules of `torchx_plugins`."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from typing import TypeVar
 NAMESPACE = "torchx_plugins"
 SOURCES_VARIABLE = "TORCHX_PLUGINS_SOURCE"
 _NAMESPACE_BIT, _ENTRY_POINT_BIT = 1, 2
+T = TypeVar("T")
 
 
 def plugin_sources() -> tuple[bool, bool]:
-    """Return whether the modules of `torchx_plugins` are looked at, and whether the entry points are.
+    """Tell whether plugins are read from the modules of `torchx_plugins`, and whether from entry points.
 
-    It is what `TORCHX_PLUGINS_SOURCE` says in TorchX: the sum of 1 for the modules and 2 for the entry points. Both
-    where it is not set, or malformed (`sources_fault`).
+    `TORCHX_PLUGINS_SOURCE` chooses, as in TorchX: the sum of 1 for the modules and 2 for the entry points. Both are
+    read if it is not set, or malformed (see `plugin_sources_error`).
     """
     given = os.environ.get(SOURCES_VARIABLE, "3")
-    chosen = 3 if sources_fault() else int(given)
+    chosen = 3 if plugin_sources_error() else int(given)
     return bool(chosen & _NAMESPACE_BIT), bool(chosen & _ENTRY_POINT_BIT)
 
 
-def sources_fault() -> str:
-    """Return what is wrong with `TORCHX_PLUGINS_SOURCE`, empty where nothing is."""
+def plugin_sources_error() -> str:
+    """Describe what is wrong with `TORCHX_PLUGINS_SOURCE`; empty if nothing is."""
     given = os.environ.get(SOURCES_VARIABLE, "3")
     try:
         valid = 0 <= int(given) <= 3
@@ -37,15 +38,67 @@ def sources_fault() -> str:
 
 
 def namespace_modules(part: str) -> Iterator[tuple[str, Path]]:
-    """Give the names and files of the public modules of one part of `torchx_plugins`, in order.
+    """Yield the names and files of the public modules of one part of `torchx_plugins`, in order.
 
     Args:
         part: such as ``schedulers``.
     """
-    # Several packages may have a portion of it each.
+    # Each of several packages may have a portion of the namespace.
     spec = module_spec(NAMESPACE)
     for folder in (spec.submodule_search_locations or []) if spec else []:
         yield from _modules_in(f"{NAMESPACE}.{part}", Path(folder, part))
+
+
+def module_spec(name: str) -> ModuleSpec | None:
+    """Find the spec of a module by its dotted name; None if there is none.
+
+    `importlib.util.find_spec` would import the packages above it.
+    """
+    search: list[str] | None = None
+    spec: ModuleSpec | None = None
+    parts = name.split(".")
+    for depth in range(1, len(parts) + 1):
+        if not all(parts[:depth]):
+            return None
+        spec = PathFinder.find_spec(".".join(parts[:depth]), search)
+        if spec is None:
+            return _from_other_finders(parts[0]) if depth == 1 == len(parts) else None
+        search = list(spec.submodule_search_locations or [])
+    return spec
+
+
+def module_path(name: str) -> Path | None:
+    """Find the file of a module's Python source; None if there is none."""
+    spec = module_spec(name)
+    return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
+
+
+def submodules(name: str) -> Iterator[tuple[str, Path]]:
+    """Yield the names and files of a module and, if it is a package, of all modules below it."""
+    spec = module_spec(name)
+    if spec is None:
+        return
+    if spec.origin and spec.origin.endswith(".py"):
+        yield name, Path(spec.origin)
+    for folder in spec.submodule_search_locations or []:
+        for path in sorted(Path(folder).iterdir()):
+            is_package = (path / "__init__.py").is_file()
+            if is_package or (path.suffix == ".py" and path.name != "__init__.py"):
+                yield from submodules(f"{name}.{path.stem}")
+
+
+def parse_with_retry(function: Callable[[], T]) -> T:
+    """Call a function that parses source code, again if CPython fails to; return what it returns.
+
+    CPython before 3.11.9 raises SystemError if two threads parse at the same time.
+    """
+    for _ in range(4):
+        try:
+            return function()
+        except SystemError as error:
+            if "recursion depth mismatch" not in str(error):
+                raise
+    return function()
 
 
 def _modules_in(package: str, folder: Path) -> Iterator[tuple[str, Path]]:
@@ -65,66 +118,11 @@ def _modules_in(package: str, folder: Path) -> Iterator[tuple[str, Path]]:
             yield from _modules_in(name, path)
 
 
-T = TypeVar("T")
-
-
-def module_spec(name: str) -> ModuleSpec | None:
-    """Return the spec of a module by its dotted name, or None where there is none.
-
-    `importlib.util.find_spec` would import the packages above it.
-    """
-    search: list[str] | None = None
-    spec: ModuleSpec | None = None
-    parts = name.split(".")
-    for depth in range(1, len(parts) + 1):
-        if not all(parts[:depth]):
-            return None
-        spec = PathFinder.find_spec(".".join(parts[:depth]), search)
-        if spec is None:
-            return _from_other_finders(parts[0]) if depth == 1 == len(parts) else None
-        search = list(spec.submodule_search_locations or [])
-    return spec
-
-
-def module_path(name: str) -> Path | None:
-    """Return the file of a module's Python source, or None."""
-    spec = module_spec(name)
-    return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
-
-
-def submodules(name: str) -> Iterator[tuple[str, Path]]:
-    """Give the names and files of a module and, where it is a package, of all modules below it."""
-    spec = module_spec(name)
-    if spec is None:
-        return
-    if spec.origin and spec.origin.endswith(".py"):
-        yield name, Path(spec.origin)
-    for folder in spec.submodule_search_locations or []:
-        for path in sorted(Path(folder).iterdir()):
-            is_package = (path / "__init__.py").is_file()
-            if is_package or (path.suffix == ".py" and path.name != "__init__.py"):
-                yield from submodules(f"{name}.{path.stem}")
-
-
 def _from_other_finders(name: str) -> ModuleSpec | None:
-    """Return the spec of a top-level module that only an editable install's own finder knows."""
+    """Find the spec of a top-level module that only an editable install's own finder knows."""
     from importlib.util import find_spec
 
     try:
         return find_spec(name)
     except (ImportError, ValueError):
         return None
-
-
-def parsing(function: Callable[[], T]) -> T:
-    """Return what a function returns that parses source code, and may be called again.
-
-    CPython before 3.11.9 raises SystemError where two threads parse at once.
-    """
-    for _ in range(4):
-        try:
-            return function()
-        except SystemError as error:
-            if "recursion depth mismatch" not in str(error):
-                raise
-    return function()

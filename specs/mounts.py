@@ -1,7 +1,7 @@
-"""What a replica sees of its host's files, volumes and devices, and the text form of it.
+"""Mounts of files, volumes and devices of the host in a replica, and their text form.
 
-The text is Docker's `--mount`, as TorchX has it: `type=bind,src=/host,dst=/job,readonly`; several mounts follow one
-another, each begun by its `type=`.
+The text is that of Docker's `--mount`, as TorchX has it: `type=bind,src=/host,dst=/job,readonly`; several mounts follow
+one another, each begins with its `type=`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class DeviceMount:
 
 Mount = BindMount | VolumeMount | DeviceMount
 
-_KEYS = {
+_OPTION_KEYS = {
     "type": "type",
     "src": "src",
     "source": "src",
@@ -80,7 +80,7 @@ _KEYS = {
     "read_only": "readonly",
     "perm": "perm",
 }
-_ALLOWED = {
+_VALID_KEYS = {
     MountType.BIND: ("type", "src", "dst", "readonly"),
     MountType.VOLUME: ("type", "src", "dst", "readonly"),
     MountType.DEVICE: ("type", "src", "dst", "perm"),
@@ -90,7 +90,7 @@ _FALSE = ("false", "0", "no", "off")
 
 
 def parse_mounts(opts: Iterable[str]) -> list[Mount]:
-    """Return the mounts of a list of options such as `["type=bind", "src=/data", "dst=/data", "readonly"]`.
+    """Parse the mounts of a list of options such as `["type=bind", "src=/data", "dst=/data", "readonly"]`.
 
     Args:
         opts: The options in order; `type=` begins each mount. `readonly` may have a value: `read_only=false`.
@@ -101,9 +101,9 @@ def parse_mounts(opts: Iterable[str]) -> list[Mount]:
     groups: list[dict[str, str]] = []
     for option in opts:
         word, has_value, value = option.strip().partition("=")
-        key = _KEYS.get(word)
+        key = _OPTION_KEYS.get(word)
         if key is None:
-            raise MountError(f"mount: unknown option `{word}`. Valid options: {', '.join(_KEYS)}")
+            raise MountError(f"mount: unknown option `{word}`. Valid options: {', '.join(_OPTION_KEYS)}")
         if key == "type":
             groups.append({})
         elif not groups:
@@ -113,15 +113,15 @@ def parse_mounts(opts: Iterable[str]) -> list[Mount]:
         if key in groups[-1]:
             raise MountError(f"mount: `{word}` is given twice for one mount")
         groups[-1][key] = value
-    return [_mount(group) for group in groups]
+    return [_make_mount(group) for group in groups]
 
 
-def mounts_text(mounts: Iterable[Mount]) -> str:
-    """Return the text that `parse_mounts` reads when it is parted at its commas; empty for no mounts."""
-    return ",".join(option for mount in mounts for option in _options(mount))
+def format_mounts(mounts: Iterable[Mount]) -> str:
+    """Format mounts as the text that `parse_mounts` parses after a split at commas; empty for no mounts."""
+    return ",".join(option for mount in mounts for option in _format_options(mount))
 
 
-def _options(mount: Mount) -> list[str]:
+def _format_options(mount: Mount) -> list[str]:
     if isinstance(mount, DeviceMount):
         given = [f"dst={mount.dst_path}", f"perm={mount.permissions}"]
         return [f"type={MountType.DEVICE.value}", f"src={mount.src_path}", *given]
@@ -130,15 +130,15 @@ def _options(mount: Mount) -> list[str]:
     return [f"type={kind.value}", f"src={source}", f"dst={mount.dst_path}", *flags]
 
 
-def _mount(group: dict[str, str]) -> Mount:
+def _make_mount(group: dict[str, str]) -> Mount:
     try:
         kind = MountType(group["type"])
     except ValueError:
         valid = ", ".join(kind.value for kind in MountType)
         raise MountError(f"mount: invalid type `{group['type']}`. Valid types: {valid}") from None
     for key in group:
-        if key not in _ALLOWED[kind]:
-            raise MountError(f"mount: a {kind.value} mount has no `{key}`. Valid: {', '.join(_ALLOWED[kind])}")
+        if key not in _VALID_KEYS[kind]:
+            raise MountError(f"mount: a {kind.value} mount has no `{key}`. Valid: {', '.join(_VALID_KEYS[kind])}")
     needed = ("src",) if kind is MountType.DEVICE else ("src", "dst")
     for key in needed:
         if key not in group:
@@ -146,14 +146,14 @@ def _mount(group: dict[str, str]) -> Mount:
             raise MountError(f"mount: a {kind.value} mount wants `{key}=`: {example}")
     source = group["src"]
     if kind is MountType.DEVICE:
-        return DeviceMount(source, group.get("dst", source), _permissions(group.get("perm", "rwm")))
-    read_only = "readonly" in group and _flag(group["readonly"])
+        return DeviceMount(source, group.get("dst", source), _check_permissions(group.get("perm", "rwm")))
+    read_only = "readonly" in group and _parse_flag(group["readonly"])
     if kind is MountType.VOLUME:
         return VolumeMount(source, group["dst"], read_only)
-    return BindMount(_home_expanded(source), group["dst"], read_only)
+    return BindMount(_expand_home(source), group["dst"], read_only)
 
 
-def _flag(text: str) -> bool:
+def _parse_flag(text: str) -> bool:
     if text.lower() in _TRUE:
         return True
     if text.lower() in _FALSE:
@@ -161,17 +161,17 @@ def _flag(text: str) -> bool:
     raise MountError(f"mount: `readonly={text}`: want true or false")
 
 
-def _permissions(text: str) -> str:
+def _check_permissions(text: str) -> str:
     for letter in text:
         if letter not in "rwm":
             raise MountError(f"mount: `perm={text}`: `{letter}` is not valid, want letters of rwm")
     return text
 
 
-def _home_expanded(path: str) -> str:
+def _expand_home(path: str) -> str:
     if not path.startswith("~"):
         return path
-    # Path.expanduser would take the slash off its end.
+    # Path.expanduser would remove a slash at the end.
     expanded = os.path.expanduser(path)  # noqa: PTH111
     if expanded.startswith("~"):
         raise MountError(f"mount: src={path}: there is no such user, so no home folder")

@@ -28,7 +28,7 @@ class macros:  # noqa: N801 - TorchX's name
 
     @dataclass
     class Values:
-        """What the placeholders stand for in one replica.
+        """The values of the placeholders in one replica.
 
         Args:
             img_root: The image's folder, empty in a container.
@@ -45,17 +45,17 @@ class macros:  # noqa: N801 - TorchX's name
         rank0_env: str = ""
 
         def apply(self, role: Role) -> Role:
-            """Return a copy of a role with its placeholders replaced and its overrides made."""
-            twin = copy.deepcopy(role)
-            made = {name: getattr(role, name) for name in role.overrides}
-            twin.overrides = {}
-            for name, value in made.items():
-                setattr(twin, name, copy.deepcopy(value))
-            twin.entrypoint = self.substitute(twin.entrypoint)
-            twin.args = [self.substitute(arg) for arg in twin.args]
-            twin.env = {name: self.substitute(value) for name, value in twin.env.items()}
-            twin.metadata = self._nested(twin.metadata)
-            return twin
+            """Return a copy of a role with its placeholders replaced and its overrides resolved."""
+            duplicate = copy.deepcopy(role)
+            resolved = {name: getattr(role, name) for name in role.overrides}
+            duplicate.overrides = {}
+            for name, value in resolved.items():
+                setattr(duplicate, name, copy.deepcopy(value))
+            duplicate.entrypoint = self.substitute(duplicate.entrypoint)
+            duplicate.args = [self.substitute(arg) for arg in duplicate.args]
+            duplicate.env = {name: self.substitute(value) for name, value in duplicate.env.items()}
+            duplicate.metadata = self._nested(duplicate.metadata)
+            return duplicate
 
         def substitute(self, arg: str) -> str:
             """Return a text with its placeholders replaced."""

@@ -1,4 +1,4 @@
-"""Which process is meant by a number: pids are used again, so a process is known by its start time too.
+"""Process identity: pids are reused, so a process is identified by its start time too.
 
 Standard library only: the supervisor of a local app loads this file by its path, without the package.
 """
@@ -16,7 +16,7 @@ Process = namedtuple("Process", "pid parent group start zombie")
 
 
 def boot_id() -> str:
-    """Return what differs after each start of this machine."""
+    """Return an id that changes with each boot of this machine."""
     if not _LINUX:
         return _output("sysctl", "-n", "kern.bootsessionuuid").strip()
     with open("/proc/sys/kernel/random/boot_id") as file:
@@ -33,7 +33,7 @@ def _listed(*selection: str) -> dict[int, Process]:
 
 
 def read_process(pid: int) -> Process | None:
-    """Return process ``pid``, None when there is none. Source of the fields: proc_pid_stat(5)."""
+    """Read process ``pid``; None if there is none. Source of the fields: proc_pid_stat(5)."""
     if not _LINUX:
         return _listed("-p", str(pid)).get(pid)
     try:
@@ -64,10 +64,10 @@ def has_job_id(pid: int, job_id: str) -> bool:
 
 
 def job_processes(job_id: str, roots: set[int]) -> list[Process]:
-    """Return what lives of a job, this process excepted: ``roots``, their descendants, and whoever carries its id."""
+    """List the live processes of a job, except this one: ``roots``, their descendants, and those with its id."""
     if _LINUX:
-        found = (read_process(int(name)) for name in os.listdir("/proc") if name.isdigit())
-        table = {process.pid: process for process in found if process}
+        processes = (read_process(int(name)) for name in os.listdir("/proc") if name.isdigit())
+        table = {process.pid: process for process in processes if process}
     else:
         table = _listed("-A")
     inside, more = set(), roots
@@ -79,7 +79,7 @@ def job_processes(job_id: str, roots: set[int]) -> list[Process]:
 
 
 def send_signal(process: Process, number: int) -> None:
-    """Signal the process, unless it ended or another one has its number by now."""
+    """Signal a process, unless it has ended or its pid was reused."""
     try:
         if is_running(process.pid, process.start):
             os.kill(process.pid, number)

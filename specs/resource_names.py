@@ -1,8 +1,8 @@
 """Resources by name: generic ones, AWS's, and those that a site or an installed package registers.
 
 Later sources win: generic, AWS, the module named by `TORCHX_CUSTOM_NAMED_RESOURCES` (its `NAMED_RESOURCES`), the
-modules of `torchx_plugins.named_resources`, the entry points of the group `torchx.named_resources`. They are gathered
-at the first look-up, since reading entry points costs more than importing this package.
+modules of `torchx_plugins.named_resources`, the entry points of the group `torchx.named_resources`. They are loaded at
+the first look-up, since reading entry points costs more than importing this package.
 """
 
 from __future__ import annotations
@@ -15,108 +15,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .calls import AwaitedCall, printed_aside
-from .errors import UnknownResourceError, described
+from .calls import AwaitedCall, capture_prints
+from .errors import UnknownResourceError, describe_error
 from .modules import NAMESPACE, namespace_modules, plugin_sources
 from .resources import RESOURCE_NAME_TAG, Resource, null_resource
 
 ENTRY_POINT_GROUP = "torchx.named_resources"
 NAMESPACE_PART = "named_resources"
-# How long a module may take to be imported (s).
-_IMPORT_SECONDS = 5.0
-
-
-@dataclass(frozen=True)
-class RegisteredResource:
-    """A named resource of another package.
-
-    Args:
-        name: what it is looked up by.
-        group: where it is registered.
-        origin: the module, or module and function, that makes it.
-        make: makes it; the result is TorchX's own `Resource`, or ours.
-    """
-
-    name: str
-    group: str
-    origin: str
-    make: Callable[[], Any]
-
-
-def registered_resources(failed: Callable[[str, str], object]) -> list[RegisteredResource]:
-    """Return the named resources of other packages; of several with one name, the last wins.
-
-    Args:
-        failed: called with a module that cannot be read, and why.
-    """
-    by_namespace, by_entry_point = plugin_sources()
-    found: list[RegisteredResource] = []
-    for module, _ in namespace_modules(NAMESPACE_PART) if by_namespace else ():
-        try:
-            found += _of_module(module)
-        except Exception as error:
-            logger.warning("%s cannot be imported", module, exc_info=True)
-            failed(module, described(error))
-    return found + (_of_entry_points() if by_entry_point else [])
-
-
-def _of_module(module: str) -> list[RegisteredResource]:
-    """Return what a module registers with TorchX's decorator.
-
-    Raises:
-        Exception: whatever it raises; TimeoutError where its import does not end.
-    """
-    call = AwaitedCall(lambda: _imported(module), f"import-{module}")
-    if not call.wait(_IMPORT_SECONDS):
-        raise TimeoutError(f"its import did not end within {_IMPORT_SECONDS:g} s")
-    # The decorator leaves the functions that make them in the module, those of fractions and other names as well.
-    made = [one for one in vars(call.result()).values() if getattr(one, "_plugin_type", None) == ENTRY_POINT_GROUP]
-    group = f"{NAMESPACE}.{NAMESPACE_PART}"
-    return [
-        RegisteredResource(one._plugin_name, group, module, _telling(one._plugin_name, module, one))
-        for one in made
-        if one.__module__ == module
-    ]
-
-
-def _imported(module: str) -> Any:
-    with printed_aside():
-        return importlib.import_module(module)
-
-
-def _of_entry_points() -> list[RegisteredResource]:
-    from importlib.metadata import entry_points
-
-    return [
-        RegisteredResource(
-            entry.name,
-            ENTRY_POINT_GROUP,
-            entry.value,
-            _telling(entry.name, entry.value, lambda entry=entry: entry.load()()),
-        )
-        for entry in entry_points(group=ENTRY_POINT_GROUP)
-    ]
-
-
-def _telling(name: str, origin: str, make: Callable[[], Any]) -> Callable[[], Any]:
-    """Return what makes a resource, or tells which one could not be made."""
-
-    def telling() -> Any:
-        try:
-            with printed_aside():
-                return make()
-        except Exception as error:
-            raise UnknownResourceError(
-                f"The named resource {name} of {origin} could not be made: {described(error)}"
-            ) from error
-
-    return telling
-
-
-logger = logging.getLogger(__name__)
-
 CUSTOM_MODULE_VARIABLE = "TORCHX_CUSTOM_NAMED_RESOURCES"
-
+# How long a module may take to be imported (s).
+_IMPORT_TIMEOUT_S = 5.0
+_log = logging.getLogger(__name__)
 ResourceFactory = Callable[[], Resource]
 
 
@@ -136,7 +45,7 @@ class NamedResources(Mapping[str, Resource]):
         spelled = name if name in factories else self._spelling(name, factories)
         resource = factories[spelled]()
         if not isinstance(resource, Resource):
-            resource = _converted(resource)
+            resource = _from_torchx(resource)
         if spelled in ("NULL", "MISSING") or RESOURCE_NAME_TAG in resource.tags:
             return resource
         return replace(resource, tags={**resource.tags, RESOURCE_NAME_TAG: spelled})
@@ -154,7 +63,7 @@ class NamedResources(Mapping[str, Resource]):
         return len(self._load())
 
     def reset(self) -> None:
-        """Forget what was gathered, so that the next look-up sees a changed environment."""
+        """Clear the cache, so that the next look-up sees a changed environment."""
         with self._lock:
             self._factories = None
             self._problems = []
@@ -192,42 +101,27 @@ class NamedResources(Mapping[str, Resource]):
         module = os.environ.get(CUSTOM_MODULE_VARIABLE)
         if not module:
             return {}
-        import importlib
-
         try:
             return dict(importlib.import_module(module).NAMED_RESOURCES)
         except Exception as error:
             # A site's broken module must not take the generic names away.
             problem = f"({CUSTOM_MODULE_VARIABLE}={module} could not be read: {type(error).__name__}: {error})"
-            logger.warning("%s", problem)
+            _log.warning("%s", problem)
             self._problems.append(problem)
             return {}
 
     def _registered(self) -> Mapping[str, ResourceFactory]:
-
         def failed(module: str, reason: str) -> None:
             self._problems.append(f"({module} could not be read: {reason})")
 
-        return {one.name: one.make for one in registered_resources(failed)}
-
-
-def _converted(foreign: Any) -> Resource:
-    """Return our Resource for TorchX's own, which packages written for TorchX register."""
-    return Resource(
-        cpu=foreign.cpu,
-        gpu=foreign.gpu,
-        memMB=foreign.memMB,
-        capabilities=dict(foreign.capabilities),
-        devices=dict(getattr(foreign, "devices", {})),
-        tags=dict(getattr(foreign, "tags", {})),
-    )
+        return {registered.name: registered.make for registered in registered_resources(failed)}
 
 
 named_resources = NamedResources()
 
 
 def named_resource_names() -> list[str]:
-    """Return the names that a person can choose from, sorted; NULL and MISSING are left out."""
+    """List the names that a person can choose from, sorted, without NULL and MISSING."""
     return sorted(name for name in named_resources if name not in ("NULL", "MISSING"))
 
 
@@ -243,7 +137,7 @@ def get_named_resources(res: str) -> Resource:
 def resource(
     cpu: int | None = None, gpu: int | None = None, memMB: int | None = None, h: str | None = None
 ) -> Resource:
-    """Return a resource from figures, or from a name, which wins.
+    """Make a resource from numbers, or from a name, which wins.
 
     Args:
         cpu: CPU cores, 2 where None.
@@ -260,4 +154,107 @@ def resource(
         cpu=2 if cpu is None else cpu,
         gpu=0 if gpu is None else gpu,
         memMB=1024 if memMB is None else memMB,
+    )
+
+
+@dataclass(frozen=True)
+class RegisteredResource:
+    """A named resource of another package.
+
+    Args:
+        name: the name to look it up by.
+        group: where it is registered.
+        origin: the module, or module and function, that makes it.
+        make: the factory; its result is TorchX's own `Resource`, or ours.
+    """
+
+    name: str
+    group: str
+    origin: str
+    make: Callable[[], Any]
+
+
+def registered_resources(failed: Callable[[str, str], object]) -> list[RegisteredResource]:
+    """List the named resources of other packages; of several with one name, the last wins.
+
+    Args:
+        failed: called with a module that cannot be read, and why.
+    """
+    by_namespace, by_entry_point = plugin_sources()
+    resources: list[RegisteredResource] = []
+    for module, _ in namespace_modules(NAMESPACE_PART) if by_namespace else ():
+        try:
+            resources += _registered_by_module(module)
+        except Exception as error:
+            _log.warning("%s cannot be imported", module, exc_info=True)
+            failed(module, describe_error(error))
+    return resources + (_registered_by_entry_points() if by_entry_point else [])
+
+
+def _registered_by_module(module: str) -> list[RegisteredResource]:
+    """List the resources that a module registers with TorchX's decorator.
+
+    Raises:
+        Exception: anything that its import raises; TimeoutError if that does not end.
+    """
+    call = AwaitedCall(lambda: _imported(module), f"import-{module}")
+    if not call.wait(_IMPORT_TIMEOUT_S):
+        raise TimeoutError(f"its import did not end within {_IMPORT_TIMEOUT_S:g} s")
+    # The decorator leaves the factories in the module, also those of fractions and of other names.
+    factories = [
+        item for item in vars(call.result()).values() if getattr(item, "_plugin_type", None) == ENTRY_POINT_GROUP
+    ]
+    group = f"{NAMESPACE}.{NAMESPACE_PART}"
+    return [
+        RegisteredResource(
+            factory._plugin_name, group, module, _reporting_failure(factory._plugin_name, module, factory)
+        )
+        for factory in factories
+        if factory.__module__ == module
+    ]
+
+
+def _imported(module: str) -> Any:
+    with capture_prints():
+        return importlib.import_module(module)
+
+
+def _registered_by_entry_points() -> list[RegisteredResource]:
+    from importlib.metadata import entry_points
+
+    return [
+        RegisteredResource(
+            entry.name,
+            ENTRY_POINT_GROUP,
+            entry.value,
+            _reporting_failure(entry.name, entry.value, lambda entry=entry: entry.load()()),
+        )
+        for entry in entry_points(group=ENTRY_POINT_GROUP)
+    ]
+
+
+def _reporting_failure(name: str, origin: str, make: Callable[[], Any]) -> Callable[[], Any]:
+    """Wrap a factory, so that its error names the resource that could not be made."""
+
+    def make_or_report() -> Any:
+        try:
+            with capture_prints():
+                return make()
+        except Exception as error:
+            raise UnknownResourceError(
+                f"The named resource {name} of {origin} could not be made: {describe_error(error)}"
+            ) from error
+
+    return make_or_report
+
+
+def _from_torchx(foreign: Any) -> Resource:
+    """Convert TorchX's own `Resource`, which packages written for TorchX register, to ours."""
+    return Resource(
+        cpu=foreign.cpu,
+        gpu=foreign.gpu,
+        memMB=foreign.memMB,
+        capabilities=dict(foreign.capabilities),
+        devices=dict(getattr(foreign, "devices", {})),
+        tags=dict(getattr(foreign, "tags", {})),
     )

@@ -1,4 +1,4 @@
-"""What a replica needs of the machine that it runs on."""
+"""The resources of a machine that a replica needs."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Resource:
     tags: dict[str, Any] = field(default_factory=dict)
 
     def is_fractional(self) -> bool:
-        """Return whether this is a slice of a larger named resource."""
+        """Tell whether this is a slice of a larger named resource."""
         return bool(self.tags.get(IS_FRACTIONAL_TAG, False))
 
     def get_resource_name(self) -> str | None:
-        """Return the name that this resource was looked up by, or None where it was written out."""
+        """Return the name that this resource was looked up by, or None if it was given in numbers."""
         name = self.tags.get(RESOURCE_NAME_TAG)
         return None if name is None else str(name)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from .errors import UnknownRoleError, one_of
+from .errors import UnknownRoleError, join_names
 from .mounts import Mount
 from .resources import Resource, null_resource
 from .status import MISSING
@@ -18,127 +18,8 @@ from .workspace import Workspace
 if TYPE_CHECKING:
     import asyncio
 
-
-_lock = threading.Lock()
-
-
-class _Value:
-    """A value that is made once, told apart from a callable that is yet to be called."""
-
-    def __init__(self, maker: Any) -> None:
-        self._maker = maker
-        # Its own: a maker may read another role, whose makers may be under way in another thread.
-        self._lock = threading.RLock()
-        self._is_made = False
-        self._value: Any = None
-
-    def value(self) -> Any:
-        """Return the value; what making it raises is raised each time."""
-        with self._lock:
-            if not self._is_made:
-                self._value = _awaited(self._maker) if isinstance(self._maker, Awaitable) else self._maker()
-                self._is_made = True
-            return self._value
-
-
-def overridden(overrides: dict[str, Any], name: str) -> Any:
-    """Return the value that replaces an attribute, making it where that has not happened yet.
-
-    Args:
-        overrides: A role's overrides, which have `name`.
-        name: The attribute.
-    """
-    maker = overrides[name]
-    if not isinstance(maker, _Value):
-        with _lock:
-            maker = overrides[name]
-            if not isinstance(maker, _Value):
-                maker = overrides[name] = _Value(maker)
-    return maker.value()
-
-
-def _awaited(awaitable: Awaitable[Any]) -> Any:
-    import asyncio
-    from concurrent.futures import ThreadPoolExecutor
-
-    if isinstance(awaitable, asyncio.Future):
-        return _result_of(awaitable)
-
-    async def wait() -> Any:
-        return await awaitable
-
-    # A thread of its own, since the caller's may be running an event loop, where asyncio.run is refused.
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(lambda: asyncio.run(wait())).result()
-
-
-def _result_of(future: asyncio.Future[Any]) -> Any:
-    """Return a future's result; it is of one event loop, and only that can wait for it.
-
-    Raises:
-        RuntimeError: that loop runs in this thread, where waiting would hold it up for ever.
-    """
-    import asyncio
-    from concurrent.futures import ThreadPoolExecutor
-
-    if future.done():
-        return future.result()
-
-    async def wait() -> Any:
-        return await future
-
-    loop = future.get_loop()
-    try:
-        here: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
-    except RuntimeError:
-        here = None
-    if loop is here:
-        raise RuntimeError("an override waits for the event loop that runs in this thread: `await` it before")
-    if loop.is_running():
-        return asyncio.run_coroutine_threadsafe(wait(), loop).result()
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(loop.run_until_complete, future).result()
-
-
 T = TypeVar("T")
-
-
-class AppDryRunInfo(Generic[T]):
-    """A scheduler's own request for an app. `str()` of it is for people to read.
-
-    Args:
-        request: What the scheduler will be given.
-        fmt: Makes the readable text of the request.
-    """
-
-    def __init__(self, request: T, fmt: Callable[[T], str]) -> None:
-        self.request = request
-        self.app: AppDef | None = None
-        self.cfg: Mapping[str, Any] = {}
-        self.notes: list[str] = []
-        """What the request does not say, such as an image that is built before; comments in its text."""
-        self._fmt = fmt
-        self._scheduler: str | None = None
-
-    # The names that schedulers written for earlier TorchX set and read.
-    @property
-    def _app(self) -> AppDef | None:
-        return self.app
-
-    @_app.setter
-    def _app(self, app: AppDef | None) -> None:
-        self.app = app
-
-    @property
-    def _cfg(self) -> Mapping[str, Any]:
-        return self.cfg
-
-    @_cfg.setter
-    def _cfg(self, cfg: Mapping[str, Any]) -> None:
-        self.cfg = cfg
-
-    def __repr__(self) -> str:
-        return "".join(f"# {note}\n" for note in self.notes) + self._fmt(self.request)
+_overrides_lock = threading.Lock()
 
 
 class RetryPolicy(str, Enum):
@@ -151,6 +32,44 @@ class RetryPolicy(str, Enum):
     REPLICA = "REPLICA"
     APPLICATION = "APPLICATION"
     ROLE = "ROLE"
+
+
+@dataclass
+class AppDef:
+    """An app: one or more roles that run together.
+
+    `app["trainer"]` is the role of that name, `"trainer" in app` whether there is one.
+
+    Args:
+        name: The app's name.
+        roles: The roles, in order.
+        metadata: What a scheduler is told about the app as a whole.
+    """
+
+    name: str
+    roles: list[Role] = field(default_factory=list)
+    metadata: dict[str, str] = field(default_factory=dict)
+
+    # Without this, `for role in app` would try app[0], app[1] and fail with a message about role names.
+    __iter__: ClassVar[None] = None
+
+    def get_role(self, name: str) -> Role:
+        """Return the first role of a name.
+
+        Raises:
+            UnknownRoleError: There is none; the message lists the app's roles.
+        """
+        for role in self.roles:
+            if role.name == name:
+                return role
+        names = join_names(role.name for role in self.roles)
+        raise UnknownRoleError(f"The app {self.name} has no role {name}. Its roles: {names}")
+
+    def __getitem__(self, name: str) -> Role:
+        return self.get_role(name)
+
+    def __contains__(self, name: object) -> bool:
+        return any(role.name == name for role in self.roles)
 
 
 @dataclass
@@ -196,20 +115,20 @@ class Role:
     def __getattribute__(self, name: str) -> Any:
         overrides = object.__getattribute__(self, "__dict__").get("overrides")
         if overrides and name in overrides:
-            return overridden(overrides, name)
+            return resolve_override(overrides, name)
         return object.__getattribute__(self, name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Role:
         # Overrides may hold coroutines, which cannot be copied and are awaited once: copies share them.
         state = dict(self.__dict__)
         overrides = state.pop("overrides", {})
-        twin = object.__new__(type(self))
-        memo[id(self)] = twin
-        twin.__dict__.update(copy.deepcopy(state, memo), overrides=overrides or {})
-        return twin
+        duplicate = object.__new__(type(self))
+        memo[id(self)] = duplicate
+        duplicate.__dict__.update(copy.deepcopy(state, memo), overrides=overrides or {})
+        return duplicate
 
     def pre_proc(self, scheduler: str, dryrun_info: AppDryRunInfo[Any]) -> AppDryRunInfo[Any]:
-        """Return the request changed as this role needs it; called for each role in order at each dry run.
+        """Change the request as this role needs it; called for each role in order at each dry run.
 
         Args:
             scheduler: The scheduler's name.
@@ -218,39 +137,117 @@ class Role:
         return dryrun_info
 
 
-@dataclass
-class AppDef:
-    """An app: one or more roles that run together.
-
-    `app["trainer"]` is the role of that name, `"trainer" in app` whether there is one.
+class AppDryRunInfo(Generic[T]):
+    """A scheduler's own request for an app. `str()` of it is for people to read.
 
     Args:
-        name: The app's name.
-        roles: The roles, in order.
-        metadata: What a scheduler is told about the app as a whole.
+        request: What the scheduler will be given.
+        fmt: Makes the readable text of the request.
     """
 
-    name: str
-    roles: list[Role] = field(default_factory=list)
-    metadata: dict[str, str] = field(default_factory=dict)
+    def __init__(self, request: T, fmt: Callable[[T], str]) -> None:
+        self.request = request
+        self.app: AppDef | None = None
+        self.cfg: Mapping[str, Any] = {}
+        self.notes: list[str] = []
+        """Notes on what the request does not say, such as an image that is built first; comments in its text."""
+        self._fmt = fmt
+        self._scheduler: str | None = None
 
-    # Without this, `for role in app` would try app[0], app[1] and fail with words about role names.
-    __iter__: ClassVar[None] = None
+    # These names are set and read by schedulers written for earlier TorchX.
+    @property
+    def _app(self) -> AppDef | None:
+        return self.app
 
-    def get_role(self, name: str) -> Role:
-        """Return the first role of a name.
+    @_app.setter
+    def _app(self, app: AppDef | None) -> None:
+        self.app = app
 
-        Raises:
-            UnknownRoleError: There is none; the message lists the app's roles.
-        """
-        for role in self.roles:
-            if role.name == name:
-                return role
-        names = one_of(role.name for role in self.roles)
-        raise UnknownRoleError(f"The app {self.name} has no role {name}. Its roles: {names}")
+    @property
+    def _cfg(self) -> Mapping[str, Any]:
+        return self.cfg
 
-    def __getitem__(self, name: str) -> Role:
-        return self.get_role(name)
+    @_cfg.setter
+    def _cfg(self, cfg: Mapping[str, Any]) -> None:
+        self.cfg = cfg
 
-    def __contains__(self, name: object) -> bool:
-        return any(role.name == name for role in self.roles)
+    def __repr__(self) -> str:
+        return "".join(f"# {note}\n" for note in self.notes) + self._fmt(self.request)
+
+
+def resolve_override(overrides: dict[str, Any], name: str) -> Any:
+    """Return the value that replaces an attribute; make it at the first call.
+
+    Args:
+        overrides: A role's overrides, which have `name`.
+        name: The attribute.
+    """
+    maker = overrides[name]
+    if not isinstance(maker, _LazyValue):
+        with _overrides_lock:
+            maker = overrides[name]
+            if not isinstance(maker, _LazyValue):
+                maker = overrides[name] = _LazyValue(maker)
+    return maker.value()
+
+
+class _LazyValue:
+    """A value that is made at most once; the class tells it from a callable that is not yet wrapped."""
+
+    def __init__(self, maker: Any) -> None:
+        self._maker = maker
+        # One lock each: a maker may read another role, whose makers may run in another thread.
+        self._lock = threading.RLock()
+        self._is_made = False
+        self._value: Any = None
+
+    def value(self) -> Any:
+        """Return the value; an error in making it is raised each time."""
+        with self._lock:
+            if not self._is_made:
+                self._value = _await_in_thread(self._maker) if isinstance(self._maker, Awaitable) else self._maker()
+                self._is_made = True
+            return self._value
+
+
+def _await_in_thread(awaitable: Awaitable[Any]) -> Any:
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    if isinstance(awaitable, asyncio.Future):
+        return _await_future(awaitable)
+
+    async def wait() -> Any:
+        return await awaitable
+
+    # A thread of its own, since the caller's may be running an event loop, where asyncio.run is refused.
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(lambda: asyncio.run(wait())).result()
+
+
+def _await_future(future: asyncio.Future[Any]) -> Any:
+    """Wait for a future in its event loop; return its result.
+
+    Raises:
+        RuntimeError: that loop runs in this thread, where waiting would hold it up for ever.
+    """
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    if future.done():
+        return future.result()
+
+    async def wait() -> Any:
+        return await future
+
+    loop = future.get_loop()
+    try:
+        here: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+    except RuntimeError:
+        here = None
+    if loop is here:
+        raise RuntimeError("an override waits for the event loop that runs in this thread: `await` it before")
+    if loop.is_running():
+        return asyncio.run_coroutine_threadsafe(wait(), loop).result()
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(loop.run_until_complete, future).result()

@@ -1,4 +1,4 @@
-"""The options that a scheduler accepts, and how given ones are read, checked and completed."""
+"""Run options: those that a scheduler accepts, and the text form of given ones (`key=value,key2=value2`)."""
 
 from __future__ import annotations
 
@@ -10,159 +10,12 @@ from typing import Any, get_args, get_origin
 
 from .errors import InvalidRunConfigException
 
-# A quoted piece, in which separators stand for themselves; a backslash keeps the quote after it inside.
-_QUOTED = re.compile(r"""(['"])(?:\\.|(?!\1).)*?\1""", re.DOTALL)
-_SEPARATORS = "=,;:"
-
-
-def format_cfg(cfg: Mapping[str, Any]) -> str:
-    """Return the text that `runopts.cfg_from_str` turns into these options; those that are None are left out."""
-    return ",".join(f"{key}={_kept_together(value)}" for key, value in cfg.items() if value is not None)
-
-
-def format_value(value: Any) -> str:
-    """Return the text that `runopt.cast_to_type` turns into a value; empty for None."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, dict):
-        return ";".join(f"{_item_text(key)}:{_item_text(item)}" for key, item in value.items())
-    if isinstance(value, (list, tuple)):
-        return ";".join(_item_text(item) for item in value)
-    return str(value)
-
-
-def split_items(text: str) -> list[str]:
-    """Return the items of a list, separated by `,` or `;`; quotes around one keep its separators. Empty ones go."""
-    return [unquoted(item) for item in split_parts(text)]
-
-
-def split_parts(text: str, separators: str = ",;") -> list[str]:
-    """Return the items of a list as they are written, quotes and all; empty ones go."""
-    marked = _marked(text)
-    places = [place for place, letter in enumerate(marked) if letter in separators]
-    edges = zip([0, *(place + 1 for place in places)], [*places, len(text)], strict=True)
-    return [text[first:stop] for first, stop in edges if stop > first]
-
-
-def split_pair(item: str) -> tuple[str, str]:
-    """Return the key and the value of `key:value`.
-
-    Raises:
-        ValueError: There is no colon.
-    """
-    place = _marked(item).find(":")
-    if place < 0:
-        raise ValueError(f"`{item}` is not a pair. Want key:value, such as FOO:1,BAR:2")
-    return unquoted(item[:place]), unquoted(item[place + 1 :])
-
-
-def quoted(text: str) -> str:
-    """Return a text in quotes; `unquoted` takes them off."""
-    quote = '"' if "'" in text and '"' not in text else "'"
-    kept = text.replace("\\", "\\\\").replace(quote, f"\\{quote}")
-    return f"{quote}{kept}{quote}"
-
-
-def unquoted(value: str) -> str:
-    """Return a text without the quotes around all of it; inside them a backslash keeps a quote or a backslash."""
-    match = _QUOTED.fullmatch(value)
-    if match is None:
-        return value
-    return re.sub(rf"\\([\\{match[1]}])", r"\1", value[1:-1])
-
-
-def split_cfg(text: str) -> dict[str, str]:
-    """Return the texts of options by name; what they mean depends on the options' types.
-
-    The last `,` or `;` before the next `=` ends a value; those before it belong to the value. Quotes around a whole
-    value are taken off.
-
-    Raises:
-        ValueError: A piece is not `key=value`, or a key or value is missing.
-    """
-    if not text:
-        return {}
-    kind = _marked(text)
-    equals = [place for place, letter in enumerate(kind) if letter == "="]
-    if not equals:
-        raise ValueError(f"`{text}` is not `key=value`")
-    pairs: dict[str, str] = {}
-    key = text[: equals[0]].strip()
-    for place, following in zip(equals, [*equals[1:], None], strict=True):
-        end, next_key = len(text), ""
-        if following is not None:
-            end = max(kind.rfind(",", place, following), kind.rfind(";", place, following))
-            next_key = text[end + 1 : following].strip() if end > 0 else ""
-            if not next_key:
-                raise ValueError(f"`{text[place + 1 : following]}` is not a value, `,` or `;`, and the next key")
-        value = text[place + 1 : end].strip()
-        if not key or not value:
-            raise ValueError(f"`{text[:end]}` is not `key=value`: the {'value' if key else 'key'} is missing")
-        pairs[key] = unquoted(value)
-        key = next_key
-    return pairs
-
-
-def _marked(text: str) -> str:
-    """Return the text with every separator inside quotes blanked, at the same places."""
-
-    def blanked(match: re.Match[str]) -> str:
-        return "".join(" " if letter in _SEPARATORS else letter for letter in match.group())
-
-    return _QUOTED.sub(blanked, text)
-
-
-def _item_text(item: Any) -> str:
-    text = str(item)
-    return text if text and not any(letter in "=,;:'\"" for letter in text) else quoted(text)
-
-
-def _kept_together(value: Any) -> str:
-    """Return a value's text, in quotes where it could not be told from what follows it."""
-    text = format_value(value)
-    separators = "='\"" if isinstance(value, (list, dict)) else "=,;'\""
-    plain = text and text == text.strip() and not any(letter in separators for letter in text)
-    return text if plain else quoted(text)
-
-
 CfgVal = str | int | float | bool | list[str] | dict[str, str] | None
-
 _TRUE = ("true", "1", "yes", "on")
 _FALSE = ("false", "0", "no", "off")
-
-
-def get_type_name(tp: Any) -> str:
-    """Return the word for an option's type: str, int, float, bool, list or dict."""
-    origin = get_origin(tp) or tp
-    return getattr(origin, "__name__", str(tp))
-
-
-def is_type(obj: CfgVal, tp: Any) -> bool:
-    """Return whether a value is of a type, as `isinstance` but for `list[str]` and `dict[str, str]` too."""
-    origin = get_origin(tp)
-    if origin is None:
-        return isinstance(obj, tp)
-    if not isinstance(obj, origin):
-        return False
-    inner: list[Any] = [*obj, *obj.values()] if isinstance(obj, dict) else list(obj)  # type: ignore[arg-type]
-    kinds = tuple(kind for kind in get_args(tp) if isinstance(kind, type))
-    return all(isinstance(item, kinds) for item in inner)
-
-
-def parse_bool(text: str) -> bool:
-    """Return the truth value of a word, as INI files have them.
-
-    Raises:
-        ValueError: It is none of true, 1, yes, on, false, 0, no, off (upper or lower case).
-    """
-    word = text.strip().lower()
-    if word in _TRUE:
-        return True
-    if word in _FALSE:
-        return False
-    raise ValueError(f"`{text}` is not true or false. Want one of {'/'.join(_TRUE)} or {'/'.join(_FALSE)}")
+# A quoted piece, in which separators have no meaning; a backslash escapes a quote.
+_QUOTED = re.compile(r"""(['"])(?:\\.|(?!\1).)*?\1""", re.DOTALL)
+_SEPARATORS = "=,;:"
 
 
 @dataclass
@@ -194,7 +47,7 @@ class runopt:  # noqa: N801 - TorchX's name
         return (get_origin(self.opt_type) or self.opt_type) is dict
 
     def cast_to_type(self, value: str) -> CfgVal:
-        """Return the value that a text stands for.
+        """Parse the text of a value.
 
         Lists are separated by `,` or `;`, and so are the `key:value` pairs of a dict; quotes around an item, a key or
         a value keep its separators. Booleans are as `parse_bool` has them.
@@ -215,10 +68,6 @@ class runopt:  # noqa: N801 - TorchX's name
                 wanted = "a whole number" if self.opt_type is int else "a number"
                 raise ValueError(f"`{value}` is not {wanted}") from None
         return value
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()
 
 
 class runopts:  # noqa: N801 - TorchX's name
@@ -276,7 +125,7 @@ class runopts:  # noqa: N801 - TorchX's name
         self._opts[cfg_key] = runopt(default, type_, required, help, names)
 
     def update(self, other: runopts) -> None:
-        """Take over all options of another set, which win over ours of the same name."""
+        """Add all options of another set, which replace those of the same name."""
         self._opts.update(other._opts)
 
     def get(self, name: str) -> runopt | None:
@@ -285,18 +134,18 @@ class runopts:  # noqa: N801 - TorchX's name
         return None if key is None else self._opts[key]
 
     def canonical_key(self, name: str) -> str | None:
-        """Return the declared name that a spelling stands for, or None where it is no option."""
+        """Return the declared name for a spelling, or None if it is not an option."""
         if name in self._opts:
             return name
         for key, opt in self._opts.items():
             if name in opt.aliases:
                 return key
-        snake = _snake(name)
-        return next((key for key in self._opts if _snake(key) == snake), None)
+        snake = snake_case(name)
+        return next((key for key in self._opts if snake_case(key) == snake), None)
 
     @staticmethod
     def is_type(obj: CfgVal, tp: Any) -> bool:
-        """Return whether a value is of a type, as `isinstance` but for `list[str]` and `dict[str, str]` too."""
+        """Tell whether a value is of a type, as `isinstance` but for `list[str]` and `dict[str, str]` too."""
         return is_type(obj, tp)
 
     def check(self, cfg: Mapping[str, CfgVal]) -> None:
@@ -308,7 +157,7 @@ class runopts:  # noqa: N801 - TorchX's name
         self.resolve(cfg)
 
     def resolve(self, cfg: Mapping[str, CfgVal], *, ignore_unknown: bool = False) -> dict[str, CfgVal]:
-        """Return a new mapping of all options, the given ones checked, the others at their defaults.
+        """Check the given options and add the others at their defaults; the result is a new mapping.
 
         Args:
             cfg: Options by any spelling. None stands for "not given" in a required option's check.
@@ -334,7 +183,7 @@ class runopts:  # noqa: N801 - TorchX's name
         return resolved
 
     def cfg_from_str(self, cfg_str: str) -> dict[str, CfgVal]:
-        """Return the options of a text such as `log_dir=/tmp,prepend_cwd=true`, without defaults.
+        """Parse a text such as `log_dir=/tmp,prepend_cwd=true`, without adding defaults.
 
         Pairs and the items of lists are separated by `,` or `;`; the last one before the next `=` ends a pair. Quotes
         keep a value together.
@@ -358,14 +207,14 @@ class runopts:  # noqa: N801 - TorchX's name
         return self._canonical(values)
 
     def cfg_from_json_repr(self, json_repr: str, *, ignore_unknown: bool = False) -> dict[str, CfgVal]:
-        """Return the options of a JSON object, without defaults; items of lists and dicts become texts.
+        """Parse a JSON object of options, without adding defaults; items of lists and dicts become texts.
 
         Args:
             json_repr: The JSON text.
             ignore_unknown: Drop unknown options instead of refusing them.
 
         Raises:
-            InvalidRunConfigException: It is no JSON object, or an option is unknown or a list or dict is not one.
+            InvalidRunConfigException: It is not a JSON object, an option is unknown, or a list or dict is expected.
         """
         try:
             values = json.loads(json_repr)
@@ -428,3 +277,152 @@ class runopts:  # noqa: N801 - TorchX's name
                 lines.append(f"        {key}={key.upper()} ({get_type_name(opt.opt_type)}{default})")
                 lines.append(f"            {opt.help}")
         return "\n".join(lines)
+
+
+def get_type_name(tp: Any) -> str:
+    """Return the name of an option's type: str, int, float, bool, list or dict."""
+    origin = get_origin(tp) or tp
+    return getattr(origin, "__name__", str(tp))
+
+
+def is_type(obj: CfgVal, tp: Any) -> bool:
+    """Tell whether a value is of a type, as `isinstance` but for `list[str]` and `dict[str, str]` too."""
+    origin = get_origin(tp)
+    if origin is None:
+        return isinstance(obj, tp)
+    if not isinstance(obj, origin):
+        return False
+    inner: list[Any] = [*obj, *obj.values()] if isinstance(obj, dict) else list(obj)  # type: ignore[arg-type]
+    kinds = tuple(kind for kind in get_args(tp) if isinstance(kind, type))
+    return all(isinstance(item, kinds) for item in inner)
+
+
+def parse_bool(text: str) -> bool:
+    """Parse a truth value as INI files have them.
+
+    Raises:
+        ValueError: It is none of true, 1, yes, on, false, 0, no, off (upper or lower case).
+    """
+    word = text.strip().lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise ValueError(f"`{text}` is not true or false. Want one of {'/'.join(_TRUE)} or {'/'.join(_FALSE)}")
+
+
+def snake_case(name: str) -> str:
+    """Convert a camelCase name to snake_case; other names only become lower case."""
+    return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()
+
+
+def format_cfg(cfg: Mapping[str, Any]) -> str:
+    """Format options as the text that `runopts.cfg_from_str` parses; those that are None are left out."""
+    return ",".join(f"{key}={quote_if_needed(value)}" for key, value in cfg.items() if value is not None)
+
+
+def format_value(value: Any) -> str:
+    """Format a value as the text that `runopt.cast_to_type` parses; empty for None."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return ";".join(f"{_quote_item(key)}:{_quote_item(item)}" for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return ";".join(_quote_item(item) for item in value)
+    return str(value)
+
+
+def split_cfg(text: str) -> dict[str, str]:
+    """Split the text of options into a text for each name; its meaning depends on the option's type.
+
+    The last `,` or `;` before the next `=` ends a value; those before it belong to the value. Quotes around a whole
+    value are taken off.
+
+    Raises:
+        ValueError: A piece is not `key=value`, or a key or value is missing.
+    """
+    if not text:
+        return {}
+    blanked = _blank_quoted(text)
+    equals = [place for place, letter in enumerate(blanked) if letter == "="]
+    if not equals:
+        raise ValueError(f"`{text}` is not `key=value`")
+    pairs: dict[str, str] = {}
+    key = text[: equals[0]].strip()
+    for place, following in zip(equals, [*equals[1:], None], strict=True):
+        end, next_key = len(text), ""
+        if following is not None:
+            end = max(blanked.rfind(",", place, following), blanked.rfind(";", place, following))
+            next_key = text[end + 1 : following].strip() if end > 0 else ""
+            if not next_key:
+                raise ValueError(f"`{text[place + 1 : following]}` is not a value, `,` or `;`, and the next key")
+        value = text[place + 1 : end].strip()
+        if not key or not value:
+            raise ValueError(f"`{text[:end]}` is not `key=value`: the {'value' if key else 'key'} is missing")
+        pairs[key] = unquoted(value)
+        key = next_key
+    return pairs
+
+
+def split_items(text: str) -> list[str]:
+    """Split a list at `,` and `;`, but not inside quotes, which are removed; empty items are dropped."""
+    return [unquoted(item) for item in split_parts(text)]
+
+
+def split_parts(text: str, separators: str = ",;") -> list[str]:
+    """Split a list at separators outside quotes, which stay; empty items are dropped."""
+    blanked_text = _blank_quoted(text)
+    places = [place for place, letter in enumerate(blanked_text) if letter in separators]
+    edges = zip([0, *(place + 1 for place in places)], [*places, len(text)], strict=True)
+    return [text[first:stop] for first, stop in edges if stop > first]
+
+
+def split_pair(item: str) -> tuple[str, str]:
+    """Split `key:value` into key and value.
+
+    Raises:
+        ValueError: There is no colon.
+    """
+    place = _blank_quoted(item).find(":")
+    if place < 0:
+        raise ValueError(f"`{item}` is not a pair. Want key:value, such as FOO:1,BAR:2")
+    return unquoted(item[:place]), unquoted(item[place + 1 :])
+
+
+def quoted(text: str) -> str:
+    """Put a text in quotes, which `unquoted` removes."""
+    quote = '"' if "'" in text and '"' not in text else "'"
+    kept = text.replace("\\", "\\\\").replace(quote, f"\\{quote}")
+    return f"{quote}{kept}{quote}"
+
+
+def unquoted(value: str) -> str:
+    """Remove the quotes around a whole text; inside them a backslash escapes a quote or a backslash."""
+    match = _QUOTED.fullmatch(value)
+    if match is None:
+        return value
+    return re.sub(rf"\\([\\{match[1]}])", r"\1", value[1:-1])
+
+
+def _blank_quoted(text: str) -> str:
+    """Replace every separator inside quotes by a space, so that offsets stay the same."""
+
+    def blank(match: re.Match[str]) -> str:
+        return "".join(" " if letter in _SEPARATORS else letter for letter in match.group())
+
+    return _QUOTED.sub(blank, text)
+
+
+def _quote_item(item: Any) -> str:
+    text = str(item)
+    return text if text and not any(letter in "=,;:'\"" for letter in text) else quoted(text)
+
+
+def quote_if_needed(value: Any) -> str:
+    """Format a value, in quotes where it could not be told from the text after it."""
+    text = format_value(value)
+    separators = "='\"" if isinstance(value, (list, dict)) else "=,;'\""
+    plain = text and text == text.strip() and not any(letter in separators for letter in text)
+    return text if plain else quoted(text)

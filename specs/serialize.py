@@ -1,7 +1,7 @@
 """An AppDef as JSON and back, exactly: in the journal, in labels and annotations, in `--json`.
 
 The object has `"format": 1`, then AppDef's fields by their names. A mount has a `type`; a workspace is its mapping of
-projects. Metadata may hold what JSON has no word for: a tuple is `{"$tuple": [...]}`, and a mapping whose keys are not
+projects. Metadata may have values that JSON lacks: a tuple is `{"$tuple": [...]}`, and a mapping whose keys are not
 all texts, or whose first key looks like these, is `{"$items": [[key, value], ...]}`.
 """
 
@@ -20,10 +20,10 @@ from .roles import AppDef, RetryPolicy, Role
 from .workspace import Workspace
 
 FORMAT = 1
-MOST_REPLICAS = 100_000
-"""No role that is read has more: its replicas are listed one by one."""
+MAX_REPLICAS = 100_000
+"""The most replicas of a role: they are listed one by one."""
 
-_MOUNTS: dict[str, type[Mount]] = {
+_MOUNT_TYPES: dict[str, type[Mount]] = {
     MountType.BIND.value: BindMount,
     MountType.VOLUME.value: VolumeMount,
     MountType.DEVICE.value: DeviceMount,
@@ -31,7 +31,7 @@ _MOUNTS: dict[str, type[Mount]] = {
 
 
 def appdef_to_json(app: AppDef, *, strict: bool = True) -> str:
-    """Return an AppDef as one line of JSON.
+    """Write an AppDef as one line of JSON.
 
     Raises:
         AppDefError: As for `appdef_to_dict`.
@@ -40,16 +40,16 @@ def appdef_to_json(app: AppDef, *, strict: bool = True) -> str:
 
 
 def appdef_to_dict(app: AppDef, *, strict: bool = True) -> dict[str, Any]:
-    """Return an AppDef as plain lists, dicts, texts and numbers.
+    """Convert an AppDef to plain lists, dicts, texts and numbers.
 
-    Overrides are made and stand in the attributes that they replace.
+    Overrides are resolved, and written as the attributes that they replace.
 
     Args:
         app: The AppDef.
-        strict: Refuse metadata that JSON cannot hold; otherwise its `repr` stands there.
+        strict: Reject metadata that JSON does not allow; otherwise its `repr` is written.
 
     Raises:
-        AppDefError: Metadata or capabilities hold such an object; the message says where.
+        AppDefError: Metadata or capabilities have such an object; the message says where.
     """
     return {
         "format": FORMAT,
@@ -60,7 +60,7 @@ def appdef_to_dict(app: AppDef, *, strict: bool = True) -> dict[str, Any]:
 
 
 def appdef_from_json(text: str) -> AppDef:
-    """Return the AppDef of a JSON text.
+    """Parse an AppDef from JSON.
 
     Raises:
         AppDefError: It is not JSON, or as for `appdef_from_dict`.
@@ -73,7 +73,7 @@ def appdef_from_json(text: str) -> AppDef:
 
 
 def appdef_from_dict(data: Any) -> AppDef:
-    """Return the AppDef that `appdef_to_dict` took apart.
+    """Make an AppDef from the result of `appdef_to_dict`.
 
     Raises:
         AppDefError: Something is missing, unknown or of another type, or the format is newer than this program's.
@@ -87,17 +87,17 @@ def appdef_from_dict(data: Any) -> AppDef:
 
 
 def _app_from_dict(data: Any) -> AppDef:
-    data = _object(data, "AppDef")
+    data = _check_object(data, "AppDef")
     version = data.pop("format", FORMAT)
     if not isinstance(version, int) or version > FORMAT:
         raise AppDefError(f"AppDef: its format is {version}, this torchx-tui reads up to {FORMAT}: install a newer one")
-    roles = _take(data, "roles", list, "AppDef", [])
+    roles = _take_field(data, "roles", list, "AppDef", [])
     app = AppDef(
-        name=_take(data, "name", str, "AppDef"),
+        name=_take_field(data, "name", str, "AppDef"),
         roles=[_role_from_dict(role, f"roles[{number}]") for number, role in enumerate(roles)],
-        metadata=_mapping(data, "metadata", "AppDef"),
+        metadata=_take_mapping(data, "metadata", "AppDef"),
     )
-    _nothing_left(data, "AppDef", [field.name for field in fields(AppDef)])
+    _reject_unknown(data, "AppDef", [field.name for field in fields(AppDef)])
     return app
 
 
@@ -106,7 +106,12 @@ def _role_to_dict(role: Role, strict: bool) -> dict[str, Any]:
     resource = asdict(role.resource)
     for name in ("capabilities", "devices", "tags"):
         resource[name] = _encode(resource[name], f"{where}: resource.{name}", strict)
-    mounts = [{"type": kind, **asdict(mount)} for mount in role.mounts for kind in _MOUNTS if _is(mount, kind)]
+    mounts = [
+        {"type": kind, **asdict(mount)}
+        for mount in role.mounts
+        for kind, mount_type in _MOUNT_TYPES.items()
+        if type(mount) is mount_type
+    ]
     return {
         "name": role.name,
         "image": role.image,
@@ -126,62 +131,58 @@ def _role_to_dict(role: Role, strict: bool) -> dict[str, Any]:
     }
 
 
-def _is(mount: Mount, kind: str) -> bool:
-    return type(mount) is _MOUNTS[kind]
-
-
 def _role_from_dict(data: Any, where: str) -> Role:
-    data = _object(data, where)
-    policy = _take(data, "retry_policy", str, where, RetryPolicy.APPLICATION.value)
+    data = _check_object(data, where)
+    policy = _take_field(data, "retry_policy", str, where, RetryPolicy.APPLICATION.value)
     if policy not in RetryPolicy.__members__:
         raise AppDefError(f"{where}: retry_policy {policy}. Valid: {', '.join(RetryPolicy.__members__)}")
     workspace = data.pop("workspace", None)
-    mounts = _take(data, "mounts", list, where, [])
+    mounts = _take_field(data, "mounts", list, where, [])
     resource = data.pop("resource", None)
     role = Role(
-        name=_take(data, "name", str, where),
-        image=_take(data, "image", str, where),
+        name=_take_field(data, "name", str, where),
+        image=_take_field(data, "image", str, where),
         retry_policy=RetryPolicy(policy),
         mounts=[_mount_from_dict(mount, f"{where}.mounts[{number}]") for number, mount in enumerate(mounts)],
-        workspace=None if workspace is None else Workspace(_object(workspace, f"{where}.workspace")),
+        workspace=None if workspace is None else Workspace(_check_object(workspace, f"{where}.workspace")),
     )
     if resource is not None:
         role.resource = _resource_from_dict(resource, f"{where}.resource")
     for name, kind in (("num_replicas", int), ("max_retries", int), ("entrypoint", str), ("args", list)):
-        setattr(role, name, _take(data, name, kind, where, getattr(role, name)))
-    role.args = [_text(item, f"{where}.args") for item in role.args]
-    role.env = {name: _text(value, f"{where}.env") for name, value in _mapping(data, "env", where).items()}
+        setattr(role, name, _take_field(data, name, kind, where, getattr(role, name)))
+    role.args = [_to_text(item, f"{where}.args") for item in role.args]
+    role.env = {name: _to_text(value, f"{where}.env") for name, value in _take_mapping(data, "env", where).items()}
     for name in ("port_map", "metadata"):
-        setattr(role, name, _mapping(data, name, where))
+        setattr(role, name, _take_mapping(data, name, where))
     if not all(type(port) is int for port in role.port_map.values()):
         raise AppDefError(f"{where}: port_map has a port that is no integer")
-    if role.num_replicas > MOST_REPLICAS:
-        raise AppDefError(f"{where}: num_replicas is {role.num_replicas}, more than {MOST_REPLICAS:,}")
-    role.base_image = _take(data, "base_image", (str, type(None)), where, None)
-    role.min_replicas = _take(data, "min_replicas", (int, type(None)), where, None)
-    _nothing_left(data, where, [field.name for field in fields(Role) if field.name != "overrides"])
+    if role.num_replicas > MAX_REPLICAS:
+        raise AppDefError(f"{where}: num_replicas is {role.num_replicas}, more than {MAX_REPLICAS:,}")
+    role.base_image = _take_field(data, "base_image", (str, type(None)), where, None)
+    role.min_replicas = _take_field(data, "min_replicas", (int, type(None)), where, None)
+    _reject_unknown(data, where, [field.name for field in fields(Role) if field.name != "overrides"])
     return role
 
 
 def _resource_from_dict(data: Any, where: str) -> Resource:
-    data = _object(data, where)
+    data = _check_object(data, where)
     resource = Resource(
-        cpu=_take(data, "cpu", (int, float), where),
-        gpu=_take(data, "gpu", (int, float), where),
-        memMB=_take(data, "memMB", (int, float), where),
-        capabilities=_mapping(data, "capabilities", where),
-        devices=_mapping(data, "devices", where),
-        tags=_mapping(data, "tags", where),
+        cpu=_take_field(data, "cpu", (int, float), where),
+        gpu=_take_field(data, "gpu", (int, float), where),
+        memMB=_take_field(data, "memMB", (int, float), where),
+        capabilities=_take_mapping(data, "capabilities", where),
+        devices=_take_mapping(data, "devices", where),
+        tags=_take_mapping(data, "tags", where),
     )
-    _nothing_left(data, where, [field.name for field in fields(Resource)])
+    _reject_unknown(data, where, [field.name for field in fields(Resource)])
     return resource
 
 
 def _mount_from_dict(data: Any, where: str) -> Mount:
-    data = _object(data, where)
-    kind = _MOUNTS.get(data.pop("type", ""))
+    data = _check_object(data, where)
+    kind = _MOUNT_TYPES.get(data.pop("type", ""))
     if kind is None:
-        raise AppDefError(f"{where}: its type is not valid. Valid types: {', '.join(_MOUNTS)}")
+        raise AppDefError(f"{where}: its type is not valid. Valid types: {', '.join(_MOUNT_TYPES)}")
     if not all(isinstance(value, (str, bool)) for value in data.values()):
         raise AppDefError(f"{where}: a value is neither a text nor true or false")
     try:
@@ -190,13 +191,13 @@ def _mount_from_dict(data: Any, where: str) -> Mount:
         raise AppDefError(f"{where}: {error}") from error
 
 
-def _object(data: Any, where: str) -> dict[str, Any]:
+def _check_object(data: Any, where: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise AppDefError(f"{where}: want an object, not {type(data).__name__}")
     return dict(data)
 
 
-def _take(data: dict[str, Any], name: str, kind: Any, where: str, *default: Any) -> Any:
+def _take_field(data: dict[str, Any], name: str, kind: Any, where: str, *default: Any) -> Any:
     if name not in data:
         if default:
             return default[0]
@@ -207,27 +208,27 @@ def _take(data: dict[str, Any], name: str, kind: Any, where: str, *default: Any)
     return value
 
 
-def _text(value: Any, where: str) -> str:
-    """Return a value as the text that a process is given."""
+def _to_text(value: Any, where: str) -> str:
+    """Convert a value to the text that a process gets."""
     if not isinstance(value, (str, int, float)):
         raise AppDefError(f"{where}: want a text, not {type(value).__name__}")
     return value if isinstance(value, str) else str(value)
 
 
-def _mapping(data: dict[str, Any], name: str, where: str) -> dict[str, Any]:
-    value = _decode(_take(data, name, dict, where, {}))
+def _take_mapping(data: dict[str, Any], name: str, where: str) -> dict[str, Any]:
+    value = _decode(_take_field(data, name, dict, where, {}))
     if not isinstance(value, dict):
         raise AppDefError(f"{where}: {name} is not a mapping")
     return value
 
 
-def _nothing_left(data: dict[str, Any], where: str, valid: list[str]) -> None:
+def _reject_unknown(data: dict[str, Any], where: str, valid: list[str]) -> None:
     if data:
         raise AppDefError(f"{where}: unknown {', '.join(data)}. Valid: {', '.join(valid)}")
 
 
 def _encode(value: Any, where: str, strict: bool) -> Any:
-    """Return a value of metadata in JSON's own types."""
+    """Convert a value of metadata to JSON's types."""
     if value is None or type(value) in (str, int, bool):
         return value
     if type(value) is float and math.isfinite(value):

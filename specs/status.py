@@ -1,4 +1,4 @@
-"""How an app and its replicas are doing, with the text and the JSON that `torchx status` prints."""
+"""The status of an app and its replicas, with the text and the JSON that `torchx status` prints."""
 
 from __future__ import annotations
 
@@ -7,128 +7,32 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .errors import TorchXTuiError
-
-if TYPE_CHECKING:
-    pass
-
-
-_WIDTH = 80
-# torch.distributed.rpc wraps a worker's error as RuntimeError('On WorkerInfo(id=1, name=trainer:0:0):\n ... \n').
-_RPC_START = re.compile(r"\w*\('On WorkerInfo\(.+\):\n")
-_RPC_END = "')"
-# c10 appends its own "Exception raised from ..." to the message that matters.
-_EMBEDDED = re.compile(r"([^\n]+)\nException")
-
-
-def format_app(status: AppStatus, roles: Iterable[RoleStatus]) -> str:
-    """Return the text of a status.
-
-    Args:
-        status: The app's status.
-        roles: Those of its roles that are shown.
-    """
-    replicas = [replica for role in roles for replica in sorted(role.replicas, key=lambda replica: replica.id)]
-    lines = [
-        "AppStatus:",
-        f"    State: {status.state}",
-        f"    Num Restarts: {status.num_restarts}",
-        f"    Roles: {''.join(map(format_replica, replicas))}",
-        f"    Msg: {status.msg}",
-        f"    Structured Error Msg: {status.structured_error_msg}",
-        f"    UI URL: {status.ui_url}",
-        "    ",
-    ]
-    return "\n".join(lines)
-
-
-def format_replica(replica: ReplicaStatus) -> str:
-    """Return the lines of one replica, begun by a line break; a star marks the first of a role."""
-    if replica.structured_error_msg != NONE:
-        error = read_error(replica.structured_error_msg)
-        if error is None:
-            return replica.structured_error_msg
-        text = _format_error(replica, *error)
-    else:
-        ended_badly = replica.state in (ReplicaState.CANCELLED, ReplicaState.FAILED)
-        text = f"{replica.state}{' (no reply file)' if ended_badly else ''}"
-    return f"\n {'*' if replica.id == 0 else ' '}{replica.role}[{replica.id}]:{text}"
-
-
-def read_error(structured_error_msg: str) -> tuple[str, Any, Any] | None:
-    """Return message, time and exit code of what a replica wrote about its failure, or None where it is neither form.
-
-    Two forms are known: torchelastic's error file, whose message, errorCode and extraInfo.timestamp are inside
-    "message", and the flat one that schedulers write.
-
-    Args:
-        structured_error_msg: The JSON text.
-    """
-    try:
-        data = json.loads(structured_error_msg)
-    except ValueError:
-        return None
-    message = data.get("message") if isinstance(data, dict) else None
-    if isinstance(message, str):
-        return message, data.get("timestamp"), data.get("errorCode")
-    if isinstance(message, dict) and isinstance(message.get("message"), str):
-        extra = message.get("extraInfo")
-        timestamp = extra.get("timestamp") if isinstance(extra, dict) else None
-        return message["message"], timestamp, message.get("errorCode")
-    return None
-
-
-def _format_error(replica: ReplicaStatus, message: str, timestamp: Any, exit_code: Any) -> str:
-    lines = [
-        f"{replica.state} (exitcode: {exit_code or '<N/A>'})",
-        f"        timestamp: {_local_time(timestamp)}",
-        f"        hostname: {replica.hostname}",
-        "    " + _wrapped(_essence(message), "    error_msg: "),
-    ]
-    return "\n".join(lines)
-
-
-def _local_time(timestamp: Any) -> str:
-    from datetime import datetime  # of an error alone
-
-    try:
-        return str(datetime.fromtimestamp(int(timestamp)))
-    except (TypeError, ValueError, OverflowError, OSError):
-        return "<N/A>"
-
-
-def _essence(message: str) -> str:
-    """Return the part of a message that says what went wrong, without the wrappings around it."""
-    start = _RPC_START.search(message)
-    if start:
-        # The header's own line break may be the one before the end.
-        end = message.rfind("\n" + _RPC_END, start.end() - 1)
-        if end >= 0:
-            message = message[start.start() : end + 1 + len(_RPC_END)]
-    embedded = _EMBEDDED.search(message)
-    return embedded.group(1) if embedded else message
-
-
-def _wrapped(message: str, header: str) -> str:
-    """Return the message broken at the first space after every 80 characters, later lines under the first."""
-    lines: list[str] = []
-    start = 0
-    while True:
-        space = message.find(" ", start + _WIDTH)
-        lines.append(message[start:] if space < 0 else message[start:space])
-        if space < 0:
-            break
-        start = space
-    return ("\n" + " " * len(header)).join([header + lines[0], *lines[1:]])
-
 
 ALL = "all"
 MISSING = "<MISSING>"
 NONE = "<NONE>"
 UNKNOWN = "<UNKNOWN>"
 NA = "<<NA>>"
+# Fields that TorchX does not have, with their unknown values. Those are left out of the JSON, so that it is TorchX's.
+_EXTRA_FIELDS: dict[str, Any] = {
+    "exit_code": None,
+    "signal": "",
+    "reason": "",
+    "pid": None,
+    "node": "",
+    "started_at": None,
+    "finished_at": None,
+    "restarts": 0,
+}
+_WRAP_WIDTH = 80
+# torch.distributed.rpc wraps a worker's error as RuntimeError('On WorkerInfo(id=1, name=trainer:0:0):\n ... \n').
+_RPC_START = re.compile(r"\w*\('On WorkerInfo\(.+\):\n")
+_RPC_END = "')"
+# c10 appends its own "Exception raised from ..." to the message that matters.
+_EMBEDDED = re.compile(r"([^\n]+)\nException")
 
 
 class AppState(int, Enum):
@@ -159,23 +63,22 @@ class AppState(int, Enum):
 
 
 ReplicaState = AppState
-
 _TERMINAL = frozenset({AppState.SUCCEEDED, AppState.FAILED, AppState.CANCELLED})
 _STARTED = _TERMINAL | {AppState.RUNNING}
 
 
 def is_terminal(state: AppState) -> bool:
-    """Return whether nothing follows the state."""
+    """Tell whether a state is final."""
     return state in _TERMINAL
 
 
 def is_started(state: AppState) -> bool:
-    """Return whether an app in the state has run or runs."""
+    """Tell whether an app in the state has run or runs."""
     return state in _STARTED
 
 
 def may_follow(before: AppState, after: AppState) -> bool:
-    """Return whether a backend may report one state after another.
+    """Tell whether a backend may report one state after another.
 
     A final state stays. A live one moves forward, back from RUNNING to PENDING (preemption, a restart), and to and
     from UNKNOWN.
@@ -185,19 +88,6 @@ def may_follow(before: AppState, after: AppState) -> bool:
     if before in _TERMINAL:
         return False
     return after > before or (before, after) == (AppState.RUNNING, AppState.PENDING)
-
-
-# Fields that TorchX does not have, at the values that say nothing: left out of JSON then, so that it is TorchX's.
-_OURS: dict[str, Any] = {
-    "exit_code": None,
-    "signal": "",
-    "reason": "",
-    "pid": None,
-    "node": "",
-    "started_at": None,
-    "finished_at": None,
-    "restarts": 0,
-}
 
 
 class AppStatusError(TorchXTuiError):
@@ -254,8 +144,12 @@ class ReplicaStatus:
             self.hostaddr = self.hostname
 
     def to_json(self) -> dict[str, Any]:
-        """Return TorchX's keys, and of ours those that are known."""
-        return {name: value for name, value in asdict(self).items() if name not in _OURS or value != _OURS[name]}
+        """Return TorchX's keys, and those of ours that are known."""
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in _EXTRA_FIELDS or value != _EXTRA_FIELDS[name]
+        }
 
 
 @dataclass
@@ -296,11 +190,11 @@ class AppStatus:
     roles: list[RoleStatus] = field(default_factory=list)
 
     def is_terminal(self) -> bool:
-        """Return whether the app has ended."""
+        """Tell whether the app has ended."""
         return is_terminal(self.state)
 
     def raise_for_status(self) -> None:
-        """Return when the app succeeded.
+        """Raise an error unless the app succeeded.
 
         Raises:
             AppStatusError: It did not, or not yet.
@@ -324,7 +218,7 @@ class AppStatus:
         }
 
     def format(self, filter_roles: Collection[str] | None = None) -> str:
-        """Return the status as `torchx status` prints it.
+        """Format the status as `torchx status` prints it.
 
         Args:
             filter_roles: The roles to leave in; all where None or empty.
@@ -343,18 +237,119 @@ class AppStatus:
             try:
                 error = json.loads(error)
             except ValueError:
-                pass  # a job writes what it likes
+                pass  # the job may write any text
         tree = {
             "state": repr(self.state),
             "num_restarts": self.num_restarts,
             "msg": self.msg,
             "structured_error_msg": error,
             "ui_url": self.ui_url,
-            "roles": [_plain(role) for role in self.roles],
+            "roles": [_role_tree(role) for role in self.roles],
         }
         return yaml.safe_dump({"AppStatus": tree})
 
 
-def _plain(role: RoleStatus) -> dict[str, Any]:
+def _role_tree(role: RoleStatus) -> dict[str, Any]:
     replicas = [{**replica.to_json(), "state": repr(replica.state)} for replica in role.replicas]
     return {"role": role.role, "replicas": replicas}
+
+
+def format_app(status: AppStatus, roles: Iterable[RoleStatus]) -> str:
+    """Format a status.
+
+    Args:
+        status: The app's status.
+        roles: Those of its roles that are shown.
+    """
+    replicas = [replica for role in roles for replica in sorted(role.replicas, key=lambda replica: replica.id)]
+    lines = [
+        "AppStatus:",
+        f"    State: {status.state}",
+        f"    Num Restarts: {status.num_restarts}",
+        f"    Roles: {''.join(map(format_replica, replicas))}",
+        f"    Msg: {status.msg}",
+        f"    Structured Error Msg: {status.structured_error_msg}",
+        f"    UI URL: {status.ui_url}",
+        "    ",
+    ]
+    return "\n".join(lines)
+
+
+def format_replica(replica: ReplicaStatus) -> str:
+    """Format one replica, after a line break; a star marks the first of a role."""
+    if replica.structured_error_msg != NONE:
+        error = read_error(replica.structured_error_msg)
+        if error is None:
+            return replica.structured_error_msg
+        text = _format_error(replica, *error)
+    else:
+        ended_badly = replica.state in (ReplicaState.CANCELLED, ReplicaState.FAILED)
+        text = f"{replica.state}{' (no reply file)' if ended_badly else ''}"
+    return f"\n {'*' if replica.id == 0 else ' '}{replica.role}[{replica.id}]:{text}"
+
+
+def read_error(structured_error_msg: str) -> tuple[str, Any, Any] | None:
+    """Parse the message, time and exit code of a replica's error file; None if it has no known form.
+
+    There are two forms: torchelastic's error file, whose message, errorCode and extraInfo.timestamp are inside
+    "message", and the flat one that schedulers write.
+
+    Args:
+        structured_error_msg: The JSON text.
+    """
+    try:
+        data = json.loads(structured_error_msg)
+    except ValueError:
+        return None
+    message = data.get("message") if isinstance(data, dict) else None
+    if isinstance(message, str):
+        return message, data.get("timestamp"), data.get("errorCode")
+    if isinstance(message, dict) and isinstance(message.get("message"), str):
+        extra = message.get("extraInfo")
+        timestamp = extra.get("timestamp") if isinstance(extra, dict) else None
+        return message["message"], timestamp, message.get("errorCode")
+    return None
+
+
+def _format_error(replica: ReplicaStatus, message: str, timestamp: Any, exit_code: Any) -> str:
+    lines = [
+        f"{replica.state} (exitcode: {exit_code or '<N/A>'})",
+        f"        timestamp: {_local_time(timestamp)}",
+        f"        hostname: {replica.hostname}",
+        "    " + _wrap(_strip_wrappers(message), "    error_msg: "),
+    ]
+    return "\n".join(lines)
+
+
+def _local_time(timestamp: Any) -> str:
+    from datetime import datetime  # of an error alone
+
+    try:
+        return str(datetime.fromtimestamp(int(timestamp)))
+    except (TypeError, ValueError, OverflowError, OSError):
+        return "<N/A>"
+
+
+def _strip_wrappers(message: str) -> str:
+    """Return the part of a message that says what went wrong, without the wrappers around it."""
+    start = _RPC_START.search(message)
+    if start:
+        # The header's own line break may be the one before the end.
+        end = message.rfind("\n" + _RPC_END, start.end() - 1)
+        if end >= 0:
+            message = message[start.start() : end + 1 + len(_RPC_END)]
+    embedded = _EMBEDDED.search(message)
+    return embedded.group(1) if embedded else message
+
+
+def _wrap(message: str, header: str) -> str:
+    """Break a message at the first space after every 80 characters, with later lines aligned to the first."""
+    lines: list[str] = []
+    start = 0
+    while True:
+        space = message.find(" ", start + _WRAP_WIDTH)
+        lines.append(message[start:] if space < 0 else message[start:space])
+        if space < 0:
+            break
+        start = space
+    return ("\n" + " " * len(header)).join([header + lines[0], *lines[1:]])

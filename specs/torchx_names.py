@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from .resources import Resource
+from .run_options import snake_case
 
 V = TypeVar("V")
 
@@ -42,7 +42,7 @@ class cases:  # noqa: N801 - TorchX's name
     @staticmethod
     def camel_to_snake(name: str) -> str:
         """Return ``job_queue`` for ``jobQueue``."""
-        return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()
+        return snake_case(name)
 
 
 class app_metadata:  # noqa: N801 - TorchX's name

@@ -9,13 +9,13 @@ from typing import Any
 
 from .errors import AppDefError
 
-# Copies one project, a folder or a file, to a path. It is backends/workspace's work: this package touches no files.
+# Copies one project, a folder or a file, to a path. backends/workspace sets it, since this package touches no files.
 CopyProject = Callable[[str | Path, Path], None]
 _copy_project: CopyProject | None = None
 
 
 def copy_projects_with(copy: CopyProject) -> None:
-    """Set what `Workspace.merge_into` copies with.
+    """Set the function that `Workspace.merge_into` copies with.
 
     Args:
         copy: Called with a project's local path and the path that it shall have; both may be folders or files.
@@ -44,7 +44,7 @@ class Workspace:
         return ";".join(f"{local}:{remote}" if remote else local for local, remote in self.projects.items())
 
     def is_unmapped_single_project(self) -> bool:
-        """Return whether this is one project that becomes the working folder itself."""
+        """Tell whether this is one project that becomes the working folder itself."""
         return list(self.projects.values()) == [""]
 
     def merge_into(self, outdir: str | Path, copy: CopyProject | None = None) -> None:
@@ -61,7 +61,7 @@ class Workspace:
         if copier is None:
             raise AppDefError("workspace: nothing here copies projects. Import torchx_tui.backends.workspace first")
         for local, remote in self.projects.items():
-            # A URL is for whoever copies: nothing here can tell whether it exists.
+            # Only the copy function can tell whether a URL exists.
             source = local if "://" in local else Path(local).expanduser()
             if isinstance(source, Path) and not source.exists():
                 raise AppDefError(f"workspace: {source} does not exist")
@@ -69,7 +69,7 @@ class Workspace:
 
     @staticmethod
     def from_str(workspace: str | None) -> Workspace:
-        """Return the workspace of a text: one path, or YAML that maps paths to folders.
+        """Parse a workspace: one path, or YAML that maps paths to folders.
 
         Args:
             workspace: `/home/me/project`, or `{/home/me/a: a, /home/me/b: }`; empty for no workspace.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..backends.shared.parallel import parallel_map
-from ..specs.errors import described
+from ..specs.errors import describe_error
 from .messages import ActionDone
 from .words import count
 
@@ -45,7 +45,7 @@ def act_on_jobs(
         try:
             came[row.handle] = act(row.handle) or row.handle
         except Exception as error:
-            failures[row.handle] = described(error)
+            failures[row.handle] = describe_error(error)
 
     parallel_map(act_on, rows, lambda count, _: on_done(count), most)
     handles = [came[row.handle] for row in rows if row.handle in came]

@@ -159,11 +159,11 @@ def run_arguments(arguments: Any) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # what a scheduler of another package raises, or a file system
-        from ..specs.errors import described
+        from ..specs.errors import describe_error
         from .shell.output import say
 
         logging.getLogger(__name__).exception("the command failed")
-        say(described(error))
+        say(describe_error(error))
         return 2
 
 

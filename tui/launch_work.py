@@ -17,7 +17,7 @@ from ..specs import (
     named_resource_names,
     named_resources,
 )
-from ..specs.errors import described
+from ..specs.errors import describe_error
 from .form_field import ARGUMENT, OPTION, role_section
 from .launch_messages import DryRunDone, Submitted
 
@@ -154,7 +154,7 @@ def list_shipped(
         return runner.list_workspace(Workspace.from_str(workspace), is_wanted), ""
     except Exception as error:
         # What opens URLs raises errors of its own.
-        return None, str(error) if isinstance(error, TorchXTuiError) else described(error)
+        return None, str(error) if isinstance(error, TorchXTuiError) else describe_error(error)
 
 
 def resource_rows() -> list[tuple[str, str, str, str]]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...specs.foreign import Check, epoch_seconds, is_name
-from ...specs.serialize import MOST_REPLICAS
+from ...specs.serialize import MAX_REPLICAS
 
 # TorchX's. All values are texts; of a container that something else made, any may be missing.
 VERSION = "torchx.pytorch.org/version"
@@ -42,7 +42,7 @@ _COUNT = re.compile(r"[0-9]{1,9}")
 
 
 def _is_count(text: str) -> bool:
-    return _COUNT.fullmatch(text) is not None and int(text) <= MOST_REPLICAS
+    return _COUNT.fullmatch(text) is not None and int(text) <= MAX_REPLICAS
 
 
 def _is_time(text: str) -> bool:

@@ -11,7 +11,7 @@ from ...specs.foreign import (
     Check,
     decode_json,
     encode_json,
-    field_fault,
+    find_invalid_field,
     is_count,
     is_dict_of,
     is_name,
@@ -160,7 +160,7 @@ def decode_record(text: bytes, record_id: str) -> LaunchRecord:
     data = decode_json(text)
     if not isinstance(data, dict):
         raise ValueError("it is no JSON object")
-    if fault := field_fault(data, _REQUIRED, _OPTIONAL):
+    if fault := find_invalid_field(data, _REQUIRED, _OPTIONAL):
         raise ValueError(fault)
     if data["id"] != record_id:
         raise ValueError(f"it holds the record {data['id']!r:.60}")

@@ -12,7 +12,7 @@ from typing import Protocol
 from ...logs.source.log_file import LogFile
 from ...logs.source.replica_log import ReplicaLog, StreamName
 from ...logs.source.replica_reader import ReplicaReader
-from ...logs.source.segment import Segment
+from ...logs.source.segment import LogSegment
 from ...logs.source.stream import Record
 from ...specs import JobNotFoundError, SchedulerError
 from ..shared.replicas import pick_replica
@@ -123,7 +123,7 @@ class LocalLogIterator:
             quiet = time.monotonic() - self._active_at
             self._closed.wait(next(wait for limit, wait in _WAITS if quiet < limit))
 
-    def _record(self, segment: Segment) -> Record:
+    def _record(self, segment: LogSegment) -> Record:
         """Read what is new of a segment: one whose last line went on was read up to there."""
         start = max(segment.start, self._taken.get(segment.file, 0))
         self._taken[segment.file] = segment.end
@@ -150,9 +150,9 @@ class LocalLogIterator:
             file.close()
 
 
-def _notice(_sentence: str) -> Segment:
+def _notice(_sentence: str) -> LogSegment:
     """Stand for a sentence among the lines, which is not printed here."""
-    return Segment(0, 0, 0, 0, None, "n")
+    return LogSegment(0, 0, 0, 0, None, "n")
 
 
 def check_log(run: Run, query: LogQuery) -> None:
@@ -173,7 +173,7 @@ def check_log(run: Run, query: LogQuery) -> None:
     started = pick_replica(run.app_id, roles, role_name, k)
     folder = run.replica_folder(role_name, k)
     names = ("combined", "stdout") if stream == Stream.COMBINED else (stream.value,)
-    if started and not any(LogFile(folder / f"{name}.log").look() for name in names):
+    if started and not any(LogFile(folder / f"{name}.log").stat() for name in names):
         raise SchedulerError(f"the log was removed: {folder / names[0]}.log")
 
 

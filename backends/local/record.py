@@ -14,7 +14,7 @@ from ...specs.files import LARGE, read_file
 from ...specs.foreign import (
     Check,
     decode_json,
-    field_fault,
+    find_invalid_field,
     is_count,
     is_integer,
     is_list_of,
@@ -56,7 +56,7 @@ def _is_app(value: Any) -> bool:
 
 
 def _is_cancel(value: Any) -> bool:
-    return is_object(value) and not field_fault(value, {}, {"by": is_text, "at": is_time})
+    return is_object(value) and not find_invalid_field(value, {}, {"by": is_text, "at": is_time})
 
 
 _REQUIRED: dict[str, Check] = {
@@ -102,9 +102,9 @@ def read_document(text: bytes) -> dict[str, Any]:
     document = decode_json(text)
     if not isinstance(document, dict):
         raise ValueError("it is no JSON object")
-    fault = field_fault(document, _REQUIRED, _OPTIONAL)
+    fault = find_invalid_field(document, _REQUIRED, _OPTIONAL)
     for number, entry in enumerate([] if fault else document["replicas"]):
-        if wrong := field_fault(entry, _REPLICA_REQUIRED, _REPLICA_OPTIONAL):
+        if wrong := find_invalid_field(entry, _REPLICA_REQUIRED, _REPLICA_OPTIONAL):
             fault = f"replicas[{number}].{wrong}"
             break
     if fault:

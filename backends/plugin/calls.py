@@ -8,8 +8,8 @@ from subprocess import CalledProcessError
 from typing import TypeVar
 
 from ...specs import InvalidRunConfigException, SchedulerError, TorchXTuiError
-from ...specs.calls import LimitedCaller, NoAnswerError, Printed, printed_aside
-from ...specs.errors import described
+from ...specs.calls import CapturedOutput, LimitedCaller, NoAnswerError, capture_prints
+from ...specs.errors import describe_error
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class PluginCalls:
         Raises:
             TorchXTuiError: see `call`.
         """
-        with printed_aside() as printed:
+        with capture_prints() as printed:
             try:
                 return function()
             except BaseException as error:  # SystemExit too: it is no plugin's to end the program
@@ -70,7 +70,7 @@ class PluginCalls:
                 if text := printed.text():
                     logger.info("%s printed, asked to %s: %s", self.name, what, text)
 
-    def translated(self, what: str, error: BaseException, printed: Printed | None = None) -> TorchXTuiError:
+    def translated(self, what: str, error: BaseException, printed: CapturedOutput | None = None) -> TorchXTuiError:
         """Return an error of ours for whatever a plugin raised.
 
         Args:
@@ -93,7 +93,7 @@ class PluginCalls:
 def _error_text(error: BaseException, printed: str) -> str:
     """Format an error: of a program that failed its own last words, of another also what was printed last."""
     if not isinstance(error, CalledProcessError):
-        return ": ".join([described(error), *_last_line(printed)])
+        return ": ".join([describe_error(error), *_last_line(printed)])
     said = error.stderr or error.output or b""
     text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
     command = [error.cmd] if isinstance(error.cmd, (str, bytes)) else list(error.cmd)

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from ...specs.errors import described
+from ...specs.errors import describe_error
 from ...specs.files import read_file
-from ...specs.modules import namespace_modules, parsing, plugin_sources
+from ...specs.modules import namespace_modules, parse_with_retry, plugin_sources
 
 ENTRY_POINT_GROUP = "torchx.schedulers"
 NAMESPACE_PART = "schedulers"
@@ -98,7 +98,7 @@ def _entry_points(unreadable: list[Unreadable]) -> Iterator[FoundScheduler]:
     try:
         points = list(entry_points(group=ENTRY_POINT_GROUP))
     except Exception as error:  # one damaged file takes all of them along
-        unreadable.append(Unreadable("entry points", f"{described(error)}: install the package again"))
+        unreadable.append(Unreadable("entry points", f"{describe_error(error)}: install the package again"))
         return
     for point in points:
         package = point.dist.name if point.dist else ""
@@ -110,9 +110,9 @@ def _in_namespace(unreadable: list[Unreadable]) -> Iterator[FoundScheduler]:
     for module, path in namespace_modules(NAMESPACE_PART):
         try:
             text = read_file(path)
-            tree = parsing(lambda text=text: ast.parse(text))
+            tree = parse_with_retry(lambda text=text: ast.parse(text))
         except (OSError, SyntaxError, ValueError, RecursionError) as error:
-            unreadable.append(Unreadable(module, f"{path} is not Python: {described(error)}"))
+            unreadable.append(Unreadable(module, f"{path} is not Python: {describe_error(error)}"))
             continue
         for name, attribute in _registered(tree):
             yield FoundScheduler(name, f"torchx_plugins.{NAMESPACE_PART}", module, attribute, str(path))

@@ -24,7 +24,7 @@ from ...specs import (
     is_terminal,
     runopts,
 )
-from ...specs.modules import parsing
+from ...specs.modules import parse_with_retry
 from ..api import Scheduler
 from ..types import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Stream
 from .calls import ANSWER_SECONDS, LAUNCH_SECONDS, QUICK_SECONDS, PluginCalls
@@ -255,7 +255,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
     def run_opts(self) -> runopts:
         """Return the plugin's run options, those of its workspaces included."""
         if self._options is None:
-            theirs = self._ask("tell its run options", lambda: parsing(self._theirs.run_opts), QUICK_SECONDS)
+            theirs = self._ask("tell its run options", lambda: parse_with_retry(self._theirs.run_opts), QUICK_SECONDS)
             self._options = our_options(theirs, self.backend)
         return self._options
 
@@ -265,7 +265,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         def dry_run() -> tuple[Any, str]:
             turned = ToTorchX()
             theirs = turned.app(app)
-            info = parsing(lambda: self._theirs.submit_dryrun(theirs, given))
+            info = parse_with_retry(lambda: self._theirs.submit_dryrun(theirs, given))
             info._scheduler = self.backend
             left_out = "".join(f"# left out: {what}\n" for what in turned.left_out)
             return info, left_out + str(info)

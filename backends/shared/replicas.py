@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from ...specs.errors import one_of
+from ...specs.errors import join_names
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ def pick_replica(app_id: str, roles: Mapping[str, Mapping[int, T]], role: str, k
         ValueError: there is no such role or replica; the message lists the valid ones.
     """
     if role not in roles:
-        raise ValueError(f"{app_id} has no role {role}. Its roles: {one_of(roles)}")
+        raise ValueError(f"{app_id} has no role {role}. Its roles: {join_names(roles)}")
     if k not in roles[role]:
         raise ValueError(f"Role {role} of {app_id} has no replica {k}. Valid: {format_numbers(roles[role])}")
     return roles[role][k]
@@ -37,4 +37,4 @@ def format_numbers(numbers: Iterable[int]) -> str:
             ranges[-1][1] = number
         else:
             ranges.append([number, number])
-    return one_of(f"{first} to {last}" if last > first else str(first) for first, last in ranges)
+    return join_names(f"{first} to {last}" if last > first else str(first) for first, last in ranges)

@@ -1,8 +1,8 @@
-"""Runs regular expressions that anybody may type: none can take for ever, and none holds up other threads.
+"""Runs untrusted regular expressions: none can take for ever, and none blocks other threads.
 
-RE2 runs in time linear in the text and takes most expressions. What it does not take (references back to a group,
-look-around, possessive repeats) the `regex` module runs, which gives up at a time limit. Both release the interpreter
-lock while they search.
+RE2 runs in time linear in the text and supports most expressions. The others (backreferences, look-around, possessive
+repeats) are run by the `regex` module, which gives up at a time limit. Both release the interpreter lock while they
+search.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any, Protocol
 
 from ...specs.errors import TorchXTuiError
 
-# Seconds for one line, and for the lines of one block, before an expression is called too costly.
-LINE_SECONDS = 0.2
-BLOCK_SECONDS = 1.0
-# Seconds for where it is in one line, which is asked while the line is drawn.
-MARK_SECONDS = 0.02
-# RE2's cost for a byte grows with its program once that outgrows its tables.
-_MOST_PROGRAM = 4000
-# RE2 knows letters, digits, spaces and the edges of words of ASCII alone.
+# Time limits (s) for one line, and for the lines of one block, after which an expression is too costly.
+LINE_LIMIT_S = 0.2
+BLOCK_LIMIT_S = 1.0
+# Time limit (s) for the matches in one line, which are needed while the line is drawn.
+MARK_LIMIT_S = 0.02
+# RE2's cost per byte grows with its program once that outgrows its tables.
+_MAX_PROGRAM_SIZE = 4000
+# In RE2 these classes, and word boundaries, know ASCII only.
 _ASCII_CLASS = re.compile(r"\\[bBdDsSwW]")
 
 
@@ -30,7 +30,7 @@ class PatternError(TorchXTuiError, ValueError):
 
     Args:
         reason: what is wrong, as a sentence.
-        position: which character of the pattern is at fault, counted from 0; None where that is not known.
+        position: the faulty character of the pattern, counted from 0; None where that is not known.
     """
 
     def __init__(self, reason: str, position: int | None = None) -> None:
@@ -48,45 +48,49 @@ class CostlyPatternError(PatternError):
         )
 
 
-class Engine(Protocol):
-    """Finds an expression in lines that are as shown, in UTF-8.
+class PatternEngine(Protocol):
+    """Finds an expression in shown lines, in UTF-8.
 
     Attributes:
-        linear: it takes time linear in the text, and little of it.
+        linear: it takes little time, linear in the text.
     """
 
     linear: bool
 
     def matches(self, line: bytes) -> bool:
-        """Whether it is in a line."""
+        """Tell whether a line matches."""
         ...
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return where it is in a line's text."""
+        """List the matches in a line's text."""
         ...
 
     def starts(self, block: bytes) -> Iterator[int]:
-        """Yield where the lines with it start in a block."""
+        """Yield the starts of the matching lines of a block."""
         ...
 
 
-def make_engine(expression: str, *, ignore_case: bool) -> Engine:
-    """Return what finds a regular expression.
+def make_engine(expression: str, *, ignore_case: bool) -> PatternEngine:
+    """Make the engine for a regular expression.
 
     Raises:
-        PatternError: neither engine takes it.
+        PatternError: no engine supports it.
     """
-    linear = _linear(expression, ignore_case)
+    linear = _make_re2_engine(expression, ignore_case)
     if linear is None:
-        return _Timed(expression, ignore_case)
-    return _Mixed(linear, _Timed(expression, ignore_case)) if _ASCII_CLASS.search(expression) else linear
+        return _TimeLimitedEngine(expression, ignore_case)
+    return (
+        _AsciiOrUnicodeEngine(linear, _TimeLimitedEngine(expression, ignore_case))
+        if _ASCII_CLASS.search(expression)
+        else linear
+    )
 
 
-def _linear(expression: str, ignore_case: bool) -> Engine | None:
+def _make_re2_engine(expression: str, ignore_case: bool) -> PatternEngine | None:
     try:
         import re2
     except ImportError:
-        # There is no wheel for some systems; the other engine does all of it, slower.
+        # There is no wheel for some systems; there the other engine does all of it, more slowly.
         return None
     options = re2.Options()
     options.never_nl = True
@@ -97,10 +101,10 @@ def _linear(expression: str, ignore_case: bool) -> Engine | None:
         compiled = re2.compile(f"(?m:{expression})", options)
     except re2.error:
         return None
-    return _Linear(compiled) if compiled.programsize <= _MOST_PROGRAM else None
+    return _Re2Engine(compiled) if compiled.programsize <= _MAX_PROGRAM_SIZE else None
 
 
-class _Linear:
+class _Re2Engine:
     linear = True
 
     def __init__(self, compiled: Any) -> None:
@@ -126,26 +130,26 @@ class _Linear:
             position = block.find(b"\n", at) + 1 or size
 
 
-class _Mixed:
-    """RE2 for lines that are ASCII, the other engine for those with letters that RE2 takes for none."""
+class _AsciiOrUnicodeEngine:
+    """Uses RE2 for ASCII lines, and the other engine for lines with letters that RE2's classes do not know."""
 
     linear = True
 
-    def __init__(self, linear: Engine, timed: Engine) -> None:
-        self._linear = linear
-        self._timed = timed
+    def __init__(self, linear: PatternEngine, timed: PatternEngine) -> None:
+        self._re2 = linear
+        self._time_limited = timed
 
     def matches(self, line: bytes) -> bool:
-        return (self._linear if line.isascii() else self._timed).matches(line)
+        return (self._re2 if line.isascii() else self._time_limited).matches(line)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        return (self._linear if text.isascii() else self._timed).spans(text)
+        return (self._re2 if text.isascii() else self._time_limited).spans(text)
 
     def starts(self, block: bytes) -> Iterator[int]:
-        return (self._linear if block.isascii() else self._timed).starts(block)
+        return (self._re2 if block.isascii() else self._time_limited).starts(block)
 
 
-class _Timed:
+class _TimeLimitedEngine:
     linear = False
 
     def __init__(self, expression: str, ignore_case: bool) -> None:
@@ -162,17 +166,17 @@ class _Timed:
         return self._search(line.decode())
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        found = []
+        spans = []
         try:
-            for match in self._compiled.finditer(text, timeout=MARK_SECONDS, concurrent=True):
+            for match in self._compiled.finditer(text, timeout=MARK_LIMIT_S, concurrent=True):
                 if match.end() > match.start():
-                    found.append(match.span())
+                    spans.append(match.span())
         except TimeoutError:
             raise CostlyPatternError(self._expression) from None
-        return found
+        return spans
 
     def starts(self, block: bytes) -> Iterator[int]:
-        deadline = time.monotonic() + BLOCK_SECONDS
+        deadline = time.monotonic() + BLOCK_LIMIT_S
         start = 0
         for line in block.removesuffix(b"\n").split(b"\n") if block else ():
             if self._search(line.decode()):
@@ -183,6 +187,6 @@ class _Timed:
 
     def _search(self, text: str) -> bool:
         try:
-            return self._compiled.search(text, timeout=LINE_SECONDS, concurrent=True) is not None
+            return self._compiled.search(text, timeout=LINE_LIMIT_S, concurrent=True) is not None
         except TimeoutError:
             raise CostlyPatternError(self._expression) from None

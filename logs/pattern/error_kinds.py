@@ -1,6 +1,6 @@
-"""What counts as an error in a log: one table, which the settings can add to.
+"""The table of errors that are recognised in logs; the settings can add patterns.
 
-The keys that go from error to error look for all of these; why a job failed is told by those that are causes.
+The keys that go from error to error look for all of them. The cause of a failure is one that is no consequence.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ class ErrorKind(NamedTuple):
     """One kind of error.
 
     Attributes:
-        name: what it is, in a word or two.
-        pattern: a regular expression in which case counts.
-        follows: it tells that something else has failed before: another process, or the other end of a connection.
+        name: its name, in a word or two.
+        pattern: a case-sensitive regular expression.
+        is_consequence: it says that something else failed before: another process, or the other end of a connection.
     """
 
     name: str
     pattern: str
-    follows: bool = False
+    is_consequence: bool = False
 
 
-# The first kind that fits a line is the line's; what only follows stands before what it could be taken for.
+# A line is of the first kind that matches. Consequences stand before the kinds that they could be mistaken for.
 ERROR_KINDS: tuple[ErrorKind, ...] = (
     ErrorKind("ended by torchrun", r"\bChildFailedError\b|Sending process \d+ closing signal|SignalException", True),
     ErrorKind("failed worker", r"failed \(exitcode: -?\d+\) local_rank: \d+", True),
@@ -63,27 +63,27 @@ ERROR_KINDS: tuple[ErrorKind, ...] = (
 
 
 def error_pattern(extra: Sequence[str] = ()) -> Pattern:
-    """Return what finds the line of any error.
+    """Make the pattern that matches the line of any error.
 
     Args:
         extra: more regular expressions, from the settings.
 
     Raises:
-        PatternError: one of them is none.
+        PatternError: one of them is invalid.
     """
     return _any_of([*(kind.pattern for kind in ERROR_KINDS), *map(_checked, extra)])
 
 
 def cause_pattern(extra: Sequence[str] = ()) -> Pattern:
-    """Return what finds the line of an error that does not merely follow from another one."""
-    return _any_of([*(kind.pattern for kind in ERROR_KINDS if not kind.follows), *map(_checked, extra)])
+    """Make the pattern that matches the line of any error that is not a consequence of another one."""
+    return _any_of([*(kind.pattern for kind in ERROR_KINDS if not kind.is_consequence), *map(_checked, extra)])
 
 
 class KindFinder:
-    """Tells the kind of a line.
+    """Classifies lines by the kind of error.
 
     Args:
-        extra: more regular expressions, from the settings; they are errors of no special kind.
+        extra: more regular expressions, from the settings; their lines are of the kind "error".
     """
 
     def __init__(self, extra: Sequence[str] = ()) -> None:
@@ -91,7 +91,7 @@ class KindFinder:
         self._kinds = [(kind, parse_pattern(kind.pattern, regex=True, ignore_case=False)) for kind in kinds]
 
     def kind_of(self, text: str) -> ErrorKind | None:
-        """Return the kind of error that a line, as it is shown, tells of; None if it tells of none."""
+        """Return the kind of error in a shown line; None if there is none."""
         line = text.encode("utf-8", "replace")
         return next((kind for kind, pattern in self._kinds if pattern.matches(line)), None)
 

@@ -1,4 +1,4 @@
-"""What a person searches for: a text or a regular expression, with or without regard to case."""
+"""Search patterns: a text or a regular expression, with or without regard to case."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..text.sanitize import plain
-from .engine import Engine, PatternError, make_engine
-from .required import OneOf, parse_regex
+from .engine import PatternEngine, PatternError, make_engine
+from .required import Alternatives, parse_regex
 
-# An expression longer than this is a paste by mistake.
-_LONGEST = 2000
+# A longer expression, in characters, was pasted by mistake.
+_MAX_PATTERN_LENGTH = 2000
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern that can be searched for; `parse_pattern` makes it.
+    """A compiled search pattern; `parse_pattern` makes it.
 
     Attributes:
-        text: as it was typed.
-        is_regex: a regular expression; else the text itself is looked for.
-        ignore_case: upper-case and lower-case letters are the same.
-        literal: the text to find, where the pattern is nothing more; in lower case where case does not count.
-        requirements: of each entry one text is in every line that matches.
-        fold_texts: the texts of the requirements are to be found without regard to case.
+        text: the pattern as typed.
+        is_regex: whether it is a regular expression, not a literal text.
+        ignore_case: whether case is ignored.
+        literal: the literal text, if the pattern is one; in lower case if case is ignored.
+        requirements: every matching line has at least one text of each entry.
+        fold_texts: whether the texts of the requirements are found without regard to case.
         engine: finds it in shown lines.
     """
 
@@ -32,12 +32,12 @@ class Pattern:
     is_regex: bool
     ignore_case: bool
     literal: str | None
-    requirements: tuple[OneOf, ...]
+    requirements: tuple[Alternatives, ...]
     fold_texts: bool
-    engine: Engine
+    engine: PatternEngine
 
     def matches(self, line: bytes) -> bool:
-        """Whether the pattern is in a line, as it is shown, in UTF-8.
+        """Tell whether a line matches, as it is shown, in UTF-8.
 
         Raises:
             CostlyPatternError: it takes too long.
@@ -45,7 +45,7 @@ class Pattern:
         return self.engine.matches(line)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return where the pattern is in the shown text of a line: starts and ends, in order, none empty.
+        """List the matches in the shown text of a line: starts and ends, in order, none empty.
 
         Raises:
             CostlyPatternError: it takes too long.
@@ -54,18 +54,18 @@ class Pattern:
 
 
 def parse_pattern(
-    text: str, *, regex: bool = False, ignore_case: bool | None = None, longest: int = _LONGEST
+    text: str, *, regex: bool = False, ignore_case: bool | None = None, longest: int = _MAX_PATTERN_LENGTH
 ) -> Pattern:
-    """Read what was typed.
+    """Parse a search pattern.
 
     Args:
         text: a text, or a regular expression in Python's syntax.
         regex: whether it is a regular expression.
-        ignore_case: whether case counts; without it, it counts if there is an upper-case letter in the pattern.
-        longest: how many characters it may have.
+        ignore_case: whether case is ignored; if None, it is unless the pattern has an upper-case letter.
+        longest: the most characters that it may have.
 
     Raises:
-        PatternError: there is nothing to search for, or it is no regular expression.
+        PatternError: it is empty, too long, or not a regular expression.
     """
     if not text:
         raise PatternError("there is nothing to search for: type a text")
@@ -75,7 +75,7 @@ def parse_pattern(
 
 
 def _text_pattern(text: str, ignore_case: bool | None) -> Pattern:
-    # Lines hold no controls either once they are shown.
+    # Shown lines have no control characters either.
     wanted = plain(text)
     if not wanted:
         raise PatternError("there is nothing to search for: the text has only characters that are never shown")
@@ -100,32 +100,32 @@ def _regex_pattern(text: str, ignore_case: bool | None) -> Pattern:
 
 
 class _TextEngine:
-    """Finds a text; where case does not count, by an expression for what is not ASCII."""
+    """Finds a text; if case is ignored, lines that are not ASCII are searched by a regular expression."""
 
-    def __init__(self, text: str, folding: Engine | None) -> None:
+    def __init__(self, text: str, case_engine: PatternEngine | None) -> None:
         self._text = text
         self._bytes = text.encode()
         self._lower = self._bytes.lower()
-        self._folding = folding
-        self.linear = folding is None or folding.linear
+        self._case_engine = case_engine
+        self.linear = case_engine is None or case_engine.linear
 
     def matches(self, line: bytes) -> bool:
-        if self._folding is None:
+        if self._case_engine is None:
             return self._bytes in line
-        return self._lower in line.lower() if line.isascii() else self._folding.matches(line)
+        return self._lower in line.lower() if line.isascii() else self._case_engine.matches(line)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        if self._folding is not None:
-            return self._folding.spans(text)
-        found, at, size = [], text.find(self._text), len(self._text)
+        if self._case_engine is not None:
+            return self._case_engine.spans(text)
+        spans, at, size = [], text.find(self._text), len(self._text)
         while at >= 0:
-            found.append((at, at + size))
+            spans.append((at, at + size))
             at = text.find(self._text, at + size)
-        return found
+        return spans
 
     def starts(self, block: bytes) -> Iterator[int]:
-        if self._folding is not None:
-            return self._folding.starts(block)
+        if self._case_engine is not None:
+            return self._case_engine.starts(block)
         return _text_starts(block, self._bytes)
 
 

@@ -1,4 +1,4 @@
-"""Which text a regular expression cannot match without, so that lines are looked at only where it stands."""
+"""The literal texts that every match of a regular expression contains, so that only lines with them are searched."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ else:
     import sre_constants as _ops
     import sre_parse as _parse
 
-# Any one of these texts is in every line that matches.
-OneOf = tuple[str, ...]
+# Every matching line has at least one of these texts.
+Alternatives = tuple[str, ...]
 
-_MOST_BRANCHES = 16
+_MAX_BRANCHES = 16
 
 
-class Parsed(NamedTuple):
-    """What a regular expression says.
+class ParsedRegex(NamedTuple):
+    """The result of parsing a regular expression.
 
     Attributes:
-        requirements: texts; of each entry one must be in a line that matches.
-        has_upper: whether a letter in it is an upper-case one.
-        ignores_case: whether it says itself that case does not count, in all or a part of it.
+        requirements: every matching line has at least one text of each entry.
+        has_upper: whether it has an upper-case letter.
+        ignores_case: whether a flag in it ignores case, in all or a part of it.
     """
 
-    requirements: list[OneOf]
+    requirements: list[Alternatives]
     has_upper: bool
     ignores_case: bool
 
 
-def parse_regex(text: str) -> Parsed:
-    """Read a regular expression in Python's syntax.
+def parse_regex(text: str) -> ParsedRegex:
+    """Parse a regular expression in Python's syntax.
 
     Raises:
-        re.error: it is none.
+        re.error: it is not valid.
     """
     with warnings.catch_warnings():
-        # A POSIX class such as [[:alpha:]] makes Python warn of a nested set.
+        # Python warns of a nested set at a POSIX class such as [[:alpha:]].
         warnings.simplefilter("ignore")
         tree: Any = _parse.parse(text)
     items = list(tree)
-    # Python reads a POSIX class as a set and a bracket, the engines do not.
+    # Python reads a POSIX class as a set and a bracket; the engines do not.
     requirements = [] if "[:" in text else _required(items)
     ignores = bool(tree.state.flags & _ops.SRE_FLAG_IGNORECASE) or _folds(items)
-    return Parsed(requirements, _has_upper(items), ignores)
+    return ParsedRegex(requirements, _has_upper(items), ignores)
 
 
-def _required(items: Iterable[tuple[Any, Any]]) -> list[OneOf]:
-    found: list[OneOf] = []
+def _required(items: Iterable[tuple[Any, Any]]) -> list[Alternatives]:
+    requirements: list[Alternatives] = []
     run: list[str] = []
 
     def end_run() -> None:
         if run:
-            found.append(("".join(run),))
+            requirements.append(("".join(run),))
             run.clear()
 
     for op, value in items:
@@ -70,27 +70,27 @@ def _required(items: Iterable[tuple[Any, Any]]) -> list[OneOf]:
             run += [chr(code) for _, code in value[-1]]
             continue
         end_run()
-        found += _required_of(op, value)
+        requirements += _required_of(op, value)
     end_run()
-    return found
+    return requirements
 
 
-def _required_of(op: Any, value: Any) -> list[OneOf]:
-    """Return what one item of another kind requires."""
+def _required_of(op: Any, value: Any) -> list[Alternatives]:
+    """List the requirements of one item that is not a literal."""
     if op is _ops.SUBPATTERN:
         return _required(value[-1])
     if op is getattr(_ops, "ATOMIC_GROUP", None):
         return _required(value)
     if op in _repeats():
         return _required(value[2]) if value[0] >= 1 else []
-    if op is _ops.BRANCH and len(value[1]) <= _MOST_BRANCHES:
+    if op is _ops.BRANCH and len(value[1]) <= _MAX_BRANCHES:
         texts: list[str] = []
         for branch in value[1]:
-            best = max(_required(branch), key=lambda one_of: min(map(len, one_of)), default=None)
+            best = max(_required(branch), key=lambda alternatives: min(map(len, alternatives)), default=None)
             if best is None:
                 return []
             texts += best
-        return [tuple(texts)] if len(texts) <= _MOST_BRANCHES else []
+        return [tuple(texts)] if len(texts) <= _MAX_BRANCHES else []
     return []
 
 

@@ -1,1 +1,1 @@
-"""Where the bytes of a log come from: files of this machine that grow, and streams that go on where they broke off."""
+"""Where the bytes of a log come from: growing files on this machine, and streams that can be resumed."""

@@ -1,8 +1,8 @@
-"""When the bytes of a log file came, and from which stream.
+"""Chunks of a log file: when bytes were written, and to which stream.
 
 ``combined.index`` has one text line for each run of bytes that was added to ``combined.log``:
 ``<start offset> <seconds since the epoch> <o|e|c>``. A record is written before its bytes, and ends where the next one
-starts; so bytes that can be read always have a record, if the file's size is looked at before the index is read.
+starts. So every byte that can be read has a record, if the file's size is read before the index.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from .log_file import GrowingFile
 
-_READ = 65536
+_READ_SIZE = 65536
 
 
 class Chunk(NamedTuple):
@@ -27,22 +27,22 @@ class Chunk(NamedTuple):
 
 
 class Chunks(Protocol):
-    """How a file's bytes are parted by time and stream."""
+    """Splits a file's bytes by time and stream."""
 
     def older(self, size: int) -> Iterator[Chunk]:
-        """Start at ``size``: yield the chunks of the bytes before it, the latest first."""
+        """Yield the chunks of the bytes before ``size``, the latest first."""
         ...
 
     def newer(self, start: int, size: int) -> list[tuple[int, int, Chunk]]:
         """Return the chunks of the bytes ``start`` to ``size``, each with its part of that range.
 
-        Each call goes on where the one before ended.
+        Each call continues where the one before ended.
         """
         ...
 
 
 class WholeFile:
-    """Chunks of a file without an index: no times for what was there, the time of reading for what comes.
+    """Chunks of a file without an index: old bytes have no time, new bytes have the time of reading.
 
     Args:
         stream: the stream's letter.
@@ -54,20 +54,20 @@ class WholeFile:
         self._floor = floor
 
     def older(self, size: int) -> Iterator[Chunk]:
-        """Yield the one chunk that was there."""
+        """Yield one chunk for all bytes before ``size``."""
         if size > self._floor:
             yield Chunk(self._floor, None, self._stream)
 
     def newer(self, start: int, size: int) -> list[tuple[int, int, Chunk]]:
-        """Return all of the range as one chunk that came now."""
+        """Return the whole range as one chunk, written now."""
         return [(start, size, Chunk(start, time.time(), self._stream))] if start < size else []
 
 
 class ChunkIndex:
-    """Chunks of ``combined.log`` by ``combined.index``; where that is missing, as a file without an index.
+    """Chunks of ``combined.log`` from ``combined.index``; without an index, as for a file that has none.
 
     Args:
-        index: the index file; records that are no records are passed over.
+        index: the index file; malformed records are skipped.
     """
 
     def __init__(self, index: GrowingFile) -> None:
@@ -76,11 +76,11 @@ class ChunkIndex:
         self._queue: deque[Chunk] = deque()
 
     def older(self, size: int) -> Iterator[Chunk]:
-        """Start at ``size``: yield the chunks of the bytes before it, the latest first."""
-        state = self._index.look()
+        """Yield the chunks of the bytes before ``size``, the latest first."""
+        state = self._index.stat()
         self._read_to = self._whole_records(state.size if state else 0)
         records = self._backwards(self._read_to)
-        # The latest chunk may go on growing, and one more may be announced without any bytes yet.
+        # The latest chunk may still grow, and one more may be recorded before any of its bytes are written.
         for record in records:
             self._queue.appendleft(record)
             if record.start <= size:
@@ -106,20 +106,20 @@ class ChunkIndex:
         queue = self._queue
         if not queue:
             return [(start, size, Chunk(start, time.time(), "c"))]
-        found = []
+        chunks = []
         if start < queue[0].start:
-            found.append((start, min(size, queue[0].start), Chunk(start, None, "c")))
+            chunks.append((start, min(size, queue[0].start), Chunk(start, None, "c")))
         stops = [*(chunk.start for chunk in islice(queue, 1, None)), size]
         for chunk, stop in zip(list(queue), stops, strict=True):
             low, high = max(start, chunk.start), min(size, stop)
             if low < high:
-                found.append((low, high, chunk))
+                chunks.append((low, high, chunk))
         while len(queue) > 1 and queue[1].start <= size:
             queue.popleft()
-        return found
+        return chunks
 
     def _read_new(self) -> None:
-        while data := self._index.read(self._read_to, _READ):
+        while data := self._index.read(self._read_to, _READ_SIZE):
             end = data.rfind(b"\n") + 1
             if end == 0:
                 break
@@ -128,18 +128,18 @@ class ChunkIndex:
                 chunk = _record(line)
                 if chunk is not None and (not self._queue or chunk.start >= self._queue[-1].start):
                     self._queue.append(chunk)
-            if len(data) < _READ:
+            if len(data) < _READ_SIZE:
                 break
 
     def _whole_records(self, size: int) -> int:
         """Return the end of the last whole line within ``size`` bytes of the index."""
-        start = max(0, size - _READ)
+        start = max(0, size - _READ_SIZE)
         return start + self._index.read(start, size - start).rfind(b"\n") + 1
 
     def _backwards(self, end: int) -> Iterator[Chunk]:
         rest = b""
         while end > 0:
-            start = max(0, end - _READ)
+            start = max(0, end - _READ_SIZE)
             lines = (self._index.read(start, end - start) + rest).split(b"\n")
             rest = lines.pop(0) if start > 0 else b""
             for line in reversed(lines):
@@ -150,7 +150,7 @@ class ChunkIndex:
 
 
 def stream_lengths(index: GrowingFile, size: int) -> dict[str, int]:
-    """Return how many of the first ``size`` bytes of ``combined.log`` came from each stream, by its letter."""
+    """Count the bytes of each stream in the first ``size`` bytes of ``combined.log``, by the stream's letter."""
     lengths = {"o": 0, "e": 0, "c": 0}
     end = size
     for chunk in ChunkIndex(index).older(size):
@@ -160,7 +160,7 @@ def stream_lengths(index: GrowingFile, size: int) -> dict[str, int]:
 
 
 def _record(line: bytes) -> Chunk | None:
-    """Read one line of the index; None if it is no record."""
+    """Parse one line of the index; None if it is malformed."""
     fields = line.split()
     if len(fields) != 3 or fields[2] not in (b"o", b"e", b"c"):
         return None
@@ -168,5 +168,5 @@ def _record(line: bytes) -> Chunk | None:
         start, at = int(fields[0]), float(fields[1])
     except ValueError:
         return None
-    # Times are added up and shown; infinities and years that time.localtime refuses are faults of the file.
+    # Times are added up and shown: infinities and years that time.localtime rejects count as unknown.
     return Chunk(start, at if 0 <= at < 2**40 else None, fields[2].decode()) if 0 <= start < 2**63 else None

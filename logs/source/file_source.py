@@ -1,4 +1,4 @@
-"""Cuts one growing file into segments of whole lines: backwards from where it was opened, and forwards as it grows."""
+"""Splits one growing file into segments of whole lines: backwards from where it was opened, forwards as it grows."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ import math
 import time
 from collections.abc import Iterator
 
-from ..text.shown import Look, is_edited
+from ..text.shown import Rendering, is_edited
 from .chunks import Chunk, Chunks
 from .log_file import GrowingFile
-from .segment import BLOCK, Segment
+from .segment import BLOCK, LogSegment
 
-# The first block that is read at opening: enough for any screen.
-_FIRST = 65536
-# A file that is away for so long (s) was removed; while files are rotated, there is none for a moment.
-_REMOVED_AFTER = 1.0
-# Bytes of one file taken in one poll, so that a flood of one replica does not starve the others.
+# Bytes of the first block that is read when a file is opened: enough for any screen.
+_FIRST_READ = 65536
+# A file that is missing for so long (s) was removed. While files are rotated, one is missing for a moment.
+_REMOVED_AFTER_S = 1.0
+# Bytes of one file that are read in one poll, so that a flood from one replica does not starve the others.
 POLL_LIMIT = 4 * 1024 * 1024
 
 
-class Source:
+class FileSource:
     """The lines of one file.
 
-    A line ends with its line feed, or where bytes of the other stream follow. It is never cut where a read or a chunk
-    ends: an unfinished last line is shown, and goes on when more of it comes.
+    A line ends with its line feed, or where bytes of the other stream follow. It is never split where a read or a chunk
+    ends: an unfinished last line is shown, and grows when more of it comes.
 
     Args:
         file: the file.
         number: the file's number, for its segments.
-        chunks: when its bytes came, and from which stream.
-        streams: the letters of the streams that are wanted.
-        floor: the offset of the first byte that counts.
-        timeless_order: where lines without a time are merged: before all others, or after them.
+        chunks: when its bytes were written, and to which stream.
+        streams: the letters of the wanted streams.
+        floor: the offset of the first byte to read.
+        timeless_order: the time by which lines without a time are merged: before all others, or after them.
     """
 
     def __init__(
@@ -51,21 +51,21 @@ class Source:
         self._streams = streams
         self._floor = floor
         self._timeless_order = timeless_order
-        self._tail: Segment | None = None
+        self._tail: LogSegment | None = None
         self._inode = 0
         self._away_since: float | None = None
 
-    def open(self) -> Iterator[Segment]:
+    def open(self) -> Iterator[LogSegment]:
         """Start at the file's end; yield what is before it, the latest segments first."""
-        state = self.file.look()
+        state = self.file.stat()
         if state is not None:
             self._inode = state.inode
             self.position = max(self._floor, state.size)
-            # Opened now, it can be read to its end even if another file takes its place.
+            # Open it now, so that it can be read to its end even if another file replaces it.
             self.file.read(0, 1)
         return self._older(self._chunks.older(self.position))
 
-    def poll(self) -> tuple[list[Segment], Segment | None, bool]:
+    def poll(self) -> tuple[list[LogSegment], LogSegment | None, bool]:
         """Read what came since.
 
         Returns:
@@ -75,10 +75,10 @@ class Source:
             FileReplacedError: another file is at the path now, or this one was cut.
             FileRemovedError: the file is gone; that is raised once.
         """
-        state = self.file.look()
+        state = self.file.stat()
         if state is None:
             self._note_away()
-            # Whoever has it open may go on writing to it.
+            # A process that has it open may still write to it.
             size = max(self.position, self.file.opened_size())
         elif self._inode not in (0, state.inode):
             size = self.file.opened_size()
@@ -91,10 +91,10 @@ class Source:
             self._inode, self._away_since = state.inode, None
         return self._read_on(size) if size > self.position else ([], None, False)
 
-    def _read_on(self, size: int) -> tuple[list[Segment], Segment | None, bool]:
+    def _read_on(self, size: int) -> tuple[list[LogSegment], LogSegment | None, bool]:
         """Read what came up to ``size``; see `poll`."""
         stop = min(size, self.position + POLL_LIMIT)
-        fresh: list[Segment] = []
+        fresh: list[LogSegment] = []
         tail, tail_end = self._tail, self._tail.end if self._tail else 0
         for start, end, chunk in self._chunks.newer(self.position, stop):
             if not self._take(start, end, chunk, fresh):
@@ -106,12 +106,12 @@ class Source:
         now = time.monotonic()
         if self._away_since is None:
             self._away_since = now
-        elif self._inode and now - self._away_since > _REMOVED_AFTER:
+        elif self._inode and now - self._away_since > _REMOVED_AFTER_S:
             self._away_since = math.inf
             raise FileRemovedError
 
-    def _take(self, start: int, end: int, chunk: Chunk, fresh: list[Segment]) -> bool:
-        """Read one chunk forwards; False if its bytes cannot be read."""
+    def _take(self, start: int, end: int, chunk: Chunk, fresh: list[LogSegment]) -> bool:
+        """Read one chunk forwards; return False if its bytes cannot be read."""
         self.position = start
         if chunk.stream not in self._streams:
             self._tail = None
@@ -125,13 +125,13 @@ class Source:
             self.position += len(data)
         return True
 
-    def _add(self, data: bytes, chunk: Chunk, fresh: list[Segment]) -> None:
+    def _add(self, data: bytes, chunk: Chunk, fresh: list[LogSegment]) -> None:
         start, end = self.position, self.position + len(data)
         tail = self._tail
         if tail is not None and tail.stream == chunk.stream and tail.end == start:
             feed = data.find(b"\n")
-            # What was found out of its first part says nothing of the rest.
-            tail.look = Look.EDITED if tail.look == Look.EDITED else _look(data)
+            # What is known of its first part does not hold for the rest.
+            tail.rendering = Rendering.EDITED if tail.rendering == Rendering.EDITED else _rendering_of(data)
             if feed < 0:
                 tail.end = end
                 return
@@ -140,17 +140,17 @@ class Source:
         self._tail = None
         if start < end:
             feeds = data.count(b"\n", start - self.position)
-            segment = self._segment(start, end, feeds, data[-1:] != b"\n", chunk, _look(data))
+            segment = self._segment(start, end, feeds, data[-1:] != b"\n", chunk, _rendering_of(data))
             fresh.append(segment)
             self._tail = segment if data[-1:] != b"\n" else None
 
     def _segment(
-        self, start: int, end: int, feeds: int, unfinished: bool, chunk: Chunk, look: Look = Look.EDITED
-    ) -> Segment:
+        self, start: int, end: int, feeds: int, unfinished: bool, chunk: Chunk, rendering: Rendering = Rendering.EDITED
+    ) -> LogSegment:
         order = self._timeless_order if chunk.time is None else chunk.time
-        return Segment(self.number, start, end, feeds + unfinished, chunk.time, chunk.stream, order, look)
+        return LogSegment(self.number, start, end, feeds + unfinished, chunk.time, chunk.stream, order, rendering)
 
-    def _older(self, chunks: Iterator[Chunk]) -> Iterator[Segment]:
+    def _older(self, chunks: Iterator[Chunk]) -> Iterator[LogSegment]:
         end = self.position
         first = True
         chunk = next(chunks, None)
@@ -158,7 +158,7 @@ class Source:
             before = next(chunks, None)
             if chunk.stream in self._streams:
                 for segment in self._older_in_chunk(chunk, end, before):
-                    # The file's last line, while it is unfinished, is the one that goes on.
+                    # An unfinished last line of the file may still grow.
                     if first and segment.end == self.position and self.file.read(segment.end - 1, 1) != b"\n":
                         self._tail = segment
                     first = False
@@ -170,11 +170,11 @@ class Source:
                 end = chunk.start
             chunk = before
 
-    def _older_in_chunk(self, chunk: Chunk, end: int, before: Chunk | None) -> Iterator[Segment]:
-        """Yield the segments of one chunk from ``end`` backwards; a head that ends an earlier line is left."""
+    def _older_in_chunk(self, chunk: Chunk, end: int, before: Chunk | None) -> Iterator[LogSegment]:
+        """Yield the segments of one chunk from ``end`` backwards; leave a head that ends an earlier line."""
         floor = max(chunk.start, self._floor)
         goes_on = before is not None and before.stream == chunk.stream and self.file.read(floor - 1, 1) != b"\n"
-        size = _FIRST if end == self.position else BLOCK
+        size = _FIRST_READ if end == self.position else BLOCK
         while end > floor:
             start = max(floor, end - size)
             size = BLOCK
@@ -186,39 +186,39 @@ class Source:
             if start > floor or goes_on:
                 head = data.find(b"\n", 0, -1) + 1
                 if head == 0:
-                    found = self._line_start(floor, start)
-                    if found is None and goes_on:
+                    line_start = self._line_start(floor, start)
+                    if line_start is None and goes_on:
                         return
-                    start = floor if found is None else found
+                    start = floor if line_start is None else line_start
                     yield self._segment(start, end, 0 if unfinished else 1, unfinished, chunk)
                     end = start
                     continue
-            # A copy of the block without its head would cost as much as counting it.
-            yield self._segment(start + head, end, data.count(b"\n", head), unfinished, chunk, _look(data))
+            # Copying the block without its head would cost as much as counting its lines.
+            yield self._segment(start + head, end, data.count(b"\n", head), unfinished, chunk, _rendering_of(data))
             end = start + head
 
     def _line_start(self, floor: int, end: int) -> int | None:
-        """Return where the line starts that reaches ``end``, None if no line ends after ``floor``."""
+        """Find the start of the line that reaches ``end``; None if no line ends after ``floor``."""
         while end > floor:
             start = max(floor, end - BLOCK)
             data = self.file.read(start, end - start)
             feed = data.rfind(b"\n")
             if feed >= 0:
                 return start + feed + 1
-            # Zeros may be a hole of gigabytes, as a program leaves whose file was cut while it wrote.
+            # Zeros may be a hole of gigabytes: a program leaves one if its file is truncated while it writes.
             end = start if data.count(0) < len(data) else self.file.stored_end(floor, start)
         return None
 
 
-def _look(data: bytes) -> Look:
-    return Look.EDITED if is_edited(data) else Look.UNEDITED
+def _rendering_of(data: bytes) -> Rendering:
+    return Rendering.EDITED if is_edited(data) else Rendering.UNEDITED
 
 
 class FileReplacedError(Exception):
-    """The file at a path is another one now (rotated), or was cut short.
+    """The file at a path was replaced by another one (rotated), or was truncated.
 
     Args:
-        cut: the same file was cut, so that its earlier bytes are gone.
+        cut: the same file was truncated, so that its earlier bytes are gone.
     """
 
     def __init__(self, *, cut: bool) -> None:

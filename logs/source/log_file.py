@@ -11,12 +11,12 @@ from typing import NamedTuple, Protocol
 
 from ...specs.files import open_file
 
-# Runs of stored bytes of one file that are looked at for where the last one ends.
-_MOST_EXTENTS = 100_000
+# Extents of one sparse file that are examined to find where the last one ends.
+_MAX_EXTENTS = 100_000
 
 
 class FileState(NamedTuple):
-    """What a look at a file's entry tells: its size in bytes, its inode and when it was last written (epoch s)."""
+    """A file's size in bytes, its inode and when it was last written (seconds since the epoch)."""
 
     size: int
     inode: int
@@ -24,7 +24,7 @@ class FileState(NamedTuple):
 
 
 class Readable(Protocol):
-    """What lines are cut from."""
+    """Something that lines are read from by position."""
 
     def read(self, start: int, size: int) -> bytes:
         """Return up to ``size`` bytes from ``start``."""
@@ -32,24 +32,26 @@ class Readable(Protocol):
 
 
 class GrowingFile(Readable, Protocol):
-    """What lines are followed in."""
+    """A file that is followed while it grows."""
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """The file's path."""
         ...
 
-    def look(self) -> FileState | None:
-        """Return its state now, None if there is none."""
+    def stat(self) -> FileState | None:
+        """Return its state now, None if it is missing."""
         ...
 
     def opened_size(self) -> int:
-        """Return the bytes of what is read from, wherever that is by now; 0 if nothing is open."""
+        """Return the size of the file that is open, wherever that is by now; 0 if none is open."""
         ...
 
     def stored_end(self, start: int, end: int) -> int:
-        """Return where the last bytes between two offsets end that are stored: behind them is a hole, which reads as
-        zeros; ``start`` where all is a hole."""
+        """Find the end of the last stored bytes between two offsets; ``start`` where all of it is a hole.
+
+        What follows it is a hole, which reads as zeros.
+        """
         ...
 
     def close(self) -> None:
@@ -58,11 +60,11 @@ class GrowingFile(Readable, Protocol):
 
 
 class LogFile:
-    """One file of a log; it may be missing, grow, be cut short or be replaced while it is read.
+    """One file of a log; it may be missing, grow, be truncated or be replaced while it is read.
 
     Args:
         path: the file.
-        keep_open: hold the descriptor between reads; off where there are more files than descriptors.
+        keep_open: keep the descriptor open between reads; off where there are more files than descriptors.
     """
 
     def __init__(self, path: Path, *, keep_open: bool = True) -> None:
@@ -73,18 +75,18 @@ class LogFile:
         self._inode = 0
         self._closed = False
 
-    def look(self) -> FileState | None:
+    def stat(self) -> FileState | None:
         """Return the state of the file that is at the path now, or None if there is no regular file."""
         try:
-            found = self.path.stat()
+            status = self.path.stat()
         except (OSError, ValueError):
             return None
-        return FileState(found.st_size, found.st_ino, found.st_mtime) if stat.S_ISREG(found.st_mode) else None
+        return FileState(status.st_size, status.st_ino, status.st_mtime) if stat.S_ISREG(status.st_mode) else None
 
     def is_longer(self, size: int) -> bool:
-        """Return whether the file that is at the path now has a byte at an offset, which its state may not say yet.
+        """Tell whether the file at the path is longer than ``size``, which its state may not show yet.
 
-        A network file system tells sizes some seconds late, but opens a file as it is.
+        A network file system reports sizes some seconds late, but opens a file as it is.
         """
         try:
             descriptor = open_file(self.path)
@@ -116,12 +118,12 @@ class LogFile:
             return data
 
     def opened_size(self) -> int:
-        """Return the bytes of the file that is open, even if it is no longer at the path; 0 if none is open."""
+        """Return the size of the file that is open, even if it is no longer at the path; 0 if none is open."""
         with self._lock:
             return os.fstat(self._descriptor).st_size if self._descriptor >= 0 else 0
 
     def stored_end(self, start: int, end: int) -> int:
-        """Return where the last stored bytes end; ``end`` where the file system does not tell, see lseek(2)."""
+        """Find where the last stored bytes end; ``end`` where the file system does not tell, see lseek(2)."""
         with self._lock:
             descriptor = self._open()
             if descriptor < 0:
@@ -147,11 +149,11 @@ class LogFile:
             descriptor = open_file(self.path)
         except OSError:
             return -1
-        found = os.fstat(descriptor)
-        if self._inode not in (0, found.st_ino):
+        inode = os.fstat(descriptor).st_ino
+        if self._inode not in (0, inode):
             os.close(descriptor)
             return -1
-        self._descriptor, self._inode = descriptor, found.st_ino
+        self._descriptor, self._inode = descriptor, inode
         return descriptor
 
     def _release(self) -> None:
@@ -161,30 +163,30 @@ class LogFile:
 
 
 def _stored_end(descriptor: int, start: int, end: int) -> int:
-    found = start
-    for _ in range(_MOST_EXTENTS):
+    stored_end = start
+    for _ in range(_MAX_EXTENTS):
         try:
             data = os.lseek(descriptor, start, os.SEEK_DATA)
         except OSError as error:
             if error.errno == errno.ENXIO:  # a hole up to the file's end
-                return found
+                return stored_end
             raise
         if data >= end:
-            return found
-        start = found = min(end, os.lseek(descriptor, data, os.SEEK_HOLE))
+            return stored_end
+        start = stored_end = min(end, os.lseek(descriptor, data, os.SEEK_HOLE))
         if start == end:
             break
     return end
 
 
-class Notices:
-    """Our own remarks among the lines, such as that a file was cut: lines kept in memory, read like a file."""
+class NoticeFile:
+    """Our own notices among the lines, such as that a file was truncated: kept in memory, read like a file."""
 
     def __init__(self) -> None:
         self._text = bytearray()
 
     def add(self, sentence: str) -> tuple[int, int]:
-        """Keep a line; return where it starts and ends."""
+        """Add a line; return where it starts and ends."""
         start = len(self._text)
         self._text += sentence.encode() + b"\n"
         return start, len(self._text)

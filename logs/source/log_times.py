@@ -1,4 +1,4 @@
-"""The times that stand in front of a log's lines."""
+"""The timestamps in front of the lines that Docker and Kubernetes send (RFC 3339 with nanoseconds)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ STAMP = 31
 
 
 class LogClock:
-    """Reads the times in front of messages; nearly all are of the same second as the one before."""
+    """Parses the timestamps of messages; fast, because nearly all are of the same second as the one before."""
 
     def __init__(self) -> None:
         self._second = b"none yet"
         self._nanoseconds = 0
 
     def read(self, data: bytes, at: int) -> tuple[int, int]:
-        """Return a message's time, in nanoseconds since the epoch, and where its text begins."""
+        """Parse a message's time, in nanoseconds since the epoch, and find where its text begins."""
         if data.startswith(self._second, at) and data.startswith(b"Z ", at + 29):
             return self._nanoseconds + int(data[at + 20 : at + 29]), at + STAMP
         return self._read_anew(data, at)
@@ -45,10 +45,10 @@ class LogClock:
 
 
 def nanoseconds_of(text: str) -> int:
-    """Return a time as an engine writes it, such as ``2026-01-31T12:00:00.12+01:00``, in nanoseconds since the epoch.
+    """Parse a time such as ``2026-01-31T12:00:00.12+01:00`` to nanoseconds since the epoch.
 
     Raises:
-        ValueError: it is no time.
+        ValueError: it is not a time.
     """
     whole, _, rest = text.removesuffix("Z").partition(".")
     digits = rest[: len(rest) - len(rest.lstrip("0123456789"))] if rest else ""

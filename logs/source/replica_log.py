@@ -1,4 +1,4 @@
-"""Where the log of one replica is kept, and what reads it."""
+"""Where the log of one replica is stored, and the interface of its readers."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from .log_file import Readable
-from .segment import Segment
+from .segment import LogSegment
 
 StreamName = Literal["combined", "stdout", "stderr"]
 LETTERS: dict[StreamName, str] = {"combined": "oec", "stdout": "o", "stderr": "e"}
 
 
-class Polled(NamedTuple):
-    """What one poll found.
+class PollResult(NamedTuple):
+    """The result of one poll.
 
     Attributes:
         fresh: new segments.
-        grown: segments whose last line went on.
+        grown: segments whose last line grew.
         more: whether there is more to read at once.
-        dropped: the numbers of files that are gone, with what was in them.
-        skipped: whether lines went that nobody had read.
-        why_dropped: why files went, in words.
-        notes: what is to be said among the lines.
+        dropped: the numbers of files that were dropped.
+        skipped: whether lines were dropped before they were read.
+        why_dropped: why files were dropped, in words.
+        notes: notices to add among the lines.
     """
 
-    fresh: list[Segment]
-    grown: list[Segment]
+    fresh: list[LogSegment]
+    grown: list[LogSegment]
     more: bool
     dropped: tuple[int, ...] = ()
     skipped: bool = False
@@ -37,37 +37,37 @@ class Polled(NamedTuple):
 
 
 class LogReader(Protocol):
-    """Reads one replica's log as segments: what was there, and what comes."""
+    """Reads one replica's log as segments: those that exist, then those that arrive."""
 
     log: ReplicaLog
 
     def connect(self) -> None:
-        """Begin to read, so that what was there can come before `open`."""
+        """Begin to read a stream, so that existing lines can arrive before `open`."""
 
     @property
     def caught_up(self) -> bool:
-        """Whether the lines that were there at the beginning have probably come."""
+        """Whether the lines that existed at the beginning have probably arrived."""
         ...
 
-    def open(self) -> list[Iterator[Segment]]:
-        """Start at the end; return what is before it, the latest segments first, a file each."""
+    def open(self) -> list[Iterator[LogSegment]]:
+        """Start at the end; return the segments before it, the latest first, one iterator a file."""
         ...
 
-    def poll(self) -> Polled:
-        """Read what came since."""
+    def poll(self) -> PollResult:
+        """Read what was added since."""
         ...
 
     @property
-    def settled(self) -> bool:
-        """Whether all of the log is there and read."""
+    def fully_read(self) -> bool:
+        """Whether all of the log has arrived and is read."""
         ...
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
 
 
-class Streamed(Protocol):
-    """A log that is no file on this machine: it is read from its scheduler, and kept."""
+class RemoteLog(Protocol):
+    """A log that is no file on this machine: it is streamed from its scheduler into a spool."""
 
     @property
     def streams(self) -> bool:
@@ -79,32 +79,32 @@ class Streamed(Protocol):
         log: ReplicaLog,
         stream: StreamName,
         register: Callable[[Readable], int],
-        say: Callable[[str], Segment],
+        say: Callable[[str], LogSegment],
     ) -> LogReader:
         """Return a reader of the log.
 
         Args:
             log: the replica's log, whose spool this is.
             stream: which stream is wanted.
-            register: takes a file and gives its number.
-            say: makes a segment of a sentence of ours.
+            register: takes a file and returns its number.
+            say: adds a notice and returns its segment.
         """
         ...
 
 
 @dataclass(frozen=True)
 class ReplicaLog:
-    """The files that hold what one replica printed.
+    """The files with the output of one replica.
 
-    ``combined`` is the stream of both, with ``combined.index`` beside it where the supervisor wrote one; ``stdout`` and
-    ``stderr`` are read where there is no combined file, where one of them alone is asked for, and for what the
-    supervisor could not add to the combined file any more. Files may appear later. Where there are no such files, the
-    scheduler is asked, and what it says is kept in a spool.
+    ``combined`` has both streams, with ``combined.index`` beside it where the supervisor wrote one. ``stdout`` and
+    ``stderr`` are read where there is no combined file, where one of them alone is wanted, and for what the supervisor
+    could no longer add to the combined file. Files may appear later. Where there are no such files, the log is streamed
+    from the scheduler into a spool.
 
     Attributes:
         role: the role's name.
         replica: the replica's number in its role.
-        spool: where the log is kept that is no file on this machine.
+        spool: the spooled log, where it is no file on this machine.
     """
 
     role: str
@@ -112,7 +112,7 @@ class ReplicaLog:
     combined: Path | None = None
     stdout: Path | None = None
     stderr: Path | None = None
-    spool: Streamed | None = field(default=None, compare=False, repr=False)
+    spool: RemoteLog | None = field(default=None, compare=False, repr=False)
 
     @property
     def has_streams(self) -> bool:
@@ -121,5 +121,5 @@ class ReplicaLog:
 
     @property
     def index(self) -> Path | None:
-        """The path of ``combined.index``: which bytes of the combined file came when, from which stream."""
+        """The path of ``combined.index``: when the bytes of the combined file were written, and to which stream."""
         return None if self.combined is None else self.combined.with_suffix(".index")

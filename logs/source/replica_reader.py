@@ -1,4 +1,4 @@
-"""Reads the files of one replica as one log, also where they were rotated or their supervisor died."""
+"""Reads the files of one replica as one log, also after they were rotated or their supervisor died."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .chunks import ChunkIndex, Chunks, WholeFile, stream_lengths
-from .file_source import FileRemovedError, FileReplacedError, Source
+from .file_source import FileRemovedError, FileReplacedError, FileSource
 from .log_file import FileState, LogFile
 from .parting import copied_lengths
-from .replica_log import LETTERS, Polled, ReplicaLog, StreamName
-from .segment import Segment
+from .replica_log import LETTERS, PollResult, ReplicaLog, StreamName
+from .segment import LogSegment
 
 # The supervisor adds even an unfinished line to the combined file about a second after it came; bytes that are missing
-# there for longer will not come.
-_REST_AFTER = 2.0
-_REST_CHECK = 1.0
-_WHILE_OPEN = "its lines are shown until this log is closed"
+# there for longer will not be added.
+_COMBINED_LAG_S = 2.0
+_LAG_CHECK_INTERVAL_S = 1.0
+_STILL_SHOWN = "its lines are shown until this log is closed"
 
 
 class ReplicaReader:
@@ -27,8 +27,8 @@ class ReplicaReader:
     Args:
         log: where the replica's log is.
         stream: which stream is wanted.
-        register: opens a file and gives its number.
-        say: makes a segment of a sentence of ours.
+        register: opens a file and returns it with its number.
+        say: adds a notice and returns its segment.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class ReplicaReader:
         log: ReplicaLog,
         stream: StreamName,
         register: Callable[[Path], tuple[LogFile, int]],
-        say: Callable[[str], Segment],
+        say: Callable[[str], LogSegment],
     ) -> None:
         self.log = log
         self._letters = LETTERS[stream]
@@ -45,51 +45,51 @@ class ReplicaReader:
         self._indexed = _is_indexed(log)
         self._index_files: list[LogFile] = []
         self._sources = self._make_sources()
-        self._derived = any(source.file.path == log.combined for source in self._sources)
-        self._behind_since: float | None = None
-        self._behind_at = 0
-        self._next_check = 0.0
+        self._follows_combined = any(source.file.path == log.combined for source in self._sources)
+        self._lagging_since: float | None = None
+        self._lagging_at = 0
+        self._next_lag_check = 0.0
 
     def connect(self) -> None:
-        """Files need no beginning."""
+        """Do nothing: files need no connection."""
 
     @property
     def caught_up(self) -> bool:
-        """What is in files is there."""
+        """Whether the existing lines can be read: always, of files."""
         return True
 
-    def open(self) -> list[Iterator[Segment]]:
-        """Start at the end of the files; return what is before it, the latest segments first, a file each."""
+    def open(self) -> list[Iterator[LogSegment]]:
+        """Start at the end of the files; return the segments before it, the latest first, one iterator a file."""
         older = [source.open() for source in self._sources]
         now = time.time()
-        raw = [state for state in self._raw_states().values() if state is not None]
-        if self._is_behind() and all(now - state.written_at > _REST_AFTER for state in raw):
-            older += [source.open() for source in self._start_rest()]
+        raw = [state for state in self._stream_file_states().values() if state is not None]
+        if self._combined_lags() and all(now - state.written_at > _COMBINED_LAG_S for state in raw):
+            older += [source.open() for source in self._switch_to_stream_files()]
         return older
 
-    def poll(self) -> Polled:
-        """Read what came since."""
-        fresh: list[Segment] = []
-        grown: list[Segment] = []
+    def poll(self) -> PollResult:
+        """Read what was added since."""
+        fresh: list[LogSegment] = []
+        grown: list[LogSegment] = []
         notes: list[str] = []
         more = False
-        self._check_rest()
+        self._check_lag()
         for number, source in enumerate(self._sources):
             try:
-                segments, longer, again = source.poll()
+                segments, grown_segment, again = source.poll()
             except FileReplacedError as replaced:
                 self._sources[number] = self._reopen(source, replaced.cut)
-                fresh.append(self._say(self._replaced_words(source, replaced.cut)))
+                fresh.append(self._say(self._describe_replaced(source, replaced.cut)))
                 more = True
                 continue
             except FileRemovedError:
-                notes.append(self._removed_words(source.file.path))
+                notes.append(self._describe_removed(source.file.path))
                 continue
             fresh += segments
-            if longer is not None:
-                grown.append(longer)
+            if grown_segment is not None:
+                grown.append(grown_segment)
             more = more or again
-        return Polled(fresh, grown, more, notes=tuple(notes))
+        return PollResult(fresh, grown, more, notes=tuple(notes))
 
     def begin_rest(self) -> bool:
         """Read on in the streams' own files, when nothing is added to the combined file any more.
@@ -97,19 +97,19 @@ class ReplicaReader:
         Returns:
             whether there is more to read in them.
         """
-        return self._is_behind() and bool(self._start_rest())
+        return self._combined_lags() and bool(self._switch_to_stream_files())
 
     @property
-    def settled(self) -> bool:
-        """Whether every byte of the replica's own files is accounted for."""
-        return not self._is_behind() and not self._is_told_late()
+    def fully_read(self) -> bool:
+        """Whether every byte of the replica's own files is read or in the combined file."""
+        return not self._combined_lags() and not self._has_unreported_bytes()
 
     def close(self) -> None:
-        """Release what `register` knows nothing of."""
+        """Close the index files, which `register` does not know."""
         for file in self._index_files:
             file.close()
 
-    def _make_sources(self) -> list[Source]:
+    def _make_sources(self) -> list[FileSource]:
         log = self.log
         if log.combined is not None and (self._indexed or (self._letters == "oec" and log.combined.exists())):
             return [self._source(log.combined, self._combined_chunks())]
@@ -127,11 +127,11 @@ class ReplicaReader:
         self._index_files.append(LogFile(index))
         return ChunkIndex(self._index_files[-1])
 
-    def _source(self, path: Path, chunks: Chunks, floor: int = 0, order: float = -math.inf) -> Source:
+    def _source(self, path: Path, chunks: Chunks, floor: int = 0, order: float = -math.inf) -> FileSource:
         file, number = self._register(path)
-        return Source(file, number, chunks, self._letters, floor=floor, timeless_order=order)
+        return FileSource(file, number, chunks, self._letters, floor=floor, timeless_order=order)
 
-    def _reopen(self, source: Source, cut: bool) -> Source:
+    def _reopen(self, source: FileSource, cut: bool) -> FileSource:
         if cut:
             source.file.close()
         path = source.file.path
@@ -139,66 +139,66 @@ class ReplicaReader:
             return self._source(path, self._combined_chunks())
         return self._source(path, WholeFile("o" if path == self.log.stdout else "e"))
 
-    def _replaced_words(self, source: Source, cut: bool) -> str:
+    def _describe_replaced(self, source: FileSource, cut: bool) -> str:
         what = "was cut short, its earlier lines are gone" if cut else "was replaced, what follows is the new file"
         return f"{self.log.role}/{self.log.replica}: {source.file.path.name} {what}"
 
-    def _removed_words(self, path: Path) -> str:
-        """Name the whole folder that was removed, so that all its logs have one remark."""
+    def _describe_removed(self, path: Path) -> str:
+        """Name the whole folder that was removed, so that all its logs share one notice."""
         gone = path
         while not gone.parent.exists() and gone != gone.parent:
             gone = gone.parent
         if gone == path:
-            return f"{self.log.role}/{self.log.replica}: {path} was removed; {_WHILE_OPEN}"
-        return f"the folder {gone} was removed with the logs in it; {_WHILE_OPEN}"
+            return f"{self.log.role}/{self.log.replica}: {path} was removed; {_STILL_SHOWN}"
+        return f"the folder {gone} was removed with the logs in it; {_STILL_SHOWN}"
 
-    def _raw_states(self) -> dict[str, FileState | None]:
+    def _stream_file_states(self) -> dict[str, FileState | None]:
         paths = {"o": self.log.stdout, "e": self.log.stderr}
-        return {letter: LogFile(path).look() if path else None for letter, path in paths.items()}
+        return {letter: LogFile(path).stat() if path else None for letter, path in paths.items()}
 
-    def _is_behind(self) -> bool:
+    def _combined_lags(self) -> bool:
         """Whether the combined file lacks bytes of the streams' own files."""
-        if not self._derived or self.log.combined is None:
+        if not self._follows_combined or self.log.combined is None:
             return False
-        combined = LogFile(self.log.combined).look()
-        raw = sum(state.size for state in self._raw_states().values() if state is not None)
+        combined = LogFile(self.log.combined).stat()
+        raw = sum(state.size for state in self._stream_file_states().values() if state is not None)
         return raw > (combined.size if combined else 0)
 
-    def _is_told_late(self) -> bool:
-        """Whether a file is longer than its state says."""
+    def _has_unreported_bytes(self) -> bool:
+        """Whether a file is longer than its reported size."""
         paths = {*(source.file.path for source in self._sources), self.log.stdout, self.log.stderr}
         files = [LogFile(path) for path in paths if path is not None]
-        return any((state := file.look()) is not None and file.is_longer(state.size) for file in files)
+        return any((state := file.stat()) is not None and file.is_longer(state.size) for file in files)
 
-    def _check_rest(self) -> None:
-        """Start to read the streams' own files where the combined one has been behind for too long."""
+    def _check_lag(self) -> None:
+        """Switch to the streams' own files once the combined one has lagged for too long."""
         now = time.monotonic()
-        if not self._derived or now < self._next_check:
+        if not self._follows_combined or now < self._next_lag_check:
             return
-        self._next_check = now + _REST_CHECK
+        self._next_lag_check = now + _LAG_CHECK_INTERVAL_S
         combined = self._sources[0].position if self._sources else 0
-        if not self._is_behind():
-            self._behind_since = None
-        elif self._behind_since is None or combined != self._behind_at:
-            self._behind_since, self._behind_at = now, combined
-        elif now - self._behind_since >= _REST_AFTER:
-            self._start_rest()
+        if not self._combined_lags():
+            self._lagging_since = None
+        elif self._lagging_since is None or combined != self._lagging_at:
+            self._lagging_since, self._lagging_at = now, combined
+        elif now - self._lagging_since >= _COMBINED_LAG_S:
+            self._switch_to_stream_files()
 
-    def _start_rest(self) -> list[Source]:
-        """Read the streams' own files from where the combined one ends, and that one no more."""
-        derived = self._sources[0]
-        self._indexed = self._derived = False
-        if any(file.look() is not None for file in self._index_files):
-            shown = stream_lengths(self._index_files[-1], derived.position)
+    def _switch_to_stream_files(self) -> list[FileSource]:
+        """Read the streams' own files from where the combined one ends, instead of that one."""
+        combined = self._sources[0]
+        self._indexed = self._follows_combined = False
+        if any(file.stat() is not None for file in self._index_files):
+            lengths = stream_lengths(self._index_files[-1], combined.position)
         else:  # TorchX writes no index
             streams = {"o": self.log.stdout, "e": self.log.stderr}
-            shown = copied_lengths(derived.file, streams, derived.position) if derived.position else {}
-            if shown is None:
+            lengths = copied_lengths(combined.file, streams, combined.position) if combined.position else {}
+            if lengths is None:
                 return []
         self._sources = []
         for letter, path in (("o", self.log.stdout), ("e", self.log.stderr)):
             if path is not None and letter in self._letters:
-                floor = shown.get(letter, 0)
+                floor = lengths.get(letter, 0)
                 self._sources.append(self._source(path, WholeFile(letter, floor), floor, math.inf))
         return self._sources
 
@@ -207,5 +207,5 @@ def _is_indexed(log: ReplicaLog) -> bool:
     """Whether the combined file has an index, or will have one when it comes."""
     if log.combined is None or log.index is None:
         return False
-    state = LogFile(log.combined).look()
+    state = LogFile(log.combined).stat()
     return state is None or state.size == 0 or log.index.exists()

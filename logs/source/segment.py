@@ -1,4 +1,4 @@
-"""A run of whole lines in one file: what readers give, and what the index keeps."""
+"""A run of whole lines in one file: readers produce them, the index stores them."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..text.shown import Look
+from ..text.shown import Rendering
 
-# A segment's lines all start within its first BLOCK bytes: what has to be read to find one of them.
+# A segment's lines all start within its first BLOCK bytes: so much is read to find one of them.
 BLOCK = 262_144
 
 
-class Place(NamedTuple):
-    """Where a segment stands in the index."""
+class SegmentKey(NamedTuple):
+    """A segment's position in the index: on which side of line 0, and its number from there."""
 
     newer: bool
     number: int
 
 
 @dataclass
-class Segment:
-    """A run of whole lines in one file, of one stream, that came at one time.
+class LogSegment:
+    """A run of whole lines in one file, of one stream, written at one time.
 
     Attributes:
-        file: the number of the file, as its reader counts them.
+        file: the number of the file in the merged log.
         start: the offset of the first byte.
         end: the offset after the last byte; it grows while the last line has no line feed.
         lines: how many lines it has; an unfinished last one counts.
-        time: when it came (seconds since the epoch), None where nobody noted it.
+        time: when it was written (seconds since the epoch), None where that is not known.
         stream: ``o`` stdout, ``e`` stderr, ``c`` both, ``n`` a notice of ours.
-        order: the time to merge it by.
-        look: what is known of how its lines are shown.
-        place: where it is in the index, None while it is in none.
+        order: the time by which it is merged.
+        rendering: what is known of how its lines are shown.
+        key: where it is in the index, None while it is in none.
     """
 
     file: int
@@ -42,5 +42,5 @@ class Segment:
     time: float | None
     stream: str
     order: float = -math.inf
-    look: Look = Look.EDITED
-    place: Place | None = None
+    rendering: Rendering = Rendering.EDITED
+    key: SegmentKey | None = None

@@ -1,25 +1,22 @@
-"""Logs that are no files on this machine: streams that can be closed, and taken up again where they broke off."""
+"""Logs that are no files on this machine: streams that can be closed, and resumed at a cursor."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple, Protocol, TypeAlias
 
-# After so long without a line (s) the next one is new, not one that was there.
-_LIVE_AFTER = 0.3
-# Timestamps that are remembered, for clocks that are set back.
-_REMEMBERED = 256
+# After so long without a line (s) the next one is new, not one that existed before.
+_LIVE_AFTER_S = 0.3
 
 
 class Record(NamedTuple):
-    """Bytes of a log as they came: whole lines or any part of them.
+    """Bytes of a log as they arrived: whole lines or any part of them.
 
     Attributes:
         data: the bytes.
-        time: when they were printed (seconds since the epoch), None where nobody noted it.
+        time: when they were printed (seconds since the epoch), None where that is not known.
         stream: ``o`` stdout, ``e`` stderr, ``c`` either.
     """
 
@@ -44,8 +41,8 @@ class TimeCursor(NamedTuple):
     """A place in a log that can be read from a time on.
 
     Attributes:
-        nanoseconds: the time to ask for, since the epoch.
-        seen: how many lines of that time or later are before the place.
+        nanoseconds: the time to read from, since the epoch.
+        seen: how many lines of that time or later were read already.
     """
 
     nanoseconds: int
@@ -53,7 +50,7 @@ class TimeCursor(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A place in one of the parts that a log is made of.
+    """A place in one of the parts of a log.
 
     Attributes:
         name: which part.
@@ -67,10 +64,10 @@ class Part(NamedTuple):
 
 
 class PartsCursor(NamedTuple):
-    """A place in a log that is made of several, such as those of a pod's containers.
+    """A place in a log of several parts, such as a pod's containers.
 
     Attributes:
-        parts: those that were begun, in no order.
+        parts: those that were begun, in any order.
     """
 
     parts: tuple[Part, ...]
@@ -82,7 +79,7 @@ Cursor: TypeAlias = LineCursor | TimeCursor | PartsCursor
 class LogStream(Protocol):
     """The records of one replica, until the app is final or `close` is called.
 
-    What breaks off raises; a new stream that is given the `cursor` goes on after the last record.
+    It raises when the connection breaks. A new stream with its `cursor` continues after the last record.
     """
 
     def __iter__(self) -> Iterator[Record]: ...
@@ -96,7 +93,7 @@ class LogStream(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """Whether a stream that has ended gave all that will ever come, even if the app goes on."""
+        """Whether a stream that has ended gave all there will ever be, even if the app still runs."""
         ...
 
     def close(self) -> None:
@@ -104,64 +101,15 @@ class LogStream(Protocol):
         ...
 
 
-class SeenLines:
-    """Leaves out the lines that came before a stream broke off, for backends that can be asked from a time on.
-
-    Args:
-        cursor: where to go on; None from the start.
-    """
-
-    def __init__(self, cursor: TimeCursor | None = None) -> None:
-        self.cursor = cursor
-        """The place after the last line that was asked for."""
-        self._start = cursor
-        self._left = cursor.seen if cursor else 0
-        self._recent: deque[tuple[int, int]] = deque()
-        # Of this time and later ones, all lines are remembered.
-        self._floor = cursor.nanoseconds if cursor else 0
-        self._latest = -1
-        self._set_back = False
-
-    def is_new(self, nanoseconds: int) -> bool:
-        """Tell of each line in turn, by its time since the epoch, whether it was not seen before."""
-        if self._start is not None:
-            # Some backends can be asked for whole seconds only.
-            if nanoseconds < self._start.nanoseconds and self._left:
-                return False
-            if self._left:
-                self._left -= 1
-                self._note(nanoseconds)
-                return False
-            self._start = None
-        self._note(nanoseconds)
-        seen = self._recent[-1][1]
-        if self._set_back:
-            # Later times were seen, and will be given again. Nothing is asked for twice that is not remembered.
-            nanoseconds = max(nanoseconds, self._floor)
-            seen = sum(count for at, count in self._recent if at >= nanoseconds)
-        self.cursor = TimeCursor(nanoseconds, seen)
-        return True
-
-    def _note(self, nanoseconds: int) -> None:
-        self._set_back = self._set_back or nanoseconds < self._latest
-        self._latest = max(self._latest, nanoseconds)
-        if self._recent and self._recent[-1][0] == nanoseconds:
-            self._recent[-1] = (nanoseconds, self._recent[-1][1] + 1)
-        else:
-            if len(self._recent) == _REMEMBERED:
-                self._floor = max(self._floor, self._recent.popleft()[0] + 1)
-            self._recent.append((nanoseconds, 1))
-
-
 class LineStream:
-    """A stream made of an iterator of lines that always begins at the log's start.
+    """A stream from an iterator of lines that always begins at the log's start.
 
-    The time of a line is when it came; of those that were there at the start it is not known.
+    The time of a line is when it arrived; for lines that existed at the start it is not known.
 
     Args:
-        open_lines: begins to iterate; called in the thread that reads.
+        open_lines: returns the iterator; called in the thread that reads.
         stream: the stream's letter.
-        cursor: where to go on.
+        cursor: where to resume.
     """
 
     def __init__(
@@ -171,7 +119,7 @@ class LineStream:
         self._stream = stream
         self.is_complete = False
         self._start = cursor or LineCursor()
-        self._place = self._start
+        self._cursor = self._start
         self._live = self._start.lines > 0
         self._lines: Iterable[str] | None = None
         self._iterator: Iterator[str] = iter(())
@@ -180,17 +128,18 @@ class LineStream:
     @property
     def cursor(self) -> LineCursor:
         """The place after the last record."""
-        return self._place
+        return self._cursor
 
     def __iter__(self) -> Iterator[Record]:
         return self
 
     def __next__(self) -> Record:
         line = self._next()
-        if self._place == self._start and self._start.rest:
-            # It may still be as it was.
+        if self._cursor == self._start and self._start.rest:
+            # The unfinished line may not have grown.
             line = line[self._start.rest :] or self._next()
-        self._advance(line)
+        lines, rest = self._cursor
+        self._cursor = LineCursor(lines + 1) if line.endswith(b"\n") else LineCursor(lines, rest + len(line))
         return Record(line, time.time() if self._live else None, self._stream)
 
     def close(self) -> None:
@@ -210,7 +159,7 @@ class LineStream:
                 self._read()
         began = time.monotonic()
         line = self._read()
-        self._live = self._live or time.monotonic() - began > _LIVE_AFTER
+        self._live = self._live or time.monotonic() - began > _LIVE_AFTER_S
         return line.encode("utf-8", "replace")
 
     def _read(self) -> str:
@@ -220,7 +169,3 @@ class LineStream:
         if self._closed:
             raise StopIteration
         return line
-
-    def _advance(self, data: bytes) -> None:
-        lines, rest = self._place
-        self._place = LineCursor(lines + 1) if data.endswith(b"\n") else LineCursor(lines, rest + len(data))

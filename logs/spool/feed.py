@@ -1,4 +1,4 @@
-"""The thread that reads one stream into a spool: it takes it up where it broke off, and waits while a disk is full."""
+"""The thread that reads one stream into a spool: it resumes a broken stream, and waits while the disk is full."""
 
 from __future__ import annotations
 
@@ -13,53 +13,54 @@ from contextlib import suppress
 from typing import Protocol
 
 from ...specs import NotAllowedError
-from ...specs.backoff import jittered
+from ...specs.backoff import Backoff
 from ..source.stream import Cursor, LogStream, Record
 from .replica_spool import ReplicaSpool
 
 _log = logging.getLogger(__name__)
 
-# A stream that broke off is asked for again after so many seconds, twice as many each time.
-_FIRST_RETRY = 0.5
-_LAST_RETRY = 30.0
-# A stream that is back sooner (s) was not lost for longer than a moment.
-_MOMENT = 2.0
-# How often (s) at the latest a full disk is tried again.
-_DISK_RETRY = 5.0
-# Bytes between two looks at the caps.
-_LOOK_AT_CAPS = 65_536
-# A final job's stream that failed so often has nothing more to give.
-_LAST_TRIES = 3
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+# A broken stream is opened again after so many seconds, twice as many each time.
+_FIRST_RETRY_S = 0.5
+_MAX_RETRY_S = 30.0
+# The loss of a stream is reported after so long (s); most come back sooner.
+_REPORT_LOSS_AFTER_S = 2.0
+# A full disk is tried again after so long (s), twice as long each time, at most so long.
+_FIRST_DISK_RETRY_S = 0.05
+_MAX_DISK_RETRY_S = 5.0
+# Bytes between two checks of the limits.
+_LIMIT_CHECK_BYTES = 65_536
+# The stream of a job that has ended is given up after so many failures.
+_MAX_TRIES_WHEN_FINAL = 3
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Origin(Protocol):
     """Where a replica's log comes from."""
 
     def connect(self, cursor: Cursor | None) -> LogStream:
-        """Begin to read after the cursor.
+        """Open a stream after the cursor.
 
         Raises:
             NotImplementedError: the scheduler has no logs.
             ValueError: there is no such replica or stream.
-            Exception: it cannot be read at present.
+            Exception: it cannot be read now.
         """
         ...
 
     def is_final(self) -> bool:
-        """Whether the app has ended."""
+        """Tell whether the app has ended."""
         ...
 
 
-class Room(Protocol):
-    """Who decides which segments go."""
+class SpaceManager(Protocol):
+    """Decides which segments are dropped to keep the limits."""
 
-    def grew(self, spool: ReplicaSpool) -> None:
-        """Look at the caps."""
+    def enforce_limits(self, spool: ReplicaSpool) -> None:
+        """Drop segments if a spool that has grown exceeds a limit."""
         ...
 
-    def make_room(self, spool: ReplicaSpool) -> bool:
-        """Drop a segment because the disk is full; tell whether there was one."""
+    def free_space(self, spool: ReplicaSpool) -> bool:
+        """Drop a segment because the disk is full; return whether there was one."""
         ...
 
 
@@ -67,23 +68,24 @@ class SpoolFeed:
     """Reads a stream into a spool until the log ends or it is closed.
 
     Args:
-        spool: where to.
-        origin: where from.
-        room: who keeps the caps.
+        spool: the spool to write to.
+        origin: opens the stream.
+        space: keeps the limits.
     """
 
-    def __init__(self, spool: ReplicaSpool, origin: Origin, room: Room) -> None:
+    def __init__(self, spool: ReplicaSpool, origin: Origin, space: SpaceManager) -> None:
         self._spool = spool
         self._origin = origin
-        self._room = room
+        self._space = space
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._stream: LogStream | None = None
+        self._retries = Backoff(_FIRST_RETRY_S, _MAX_RETRY_S)
         self._failures = 0
         self._lost_at: float | None = None
-        self._told_lost = False
-        self._told_trouble = False
-        self._unlooked = 0
+        self._loss_reported = False
+        self._trouble_reported = False
+        self._bytes_unchecked = 0
         self._thread = threading.Thread(target=self._run, name=f"spool-{spool.name}", daemon=True)
 
     def start(self) -> None:
@@ -92,7 +94,7 @@ class SpoolFeed:
         self._thread.start()
 
     def close(self) -> None:
-        """End the stream; the thread is not waited for, and adds nothing any more."""
+        """End the stream without waiting for the thread, which adds nothing after that."""
         self._stop.set()
         self._spool.leave(self)
         with self._lock:
@@ -108,15 +110,14 @@ class SpoolFeed:
     def _run(self) -> None:
         try:
             while not self._stop.is_set() and not self._read_stream():
-                pause = min(_LAST_RETRY, _FIRST_RETRY * 2.0 ** min(self._failures, 10))
                 self._failures += 1
-                self._stop.wait(jittered(pause))
+                self._retries.wait(self._stop)
         except Exception:
             _log.exception("reading the log of %s failed", self._spool.name)
-            self._spool.say(f"{self._spool.name}: reading its log failed; the log file of this program says why")
+            self._spool.add_notice(f"{self._spool.name}: reading its log failed; the log file of this program says why")
 
     def _read_stream(self) -> bool:
-        """Read a stream until it ends; return whether that was the end of the log."""
+        """Read a stream until it ends; return whether the log has ended with it."""
         stream: LogStream | None = None
         try:
             stream = self._origin.connect(self._spool.cursor)
@@ -125,13 +126,13 @@ class SpoolFeed:
             if self._stop.is_set():
                 return True
             for record in stream:
-                self._note_back()
+                self._report_reconnected()
                 if not self._store(record, stream.cursor):
                     return True
             is_complete = stream.is_complete
         except Exception as error:
-            if not _is_for_good(error):
-                return self._note_lost(error)
+            if not _is_permanent(error):
+                return self._handle_error(error)
             self._end(f"its log cannot be read: {error}")
             return True
         finally:
@@ -143,7 +144,7 @@ class SpoolFeed:
 
     def _end(self, why: str = "") -> bool:
         if why:
-            self._spool.say_trouble(f"{self._spool.name}: {why}")
+            self._spool.report_trouble(f"{self._spool.name}: {why}")
         self._spool.ended = True
         return True
 
@@ -156,8 +157,8 @@ class SpoolFeed:
 
     # The stream
 
-    def _note_lost(self, error: Exception) -> bool:
-        """Say so when a stream stays away; return whether it will not come back."""
+    def _handle_error(self, error: Exception) -> bool:
+        """Report a stream that is lost for long; return whether it will not come back."""
         if self._stop.is_set():
             return True
         _log.debug("the log of %s broke off", self._spool.name, exc_info=True)
@@ -165,64 +166,66 @@ class SpoolFeed:
         if self._lost_at is None:
             self._lost_at = now
         reason = str(error) or type(error).__name__
-        if self._failures >= _LAST_TRIES and self._is_final():
+        if self._failures >= _MAX_TRIES_WHEN_FINAL and self._is_final():
             return self._end(f"the rest of its log cannot be read: {reason}")
-        if now - self._lost_at > _MOMENT and not self._told_lost:
-            self._told_lost = True
-            self._spool.say_trouble(f"{self._spool.name}: its log is cut off and will be taken up again: {reason}")
+        if now - self._lost_at > _REPORT_LOSS_AFTER_S and not self._loss_reported:
+            self._loss_reported = True
+            self._spool.report_trouble(f"{self._spool.name}: its log is cut off and will be taken up again: {reason}")
         return False
 
-    def _note_back(self) -> None:
-        if self._told_lost:
+    def _report_reconnected(self) -> None:
+        if self._loss_reported:
             self._spool.trouble = ""
-            self._spool.say(f"{self._spool.name}: its log is back, and goes on where it was cut off")
-        self._failures, self._lost_at, self._told_lost = 0, None, False
+            self._spool.add_notice(f"{self._spool.name}: its log is back, and goes on where it was cut off")
+        self._retries.reset()
+        self._failures, self._lost_at, self._loss_reported = 0, None, False
 
     # The disk
 
     def _store(self, record: Record, cursor: Cursor | None) -> bool:
-        """Add a record to the spool; return False when closed before that could be done."""
+        """Add a record to the spool; return False if closed before."""
         if not self._write(lambda: self._spool.take(record, cursor, self)):
             return False
-        self._unlooked += len(record.data)
-        if self._unlooked >= _LOOK_AT_CAPS:
-            self._unlooked = 0
-            self._room.grew(self._spool)
+        self._bytes_unchecked += len(record.data)
+        if self._bytes_unchecked >= _LIMIT_CHECK_BYTES:
+            self._bytes_unchecked = 0
+            self._space.enforce_limits(self._spool)
         return True
 
     def _write(self, write: Callable[[], object]) -> bool:
-        """Write, and wait for room as long as it takes; return False when closed before."""
-        wait = 0.05
+        """Write, and wait for space as long as it takes; return False if closed before."""
+        retries = Backoff(_FIRST_DISK_RETRY_S, _MAX_DISK_RETRY_S)
         while not self._stop.is_set():
             try:
                 write()
             except OSError as error:
-                if error.errno in _FULL and self._room.make_room(self._spool):
+                if error.errno in _DISK_FULL and self._space.free_space(self._spool):
                     continue
-                self._tell_trouble(error)
-                self._stop.wait(wait)
-                wait = min(2 * wait, _DISK_RETRY)
+                self._report_disk_error(error)
+                retries.wait(self._stop)
                 continue
-            self._trouble_is_over()
+            self._report_disk_recovered()
             return True
         return False
 
-    def _tell_trouble(self, error: OSError) -> None:
-        if self._told_trouble:
+    def _report_disk_error(self, error: OSError) -> None:
+        if self._trouble_reported:
             return
-        self._told_trouble = True
+        self._trouble_reported = True
         root = os.fspath(self._spool.folder.parent.parent)
-        if error.errno in _FULL:
-            words = f"the disk of {root} is full: reading waits, nothing is lost; free some space there"
+        if error.errno in _DISK_FULL:
+            message = f"the disk of {root} is full: reading waits, nothing is lost; free some space there"
         else:
-            words = f"{root} cannot be written ({error.strerror}): reading waits, nothing is lost; mend that"
-        self._spool.say_trouble(f"{words}, then it goes on by itself")
+            message = f"{root} cannot be written ({error.strerror}): reading waits, nothing is lost; mend that"
+        self._spool.report_trouble(f"{message}, then it goes on by itself")
 
-    def _trouble_is_over(self) -> None:
-        if self._told_trouble:
-            self._told_trouble = False
+    def _report_disk_recovered(self) -> None:
+        if self._trouble_reported:
+            self._trouble_reported = False
             self._spool.trouble = ""
-            self._spool.say(f"{os.fspath(self._spool.folder.parent.parent)} can be written again: reading goes on")
+            self._spool.add_notice(
+                f"{os.fspath(self._spool.folder.parent.parent)} can be written again: reading goes on"
+            )
 
 
 def _close(stream: LogStream) -> None:
@@ -230,10 +233,10 @@ def _close(stream: LogStream) -> None:
         stream.close()
 
 
-def _is_for_good(error: Exception) -> bool:
-    """Return whether asking again leads nowhere: logs are not kept, not allowed, or there is no such replica.
+def _is_permanent(error: Exception) -> bool:
+    """Tell whether a retry is pointless: logs are not kept, not allowed, or there is no such replica.
 
-    An answer that came in part is a ValueError as well, to JSON and to UTF-8; the next one may be whole.
+    A truncated answer is a ValueError too, to JSON and to UTF-8, but the next one may be whole.
     """
     if isinstance(error, (json.JSONDecodeError, UnicodeError)):
         return False

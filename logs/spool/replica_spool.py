@@ -1,4 +1,4 @@
-"""What came of one replica's stream, in segment files of which the oldest can be dropped."""
+"""The content of one replica's stream, in segment files of which the oldest can be dropped."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from .spool_file import SpoolSegment
 if TYPE_CHECKING:
     from ..source.stream import Cursor, Record
 
-# A segment is finished at a quarter of what its replica has, at this at least (bytes).
-_SMALLEST = 262_144
-# How long a line without its end waits for more (s), so that the other stream's lines do not cut it in two.
-HOLD_SECONDS = 1.0
-# A stream that has been quiet for so long (s) has given what was there when it began.
-_CAUGHT_UP_AFTER = 0.3
-# A stream that is quiet for so long (s), the time to connect included, has nothing more for now.
-_QUIET = 1.5
-# Remarks that are kept for whoever reads.
-_MOST_NOTICES = 1000
+# A segment is finished at a quarter of its replica's size, but at least at this size (bytes).
+_MIN_SEGMENT_SIZE = 262_144
+# How long a line without its end is held (s), so that the other stream's lines do not split it.
+HOLD_PARTIAL_LINE_S = 1.0
+# A stream that has been quiet for so long (s) has sent the lines that existed when it began.
+_CAUGHT_UP_AFTER_S = 0.3
+# A stream that is quiet for so long (s), including the time to connect, has nothing more for now.
+_QUIET_S = 1.5
+# Notices that are stored for readers.
+_MAX_NOTICES = 1000
 
 
 class ReplicaSpool:
     """The segments of one replica. One thread at a time adds to it; any may read, and drop the oldest segment.
 
     Args:
-        folder: where the segments are.
-        name: the replica in words, such as ``trainer/3``.
+        folder: the folder of the segments.
+        name: the replica as it is shown, such as ``trainer/3``.
         largest: bytes at which a segment is finished at the latest.
     """
 
@@ -40,11 +40,11 @@ class ReplicaSpool:
         self.folder = folder
         self.name = name
         self.cursor: Cursor | None = None
-        """Where the stream is taken up again."""
+        """Where the stream is resumed."""
         self.ended = False
-        """Whether the log has ended and is all here."""
+        """Whether the log has ended and is complete."""
         self.first = 0
-        """The number of the oldest segment that is there, or of the first to come."""
+        """The number of the oldest segment, or of the first one to be made."""
         self.dropped_lines = 0
         """How many lines were dropped."""
         self.dropped_until = -math.inf
@@ -52,9 +52,9 @@ class ReplicaSpool:
         self.why_dropped = ""
         """Why the last segment was dropped, in words."""
         self.trouble = ""
-        """Why nothing comes at present, as a sentence; said when it began."""
+        """Why nothing is added now, as a sentence; it is among the notices too."""
         self.notices: list[str] = []
-        """What was to be said of the log, in order."""
+        """Notices to show among the lines, in order."""
         self._largest = largest
         self._lock = threading.Lock()
         self._segments: list[SpoolSegment] = []
@@ -72,7 +72,7 @@ class ReplicaSpool:
         return self._size_of_finished + (segments[-1].size if segments and not segments[-1].finished else 0)
 
     def segments(self) -> list[SpoolSegment]:
-        """Return the segments that are there, the oldest first."""
+        """List the segments, the oldest first."""
         with self._lock:
             return list(self._segments)
 
@@ -83,35 +83,35 @@ class ReplicaSpool:
 
     @property
     def caught_up(self) -> bool:
-        """Whether the lines that were there when the stream began have probably come."""
-        return not self._is_new or self.ended or time.monotonic() - self._writing_at > _CAUGHT_UP_AFTER
+        """Whether the lines that existed when the stream began have probably arrived."""
+        return not self._is_new or self.ended or time.monotonic() - self._writing_at > _CAUGHT_UP_AFTER_S
 
     def has_all_until(self, when: float) -> bool:
-        """Tell whether what was printed until a time, in seconds since the epoch, has probably come, or will not."""
+        """Tell whether all lines until a time (seconds since the epoch) have probably arrived, or never will."""
         if self.ended or self.trouble or self._latest >= when:
             return True
-        return time.monotonic() - self._writing_at > _QUIET
+        return time.monotonic() - self._writing_at > _QUIET_S
 
     def begin(self, writer: object) -> None:
-        """Let a writer be the one that may add from now on."""
+        """Make a writer the only one that may add records from now on."""
         with self._lock:
             self._writer = writer
             self._writing_at = time.monotonic()
             self.ended, self.trouble = False, ""
 
     def leave(self, writer: object) -> None:
-        """Take nothing from a writer any more; another one may have begun."""
+        """Accept nothing more from a writer; another one may have begun."""
         with self._lock:
             if self._writer is writer:
                 self._writer = None
 
     def take(self, record: Record, cursor: Cursor | None, writer: object) -> None:
-        """Add a record, and note where the stream goes on after it; nothing of one that is not the writer.
+        """Add a record, and set the cursor after it; ignore a caller that is not the writer.
 
-        Lines that are not whole wait for `HOLD_SECONDS`.
+        Lines that are not whole are held for `HOLD_PARTIAL_LINE_S`.
 
         Raises:
-            OSError: the record could not be written; it can be given again.
+            OSError: the record could not be written; the call can be repeated.
         """
         with self._lock:
             if writer is not self._writer:
@@ -143,9 +143,9 @@ class ReplicaSpool:
             self._flush(0.0)
 
     def tend(self) -> None:
-        """Add the lines that were not whole for long; make the files again that somebody has removed.
+        """Add the lines that were held for long enough; restore files that somebody has removed.
 
-        It is called now and then, and leaves all to a writer that is at work.
+        It is called regularly, and does nothing while a writer is at work.
 
         Raises:
             OSError: nothing can be written.
@@ -153,32 +153,32 @@ class ReplicaSpool:
         if not self._lock.acquire(blocking=False):
             return
         try:
-            self._flush(HOLD_SECONDS)
-            # What was written since can be read, and copied, while the files are open.
+            self._flush(HOLD_PARTIAL_LINE_S)
+            # A removed file can be read, and copied, while it is open.
             current = self._segments[-1] if self._segments else None
             if self._writer is not None and current is not None and not current.finished and current.is_removed:
                 self._restore()
         finally:
             self._lock.release()
 
-    def say(self, sentence: str) -> None:
-        """Have something said among the lines."""
-        if len(self.notices) < _MOST_NOTICES:
+    def add_notice(self, sentence: str) -> None:
+        """Add a notice to show among the lines."""
+        if len(self.notices) < _MAX_NOTICES:
             self.notices.append(sentence)
 
-    def say_trouble(self, sentence: str) -> None:
-        """Have said why nothing comes, now and to whoever begins to read while that holds."""
+    def report_trouble(self, sentence: str) -> None:
+        """Add a notice why nothing is added, for present readers and for those that begin while it lasts."""
         self.trouble = sentence
-        self.say(sentence)
+        self.add_notice(sentence)
 
     @property
     def can_drop(self) -> bool:
-        """Whether there is a segment that nothing comes to any more."""
+        """Whether the oldest segment is finished."""
         segments = self._segments
         return bool(segments) and segments[0].finished
 
     def drop_oldest(self, why: str) -> bool:
-        """Remove the oldest segment, unless it is the one that is written.
+        """Remove the oldest segment, if it is finished.
 
         Returns:
             whether it was removed.
@@ -190,7 +190,7 @@ class ReplicaSpool:
             return True
 
     def finish_current(self) -> None:
-        """Begin another segment with what comes next."""
+        """Finish the current segment; the next record begins another one."""
         with self._lock:
             if self._segments and not self._segments[-1].finished:
                 self._finish()
@@ -201,7 +201,7 @@ class ReplicaSpool:
             segment.release()
 
     def close(self) -> None:
-        """Take nothing any more, and close the files; whoever owns the folder removes it."""
+        """Accept nothing more, and close the files; the owner of the folder removes it."""
         with self._lock:
             self._writer = None
             for segment in self._segments:
@@ -213,7 +213,7 @@ class ReplicaSpool:
         segments = self._segments
         if segments and not segments[-1].finished:
             full = self._is_full(segments[-1])
-            # What was written since it was removed can be read while it is open.
+            # A removed file can be read, and copied, while it is open.
             if full and segments[-1].is_removed:
                 self._restore()
             if full:
@@ -231,8 +231,8 @@ class ReplicaSpool:
                 del self._held[stream]
 
     def _is_full(self, segment: SpoolSegment) -> bool:
-        full = min(self._largest, max(_SMALLEST, self.size // 4))
-        # A line that does not end is cut in the end: it may be a progress bar that never does.
+        full = min(self._largest, max(_MIN_SEGMENT_SIZE, self.size // 4))
+        # A line without an end is split eventually: it may be a progress bar that never ends.
         return segment.data.size >= (full if segment.is_whole else 2 * full)
 
     def _finish(self) -> None:
@@ -250,13 +250,13 @@ class ReplicaSpool:
         segment.drop()
 
     def _restore(self) -> None:
-        """Make the folder again that somebody removed, with what is still open of it."""
+        """Make the folder again that somebody removed, with the content that is still open."""
         *finished, current = self._segments
         private_folder(self.folder)
         current.restore()
         lost = [segment for segment in finished if segment.is_removed]
         what = f"{self.name}: {os.fspath(self.folder)} was removed while it was in use and is made again"
-        self.say(
+        self.add_notice(
             f"{what}: its oldest lines are gone, nothing that comes is lost" if lost else f"{what}: no line is lost"
         )
         if lost:

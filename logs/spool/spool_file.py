@@ -1,4 +1,4 @@
-"""The files of a spool: bytes that one thread appends, and any thread reads as far as they are written."""
+"""The files of a spool: one thread appends bytes, any thread reads those that are written."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from ..source.log_file import FileState
 
 # Finished files that stay open between two reads; more are opened for each read.
-_MOST_OPEN = 64
-# Bytes share a record of the index, and so the time that is shown, while they come within so many seconds and are so
-# many at the most: a row of a line index for each line would cost more than the line.
-_TIME_SPAN = 0.1
-_SIZE_SPAN = 512
+_MAX_OPEN_FILES = 64
+# Bytes share an index record, and so a time, if they arrive within so many seconds and are at most so many: a row of
+# the line index for each line would cost more than the line.
+_RECORD_TIME_S = 0.1
+_RECORD_SIZE = 512
 
 
 class _OpenFiles:
@@ -28,7 +28,7 @@ class _OpenFiles:
 
     def take(self) -> bool:
         with self._lock:
-            if self._count >= _MOST_OPEN:
+            if self._count >= _MAX_OPEN_FILES:
                 return False
             self._count += 1
             return True
@@ -45,10 +45,10 @@ class SpoolFile:
     """One file that grows at its end. Bytes whose writing failed are not part of it.
 
     Args:
-        path: where it is made; what is there is removed.
+        path: where it is created; an existing file is removed.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
 
     def __init__(self, path: Path) -> None:
@@ -60,8 +60,8 @@ class SpoolFile:
         self._descriptor = _make(path)
         self._finished = False
 
-    def look(self) -> FileState:
-        """Return the file's state; its size is known without asking the disk."""
+    def stat(self) -> FileState:
+        """Return the file's state without asking the disk."""
         return FileState(self.size, 1, self._written_at)
 
     def opened_size(self) -> int:
@@ -107,7 +107,7 @@ class SpoolFile:
             return data
 
     def is_removed(self) -> bool:
-        """Whether somebody has removed the file, as far as an unfinished one can tell."""
+        """Tell whether somebody has removed an unfinished file; False of a finished one."""
         return not self._finished and os.fstat(self._descriptor).st_nlink == 0
 
     def restore(self) -> None:
@@ -130,7 +130,7 @@ class SpoolFile:
             self._descriptor = descriptor
 
     def finish(self) -> None:
-        """Say that nothing is appended any more."""
+        """Close the file for appending."""
         with self._lock:
             if not self._finished:
                 self._finished = True
@@ -147,24 +147,24 @@ class SpoolFile:
 
 
 class SpoolSegment:
-    """A part of a spool: bytes, and beside them when they came and from which stream.
+    """A part of a spool: a file of bytes, and an index of when they arrived and from which stream.
 
-    The index has the format of ``combined.index``; a time that is not known is written as -1.
+    The index has the format of ``combined.index``; an unknown time is written as -1.
 
     Args:
         folder: the folder of the replica's spool.
         number: the segment's number in it, from 0.
 
     Raises:
-        OSError: the files cannot be made.
+        OSError: the files cannot be created.
     """
 
     def __init__(self, folder: Path, number: int) -> None:
         self.number = number
         self.dropped = False
-        """Whether its bytes are gone, or going."""
+        """Whether its files are removed, or being removed."""
         self.finished = False
-        """Whether nothing comes to it any more."""
+        """Whether nothing is appended to it any more."""
         self.lines = 0
         """How many lines end in it."""
         self.latest = -math.inf
@@ -192,8 +192,8 @@ class SpoolSegment:
         Raises:
             OSError: they could not be written, and none of them is part of the segment.
         """
-        if not self._is_near(at, stream):
-            # Before its bytes, so that bytes that can be read have a record.
+        if not self._shares_record(at, stream):
+            # Written before its bytes, so that all readable bytes have a record.
             self.index.append(f"{self.data.size} {-1 if at is None else at:.6f} {stream}\n".encode())
             self._last, self._last_start = (at, stream), self.data.size
         self.data.append(data)
@@ -203,7 +203,7 @@ class SpoolSegment:
             self.latest = max(self.latest, at)
 
     def finish(self) -> None:
-        """Say that nothing comes to it any more."""
+        """Close it for appending."""
         self.data.finish()
         self.index.finish()
         self.finished = True
@@ -237,21 +237,21 @@ class SpoolSegment:
             self.finish()
         for file in (self.data, self.index):
             file.close()
-            # On a disk that fails, it stays for whoever removes the whole folder.
+            # If the disk fails, the file is left until the whole folder is removed.
             with suppress(OSError):
                 file.path.unlink(missing_ok=True)
 
-    def _is_near(self, at: float | None, stream: str) -> bool:
+    def _shares_record(self, at: float | None, stream: str) -> bool:
         if self._last is None or self._last[1] != stream:
             return False
         before = self._last[0]
         if at is None or before is None or at == before:
             return at == before
-        return 0 <= at - before < _TIME_SPAN and self.data.size - self._last_start < _SIZE_SPAN
+        return 0 <= at - before < _RECORD_TIME_S and self.data.size - self._last_start < _RECORD_SIZE
 
 
 def _make(path: Path) -> int:
-    # Left there by an attempt that failed.
+    # A failed attempt may have left a file.
     path.unlink(missing_ok=True)
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 

@@ -1,4 +1,4 @@
-"""All spools of one running program: who reads which, how much they may keep, and what goes first."""
+"""All spools of one running program: their readers, their size limits, and what is dropped first."""
 
 from __future__ import annotations
 
@@ -23,21 +23,30 @@ from .replica_spool import ReplicaSpool
 
 _log = logging.getLogger(__name__)
 
-# Another machine's processes cannot be looked at: what it has not touched for so long (s) is left behind.
-FOREIGN_AGE = 7 * 24 * 3600.0
-# How often (s) a folder is touched while it is in use.
-TOUCH_EVERY = 3600.0
+# The processes of another machine cannot be examined: a folder that it has not touched for so long (s) is stale.
+FOREIGN_OWNER_AGE_S = 7 * 24 * 3600.0
+# How often a folder is touched while it is in use (s).
+TOUCH_INTERVAL_S = 3600.0
+# A stream that nobody reads is closed after so long (s), since a user may go from one replica to another and back.
+_CLOSE_DELAY_S = 0.5
+_MAINTENANCE_INTERVAL_S = 0.25
+# The streams of a job that was told to end are read for so long (s), for what it prints while it ends.
+_READ_ON_S = 60.0
+# How long the lines that it has printed already are waited for, and how often their arrival is checked (s).
+_LAST_LINES_TIMEOUT_S, _LAST_LINES_INTERVAL_S = 5.0, 0.05
+# A segment is at most this part of what a job may store.
+_SEGMENTS_PER_JOB = 16
 _counter = itertools.count()
 
 
 class Owner(NamedTuple):
-    """A running program.
+    """The process that owns a spool folder.
 
     Attributes:
         host: its machine.
         pid: its process.
-        start: when that started, as the machine tells it.
-        number: which of the spools of the process.
+        start: when that started, as the machine reports it.
+        number: the number of the folder among those of the process.
     """
 
     host: str
@@ -47,12 +56,12 @@ class Owner(NamedTuple):
 
     @property
     def folder_name(self) -> str:
-        """The name of its folder."""
-        return f"{_plain(self.host)}.{self.pid}.{_plain(self.start)}.{self.number}"
+        """The name of the owner's folder."""
+        return f"{_safe_name(self.host)}.{self.pid}.{_safe_name(self.start)}.{self.number}"
 
 
 def this_owner() -> Owner:
-    """Return an owner for this process; each call gives another one."""
+    """Make an owner for this process; each call makes another entry."""
     process = read_process(os.getpid())
     return Owner(os.uname().nodename, os.getpid(), process.start if process else "", next(_counter))
 
@@ -80,67 +89,60 @@ def _is_stale(folder: Path, now: float) -> bool:
     if len(parts) < 4 or not parts[1].isdigit():
         return False
     host, pid, start, _ = parts
-    if host == _plain(os.uname().nodename):
+    if host == _safe_name(os.uname().nodename):
         process = read_process(int(pid))
-        return process is None or _plain(process.start) != start or not is_running(process.pid, process.start)
+        return process is None or _safe_name(process.start) != start or not is_running(process.pid, process.start)
     try:
-        return now - folder.stat().st_mtime > FOREIGN_AGE
+        return now - folder.stat().st_mtime > FOREIGN_OWNER_AGE_S
     except OSError:
         return False
 
 
-def _plain(text: str) -> str:
+def _safe_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9-]", "-", text)
 
 
-# Streams that nobody reads any more go on for so long (s), for whoever goes from one replica to another.
-_GRACE = 0.5
-_TICK = 0.25
-# A job that was told to end goes on printing for so long (s): what was read of it is read on to its end.
-_REST = 60.0
-# How long (s) what it printed before is waited for at most, and how often that is looked for.
-_LAST_SECONDS, _LOOK = 5.0, 0.05
-# A segment is at most this part of what a job may keep.
-_PARTS = 16
-
-
 class SpoolLimits(NamedTuple):
-    """How many bytes the spools keep: of one job, and in all."""
+    """The most bytes that the spools store: of one job, and in all."""
 
     job: int = 512_000_000
     total: int = 2_048_000_000
 
 
-class _Spool:
-    """A replica's spool with those who use it."""
+class _SpoolEntry:
+    """A replica's spool, its feed and the number of its readers."""
 
     def __init__(self, spool: ReplicaSpool, origin: Callable[[], Origin]) -> None:
         self.spool = spool
         self.origin = origin
         self.feed: SpoolFeed | None = None
         self.users = 0
-        self.left_at = 0.0
+        self.released_at = 0.0
         self.wanted_until = 0.0
 
 
 class _Job:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.spools: dict[str, _Spool] = {}
+        self.spools: dict[str, _SpoolEntry] = {}
         self.read_at = 0.0
 
     @property
     def size(self) -> int:
-        return sum(one.spool.size for one in tuple(self.spools.values()))
+        return sum(entry.spool.size for entry in tuple(self.spools.values()))
+
+    @property
+    def is_read(self) -> bool:
+        return any(entry.users for entry in self.spools.values())
 
 
 class LogSpools:
-    """The spools of one program, in a folder that no other program uses.
+    """The spools of one program, in a folder of its own.
 
     Every method may be called from any thread.
 
     Args:
-        limits: how much they may keep.
+        limits: how much they may store.
         root: the folder of all programs' spools.
     """
 
@@ -151,111 +153,115 @@ class LogSpools:
         self._jobs: dict[str, _Job] = {}
         self._lock = threading.RLock()
         self._wake = threading.Event()
-        self._keeper: threading.Thread | None = None
+        self._maintenance_thread: threading.Thread | None = None
         self._closed = False
         self._touched_at = 0.0
 
     def remove_stale(self) -> None:
-        """Remove what programs that are dead have left behind."""
+        """Remove the folders of programs that have ended."""
         remove_stale(self._root)
 
-    def acquire(self, job: str, names: tuple[str, str], origin: Callable[[], Origin]) -> ReplicaSpool:
-        """Begin to read a stream, or read it with those who do.
+    def acquire(self, job: str, folder: str, label: str, origin: Callable[[], Origin]) -> ReplicaSpool:
+        """Begin to read a stream, or share one that is read.
 
         Args:
             job: the job's handle.
-            names: the spool's folder in that of its job, and the replica in words.
-            origin: gives where the stream comes from.
+            folder: the name of the spool's folder in that of its job.
+            label: the replica as it is shown, such as ``trainer/3``.
+            origin: returns what opens the stream.
         """
         with self._lock:
-            found = self._job(job)
-            found.read_at = time.monotonic()
-            if names[0] not in found.spools:
-                largest = max(1, self.limits.job // _PARTS)
-                found.spools[names[0]] = _Spool(ReplicaSpool(found.folder / names[0], names[1], largest), origin)
-            one = found.spools[names[0]]
-            one.users += 1
-            self._feed(one)
-            return one.spool
+            job_entry = self._job(job)
+            job_entry.read_at = time.monotonic()
+            if folder not in job_entry.spools:
+                largest = max(1, self.limits.job // _SEGMENTS_PER_JOB)
+                spool = ReplicaSpool(job_entry.folder / folder, label, largest)
+                job_entry.spools[folder] = _SpoolEntry(spool, origin)
+            entry = job_entry.spools[folder]
+            entry.users += 1
+            self._ensure_feed(entry)
+            return entry.spool
 
-    def release(self, job: str, name: str) -> None:
-        """Read a stream no more; it ends when nobody reads it. What came of it is kept."""
+    def release(self, job: str, folder: str) -> None:
+        """Stop reading a stream; it is closed when nobody reads it. Its spool stays."""
         with self._lock:
             if self._closed:
                 return
-            one = self._jobs[job].spools[name]
-            one.users -= 1
-            one.left_at = self._jobs[job].read_at = time.monotonic()
+            entry = self._jobs[job].spools[folder]
+            entry.users -= 1
+            entry.released_at = self._jobs[job].read_at = time.monotonic()
         self._wake.set()
 
     def complete(self, job: str) -> None:
-        """Read the rest of those logs of a job that were read, because they are about to go with it.
+        """Read the rest of those logs of a job that were read, because they are removed with it.
 
-        What the job has printed until now is waited for, 5 s at most; the streams go on for a minute, for what it
-        prints while it ends.
+        It waits for what the job has printed until now, 5 s at most. The streams are read for another minute, for what
+        it prints while it ends.
 
         Args:
             job: the job's handle.
         """
-        now, deadline = time.time(), time.monotonic() + _LAST_SECONDS
+        now, deadline = time.time(), time.monotonic() + _LAST_LINES_TIMEOUT_S
         with self._lock:
-            found = self._jobs.get(job)
-            read = [one for one in found.spools.values() if not _is_over(one)] if found is not None else []
-            for one in read:
-                one.wanted_until = time.monotonic() + _REST
-                self._feed(one)
-        while any(not one.spool.has_all_until(now) for one in read):
+            job_entry = self._jobs.get(job)
+            entries = list(job_entry.spools.values()) if job_entry is not None else []
+            read = [entry for entry in entries if not _is_complete(entry)]
+            for entry in read:
+                entry.wanted_until = time.monotonic() + _READ_ON_S
+                self._ensure_feed(entry)
+        while any(not entry.spool.has_all_until(now) for entry in read):
             if self._closed or time.monotonic() > deadline:
                 return
-            time.sleep(_LOOK)
+            time.sleep(_LAST_LINES_INTERVAL_S)
 
     def close(self) -> None:
-        """End all streams and remove what came of them; returns without waiting for any stream."""
+        """End all streams and remove the spools, without waiting for any stream."""
         with self._lock:
             self._closed = True
-            all_spools = [one for job in self._jobs.values() for one in job.spools.values()]
+            entries = [entry for job in self._jobs.values() for entry in job.spools.values()]
             self._jobs = {}
         self._wake.set()
-        for one in all_spools:
-            one.spool.close()
-        closing = threading.Thread(target=_close_feeds, args=(all_spools,), name="spools-close", daemon=True)
+        for entry in entries:
+            entry.spool.close()
+        closing = threading.Thread(target=_close_feeds, args=(entries,), name="spools-close", daemon=True)
         closing.start()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    # Caps
+    # Limits
 
-    def grew(self, spool: ReplicaSpool) -> None:
-        """Drop what is over the caps."""
+    def enforce_limits(self, spool: ReplicaSpool) -> None:
+        """Drop segments until the limits hold."""
         with self._lock:
             for job in self._jobs.values():
-                if any(one.spool is spool for one in job.spools.values()):
-                    self._keep_job_cap(job)
+                if any(entry.spool is spool for entry in job.spools.values()):
+                    self._enforce_job_limit(job)
             while sum(job.size for job in self._jobs.values()) > self.limits.total:
                 why = f"the spools keep {_megabytes(self.limits.total)} in all (spool_megabytes)"
-                if not any(self._drop_of(job, why) for job in self._by_use()):
+                if not any(self._drop_oldest(job, why) for job in self._least_recently_read_first()):
                     return
 
-    def make_room(self, spool: ReplicaSpool) -> bool:
-        """Drop one segment, of the same job if it has one; tell whether there was any."""
+    def free_space(self, spool: ReplicaSpool) -> bool:
+        """Drop one finished segment, of the same job if it has one; return whether there was any."""
         with self._lock:
-            own = [job for job in self._jobs.values() if any(one.spool is spool for one in job.spools.values())]
-            others = [job for job in self._by_use() if job not in own]
+            own = [job for job in self._jobs.values() if any(entry.spool is spool for entry in job.spools.values())]
+            others = [job for job in self._least_recently_read_first() if job not in own]
             why = f"the disk of {os.fspath(self._root)} is full"
-            return any(self._drop_of(job, why, finished=True) for job in (*own, *others))
+            return any(self._drop_oldest(job, why, finished=True) for job in (*own, *others))
 
-    def _keep_job_cap(self, job: _Job) -> None:
+    def _enforce_job_limit(self, job: _Job) -> None:
         why = f"the spool keeps {_megabytes(self.limits.job)} of a job (spool_megabytes_per_job)"
-        while job.size > self.limits.job and self._drop_of(job, why):
+        while job.size > self.limits.job and self._drop_oldest(job, why):
             pass
 
-    def _by_use(self) -> list[_Job]:
-        """Return the jobs, the least recently read one first."""
-        return sorted(self._jobs.values(), key=_last_use)
+    def _least_recently_read_first(self) -> list[_Job]:
+        """List the jobs, the least recently read one first."""
+        now = time.monotonic()
+        return sorted(self._jobs.values(), key=lambda job: now if job.is_read else job.read_at)
 
-    def _drop_of(self, job: _Job, why: str, *, finished: bool = False) -> bool:
-        """Drop the oldest segment of the replica that has most; without a finished one, the one that is written."""
-        spools = [one.spool for one in job.spools.values()]
+    def _drop_oldest(self, job: _Job, why: str, *, finished: bool = False) -> bool:
+        """Drop the oldest segment of the largest replica; without a finished one, finish the current ones first."""
+        spools = [entry.spool for entry in job.spools.values()]
         able = [spool for spool in spools if spool.can_drop]
         if not able and not finished:
             able = [spool for spool in spools if spool.size]
@@ -263,14 +269,14 @@ class LogSpools:
                 spool.finish_current()
         return bool(able) and max(able, key=lambda spool: spool.size).drop_oldest(why)
 
-    # Housekeeping
+    # Maintenance
 
-    def _feed(self, one: _Spool) -> None:
-        """Fill a spool, unless that is done already, or its log has ended."""
-        if one.feed is None and not _is_over(one) and not self._closed:
-            one.feed = SpoolFeed(one.spool, one.origin(), self)
-            one.feed.start()
-            self._keep()
+    def _ensure_feed(self, entry: _SpoolEntry) -> None:
+        """Start a feed of a spool, unless it has one or its log has ended."""
+        if entry.feed is None and not _is_complete(entry) and not self._closed:
+            entry.feed = SpoolFeed(entry.spool, entry.origin(), self)
+            entry.feed.start()
+            self._start_maintenance()
 
     def _job(self, handle: str) -> _Job:
         if self._folder is None:
@@ -279,56 +285,51 @@ class LogSpools:
             self._jobs[handle] = _Job(self._folder / folder_name(handle))
         return self._jobs[handle]
 
-    def _keep(self) -> None:
-        if self._keeper is None:
-            self._keeper = threading.Thread(target=self._keep_house, name="spools", daemon=True)
-            self._keeper.start()
+    def _start_maintenance(self) -> None:
+        if self._maintenance_thread is None:
+            self._maintenance_thread = threading.Thread(target=self._maintain, name="spools", daemon=True)
+            self._maintenance_thread.start()
         self._wake.set()
 
-    def _keep_house(self) -> None:
-        """Look after the spools that are filled, and end streams that nobody reads."""
+    def _maintain(self) -> None:
+        """Look after the spools that are fed, and end streams that nobody reads."""
         while not self._closed:
             with self._lock:
-                fed = [one for job in self._jobs.values() for one in job.spools.values() if one.feed is not None]
+                fed = [entry for job in self._jobs.values() for entry in job.spools.values() if entry.feed is not None]
                 now = time.monotonic()
-                left = [one for one in fed if one.users == 0 and now - one.left_at >= _GRACE]
-                left = [one for one in left if one.spool.ended or now >= one.wanted_until]
-                feeds = [one.feed for one in left if one.feed is not None]
-                for one in left:
-                    one.feed = None
+                left = [entry for entry in fed if entry.users == 0 and now - entry.released_at >= _CLOSE_DELAY_S]
+                left = [entry for entry in left if entry.spool.ended or now >= entry.wanted_until]
+                feeds = [entry.feed for entry in left if entry.feed is not None]
+                for entry in left:
+                    entry.feed = None
             for feed in feeds:
                 feed.close()
-            for one in left:
-                one.spool.release()
-            for one in fed:
+            for entry in left:
+                entry.spool.release()
+            for entry in fed:
                 with suppress(OSError):
-                    one.spool.tend()
+                    entry.spool.tend()
             self._touch()
-            self._wake.wait(_TICK if len(fed) > len(left) else None)
+            self._wake.wait(_MAINTENANCE_INTERVAL_S if len(fed) > len(left) else None)
             self._wake.clear()
 
     def _touch(self) -> None:
-        """Let other machines see that the folder is in use."""
-        if self._folder is not None and time.monotonic() - self._touched_at > TOUCH_EVERY:
+        """Touch the folder, so that other machines see that it is in use."""
+        if self._folder is not None and time.monotonic() - self._touched_at > TOUCH_INTERVAL_S:
             self._touched_at = time.monotonic()
             with suppress(OSError):
                 os.utime(private_folder(self._folder))
 
 
-def _is_over(one: _Spool) -> bool:
-    # What ended in trouble is tried again.
-    return one.spool.ended and not one.spool.trouble
+def _is_complete(entry: _SpoolEntry) -> bool:
+    # A log that ended in trouble is tried again.
+    return entry.spool.ended and not entry.spool.trouble
 
 
-def _last_use(job: _Job) -> float:
-    used = any(one.users for one in job.spools.values())
-    return time.monotonic() if used else job.read_at
-
-
-def _close_feeds(spools: list[_Spool]) -> None:
-    for one in spools:
-        if one.feed is not None:
-            one.feed.close()
+def _close_feeds(spools: list[_SpoolEntry]) -> None:
+    for entry in spools:
+        if entry.feed is not None:
+            entry.feed.close()
 
 
 def _megabytes(size: int) -> str:
@@ -336,7 +337,7 @@ def _megabytes(size: int) -> str:
 
 
 def folder_name(text: str) -> str:
-    """Return a name that is safe for a folder, and another one for every text."""
+    """Make a safe folder name, a different entry for every text."""
     name = quote(text, safe="-_").replace(".", "%2E")
     if len(name) <= 100:
         return name

@@ -23,7 +23,7 @@ class Span(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def char_width(char: str) -> int:
-    """Return how many cells a printable character takes: 0, 1 or 2."""
+    """Return the width of a printable character in cells: 0, 1 or 2."""
     if unicodedata.category(char) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
@@ -33,7 +33,7 @@ class CellLine:
     """The cells of one line and the cursor that writes them.
 
     Args:
-        widest: the cursor goes no further than this, in cells; text beyond it is dropped.
+        widest: the most cells; text beyond them is dropped.
     """
 
     def __init__(self, widest: int) -> None:
@@ -43,7 +43,7 @@ class CellLine:
         self._column = 0
 
     def write(self, text: str, style: SgrStyle) -> None:
-        """Write printable text at the cursor, over what is there."""
+        """Write printable text at the cursor, over existing cells."""
         if text.isascii():
             text = text[: max(0, self._widest - self._column)]
             self._put(list(text), style)
@@ -71,7 +71,7 @@ class CellLine:
         self._column = max(0, self._column - 1)
 
     def tab(self) -> None:
-        """Move the cursor to the next tab stop; what is under way stays."""
+        """Move the cursor to the next tab stop; the cells in between stay."""
         self._column = min(self._widest, (self._column // TAB + 1) * TAB)
         self._pad()
 
@@ -121,12 +121,12 @@ class CellLine:
             self._styles.extend([PLAIN] * missing)
 
     def _mend(self, column: int) -> None:
-        """Replace a wide character that an edge at ``column`` would cut in two by spaces."""
+        """Replace a wide character that an edge at ``column`` would split by spaces."""
         if 0 < column < len(self._chars) and self._chars[column] == _TAIL:
             self._chars[column - 1 : column + 1] = [" ", " "]
 
     def _combine(self, cells: list[str], mark: str) -> None:
-        """Add a combining mark to the character before it; a cell takes a few, a pile of them is no text."""
+        """Add a combining mark to the character before it; a cell takes a few, since a pile of them is not text."""
         target, index = cells, len(cells) - 1
         if not cells:
             target, index = self._chars, min(self._column, len(self._chars)) - 1

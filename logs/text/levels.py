@@ -1,4 +1,4 @@
-"""Where a line says how bad it is: a level word at a level's place, or the exception that ends a traceback."""
+"""Finds the level of a log line: a level word where loggers put it, or the exception that ends a traceback."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 
 Level = Literal["warning", "error", "exception"]
 
-# A level stands early in a line: after a time, a rank, a logger's name.
-_HEAD = 200
+# A level stands within so many first characters of a line: after a time, a rank, a logger's name.
+_MAX_HEAD = 200
 
 _WORD = re.compile(r"(?<![\w.])(WARN(?:ING)?|ERROR|CRITICAL|FATAL)(?![\w.=])")
 _BRACKETS = re.compile(r"\[[^\[\]]*\]|\([^()]*\)|<[^<>]*>")
@@ -21,7 +21,7 @@ _MONTHS_AND_DAYS = re.compile(r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|
 
 
 class LevelWord(NamedTuple):
-    """The word ``text[start:end]`` and what it means."""
+    """The word ``text[start:end]`` and its level."""
 
     start: int
     end: int
@@ -29,14 +29,14 @@ class LevelWord(NamedTuple):
 
 
 def level_of(text: str) -> LevelWord | None:
-    """Return the word of a line that says its level, or None if it says none.
+    """Find the word that gives a line's level; None if there is none.
 
-    ``no ERROR was found`` says none: only times, brackets and a logger's name may stand before the word.
+    ``no ERROR was found`` has none: only times, brackets and a logger's name may stand before the word.
 
     Args:
         text: the line as it is shown.
     """
-    head = text[:_HEAD]
+    head = text[:_MAX_HEAD]
     word = _WORD.search(head)
     if word is not None and _is_prefix(head[: word.start()], head[word.end() :]):
         return LevelWord(word.start(), word.end(), "warning" if word[0].startswith("WARN") else "error")
@@ -47,7 +47,7 @@ def level_of(text: str) -> LevelWord | None:
 
 
 def _is_prefix(before: str, after: str) -> bool:
-    """Whether ``before`` is what loggers put before the level; ``after`` follows the level."""
+    """Tell whether ``before`` is what loggers write before a level; ``after`` is the text after the level."""
     if not before or before.isspace():
         return True
     # The level itself may be in brackets: `[ERROR]`.

@@ -1,9 +1,9 @@
 """The one place where a job's bytes become text that is safe to show.
 
-A terminal obeys what it is sent: a log may hold sequences that set the window's title, clear the screen, answer as if
-typed, or reorder text. Of all these only SGR (colours and attributes) is kept, as spans beside the text, and what edits
-the line itself is carried out: carriage return, backspace, tab and erase in line. Nothing of the rest gets through, not
-even unfinished.
+A terminal obeys what it is sent: a log may have sequences that set the window's title, clear the screen, send answers
+as if typed, or reorder text. Only SGR (colours and attributes) is kept, as spans beside the text, and controls that
+edit the line itself are applied: carriage return, backspace, tab and erase in line. Everything else is dropped, also
+unfinished sequences.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from .cells import CellLine, Span
 from .sgr import PLAIN, apply_sgr
 
-# Bytes of one line that are read; the rest is named by a mark at its end.
+# Bytes of one line that are read; a mark at its end gives the size of the rest.
 LINE_LIMIT = 65536
 
 # Each alternative ends at the latest with the line, so that an unfinished sequence is dropped with its content.
@@ -34,7 +34,7 @@ _CONTROL = re.compile(
 
 _REPLACEMENT = "\ufffd"
 
-# The first character that `_of_known_width` does not let through as it is: a combining mark.
+# The first character that `_with_known_width` does not let through as it is: a combining mark.
 _FIRST_DISPUTED = "\u0903"
 # Variation selectors, skin tones, fillers of Hangul.
 _DROPPED = frozenset(
@@ -60,20 +60,20 @@ class SafeLine:
 
 
 def sanitize(data: bytes, *, limit: int = LINE_LIMIT, omitted: int = 0) -> SafeLine:
-    """Return one line of a log as safe text.
+    """Convert one line of a log to safe text.
 
     Args:
         data: the line's bytes, without its line feed.
-        limit: bytes that are looked at; the cost grows linearly up to it.
+        limit: the most bytes to read; the cost is linear in it.
         omitted: bytes that the caller has left out already, for the mark at the end.
     """
     if len(data) > limit:
-        cut = _whole_characters(data, limit)
+        cut = _cut_at_character(data, limit)
         omitted += len(data) - cut
         data = data[:cut]
     text = data.decode("utf-8", "replace")
     if text.isprintable():
-        return _marked(text, (), omitted)
+        return _with_omission_mark(text, (), omitted)
     line = CellLine(widest=limit * 2)
     style = PLAIN
     position = 0
@@ -89,33 +89,33 @@ def sanitize(data: bytes, *, limit: int = LINE_LIMIT, omitted: int = 0) -> SafeL
             line.erase(int(match["parameters"] or 0))
     if position < len(text):
         line.write(_printable(text[position:]), style)
-    return _marked(*line.text_and_spans(), omitted)
+    return _with_omission_mark(*line.text_and_spans(), omitted)
 
 
 def plain(text: str) -> str:
     """Return a name or a message as one line of printable text, without styles.
 
-    Sequences are dropped whole; line breaks and tabs become spaces. What terminals draw in different numbers of cells
-    is replaced or dropped, so that what stands behind it in a row stays in its column.
+    Sequences are dropped whole; line breaks and tabs become spaces. Characters that terminals draw in different numbers
+    of cells are replaced or dropped, so that the text after them stays in its column.
     """
     if not text.isprintable():
         text = _printable(_CONTROL.sub(_plain_control, text.replace("\r\n", "\n")))
     if text.isascii() or max(text) < _FIRST_DISPUTED:
         return text
-    return "".join(_of_known_width(char) for char in text)
+    return "".join(_with_known_width(char) for char in text)
 
 
-def size_words(count: int) -> str:
-    """Return a number of bytes with one unit, such as ``512 B`` or ``9.9 MB``."""
+def format_size(count: int) -> str:
+    """Format a number of bytes with one unit, such as ``512 B`` or ``9.9 MB``."""
     for size, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return f"{count} B"
 
 
-def _marked(text: str, spans: tuple[Span, ...], omitted: int) -> SafeLine:
+def _with_omission_mark(text: str, spans: tuple[Span, ...], omitted: int) -> SafeLine:
     if omitted:
-        text += f" [+{size_words(omitted)}]"
+        text += f" [+{format_size(omitted)}]"
     return SafeLine(text, spans, omitted)
 
 
@@ -133,14 +133,14 @@ def _plain_control(match: re.Match[str]) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return ``text`` without what is not printable; it holds no C0 and C1 controls any more."""
+    """Return ``text``, which has no C0 and C1 controls, without unprintable characters."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else _substitute(char) for char in text)
 
 
 def _substitute(char: str) -> str:
-    """Return what stands for a character that is no printable one."""
+    """Return the replacement of an unprintable character."""
     category = unicodedata.category(char)
     if category in ("Zs", "Zl", "Zp"):
         # The ideographic space is two cells wide.
@@ -149,10 +149,10 @@ def _substitute(char: str) -> str:
     return "" if category in ("Cf", "Cc") else _REPLACEMENT
 
 
-def _of_known_width(char: str) -> str:
-    """Return what stands for a character of whose width terminals have different tables.
+def _with_known_width(char: str) -> str:
+    """Return the replacement of a character for which terminals have different widths.
 
-    Tried with tmux 3.3a and Rich: all others of Unicode's planes have one width in both.
+    Measured with tmux 3.3a and Rich: all other characters of Unicode have the same width in both.
     """
     if char < _FIRST_DISPUTED:
         return char
@@ -164,8 +164,8 @@ def _of_known_width(char: str) -> str:
     return _REPLACEMENT if _NEWLY_WIDE.match(char) else char
 
 
-def _whole_characters(data: bytes, limit: int) -> int:
-    """Return where to cut ``data`` at ``limit`` so that no UTF-8 character is parted."""
+def _cut_at_character(data: bytes, limit: int) -> int:
+    """Return the offset at or before ``limit`` where ``data`` can be cut without splitting a UTF-8 character."""
     for back in range(4):
         if limit - back <= 0 or data[limit - back] & 0xC0 != 0x80:
             return max(0, limit - back)

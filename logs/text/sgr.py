@@ -29,7 +29,7 @@ class SgrStyle(NamedTuple):
 
 PLAIN = SgrStyle()
 
-_SET: dict[int, dict[str, bool]] = {
+_ATTRIBUTES: dict[int, dict[str, bool]] = {
     1: {"bold": True},
     2: {"dim": True},
     3: {"italic": True},
@@ -44,20 +44,20 @@ _SET: dict[int, dict[str, bool]] = {
     29: {"strike": False},
 }
 
-# More parameters than this in one sequence are not a style but an attempt to cost time.
-_MOST_PARAMETERS = 64
+# More parameters than this in one sequence are an attack on the time it takes, not a style.
+_MAX_PARAMETERS = 64
 
 
 def apply_sgr(style: SgrStyle, parameters: str) -> SgrStyle:
-    """Return ``style`` after the SGR sequence with these parameters.
+    """Apply an SGR sequence to a style.
 
     Args:
         style: the style before.
-        parameters: what stands between ``ESC [`` and ``m``: figures, ``;`` and ``:``.
+        parameters: the text between ``ESC [`` and ``m``: digits, ``;`` and ``:``.
     """
     if not parameters:
         return PLAIN
-    groups = parameters.split(";", _MOST_PARAMETERS)[:_MOST_PARAMETERS]
+    groups = parameters.split(";", _MAX_PARAMETERS)[:_MAX_PARAMETERS]
     position = 0
     while position < len(groups):
         group = groups[position]
@@ -76,7 +76,7 @@ def apply_sgr(style: SgrStyle, parameters: str) -> SgrStyle:
 
 
 def _number(text: str) -> int:
-    """Return the value of a parameter; a missing one is 0, a senseless one -1."""
+    """Parse a parameter; a missing one is 0, an invalid one -1."""
     if not text:
         return 0
     return int(text) if len(text) <= 5 and text.isascii() and text.isdigit() else -1
@@ -85,8 +85,8 @@ def _number(text: str) -> int:
 def _apply_code(style: SgrStyle, code: int) -> SgrStyle:
     if code == 0:
         return PLAIN
-    if code in _SET:
-        return style._replace(**_SET[code])
+    if code in _ATTRIBUTES:
+        return style._replace(**_ATTRIBUTES[code])
     if 30 <= code <= 37:
         return style._replace(fg=code - 30)
     if 40 <= code <= 47:
@@ -103,7 +103,7 @@ def _apply_code(style: SgrStyle, code: int) -> SgrStyle:
 
 
 def _semicolon_color(rest: list[str]) -> tuple[int | None, int]:
-    """Read ``5;n`` or ``2;r;g;b``; return the colour and how many parameters it took."""
+    """Parse ``5;n`` or ``2;r;g;b``; return the colour and the number of its parameters."""
     kind = _number(rest[0]) if rest else -1
     if kind == 5:
         return _palette_color(rest[1:2]), 2
@@ -140,7 +140,7 @@ def _rgb(parts: list[str]) -> int | None:
 
 
 def _with_color(style: SgrStyle, code: int, color: int | None) -> SgrStyle:
-    """Set a colour; 58, the underline's, is read to step over it and otherwise ignored, as is a broken one."""
+    """Set a colour; an invalid one is ignored, and so is 58, the underline's."""
     if color is None or code == 58:
         return style
     return style._replace(fg=color) if code == 38 else style._replace(bg=color)

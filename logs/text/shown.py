@@ -1,7 +1,7 @@
-"""What of a block of a log is shown, as bytes: whole blocks at once where that can be, and else line by line.
+"""The shown text of a block of a log, as bytes: computed for whole blocks where possible, else line by line.
 
-Searches look at what is shown (`sanitize`), not at what was printed: ``\\x1b[32mERR\\x1b[0mOR`` is found as
-``ERROR``, and what a ``\\r`` wrote over is not found.
+Searches match what is shown (see `sanitize`), not what was printed: ``\\x1b[32mERR\\x1b[0mOR`` is found as ``ERROR``,
+and text that a ``\\r`` overwrote is not found.
 """
 
 from __future__ import annotations
@@ -13,70 +13,72 @@ from enum import IntEnum
 from .cells import char_width
 from .sanitize import sanitize
 
-# Bytes of one line that are handed out, shown and searched.
+# Bytes of one line that are read, shown and searched.
 LINE_CAP = 16384
 
 _ESCAPE, _RETURN, _BACKSPACE, _NUL, _TAB = 0x1B, 0x0D, 0x08, 0x00, 0x09
 _DROPPED = bytes(set(range(0x20)) - {_ESCAPE, _RETURN, _BACKSPACE, _TAB, 0x0A} | {0x7F})
-_STRAY = tuple(set(_DROPPED) - {_NUL} | {_TAB})
+_CHANGED_ALONE = tuple(set(_DROPPED) - {_NUL} | {_TAB})
 
-# CSI sequences that change no text: all but `K`, and that one only where nothing is right of the cursor.
+# CSI sequences that change no text: all but `K`, which changes none if nothing is right of the cursor.
 _CSI = re.compile(rb"\x1b\[(?:[0-?]*[ -/]*[@-JL-~]|0?K)")
 _SGR = re.compile(rb"\x1b\[[0-9;:]*m")
 
 
-class Look(IntEnum):
-    """What is known of how lines are shown.
+class Rendering(IntEnum):
+    """What is known of how lines are shown; the lowest value holds for several segments.
 
     Attributes:
-        EDITED: there may be bytes among them that edit what is shown; see `is_edited`.
-        UNEDITED: there are none.
+        EDITED: they may have bytes that edit the shown text; see `is_edited`.
+        UNEDITED: they have no such bytes.
         PLAIN: they are shown as they are.
-        STRAY: they are not, though nothing edits them.
+        CHANGED: they are not, though nothing edits them.
     """
 
     EDITED = 0
     UNEDITED = 1
     PLAIN = 2
-    STRAY = 3
+    CHANGED = 3
 
 
 @dataclass
 class Block:
-    """Lines that are searched together.
+    """A block of lines that are searched together.
 
     Attributes:
         data: whole lines; the last one may lack its line feed.
         lines: how many there are.
-        look: what is known of how they are shown; `shown` may find out more.
+        rendering: what is known of how they are shown; `shown` may refine it.
     """
 
     data: bytes
     lines: int
-    look: Look
+    rendering: Rendering
 
     def shown(self) -> bytes:
         """Return the lines as they are shown, in UTF-8, each with a line feed."""
-        if self.look == Look.UNEDITED:
-            self.look = Look.PLAIN if is_plain(self.data) and not has_long_line(self.data) else Look.STRAY
-        shown = self.data if self.look == Look.PLAIN else shown_block(self.data)
-        # An unfinished line may be shown as nothing, and is a line nevertheless.
+        if self.rendering == Rendering.UNEDITED:
+            self.rendering = (
+                Rendering.PLAIN if is_plain(self.data) and not has_long_line(self.data) else Rendering.CHANGED
+            )
+        shown = self.data if self.rendering == Rendering.PLAIN else shown_block(self.data)
+        # An unfinished line counts as a line even if it is shown as an empty one.
         return shown if self.data.endswith(b"\n") or not self.data else shown + b"\n"
 
 
 def is_edited(data: bytes) -> bool:
-    """Whether bytes hold what moves the cursor, hides text, or often stands in the midst of it: ESC, CR, BS, NUL."""
+    """Tell whether bytes have one that moves the cursor, hides text, or is common within text: ESC, CR, BS, NUL."""
     return _ESCAPE in data or _RETURN in data or _BACKSPACE in data or _NUL in data
 
 
 def is_plain(data: bytes) -> bool:
-    """Whether bytes that are not edited are shown as they are: printable ASCII and line feeds alone."""
-    # A memchr for each control costs half of what translate() does.
-    return data.isascii() and not any(map(data.__contains__, _STRAY))
+    """Tell whether unedited bytes are shown as they are: only printable ASCII and line feeds."""
+    # One memchr for each control takes half as long as translate().
+    return data.isascii() and not any(map(data.__contains__, _CHANGED_ALONE))
 
 
 def has_long_line(data: bytes) -> bool:
-    """Whether a line has more bytes than are shown."""
+    """Tell whether a line has more bytes than are shown."""
     start, size = 0, len(data)
     while size - start > LINE_CAP:
         feed = data.rfind(b"\n", start, start + LINE_CAP + 1)
@@ -102,7 +104,7 @@ def shown_block(data: bytes) -> bytes:
 
 
 def shown_text(line: bytes) -> str:
-    """Return a line as it is shown, without the mark that tells of what was cut off at its end.
+    """Return a line as it is shown, without the mark for bytes left out at its end.
 
     Args:
         line: the line's bytes as printed, without the line feed.
@@ -111,10 +113,10 @@ def shown_text(line: bytes) -> str:
 
 
 def cap_line(line: bytes, cap: int = LINE_CAP) -> tuple[bytes, int]:
-    """Cap a line: at its start, unless it overwrites itself as progress bars do, where its last state counts.
+    """Cut a line to its first ``cap`` bytes, or to its last state if it overwrites itself as progress bars do.
 
     Returns:
-        its bytes, and how many were left out at the end.
+        its bytes, and the number of bytes left out at the end.
     """
     line = line.rstrip(b"\r")
     tail = line[-cap:]
@@ -128,7 +130,7 @@ def _capped(line: bytes) -> bytes:
 
 
 def _bulk(data: bytes) -> bytes | None:
-    """Return ASCII text as it is shown, None if it moves the cursor back or hides text."""
+    """Return ASCII text as it is shown; None if it moves the cursor back or hides text."""
     if _ESCAPE in data:
         data = _CSI.sub(b"", data)
     if _ESCAPE in data or _RETURN in data or _BACKSPACE in data:
@@ -147,7 +149,7 @@ def _shown_line(line: bytes) -> bytes:
 
 
 def _overwritten(line: bytes) -> str | None:
-    """Return what is left of a progress bar, None if more than carriage returns and colours edits it."""
+    """Return the last state of a progress bar; None if more than carriage returns and colours edit it."""
     capped = _capped(line)
     if _ESCAPE in capped and capped.isascii():
         capped = _SGR.sub(b"", capped)

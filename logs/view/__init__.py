@@ -1,1 +1,1 @@
-"""What is shown of a log: an index of its lines, several replicas merged, filters, searches."""
+"""Views of logs: a line index, several replicas merged, filters and searches."""

@@ -1,4 +1,4 @@
-"""A log of which only some lines are shown: those that match, or those that do not."""
+"""A filtered log: only the lines that match some patterns, or do not match others."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 from ..pattern.engine import CostlyPatternError
 from ..pattern.pattern import Pattern
-from ..source.segment import Place
+from ..source.segment import SegmentKey
 from ..text.shown import LINE_CAP, Block
+from .match_index import MatchIndex, take_sample
 from .merge import Bounds, LogLine, MergedLog
 from .scanner import PatternScanner
-from .tally import Tally, take_sample
 
-# Segments whose wanted lines are remembered while a page is put together.
-_REMEMBERED = 32
-# Kept lines that are no further apart than this are read with what is between them.
-_NEAR = 32
-# How long one look at new lines takes at most (s).
-_POLL_SECONDS = 0.02
+# Segments whose kept lines are cached while a page is put together.
+_CACHED_SEGMENTS = 32
+# Kept lines that are no further apart than this are read together with the lines between them.
+_MAX_GAP = 32
+# How long new lines are filtered in one poll at most (s).
+_POLL_LIMIT_S = 0.02
 
 
 class Rule(NamedTuple):
@@ -33,7 +33,7 @@ class Rule(NamedTuple):
 
 
 class RulesScanner:
-    """Finds the lines that every rule lets through.
+    """Finds the lines that pass every rule.
 
     Args:
         rules: the rules.
@@ -71,23 +71,23 @@ class RulesScanner:
 
 
 class FilteredLog:
-    """The lines of a log that its rules let through, in the place of that log.
+    """The lines of a log that pass some rules; it can be shown in place of the log.
 
-    Its lines have numbers of their own, without gaps: 0 is the first kept one from the log's line 0 on. A number
-    changes only where an unfinished line in the midst of others goes on and is then kept, or not any more. As with the
-    log, one thread calls `open`, `read_older` and `poll`.
+    Its lines have numbers of their own, without gaps: 0 is the first kept line from the log's line 0 on. A number
+    changes only if an unfinished line among others grows and is then kept, or no longer kept. As with the log, one
+    thread calls `open`, `read_older` and `poll`.
 
     Args:
         log: the log; it may be open already.
-        rules: what is kept and dropped; with none, all is kept.
+        rules: which lines are kept or dropped; without rules, all are kept.
     """
 
     def __init__(self, log: MergedLog, rules: Sequence[Rule]) -> None:
         self.log = log
         self.rules = tuple(rules)
         self._lock = threading.Lock()
-        self._tally: Tally | None = None
-        self._remembered: OrderedDict[tuple[Place, int], Sequence[int]] = OrderedDict()
+        self._matches: MatchIndex | None = None
+        self._numbers_cache: OrderedDict[tuple[SegmentKey, int], Sequence[int]] = OrderedDict()
 
     def connect(self) -> None:
         """See `MergedLog.connect`."""
@@ -99,7 +99,7 @@ class FilteredLog:
         return self.log.caught_up
 
     def open(self) -> None:
-        """Open the log, unless it is."""
+        """Open the log, unless it is open."""
         if not self.log.opened:
             self.log.open()
 
@@ -116,43 +116,43 @@ class FilteredLog:
         wanted = self._count() + lines
         more = True
         while more and self._count() < wanted and (left := deadline - time.monotonic()) > 0:
-            # Filtering a block costs more than indexing it.
-            indexing = self.log.read_older(left / 4, _lines_ahead(lines))
-            more = self._step(min(left, _POLL_SECONDS)) or indexing
+            # Filtering a block costs more than indexing it; about 20 lines are indexed to find one that is kept.
+            indexing = self.log.read_older(left / 4, lines * 20)
+            more = self._step(min(left, _POLL_LIMIT_S)) or indexing
         return more
 
     def poll(self) -> tuple[bool, bool]:
-        """Take in what came since.
+        """Read and filter what was added since.
 
         Returns:
-            whether anything did that is kept, and whether there is more to read at once.
+            whether any kept line was added, and whether there is more to read at once.
 
         Raises:
             CostlyPatternError: a pattern takes too long.
         """
         before = self._count()
         changed, more = self.log.poll()
-        rest = self._step(_POLL_SECONDS)
-        # A kept line that went on changes no number.
+        rest = self._step(_POLL_LIMIT_S)
+        # A kept line that grew changes no number.
         return changed or self._count() != before, more or rest
 
     @property
-    def settled(self) -> bool:
-        """See `MergedLog.settled`."""
-        return self.log.settled
+    def fully_read(self) -> bool:
+        """See `MergedLog.fully_read`."""
+        return self.log.fully_read
 
     @property
-    def settles(self) -> bool:
-        """See `MergedLog.settles`."""
-        return self.log.settles
+    def reports_end(self) -> bool:
+        """See `MergedLog.reports_end`."""
+        return self.log.reports_end
 
     def bounds(self) -> Bounds:
-        """Return which of the kept lines are known."""
+        """Return the range of the known kept lines."""
         complete = self.log.bounds().complete
-        tally = self._tally
-        if tally is None:
+        matches = self._matches
+        if matches is None:
             return Bounds(0, 0, False)
-        return Bounds(*tally.bounds(), complete and tally.done, tally.gone)
+        return Bounds(*matches.bounds(), complete and matches.done, matches.gone)
 
     def lines(self, first: int, count: int, cap: int = LINE_CAP) -> list[LogLine]:
         """Read kept lines, with their own numbers; see `MergedLog.lines`."""
@@ -169,7 +169,7 @@ class FilteredLog:
         return result
 
     def line_at(self, time: float) -> int | None:
-        """Return the own number of the first kept line that came at a time or later; see `MergedLog.line_at`."""
+        """Return the own number of the first kept line of a time or later; see `MergedLog.line_at`."""
         original = self.log.line_at(time)
         return None if original is None else self.position(original)
 
@@ -185,62 +185,57 @@ class FilteredLog:
         return original
 
     def position(self, original: int) -> int:
-        """Return the own number of the log's line, or of the next line that is kept; it may be the end of them."""
+        """Return the own number of a line of the log, or of the next kept line; it may be the end of them."""
         bounds = self.bounds()
-        found = self.log.index.place(max(original, self.log.bounds().first))
-        if found is None or self._tally is None:
+        located = self.log.index.locate(max(original, self.log.bounds().first))
+        if located is None or self._matches is None:
             return bounds.end
-        place, skip = found
-        return max(bounds.first, self._tally.before(place) + sum(1 for line in self._numbers(place) if line < skip))
+        key, skip = located
+        return max(bounds.first, self._matches.before(key) + sum(1 for line in self._kept_numbers(key) if line < skip))
 
     def close(self) -> None:
         """Release the files; lines can no longer be read."""
         self.log.close()
 
     def _original(self, number: int) -> int | None:
-        found = self._tally.locate(number) if self._tally is not None else None
-        if found is None:
+        located = self._matches.locate(number) if self._matches is not None else None
+        if located is None:
             return None
-        place, rank = found
-        wanted = self._numbers(place)
-        first = self.log.index.first_line(place)
-        return first + wanted[rank] if first is not None and rank < len(wanted) else None
+        key, rank = located
+        kept = self._kept_numbers(key)
+        first = self.log.index.first_line(key)
+        return first + kept[rank] if first is not None and rank < len(kept) else None
 
-    def _numbers(self, place: Place) -> Sequence[int]:
-        """Return the kept lines of a segment, from memory while it does not grow."""
-        row = self.log.index.row(place)
+    def _kept_numbers(self, key: SegmentKey) -> Sequence[int]:
+        """Return the kept lines of a segment, from a cache as long as it does not grow."""
+        row = self.log.index.row(key)
         if row is None:
             return ()
-        key = (place, row.end)
+        cache_key = (key, row.end)
         with self._lock:
-            if key not in self._remembered and self._tally is not None:
+            if cache_key not in self._numbers_cache and self._matches is not None:
                 try:
-                    self._remembered[key] = self._tally.numbers(place)
+                    self._numbers_cache[cache_key] = self._matches.numbers(key)
                 except CostlyPatternError:
-                    # Whoever reads on is told; here there is nothing to show.
-                    self._remembered[key] = ()
-                if len(self._remembered) > _REMEMBERED:
-                    self._remembered.popitem(last=False)
-            return self._remembered.get(key, ())
+                    # The reading thread reports it; here there is nothing to show.
+                    self._numbers_cache[cache_key] = ()
+                if len(self._numbers_cache) > _CACHED_SEGMENTS:
+                    self._numbers_cache.popitem(last=False)
+            return self._numbers_cache.get(cache_key, ())
 
     def _count(self) -> int:
-        return self._tally.count if self._tally is not None else 0
+        return self._matches.count if self._matches is not None else 0
 
     def _step(self, seconds: float) -> bool:
-        if self._tally is None:
-            self._tally = Tally(self.log, RulesScanner(self.rules, take_sample(self.log)))
-        return self._tally.step(seconds)
+        if self._matches is None:
+            self._matches = MatchIndex(self.log, RulesScanner(self.rules, take_sample(self.log)))
+        return self._matches.step(seconds)
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[range]:
-    """Yield what is to be read for some lines, in order: those near each other with what is between them."""
+    """Group line numbers into ranges to read: lines near each other together with those between them."""
     start = 0
     for at in range(1, len(numbers) + 1):
-        if at == len(numbers) or numbers[at] - numbers[at - 1] > _NEAR:
+        if at == len(numbers) or numbers[at] - numbers[at - 1] > _MAX_GAP:
             yield range(numbers[start], numbers[at - 1] + 1)
             start = at
-
-
-def _lines_ahead(lines: float) -> float:
-    """Return how many lines are indexed to find so many that are kept."""
-    return lines * 20 if lines < math.inf else lines

@@ -1,4 +1,4 @@
-"""The thread that reads the logs that are on screen."""
+"""The thread that follows a log which is on screen."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from .merge import ARRIVAL_WINDOW, MergedLog
 
 _log = logging.getLogger(__name__)
 
-# Lines that are indexed before the first word of them: the last page of any screen.
-_PAGE = 500
-# How long older lines are indexed between two looks for new ones (s).
-_SLICE = 0.02
-# After the job's end the files are watched for so long without growing (s): the last lines are on their way.
-_SETTLE = 0.5
-_ENDED_WITHIN = 5.0
-# The most time (s) that logs which are no files have to give what was there, so that it is merged by time.
-_CATCH_UP = 2.0
+# Lines that are indexed before the first notification: the last page of any screen.
+_FIRST_PAGE_LINES = 500
+# How long older lines are indexed between two polls for new ones (s).
+_SLICE_S = 0.02
+# After the job's end the files must be quiet for so long (s), since the last lines may still be written, and are
+# watched for at most so long (s).
+_QUIET_AFTER_END_S = 0.5
+_MAX_WAIT_AFTER_END_S = 5.0
+# How long to wait (s) for the existing lines of logs that are streams, so that they are merged by time.
+_CATCH_UP_TIMEOUT_S = 2.0
 
 
 def poll_interval(quiet: float) -> float:
-    """Return the seconds to the next look at the files after ``quiet`` seconds without a change."""
+    """Return the seconds until the next poll of the files, after ``quiet`` seconds without a change."""
     if quiet < 2:
         return 0.02
     if quiet < 10:
@@ -40,8 +41,8 @@ class LogFollower(LogThread):
 
     Args:
         log: the log; the thread opens it, reads it and closes its files.
-        on_change: called in the thread when there are other lines, or the end was reached; not again before `seen`.
-        is_final: tells, called in the thread, whether the job has ended; without it the log is followed for ever.
+        on_change: called in the thread when lines changed or the end was reached; not again before `acknowledge`.
+        is_final: called in the thread, tells whether the job has ended; without it the log is followed for ever.
     """
 
     def __init__(
@@ -55,22 +56,22 @@ class LogFollower(LogThread):
         self.opened = False
         """Whether the last page has been read."""
         self.ended = False
-        """Whether the job has ended and every line of it is known."""
+        """Whether the job has ended and all its lines are known."""
         self.failure = ""
-        """Why the log can no longer be read, in words; empty while it can."""
+        """Why the log can no longer be read; empty while it can."""
         self._is_final = is_final
         self._next: MergedLog | FilteredLog | None = None
         self._done = threading.Event()
 
-    def turn_to(self, log: MergedLog | FilteredLog) -> None:
-        """Read another view of the log from now on: what a filter lets through of it, or the log itself again."""
+    def switch_to(self, log: MergedLog | FilteredLog) -> None:
+        """Follow another view of the log from now on: a filtered one, or the log itself again."""
         self._next = log
         self._wake.set()
 
     def close(self) -> None:
-        """End the thread; it is not waited for, and touches nothing but its own files any more."""
+        """End the thread without waiting for it; from now on it touches only its own files."""
         super().close()
-        # Whoever comes second closes the files; while the thread reads, closing them could wait for a slow disk.
+        # Whichever ends last, this or the thread, closes the files: closing while it reads could block on a slow disk.
         if self._done.is_set():
             self.log.close()
 
@@ -80,8 +81,8 @@ class LogFollower(LogThread):
         except Exception as error:
             _log.exception("reading a log failed")
             self.failure = f"the log cannot be read any more: {error}"
-            self._told.clear()
-            self._tell_change()
+            self._unacknowledged.clear()
+            self._notify()
         finally:
             self._done.set()
             if self._stop.is_set():
@@ -90,37 +91,37 @@ class LogFollower(LogThread):
     def _follow(self) -> None:
         log = self.log
         log.connect()
-        latest = time.monotonic() + _CATCH_UP
-        while not log.caught_up and time.monotonic() < latest and not self._stop.wait(_SLICE):
+        deadline = time.monotonic() + _CATCH_UP_TIMEOUT_S
+        while not log.caught_up and time.monotonic() < deadline and not self._stop.wait(_SLICE_S):
             pass
         log.open()
-        older = log.read_older(1.0, _PAGE)
+        older = log.read_older(1.0, _FIRST_PAGE_LINES)
         self.opened = True
-        self._tell_change()
+        self._notify()
         changed_at = time.monotonic()
-        untold = False
+        pending = False
         while not self._stop.is_set():
             if self._next is not None:
                 self.log, self._next = self._next, None
-                log, older, untold = self.log, True, True
+                log, older, pending = self.log, True, True
             changed, more = log.poll()
             now = time.monotonic()
             if changed:
                 changed_at = now
             was_older = older
             if older:
-                older = log.read_older(_SLICE)
-            untold = not self._tell_change() if changed or was_older or untold else False
+                older = log.read_older(_SLICE_S)
+            pending = not self._notify() if changed or was_older or pending else False
             if not (older or more) and self._has_ended(now - changed_at):
                 self.ended = True
-                self._told.clear()
-                self._tell_change()
+                self._unacknowledged.clear()
+                self._notify()
                 return
             if not (more or older):
                 self._wake.wait(poll_interval(now - changed_at))
                 self._wake.clear()
 
     def _has_ended(self, quiet: float) -> bool:
-        if quiet < _SETTLE or self._is_final is None or not self._is_final():
+        if quiet < _QUIET_AFTER_END_S or self._is_final is None or not self._is_final():
             return False
-        return self.log.settled or (quiet > _ENDED_WITHIN and not self.log.settles)
+        return self.log.fully_read or (quiet > _MAX_WAIT_AFTER_END_S and not self.log.reports_end)

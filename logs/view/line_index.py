@@ -1,11 +1,11 @@
-"""A sparse index of lines: where runs of lines are kept, and how many lines each has.
+"""A sparse index of lines: where segments of lines are stored, and how many lines each has.
 
-Lines are numbered from the moment the log was opened: 0 is the first line that came since, -1 the last one that was
-there. So the last page is known at once, older lines get their (negative) numbers as they are counted in the
-background, and no number ever changes. A row costs 38 bytes whatever number of lines it has; segments that follow
-each other closely share one.
+Lines are numbered from the moment the log was opened: 0 is the first line that came after, -1 the last one before. So
+the last page is known at once, older lines get their (negative) numbers as they are counted in the background, and no
+number ever changes. A row costs 38 bytes whatever number of lines it has; segments that follow each other closely
+share one.
 
-The oldest segments can be dropped. What is left keeps its numbers, of lines and of segments.
+The oldest segments can be dropped. The numbers of the others, and of their lines, do not change.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import threading
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..source.segment import BLOCK, Place, Segment
-from ..text.shown import Look
-from .index_column import Column
+from ..source.segment import BLOCK, LogSegment, SegmentKey
+from ..text.shown import Rendering
+from .segment_table import SegmentTable
 
 
-class Piece(NamedTuple):
-    """Lines to read: of the segment ``start`` to ``end`` of a file, ``take`` lines after the first ``skip``."""
+class LineSlice(NamedTuple):
+    """Lines to read: ``take`` lines after the first ``skip`` of the segment ``start`` to ``end`` of a file."""
 
     file: int
     start: int
@@ -31,14 +31,14 @@ class Piece(NamedTuple):
     stream: str
 
 
-class Row(NamedTuple):
-    """A segment as the index keeps it: where it is, how many lines it has, how they are shown."""
+class IndexRow(NamedTuple):
+    """A segment in the index: where it is, how many lines it has, how they are shown."""
 
     file: int
     start: int
     end: int
     lines: int
-    look: Look
+    rendering: Rendering
 
 
 class LineIndex:
@@ -46,9 +46,9 @@ class LineIndex:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._older = Column()
-        self._newer = Column()
-        self._last_of: dict[int, Place] = {}
+        self._older = SegmentTable()
+        self._newer = SegmentTable()
+        self._last_of: dict[int, SegmentKey] = {}
         self._gone = 0
 
     def bounds(self) -> tuple[int, int]:
@@ -61,37 +61,37 @@ class LineIndex:
         """How many lines were dropped."""
         return self._gone
 
-    def prepend(self, segments: Iterable[Segment]) -> None:
+    def prepend(self, segments: Iterable[LogSegment]) -> None:
         """Add segments before all others, the latest first."""
         with self._lock:
-            column = self._older
-            # Rows that are there already may have been counted, and only the very last one may change.
-            start = column.end
+            table = self._older
+            # Rows that exist already may have been counted, and of those only the very last one may change.
+            start = table.end
             for segment in segments:
-                joined = column.end > start and column.precede(segment, BLOCK)
-                segment.place = Place(False, column.end - 1 if joined else column.add(segment))
+                joined = table.end > start and table.precede(segment, BLOCK)
+                segment.key = SegmentKey(False, table.end - 1 if joined else table.add(segment))
                 if not joined:
-                    self._last_of.setdefault(segment.file, segment.place)
+                    self._last_of.setdefault(segment.file, segment.key)
 
-    def append(self, segments: Iterable[Segment]) -> None:
+    def append(self, segments: Iterable[LogSegment]) -> None:
         """Add segments after all others."""
         with self._lock:
-            column = self._newer
+            table = self._newer
             for segment in segments:
-                joined = column.end > column.first and column.follow(segment, BLOCK)
-                segment.place = Place(True, column.end - 1 if joined else column.add(segment))
+                joined = table.end > table.first and table.follow(segment, BLOCK)
+                segment.key = SegmentKey(True, table.end - 1 if joined else table.add(segment))
                 if not joined:
-                    self._last_of[segment.file] = segment.place
+                    self._last_of[segment.file] = segment.key
 
-    def grow(self, segment: Segment) -> None:
-        """Take over the end of a segment whose last line went on."""
+    def grow(self, segment: LogSegment) -> None:
+        """Update the end of a segment whose last line grew."""
         with self._lock:
-            column = self._column_of(segment.place)
-            if column is not None and segment.place is not None:
-                column.grow(segment.place.number, segment.end, segment.look)
+            table = self._table_of(segment.key)
+            if table is not None and segment.key is not None:
+                table.grow(segment.key.number, segment.end, segment.rendering)
 
     def drop_before(self, line: int) -> None:
-        """Drop the segments whose lines all come before ``line``; nothing may be prepended any more."""
+        """Drop the segments whose lines all come before ``line``; nothing may be prepended after that."""
         with self._lock:
             self._drop_before(min(line, self._newer.lines))
 
@@ -102,13 +102,13 @@ class LineIndex:
             whether any line of that file was known.
         """
         with self._lock:
-            place = self._last_of.pop(file, None)
-            if place is None:
+            key = self._last_of.pop(file, None)
+            if key is None:
                 return False
-            if place.newer:
-                self._drop_before(self._newer.before(place.number + 1))
-            elif place.number < self._older.end:
-                self._drop_before(-self._older.before(place.number))
+            if key.newer:
+                self._drop_before(self._newer.before(key.number + 1))
+            elif key.number < self._older.end:
+                self._drop_before(-self._older.before(key.number))
             return True
 
     def sizes(self) -> tuple[int, int]:
@@ -121,50 +121,50 @@ class LineIndex:
         """The number of the first segment from line 0 on that was not dropped."""
         return self._newer.first
 
-    def rows(self, newer: bool, first: int, count: int) -> list[Row]:
+    def rows(self, newer: bool, first: int, count: int) -> list[IndexRow]:
         """Return segments of one side of line 0, by their distance from it; none if the first one was dropped."""
         with self._lock:
-            column = self._newer if newer else self._older
-            stop = min(first + count, column.end) if first >= column.first else first
-            return [self._row(column, number) for number in range(first, stop)]
+            table = self._newer if newer else self._older
+            stop = min(first + count, table.end) if first >= table.first else first
+            return [self._row(table, number) for number in range(first, stop)]
 
-    def row(self, place: Place) -> Row | None:
+    def row(self, key: SegmentKey) -> IndexRow | None:
         """Return a segment, None if it was dropped."""
         with self._lock:
-            column = self._column_of(place)
-            return None if column is None else self._row(column, place.number)
+            table = self._table_of(key)
+            return None if table is None else self._row(table, key.number)
 
-    def learn(self, place: Place, end: int, look: Look) -> None:
-        """Remember how the lines of a segment are shown that ended at ``end`` when they were looked at."""
+    def note_rendering(self, key: SegmentKey, end: int, rendering: Rendering) -> None:
+        """Record how the lines of a segment are shown, which ended at ``end`` when they were examined."""
         with self._lock:
-            column = self._column_of(place)
-            if column is not None:
-                column.learn(place.number, end, look)
+            table = self._table_of(key)
+            if table is not None:
+                table.note_rendering(key.number, end, rendering)
 
-    def first_line(self, place: Place) -> int | None:
+    def first_line(self, key: SegmentKey) -> int | None:
         """Return the number of the first line of a segment, None if it was dropped."""
         with self._lock:
-            column = self._column_of(place)
-            if column is None:
+            table = self._table_of(key)
+            if table is None:
                 return None
-            return column.before(place.number) if place.newer else -column.before(place.number + 1)
+            return table.before(key.number) if key.newer else -table.before(key.number + 1)
 
-    def place(self, line: int) -> tuple[Place, int] | None:
-        """Return the segment of a line, and which of its lines it is; None if the line is not known."""
+    def locate(self, line: int) -> tuple[SegmentKey, int] | None:
+        """Find the segment of a line, and the line's number in it; None if the line is not known."""
         with self._lock:
             if not self._first() <= line < self._newer.lines:
                 return None
             if line < 0:
                 number, from_last, lines = self._older.find(-line - 1)
-                return Place(False, number), lines - 1 - from_last
+                return SegmentKey(False, number), lines - 1 - from_last
             number, skip, _ = self._newer.find(line)
-            return Place(True, number), skip
+            return SegmentKey(True, number), skip
 
     def line_at(self, time: float) -> int | None:
-        """Return the number of the first line that came at ``time`` (s since the epoch) or later.
+        """Return the number of the first line of ``time`` (s since the epoch) or later.
 
         Returns:
-            the number after the last line where all came before; None where no line has a time.
+            the number after the last line if all are earlier; None if no line has a time.
         """
         with self._lock:
             older = self._older.first_at(time, backwards=True)
@@ -175,42 +175,42 @@ class LineIndex:
                 return self._newer.before(newer)
             return self._newer.lines if self._older.has_times or self._newer.has_times else None
 
-    def pieces(self, first: int, count: int) -> tuple[int, list[Piece]]:
-        """Return where the lines ``first`` to ``first + count`` are, without those that are not known.
+    def slices(self, first: int, count: int) -> tuple[int, list[LineSlice]]:
+        """List where the lines ``first`` to ``first + count`` are stored, without unknown ones.
 
         Returns:
-            the number of the first one that is known, and the pieces.
+            the number of the first known one, and the slices.
         """
-        found: list[Piece] = []
+        slices: list[LineSlice] = []
         with self._lock:
             stop = min(first + count, self._newer.lines)
             first = line = max(first, self._first())
             while line < stop:
                 if line < 0:
                     number, from_last, lines = self._older.find(-line - 1)
-                    column, skip = self._older, lines - 1 - from_last
+                    table, skip = self._older, lines - 1 - from_last
                 else:
                     number, skip, lines = self._newer.find(line)
-                    column = self._newer
+                    table = self._newer
                 take = min(lines - skip, stop - line)
-                file, start, end, _, _ = column.row(number)
-                found.append(Piece(file, start, end, skip, take, *column.origin(number)))
+                file, start, end, _, _ = table.row(number)
+                slices.append(LineSlice(file, start, end, skip, take, *table.origin(number)))
                 line += take
-        return first, found
+        return first, slices
 
     def _first(self) -> int:
         return -self._older.lines or self._newer.before(self._newer.first)
 
-    def _column_of(self, place: Place | None) -> Column | None:
-        """Return the column that has a segment, None if it was dropped or never added."""
-        if place is None:
+    def _table_of(self, key: SegmentKey | None) -> SegmentTable | None:
+        """Return the table that has a segment, None if it was dropped or never added."""
+        if key is None:
             return None
-        column = self._newer if place.newer else self._older
-        return column if column.first <= place.number < column.end else None
+        table = self._newer if key.newer else self._older
+        return table if table.first <= key.number < table.end else None
 
     @staticmethod
-    def _row(column: Column, number: int) -> Row:
-        return Row(*column.row(number))
+    def _row(table: SegmentTable, number: int) -> IndexRow:
+        return IndexRow(*table.row(number))
 
     def _drop_before(self, line: int) -> None:
         before = self._first()

@@ -1,4 +1,4 @@
-"""A thread that reads a log for somebody who looks at it."""
+"""The base of the threads that read a log for a widget."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Callable
 
 
 class LogThread(abc.ABC):
-    """A daemon thread that can be woken and ended, and tells of one change at a time.
+    """A daemon thread that can be woken and ended, and notifies of one change at a time.
 
     Args:
-        name: of the thread.
-        on_change: called in the thread when something is another; not again before `seen`.
+        name: the thread's name.
+        on_change: called in the thread when something changed; not again before `acknowledge`.
     """
 
     def __init__(self, name: str, on_change: Callable[[], object]) -> None:
         self._on_change = on_change
-        self._told = threading.Event()
+        self._unacknowledged = threading.Event()
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -26,16 +26,16 @@ class LogThread(abc.ABC):
         """Begin to read."""
         self._thread.start()
 
-    def seen(self) -> None:
-        """Say that the last change is shown: the next one may be told."""
-        self._told.clear()
+    def acknowledge(self) -> None:
+        """Allow the next notification: the last change is shown."""
+        self._unacknowledged.clear()
 
-    def look(self) -> None:
-        """Look at once at what may have come; without it, that is seen a little later."""
+    def poll_now(self) -> None:
+        """Poll at once; without it, changes are noticed a little later."""
         self._wake.set()
 
     def close(self) -> None:
-        """End the thread; it is not waited for."""
+        """End the thread without waiting for it."""
         self._stop.set()
         self._wake.set()
 
@@ -48,10 +48,10 @@ class LogThread(abc.ABC):
     @abc.abstractmethod
     def _run(self) -> None: ...
 
-    def _tell_change(self) -> bool:
-        """Tell of a change unless one is told and not seen yet."""
-        if self._told.is_set() or self._stop.is_set():
+    def _notify(self) -> bool:
+        """Notify of a change, unless the last notification is not acknowledged; return whether it did."""
+        if self._unacknowledged.is_set() or self._stop.is_set():
             return False
-        self._told.set()
+        self._unacknowledged.set()
         self._on_change()
         return True

@@ -1,4 +1,4 @@
-"""The logs of all replicas of a job as one list of lines, in the order of time."""
+"""The logs of all replicas of a job as one list of lines, ordered by time."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from ..source.log_file import LogFile, Notices, Readable
-from ..source.replica_log import LogReader, Polled, ReplicaLog, StreamName
+from ..source.log_file import LogFile, NoticeFile, Readable
+from ..source.replica_log import LogReader, PollResult, ReplicaLog, StreamName
 from ..source.replica_reader import ReplicaReader
-from ..source.segment import BLOCK, Segment
-from ..text.shown import LINE_CAP, Block, Look, cap_line
-from .line_index import LineIndex, Piece, Row
+from ..source.segment import BLOCK, LogSegment
+from ..text.shown import LINE_CAP, Block, Rendering, cap_line
+from .line_index import IndexRow, LineIndex, LineSlice
 
 # More files than this are opened for each read, since a process has 1,024 descriptors on many machines.
-_MOST_OPEN = 256
+_MAX_OPEN_FILES = 256
 ARRIVAL_WINDOW = 0.2
-"""The most seconds between two looks at files that are followed.
+"""The most seconds between two polls of followed files.
 
-What came between two looks is put in the order of time, and after what was there before: so a clock that is wrong moves
-a replica's lines among those of the others by no more than this, and never among themselves.
+Lines that arrived between two polls are sorted by time, and appended to the earlier ones. So a wrong clock moves a
+replica's lines among those of the others by no more than this, and never among themselves.
 """
-# The same remark of many replicas is made once in so many seconds.
-_SAID_WITHIN = 10.0
-_GONE = b"[this line is no longer in the file]"
+# The same notice of many replicas is added once in so many seconds.
+_REPEAT_NOTICE_S = 10.0
+_LINE_IS_GONE = b"[this line is no longer in the file]"
 
 
 class LogLine(NamedTuple):
@@ -36,7 +36,7 @@ class LogLine(NamedTuple):
     Attributes:
         number: the line's number, which never changes; see `line_index`.
         replica: which of the logs it is from; -1 for a notice of ours.
-        time: when it came (seconds since the epoch), None where nobody noted it.
+        time: when it was written (seconds since the epoch), None where that is not known.
         stream: ``o`` stdout, ``e`` stderr, ``c`` either, ``n`` a notice of ours.
         data: its bytes without the line feed, as printed; at most the cap.
         omitted: bytes at its end that are not in ``data``.
@@ -51,13 +51,13 @@ class LogLine(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Which lines are known.
+    """The range of the known lines.
 
     Attributes:
         first: the number of the first one.
         end: the number after the last one.
-        complete: whether no older ones are still counted.
-        gone: how many before the first one were known once, and are there no more.
+        complete: whether all older lines are indexed.
+        gone: how many lines before the first one were known and then dropped.
     """
 
     first: int
@@ -69,14 +69,14 @@ class Bounds(NamedTuple):
 class MergedLog:
     """One or more replicas' logs as one.
 
-    What was there at opening is ordered by time; what comes later by arrival, within `ARRIVAL_WINDOW` by time. The
-    lines of one replica keep their order whatever their times are. `open`, `read_older` and `poll` belong to one
+    Lines that exist at opening are sorted by time; later ones by arrival, and by time within `ARRIVAL_WINDOW`. The
+    lines of one replica keep their order whatever their times are. `open`, `read_older` and `poll` are called in one
     thread; the other methods may be called from any.
 
     Args:
         logs: the replicas' logs.
         stream: which stream is wanted.
-        since: leave out what came before (s since the epoch); lines whose time nobody noted stay.
+        since: leave out earlier lines (s since the epoch); lines without a time stay.
     """
 
     def __init__(
@@ -84,14 +84,14 @@ class MergedLog:
     ) -> None:
         self.logs = tuple(logs)
         self.since = since
-        self._notices = Notices()
+        self._notices = NoticeFile()
         self._files: list[Readable] = [self._notices]
         self._replica_of: list[int] = [-1]
         self._registering = 0
         self.index = LineIndex()
         self._complete = False
         self.opened = False
-        self._older: Iterator[Segment] = iter(())
+        self._older: Iterator[LogSegment] = iter(())
         self._readers: list[LogReader] = []
         self._said: dict[str, float] = {}
         self._told_gone = False
@@ -100,13 +100,13 @@ class MergedLog:
             self._readers.append(self._reader(log, stream))
 
     def connect(self) -> None:
-        """Begin to read the logs that are no files, so that what was there can come before `open`."""
+        """Begin to read the logs that are streams, so that existing lines can arrive before `open`."""
         for reader in self._readers:
             reader.connect()
 
     @property
     def caught_up(self) -> bool:
-        """Whether what was there has probably come: all of it that is there at `open` is put in the order of time."""
+        """Whether the existing lines have probably arrived: those that are there at `open` are sorted by time."""
         return len(self._readers) == 1 or all(reader.caught_up for reader in self._readers)
 
     def open(self) -> None:
@@ -118,7 +118,7 @@ class MergedLog:
             self._registering = number
             older += [_keyed(segments, number, since) for segments in reader.open()]
         # The list grows backwards: of two at the same time the later replica's, or file's, comes first.
-        latest_first = heapq.merge(*reversed(older), key=_order, reverse=True)
+        latest_first = heapq.merge(*reversed(older), key=itemgetter(0, 1), reverse=True)
         self._older = (segment for _, _, segment in latest_first)
 
     def read_older(self, seconds: float, lines: float = math.inf) -> bool:
@@ -128,29 +128,29 @@ class MergedLog:
             whether there are more.
         """
         deadline = time.monotonic() + seconds
-        found: list[Segment] = []
+        segments: list[LogSegment] = []
         while lines > 0 and time.monotonic() < deadline:
             segment = next(self._older, None)
             if segment is None:
-                self.index.prepend(found)
+                self.index.prepend(segments)
                 self._complete = True
                 return False
-            found.append(segment)
+            segments.append(segment)
             lines -= segment.lines
             if segment.stream == "n":
-                # Lines of this replica are gone here: what is older would stand beside a gap.
+                # Lines of this replica are missing here: older ones would stand beside a gap.
                 self._older = iter(())
-        self.index.prepend(found)
+        self.index.prepend(segments)
         return True
 
     def poll(self) -> tuple[bool, bool]:
-        """Take in what came since.
+        """Read what was added since.
 
         Returns:
-            whether anything did, and whether there is more to read at once.
+            whether anything changed, and whether there is more to read at once.
         """
         since = -math.inf if self.since is None else self.since
-        fresh: list[tuple[float, Segment]] = []
+        fresh: list[tuple[float, LogSegment]] = []
         changed = more = False
         for number, reader in enumerate(self._readers):
             self._registering = number
@@ -169,32 +169,32 @@ class MergedLog:
         return changed or bool(fresh), more
 
     def drop_before(self, line: int) -> None:
-        """Drop the oldest lines, as far as whole segments come before ``line``; belongs to the reading thread."""
+        """Drop the whole segments before ``line``; called in the reading thread."""
         self.index.drop_before(line)
-        # What is older still would stand beside a gap.
+        # Older lines would stand beside a gap.
         self._older = iter(())
         self._complete = True
 
     @property
-    def settled(self) -> bool:
-        """Whether every byte of the replicas' own files, or streams, is accounted for."""
-        return all(reader.settled for reader in self._readers)
+    def fully_read(self) -> bool:
+        """Whether every byte of the replicas' own files, or streams, is read."""
+        return all(reader.fully_read for reader in self._readers)
 
     @property
-    def settles(self) -> bool:
-        """Whether the end of each log is told, however long it takes; of files it is not."""
+    def reports_end(self) -> bool:
+        """Whether the end of each log will be known, however long it takes; it never is for files."""
         return any(log.spool is not None for log in self.logs)
 
     def bounds(self) -> Bounds:
-        """Return which lines are known."""
+        """Return the range of the known lines."""
         complete = self._complete
         return Bounds(*self.index.bounds(), complete, self.index.gone)
 
     def line_at(self, time: float) -> int | None:
-        """Return the number of the first known line that came at ``time`` (s since the epoch) or later.
+        """Return the number of the first known line of ``time`` (s since the epoch) or later.
 
         Returns:
-            the number after the last line where all came before; None where no known line has a time.
+            the number after the last line if all are earlier; None if no known line has a time.
         """
         return self.index.line_at(time)
 
@@ -203,27 +203,31 @@ class MergedLog:
 
         Args:
             first: the number of the first one.
-            count: how many; lines that are not known are left out.
-            cap: bytes of one line that are handed out.
+            count: how many; unknown lines are left out.
+            cap: the most bytes to return of one line.
         """
         result: list[LogLine] = []
-        number, pieces = self.index.pieces(first, count)
-        for piece in pieces:
-            file = self._files[piece.file]
-            for data, omitted in read_lines(file, piece, cap):
-                result.append(LogLine(number, self._replica_of[piece.file], piece.time, piece.stream, data, omitted))
+        number, slices = self.index.slices(first, count)
+        for line_slice in slices:
+            file = self._files[line_slice.file]
+            for data, omitted in read_lines(file, line_slice, cap):
+                result.append(
+                    LogLine(
+                        number, self._replica_of[line_slice.file], line_slice.time, line_slice.stream, data, omitted
+                    )
+                )
                 number += 1
         return result
 
-    def block(self, row: Row) -> Block:
+    def block(self, row: IndexRow) -> Block:
         """Read the lines of a segment."""
         file = self._files[row.file]
         size = row.end - row.start
         if size <= BLOCK:
-            return Block(file.read(row.start, size), row.lines, row.look)
-        piece = Piece(row.file, row.start, row.end, 0, row.lines, None, "c")
-        lines = read_lines(file, piece, LINE_CAP)
-        return Block(b"".join(data + b"\n" for data, _ in lines), len(lines), Look.EDITED)
+            return Block(file.read(row.start, size), row.lines, row.rendering)
+        line_slice = LineSlice(row.file, row.start, row.end, 0, row.lines, None, "c")
+        lines = read_lines(file, line_slice, LINE_CAP)
+        return Block(b"".join(data + b"\n" for data, _ in lines), len(lines), Rendering.EDITED)
 
     def read(self, file: int, start: int, size: int) -> bytes:
         """Return up to ``size`` bytes of a file."""
@@ -242,8 +246,8 @@ class MergedLog:
             return ReplicaReader(log, stream, self._register, self._notice)
         return log.spool.reader(log, stream, self._add, self._notice)
 
-    def _drop(self, polled: Polled) -> bool:
-        """Drop what is gone of a replica, and what is older; return whether there was any."""
+    def _drop(self, polled: PollResult) -> bool:
+        """Drop the dropped files of a replica, and all older lines; return whether there were any."""
         before = self.index.gone
         for file in polled.dropped:
             if self.index.drop_file(file):
@@ -260,13 +264,13 @@ class MergedLog:
 
     def _is_news(self, sentence: str) -> bool:
         now = time.monotonic()
-        if now - self._said.get(sentence, -math.inf) < _SAID_WITHIN:
+        if now - self._said.get(sentence, -math.inf) < _REPEAT_NOTICE_S:
             return False
         self._said[sentence] = now
         return True
 
     def _register(self, path: Path) -> tuple[LogFile, int]:
-        file = LogFile(path, keep_open=len(self.logs) <= _MOST_OPEN)
+        file = LogFile(path, keep_open=len(self.logs) <= _MAX_OPEN_FILES)
         return file, self._add(file)
 
     def _add(self, file: Readable) -> int:
@@ -274,24 +278,24 @@ class MergedLog:
         self._files.append(file)
         return len(self._files) - 1
 
-    def _notice(self, sentence: str) -> Segment:
+    def _notice(self, sentence: str) -> LogSegment:
         start, end = self._notices.add(sentence)
-        return Segment(0, start, end, 1, time.time(), "n")
+        return LogSegment(0, start, end, 1, time.time(), "n")
 
 
-def read_lines(file: Readable, piece: Piece, cap: int) -> list[tuple[bytes, int]]:
-    """Return the lines of a piece, each with the number of bytes that were left out at its end."""
-    data = file.read(piece.start, min(piece.end - piece.start, BLOCK))
-    wanted = piece.skip + piece.take
+def read_lines(file: Readable, line_slice: LineSlice, cap: int) -> list[tuple[bytes, int]]:
+    """Read the lines of a slice, each with the number of bytes that were left out at its end."""
+    data = file.read(line_slice.start, min(line_slice.end - line_slice.start, BLOCK))
+    wanted = line_slice.skip + line_slice.take
     parts = data.split(b"\n", wanted)
     lines: list[tuple[bytes, int]] = []
-    for part in parts[piece.skip : wanted]:
+    for part in parts[line_slice.skip : wanted]:
         lines.append(cap_line(part, cap) if len(part) > cap else (part.rstrip(b"\r"), 0))
-    if len(parts) <= wanted and piece.skip < len(parts) and piece.end - piece.start > len(data) > 0:
-        at = piece.start + len(data) - len(parts[-1])
-        lines[-1] = _long_line(file, at, piece.end - at, cap)
-    missing = piece.take - len(lines)
-    return lines + [(_GONE, 0)] * missing if data else [(_GONE, 0)] * piece.take
+    if len(parts) <= wanted and line_slice.skip < len(parts) and line_slice.end - line_slice.start > len(data) > 0:
+        at = line_slice.start + len(data) - len(parts[-1])
+        lines[-1] = _long_line(file, at, line_slice.end - at, cap)
+    missing = line_slice.take - len(lines)
+    return lines + [(_LINE_IS_GONE, 0)] * missing if data else [(_LINE_IS_GONE, 0)] * line_slice.take
 
 
 def _long_line(file: Readable, start: int, length: int, cap: int) -> tuple[bytes, int]:
@@ -303,11 +307,11 @@ def _long_line(file: Readable, start: int, length: int, cap: int) -> tuple[bytes
     return file.read(start, cap), length - tail.endswith(b"\n") - cap
 
 
-def _keyed(segments: Iterator[Segment], replica: int, since: float) -> Iterator[tuple[float, int, Segment]]:
-    """Give segments, the latest first, keys to merge them by that never rise, until one is before ``since``."""
+def _keyed(segments: Iterator[LogSegment], replica: int, since: float) -> Iterator[tuple[float, int, LogSegment]]:
+    """Pair segments, the latest first, with keys to merge by that never rise; stop at one before ``since``."""
     key = math.inf
     for segment in segments:
-        # What has no time came not long before what followed it.
+        # A segment without a time was written not long before the next one.
         if segment.time is not None or math.isinf(key):
             key = min(key, segment.order)
         if key < since and segment.time is not None:
@@ -315,14 +319,10 @@ def _keyed(segments: Iterator[Segment], replica: int, since: float) -> Iterator[
         yield key, replica, segment
 
 
-def _timed(segments: list[Segment], since: float) -> Iterator[tuple[float, Segment]]:
-    """Give a replica's new segments keys to sort them by that never fall; leave out what is before ``since``."""
+def _timed(segments: list[LogSegment], since: float) -> Iterator[tuple[float, LogSegment]]:
+    """Pair a replica's new segments with keys to sort by that never fall; leave out those before ``since``."""
     key = -math.inf
     for segment in segments:
         key = max(key, math.inf if segment.time is None else segment.time)
         if key >= since:
             yield key, segment
-
-
-def _order(keyed: tuple[float, int, Segment]) -> tuple[float, int]:
-    return keyed[0], keyed[1]

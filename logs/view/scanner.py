@@ -1,4 +1,4 @@
-"""Finds the lines of a block that a pattern is in: by the way that is fastest for the pattern and the log."""
+"""Finds the matching lines of a block, by the method that is fastest for the pattern and the log."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from typing import Any, Protocol
 
 from ..pattern.anchors import candidate_lines, choose_anchors
 from ..pattern.pattern import Pattern
-from ..text.shown import Block, Look
+from ..text.shown import Block, Rendering
+
+# After so many lines with the text in a block, the rest of the block is searched line by line.
+_DENSE_MATCHES = 48
+# So many further blocks are then searched line by line before the faster way is tried again.
+_BLOCKS_LINE_BY_LINE = 15
 
 
 def finder(data: bytes, text: bytes) -> Callable[[int], int]:
-    """Return what finds the next place of ``text`` in ``data``, from an offset on; -1 if there is none.
+    """Make a function that finds the next occurrence of ``text`` in ``data`` from an offset on; -1 if there is none.
 
-    The interpreter lock is released meanwhile.
+    It releases the interpreter lock while it searches.
     """
     memmem = _memmem()
     if memmem is None:
@@ -45,34 +50,28 @@ def _memmem() -> Any:
     return function
 
 
-# After so many lines with the text in a block, the block is looked at line by line.
-_DENSE = 48
-# So many blocks are then looked at line by line before this is tried again.
-_STAYS_DENSE = 15
-
-
 class Scanner(Protocol):
     """Finds the wanted lines of a block."""
 
     def count(self, block: Block) -> int:
-        """Return how many of a block's lines are wanted."""
+        """Count the wanted lines of a block."""
         ...
 
     def numbers(self, block: Block) -> Sequence[int]:
-        """Return which of a block's lines are wanted, in order, the first one being 0."""
+        """List the wanted lines of a block by their numbers in it, from 0, in order."""
         ...
 
     def starts(self, block: Block) -> list[int] | None:
-        """Return where wanted lines start in a block's bytes, in no order; None if that takes more than one look."""
+        """List the offsets of a block's wanted lines, in no order; None if that takes more than one scan."""
         ...
 
 
 class PatternScanner:
-    """Finds the lines that a pattern is in.
+    """Finds the lines that match a pattern.
 
     Args:
         pattern: the pattern.
-        sample: bytes from all over the log, to find its rarest bytes by.
+        sample: bytes from all over the log, from which its rarest bytes are estimated.
     """
 
     def __init__(self, pattern: Pattern, sample: bytes) -> None:
@@ -81,17 +80,17 @@ class PatternScanner:
         self._exact = pattern.literal is not None
         self._dense_left = 0
         self._text, self._fold = _plain_text(pattern)
-        # Without a group, each line's rest would be copied.
+        # The empty group keeps findall from copying the rest of each line.
         self._each_line = re.compile(re.escape(self._text) + b".*()")
 
     def count(self, block: Block) -> int:
         """See `Scanner`."""
-        data, starts, rest = self._look(block)
+        data, starts, rest = self._scan(block)
         return len(starts) if rest < 0 else len(starts) + len(self._each_line.findall(data, rest))
 
     def numbers(self, block: Block) -> Sequence[int]:
         """See `Scanner`."""
-        data, starts, rest = self._look(block)
+        data, starts, rest = self._scan(block)
         numbers: list[int] = []
         line = position = 0
         for start in sorted(starts):
@@ -105,12 +104,12 @@ class PatternScanner:
 
     def starts(self, block: Block) -> list[int] | None:
         """See `Scanner`."""
-        if self._anchors is None or block.look == Look.EDITED:
+        if self._anchors is None or block.rendering == Rendering.EDITED:
             return None
         return candidate_lines(block.data, self._anchors, self._pattern.matches, self._exact)
 
-    def _look(self, block: Block) -> tuple[bytes, list[int], int]:
-        """Return lines, where wanted ones start in them, and from where on they are to be looked at one by one."""
+    def _scan(self, block: Block) -> tuple[bytes, list[int], int]:
+        """Return lines, the starts of wanted ones, and the offset from which lines must be searched one by one."""
         starts = self.starts(block)
         if starts is not None:
             return block.data, starts, -1
@@ -122,7 +121,7 @@ class PatternScanner:
             self._dense_left -= 1
         else:
             starts, rest = self._by_text(shown)
-            self._dense_left = _STAYS_DENSE if rest >= 0 else 0
+            self._dense_left = _BLOCKS_LINE_BY_LINE if rest >= 0 else 0
         if rest < 0:
             return shown, starts, rest
         if self._exact:
@@ -130,12 +129,12 @@ class PatternScanner:
         return shown, list(self._pattern.engine.starts(shown)), -1
 
     def _by_text(self, shown: bytes) -> tuple[list[int], int]:
-        """Find the text that the pattern requires; where it is dense, stop there."""
+        """Find the text that the pattern requires; stop where it becomes dense."""
         engine = self._pattern.engine
         if self._exact and self._fold and engine.linear:
             # RE2 needs no copy in lower case.
-            starts = list(islice(engine.starts(shown), _DENSE))
-            return starts, shown.find(b"\n", starts[-1]) + 1 or -1 if len(starts) == _DENSE else -1
+            starts = list(islice(engine.starts(shown), _DENSE_MATCHES))
+            return starts, shown.find(b"\n", starts[-1]) + 1 or -1 if len(starts) == _DENSE_MATCHES else -1
         find = finder(shown.lower() if self._fold else shown, self._text)
         starts = []
         tries = 0
@@ -147,15 +146,15 @@ class PatternScanner:
             if end < 0:
                 break
             tries += 1
-            if tries >= _DENSE:
+            if tries >= _DENSE_MATCHES:
                 return starts, end + 1
             at = find(end)
         return starts, -1
 
 
 def _plain_text(pattern: Pattern) -> tuple[bytes, bool]:
-    """Return the longest text that the pattern requires, and whether it is in lower case, for any case."""
-    texts = [one_of[0] for one_of in pattern.requirements if len(one_of) == 1]
+    """Return the longest text that the pattern requires, and whether it is lowered to match any case."""
+    texts = [alternatives[0] for alternatives in pattern.requirements if len(alternatives) == 1]
     text = max(texts, key=len, default="")
     fold = pattern.fold_texts and text.lower() != text.upper()
     if fold and not text.isascii():

@@ -1,4 +1,4 @@
-"""Searches a log in a thread of its own: counts the lines that match, and finds the next one from any line at once."""
+"""Searches a log in a thread of its own: counts the matching lines, and finds the next one from any line at once."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ..pattern.pattern import Pattern
 from ..text.shown import shown_text
 from .filtering import FilteredLog, Rule, RulesScanner
 from .log_thread import LogThread
+from .match_index import MatchIndex, take_sample
 from .merge import LogLine, MergedLog
-from .tally import Tally, take_sample
 
 _log = logging.getLogger(__name__)
 
-# How long the thread works before others may have the interpreter (s).
-_SLICE = 0.005
-# How long it sleeps when there is nothing to look at, unless it is woken (s).
-_IDLE = 0.25
+# How long the thread works before it yields the interpreter to others (s).
+_SLICE_S = 0.005
+# How long it sleeps when there is nothing to search, unless it is woken (s).
+_IDLE_S = 0.25
 
 
 class SearchState(NamedTuple):
-    """How far a search is.
+    """The progress of a search.
 
     Attributes:
-        found: how many lines match, of those looked at.
-        complete: every line of the log was looked at, so far as it has come.
-        failure: why the search ended, as a sentence; empty while it goes on.
+        found: how many of the searched lines match.
+        complete: every known line of the log was searched.
+        failure: why the search ended, as a sentence; empty while it runs.
     """
 
     found: int = 0
@@ -51,12 +51,12 @@ class _RankQuestion(NamedTuple):
 
 
 class Search(LogThread):
-    """Looks for a pattern in a log, and in what comes to it, until it is closed.
+    """Searches a log for a pattern, also in lines that are added, until it is closed.
 
     Args:
-        log: the log, or what filters let through of it; it must stay open.
+        log: the log, or a filtered view of it; it must stay open.
         pattern: the pattern.
-        on_change: called in the search's thread when `state` is another; not again before `seen`.
+        on_change: called in the search's thread when `state` changed; not again before `acknowledge`.
     """
 
     def __init__(
@@ -73,31 +73,31 @@ class Search(LogThread):
         self._rank_question: _RankQuestion | None = None
 
     def find(self, line: int, forward: bool, answer: Callable[[int | None], object]) -> None:
-        """Ask for the nearest line that matches; a question that was not answered yet is dropped.
+        """Ask for the nearest matching line; an earlier question without an answer is dropped.
 
         Args:
-            line: the first line to look at, as the log numbers it.
-            forward: whether later or earlier lines are looked at then.
-            answer: called in the search's thread with the line's number, or None if none of the known lines matches.
+            line: the first line to search, as the log numbers it.
+            forward: whether to continue with later or with earlier lines.
+            answer: called in the search's thread with the line's number, or None if no known line matches.
         """
         with self._lock:
             self._question = _Question(line, forward, answer)
         self._wake.set()
 
     def rank(self, line: int, answer: Callable[[int | None], object]) -> None:
-        """Ask which of the matching lines a line is; a question that was not answered yet is dropped.
+        """Ask which of the matching lines a line is; an earlier question without an answer is dropped.
 
         Args:
             line: the line, as the log numbers it.
-            answer: called in the search's thread with how many known matching lines come before it; None if it does
-                not match, or was not counted yet.
+            answer: called in the search's thread with the number of known matching lines before it; None if it does
+                not match, or is not counted yet.
         """
         with self._lock:
             self._rank_question = _RankQuestion(line, answer)
         self._wake.set()
 
     def spans(self, line: LogLine) -> list[tuple[int, int]]:
-        """Return where the pattern is in a line's shown text: starts and ends, in order."""
+        """List the matches in a line's shown text: starts and ends, in order."""
         try:
             return self.pattern.spans(shown_text(line.data))
         except CostlyPatternError:
@@ -115,41 +115,41 @@ class Search(LogThread):
     def _search(self) -> None:
         filters = self._shown.rules if isinstance(self._shown, FilteredLog) else ()
         rules = [*filters, Rule(self.pattern)]
-        tally: Tally | None = None
+        matches: MatchIndex | None = None
         while not self._stop.is_set():
             self._wake.clear()
-            # The rarest bytes are found by what is known of the log: nothing can be said of an empty one.
-            if tally is None and any(self._log.index.sizes()):
-                tally = Tally(self._log, RulesScanner(rules, take_sample(self._log)))
-            self._answer(tally)
-            self._answer_rank(tally)
-            more = tally is not None and tally.step(_SLICE)
+            # The rarest bytes are estimated from a sample of the log; an empty one gives none.
+            if matches is None and any(self._log.index.sizes()):
+                matches = MatchIndex(self._log, RulesScanner(rules, take_sample(self._log)))
+            self._answer(matches)
+            self._answer_rank(matches)
+            more = matches is not None and matches.step(_SLICE_S)
             complete = not more and self._log.bounds().complete
-            self._tell(SearchState(tally.count if tally is not None else 0, complete))
+            self._tell(SearchState(matches.count if matches is not None else 0, complete))
             if more:
                 time.sleep(0)
             else:
-                self._wake.wait(_IDLE)
+                self._wake.wait(_IDLE_S)
 
-    def _answer(self, tally: Tally | None) -> None:
+    def _answer(self, matches: MatchIndex | None) -> None:
         with self._lock:
             question, self._question = self._question, None
         if question is None:
             return
-        found = None
-        if tally is not None:
+        nearest = None
+        if matches is not None:
             line = self._original(question.line, question.forward)
-            found = tally.find(line, question.forward, self._is_asked_anew)
+            nearest = matches.find(line, question.forward, self._is_asked_anew)
         if not self._is_asked_anew():
-            if found is not None and isinstance(self._shown, FilteredLog):
-                found = self._shown.position(found)
-            question.answer(found)
+            if nearest is not None and isinstance(self._shown, FilteredLog):
+                nearest = self._shown.position(nearest)
+            question.answer(nearest)
 
-    def _answer_rank(self, tally: Tally | None) -> None:
+    def _answer_rank(self, matches: MatchIndex | None) -> None:
         with self._lock:
             question, self._rank_question = self._rank_question, None
         if question is not None and not self._stop.is_set():
-            question.answer(tally.rank(self._original(question.line, True)) if tally is not None else None)
+            question.answer(matches.rank(self._original(question.line, True)) if matches is not None else None)
 
     def _original(self, line: int, forward: bool) -> int:
         """Return a line's number in the log itself."""
@@ -170,10 +170,10 @@ class Search(LogThread):
         self._untold = self._untold or state != self.state
         self.state = state
         if self._untold:
-            self._untold = not self._tell_change()
+            self._untold = not self._notify()
 
     def _fail(self, failure: str) -> None:
-        self._told.clear()
+        self._unacknowledged.clear()
         self._tell(self.state._replace(failure=failure))
         with self._lock:
             question, self._question = self._question, None

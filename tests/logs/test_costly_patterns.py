@@ -15,16 +15,16 @@ from support.background import Background
 from torchx_tui.logs.pattern import engine
 from torchx_tui.logs.pattern.engine import CostlyPatternError, PatternError
 from torchx_tui.logs.pattern.pattern import parse_pattern
-from torchx_tui.logs.text.shown import Block, Look
+from torchx_tui.logs.text.shown import Block, Rendering
 from torchx_tui.logs.view.scanner import PatternScanner
 
-_LINE_SECONDS = 0.03
+_LINE_LIMIT_S = 0.03
 
 
 @pytest.fixture(params=["as installed", "without re2"])
 def engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "LINE_SECONDS", _LINE_SECONDS)
-    monkeypatch.setattr(engine, "BLOCK_SECONDS", 0.2)
+    monkeypatch.setattr(engine, "LINE_LIMIT_S", _LINE_LIMIT_S)
+    monkeypatch.setattr(engine, "BLOCK_LIMIT_S", 0.2)
     if request.param == "without re2":
         monkeypatch.setitem(sys.modules, "re2", None)
 
@@ -35,11 +35,11 @@ def run_within_budget(text: str) -> None:
     for line in BAIT:
         began = time.thread_time()
         try:
-            scanner.count(Block(line + b"\n", 1, Look.UNEDITED))
+            scanner.count(Block(line + b"\n", 1, Rendering.UNEDITED))
         except CostlyPatternError:
             # The words are held in test_search.
             pass
-        assert time.thread_time() - began < _LINE_SECONDS * 10 + 0.5, text
+        assert time.thread_time() - began < _LINE_LIMIT_S * 10 + 0.5, text
 
 
 class Pulse(Background):

@@ -17,22 +17,23 @@ from support.waiting import PATIENCE
 
 from torchx_tui.logs.pattern.pattern import parse_pattern
 from torchx_tui.logs.source import file_source as source
-from torchx_tui.logs.source.segment import Segment
-from torchx_tui.logs.view import index_column, line_index, merge, tally
+from torchx_tui.logs.source.segment import LogSegment
+from torchx_tui.logs.view import line_index, match_index, merge, segment_table
 from torchx_tui.logs.view.filtering import FilteredLog, Rule, RulesScanner
 from torchx_tui.logs.view.line_index import LineIndex
+from torchx_tui.logs.view.match_index import MatchIndex
 from torchx_tui.logs.view.merge import LogLine, MergedLog
 from torchx_tui.logs.view.search import Search
-from torchx_tui.logs.view.tally import Tally
 
 
 @pytest.fixture
 def small_parts() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
-            (source, "BLOCK", 64), (source, "_FIRST", 20), (source, "POLL_LIMIT", 90), (merge, "BLOCK", 64),
+            (source, "BLOCK", 64), (source, "_FIRST_READ", 20), (source, "POLL_LIMIT", 90), (merge, "BLOCK", 64),
             (line_index, "BLOCK", 64),
-            (tally, "BLOCK", 64), (tally, "_FEW_ROWS", 2), (tally, "_BATCH_ROWS", 3), (index_column, "_PART", 2),
+            (match_index, "BLOCK", 64), (match_index, "_FIRST_BATCH_ROWS", 2), (match_index, "_MAX_BATCH_ROWS", 3),
+            (segment_table, "_ROWS_PER_PART", 2),
         ):  # fmt: skip
             patch.setattr(module, name, value)
         yield
@@ -63,7 +64,7 @@ def test_what_is_left_keeps_its_numbers(
         writers = [LogWriter(Path(folder), replica) for replica in range(2)]
         log = MergedLog([writer.log for writer in writers])
         kept = FilteredLog(log, [Rule(parse_pattern("ERROR"), keep)])
-        counted: Tally | None = None
+        counted: MatchIndex | None = None
         known: dict[int, bytes] = {}
         at = 1000
         for words, line in rounds:
@@ -73,8 +74,8 @@ def test_what_is_left_keeps_its_numbers(
             if not log.opened:
                 log.open()
             read_on(kept if filtered_before else log)
-            pattern = RulesScanner([Rule(parse_pattern("ERROR"), keep)], tally.take_sample(log))
-            counted = counted or Tally(log, pattern)
+            pattern = RulesScanner([Rule(parse_pattern("ERROR"), keep)], match_index.take_sample(log))
+            counted = counted or MatchIndex(log, pattern)
             counted.step(1)
             before = log.bounds()
             known.update((line.number, line.data) for line in log.lines(before.first, before.end - before.first))
@@ -137,13 +138,13 @@ def test_older_lines_are_not_read_after_later_ones_were_dropped(tmp_path: Path) 
 def test_memory_of_what_was_dropped_is_released() -> None:
     def held() -> int:
         """Return what the index holds (bytes), and nothing that another test's thread holds."""
-        ours = [tracemalloc.Filter(True, module.__file__) for module in (line_index, index_column)]
+        ours = [tracemalloc.Filter(True, module.__file__) for module in (line_index, segment_table)]
         return sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces(ours).traces)
 
     index = LineIndex()
     tracemalloc.start()
-    index.prepend(Segment(1, at, at + 1, 1, float(at), "o") for at in range(100_000))
-    index.append(Segment(1, at, at + 1, 1, float(at), "o") for at in range(100_000))
+    index.prepend(LogSegment(1, at, at + 1, 1, float(at), "o") for at in range(100_000))
+    index.append(LogSegment(1, at, at + 1, 1, float(at), "o") for at in range(100_000))
     full = held()
     index.drop_before(-100)
     half = held()
@@ -202,7 +203,7 @@ def test_others_look_while_lines_are_dropped(tmp_path: Path) -> None:
     wanted = [number for number in range(log.bounds().first, 3000) if b"7" in b"%d" % number]
     read_on(kept)
     while not (search.state.complete and search.state.found == len(wanted)):
-        search.look()
+        search.poll_now()
         assert search.state.failure == ""
         assert time.monotonic() < deadline
         time.sleep(0.01)

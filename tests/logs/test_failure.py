@@ -47,13 +47,13 @@ def test_the_first_replicas_traceback_is_the_cause_and_the_others_follow(tmp_pat
     assert failure.cause is not None
     assert failure.cause.text == "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 15.66 GiB"
     assert (failure.cause.replica, failure.cause.time, failure.cause.kind) == (1, AT + 10, "Python traceback")
-    assert [(error.replica, error.follows) for error in failure.followers] == [
+    assert [(error.replica, error.is_consequence) for error in failure.consequences] == [
         (0, True),
         (2, True),
         (1, True),
         (1, True),
     ]
-    assert failure.followers[-1].text.endswith("ChildFailedError:")
+    assert failure.consequences[-1].text.endswith("ChildFailedError:")
 
 
 def test_a_replica_that_only_lost_its_peer_is_not_the_cause(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_replica_that_only_lost_its_peer_is_not_the_cause(tmp_path: Path) -> N
     failure = explain_failure([zero.log, one.log], 0)
     assert failure.cause is not None
     assert (failure.cause.replica, failure.cause.text) == (1, "ERROR shard 7 is damaged")
-    assert [error.replica for error in failure.followers] == [0]
+    assert [error.replica for error in failure.consequences] == [0]
 
 
 def test_where_all_follow_the_first_is_told(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_what_was_got_over_long_before_is_left_out(tmp_path: Path) -> None:
     failure = explain_failure([zero.log], 0)
     assert failure.cause is not None
     assert failure.cause.text == "ERROR disk full"
-    assert failure.followers == ()
+    assert failure.consequences == ()
 
 
 def test_interleaved_tracebacks_of_workers_and_replicas_are_read_apart(tmp_path: Path) -> None:
@@ -96,11 +96,11 @@ def test_interleaved_tracebacks_of_workers_and_replicas_are_read_apart(tmp_path:
     failure = explain_failure([zero.log, one.log], 1)
     assert failure.cause is not None
     assert failure.cause.text == "KeyError: 2"
-    assert failure.followers == ()
+    assert failure.consequences == ()
     failure = explain_failure([zero.log, one.log], 0)
     assert failure.cause is not None
     assert failure.cause.text == "ValueError: one"
-    assert [error.text for error in failure.followers] == ["KeyError: 2"]
+    assert [error.text for error in failure.consequences] == ["KeyError: 2"]
 
 
 @pytest.mark.parametrize("text", [b"", b"step 1\nstep 2\n"])
@@ -109,7 +109,7 @@ def test_no_error(tmp_path: Path, text: bytes) -> None:
     zero.write(text)
     failure = explain_failure([zero.log], 0)
     assert failure.cause is None
-    assert failure.followers == ()
+    assert failure.consequences == ()
 
 
 def test_the_settings_add_to_the_table(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_the_kinds_of_errors(line: str, kind: str | None) -> None:
     found = KindFinder().kind_of(line)
     assert (found.name if found else None) == kind
     assert error_pattern().matches(line.encode()) == (kind is not None)
-    assert cause_pattern().matches(line.encode()) == (found is not None and not found.follows)
+    assert cause_pattern().matches(line.encode()) == (found is not None and not found.is_consequence)
 
 
 def test_no_pattern_of_the_table_is_slow() -> None:

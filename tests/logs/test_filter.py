@@ -16,7 +16,7 @@ from torchx_tui.logs.pattern.engine import CostlyPatternError
 from torchx_tui.logs.pattern.pattern import parse_pattern
 from torchx_tui.logs.source import file_source as source
 from torchx_tui.logs.source.replica_log import ReplicaLog
-from torchx_tui.logs.view import line_index, merge, tally
+from torchx_tui.logs.view import line_index, match_index, merge
 from torchx_tui.logs.view.filtering import FilteredLog, Rule
 from torchx_tui.logs.view.follow import LogFollower
 from torchx_tui.logs.view.merge import MergedLog
@@ -51,9 +51,9 @@ def kept(log: FilteredLog) -> list[bytes]:
 def small_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
-            (source, "BLOCK", 64), (source, "_FIRST", 20), (source, "POLL_LIMIT", 90), (merge, "BLOCK", 64),
+            (source, "BLOCK", 64), (source, "_FIRST_READ", 20), (source, "POLL_LIMIT", 90), (merge, "BLOCK", 64),
             (line_index, "BLOCK", 64),
-            (tally, "BLOCK", 64), (tally, "_FEW_ROWS", 2), (tally, "_BATCH_ROWS", 3),
+            (match_index, "BLOCK", 64), (match_index, "_FIRST_BATCH_ROWS", 2), (match_index, "_MAX_BATCH_ROWS", 3),
         ):  # fmt: skip
             patch.setattr(module, name, value)
         yield
@@ -150,7 +150,7 @@ def test_a_filtered_log_is_followed_in_the_place_of_the_log(tmp_path: Path) -> N
             expected.append(b"ERROR 2")
         while not follower.opened or kept(log) != expected:
             assert changed.acquire(timeout=PATIENCE)
-            follower.seen()
+            follower.acknowledge()
     follower.close()
     assert follower.join(PATIENCE)
 
@@ -164,17 +164,17 @@ def test_a_follower_turns_to_a_filter_and_back(tmp_path: Path) -> None:
     follower.start()
     assert changed.acquire(timeout=PATIENCE)
     filtered = FilteredLog(log, [Rule(parse_pattern("ERROR"), keep=False)])
-    follower.turn_to(filtered)
-    follower.seen()
+    follower.switch_to(filtered)
+    follower.acknowledge()
     while kept(filtered) != [b"plain"]:
         assert changed.acquire(timeout=PATIENCE)
-        follower.seen()
-    follower.turn_to(log)
+        follower.acknowledge()
+    follower.switch_to(log)
     with path.open("ab") as file:
         file.write(b"ERROR 2\n")
     while log.bounds().end < 1:
         assert changed.acquire(timeout=PATIENCE)
-        follower.seen()
+        follower.acknowledge()
     follower.close()
     assert follower.join(PATIENCE)
 

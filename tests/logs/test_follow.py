@@ -31,7 +31,7 @@ class Listener:
         log = self.follower.log
         while time.monotonic() < deadline:
             self.event.clear()
-            self.follower.seen()
+            self.follower.acknowledge()
             first, end, *_ = log.bounds()
             if end - first >= count:
                 return [line.data for line in log.lines(first, count)]
@@ -99,15 +99,15 @@ def test_it_does_not_end_before_a_size_that_is_told_late(tmp_path: Path, monkeyp
     writer = LogWriter(tmp_path)
     writer.write(b"one\n")
     known: dict[Path, FileState | None] = {}
-    look, late = LogFile.look, threading.Event()
+    stat, late = LogFile.stat, threading.Event()
 
-    def look_late(file: LogFile) -> FileState | None:
-        return look(file) if late.is_set() else known.setdefault(file.path, look(file))
+    def stat_late(file: LogFile) -> FileState | None:
+        return stat(file) if late.is_set() else known.setdefault(file.path, stat(file))
 
-    monkeypatch.setattr(LogFile, "look", look_late)
+    monkeypatch.setattr(LogFile, "stat", stat_late)
     listener = Listener(MergedLog([writer.log]), final=True)
     for path in filter(None, (writer.log.combined, writer.log.index, writer.log.stdout, writer.log.stderr)):
-        LogFile(path).look()
+        LogFile(path).stat()
     writer.write(b"last\n")
     listener.follower.start()
     listener.wait_for_lines(1)

@@ -34,7 +34,7 @@ class LosingScheduler(RecordScheduler):
 def test_what_was_read_is_completed_before_the_cancel(
     instance: Callable[..., Instance], quick_retries: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spool, "_QUIET", 0.3)
+    monkeypatch.setattr(spool, "_QUIET_S", 0.3)
     scheduler = LosingScheduler(replicas=3)
     for k in (0, 1, 2):
         scheduler.write(k, *numbered(0, 10))
@@ -60,7 +60,7 @@ def test_what_was_read_is_completed_before_the_cancel(
 def test_a_log_that_does_not_come_holds_a_cancel_up_for_seconds_only(
     instance: Callable[..., Instance], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spools, "_LAST_SECONDS", 0.4)
+    monkeypatch.setattr(spools, "_LAST_LINES_TIMEOUT_S", 0.4)
     scheduler = LosingScheduler()
     scheduler.write(0, "here\n")
     one = instance(scheduler)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from wcwidth import wcswidth
 
-from torchx_tui.logs.text.sanitize import SafeLine, plain, sanitize, size_words
+from torchx_tui.logs.text.sanitize import SafeLine, format_size, plain, sanitize
 from torchx_tui.logs.text.sgr import RGB, SgrStyle
 from torchx_tui.logs.text.shown import LINE_CAP, has_long_line, shown_block, shown_text
 
@@ -184,8 +184,8 @@ def test_plain_keeps_names_on_one_line() -> None:
 
 
 def test_sizes_have_one_unit() -> None:
-    assert [size_words(n) for n in (12, 1200, 9_900_000, 2 * 10**9)] == ["12 B", "1.2 kB", "9.9 MB", "2.0 GB"]
-    assert re.fullmatch(r"\d+ B", size_words(999))
+    assert [format_size(n) for n in (12, 1200, 9_900_000, 2 * 10**9)] == ["12 B", "1.2 kB", "9.9 MB", "2.0 GB"]
+    assert re.fullmatch(r"\d+ B", format_size(999))
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,11 @@ from torchx_tui.logs.pattern.pattern import Pattern, parse_pattern
 from torchx_tui.logs.pattern.required import parse_regex
 from torchx_tui.logs.source import file_source as source
 from torchx_tui.logs.source.replica_log import ReplicaLog
-from torchx_tui.logs.view import line_index, merge, scanner, tally
+from torchx_tui.logs.view import line_index, match_index, merge, scanner
 from torchx_tui.logs.view.filtering import FilteredLog, Rule, RulesScanner
+from torchx_tui.logs.view.match_index import MatchIndex, take_sample
 from torchx_tui.logs.view.merge import MergedLog
 from torchx_tui.logs.view.search import Search
-from torchx_tui.logs.view.tally import Tally, take_sample
 
 
 def opened(*logs: ReplicaLog) -> MergedLog:
@@ -47,14 +47,14 @@ def written(tmp_path: Path, data: bytes) -> MergedLog:
     return opened(ReplicaLog("r", 0, combined=path))
 
 
-def tallied(log: MergedLog, pattern: Pattern) -> Tally:
-    counted = Tally(log, RulesScanner([Rule(pattern)], take_sample(log)))
+def index_matches(log: MergedLog, pattern: Pattern) -> MatchIndex:
+    counted = MatchIndex(log, RulesScanner([Rule(pattern)], take_sample(log)))
     while counted.step(1):
         pass
     return counted
 
 
-def matching(log: MergedLog, counted: Tally) -> list[int]:
+def matching(log: MergedLog, counted: MatchIndex) -> list[int]:
     """Walk through all matches forwards, and hold it against walking backwards and against the count."""
     first, end, *_ = log.bounds()
     found = []
@@ -88,9 +88,10 @@ def wait_for(condition: Callable[[], bool]) -> None:
 def small_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
-            (source, "BLOCK", 64), (source, "_FIRST", 20), (source, "POLL_LIMIT", 90), (merge, "BLOCK", 64),
+            (source, "BLOCK", 64), (source, "_FIRST_READ", 20), (source, "POLL_LIMIT", 90), (merge, "BLOCK", 64),
             (line_index, "BLOCK", 64),
-            (tally, "BLOCK", 64), (tally, "_FEW_ROWS", 2), (tally, "_BATCH_ROWS", 3), (scanner, "_DENSE", 2),
+            (match_index, "BLOCK", 64), (match_index, "_FIRST_BATCH_ROWS", 2), (match_index, "_MAX_BATCH_ROWS", 3),
+            (scanner, "_DENSE_MATCHES", 2),
         ):  # fmt: skip
             patch.setattr(module, name, value)
         yield
@@ -118,11 +119,11 @@ PATTERNS = {typed: parse_pattern(typed[0], regex=typed[1], ignore_case=typed[2])
 def test_what_is_shown_is_what_is_found(data: bytes, sparse: int, grown: bool) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         # 1: by the rarest byte whenever there is one; a billion: never.
-        patch.setattr(anchors, "_SPARSE", sparse)
+        patch.setattr(anchors, "_MIN_BYTES_PER_CANDIDATE", sparse)
         path = Path(folder) / "combined.log"
         path.write_bytes(data[: len(data) // 2] if grown else data)
         log = opened(ReplicaLog("r", 0, combined=path))
-        tallies = {typed: tallied(log, pattern) for typed, pattern in PATTERNS.items()}
+        tallies = {typed: index_matches(log, pattern) for typed, pattern in PATTERNS.items()}
         path.write_bytes(data)
         drain(log)
         first = log.bounds().first
@@ -157,7 +158,7 @@ def test_all_replicas_are_searched_as_they_grow(chunks: list[tuple[int, str, byt
         for at, (replica, letter, data) in enumerate(chunks[:opened_after]):
             writers[replica].write(data, letter, at + 1000)
         log = opened(*(writer.log for writer in writers))
-        counted = tallied(log, pattern)
+        counted = index_matches(log, pattern)
         for at, (replica, letter, data) in enumerate(chunks[opened_after:], opened_after):
             writers[replica].write(data, letter, at + 1000)
             drain(log)
@@ -211,14 +212,14 @@ def test_what_cannot_be_searched_is_refused_in_words(text: str) -> None:
 def test_a_huge_line_is_searched_as_far_as_it_is_shown(tmp_path: Path) -> None:
     data = b"ERROR 1\n" + b"x" * 1_000_000 + b"ERROR\n" + b"ERROR" + b"y" * 500_000 + b"\nERROR 4\n"
     log = written(tmp_path, data)
-    counted = tallied(log, parse_pattern("ERROR"))
+    counted = index_matches(log, parse_pattern("ERROR"))
     assert matching(log, counted) == [-4, -2, -1]
 
 
 def test_a_file_cut_under_the_search_is_no_fault(tmp_path: Path) -> None:
     path = tmp_path / "combined.log"
     log = written(tmp_path, b"ERROR of old\nplain\n" * 50_000)
-    counted = Tally(log, RulesScanner([Rule(parse_pattern("ERROR"))], take_sample(log)))
+    counted = MatchIndex(log, RulesScanner([Rule(parse_pattern("ERROR"))], take_sample(log)))
     counted.step(0)
     path.write_bytes(b"ERROR of new\n")
     drain(log)
@@ -239,7 +240,7 @@ def test_a_search_counts_answers_and_follows(tmp_path: Path) -> None:
     assert search.state.found == 1 + 10 + 100 + 1000
     assert changed.is_set()
     changed.clear()
-    search.seen()
+    search.acknowledge()
     answers: list[int | None] = []
     search.find(-1, False, answers.append)
     wait_for(lambda: bool(answers))
@@ -247,7 +248,7 @@ def test_a_search_counts_answers_and_follows(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(b"line 99 again\n")
     drain(log)
-    search.look()
+    search.poll_now()
     wait_for(lambda: search.state.found == 1112)
     search.find(0, True, answers.append)
     wait_for(lambda: len(answers) == 2)
@@ -330,7 +331,7 @@ def test_ranks_count_what_was_not_dropped(tmp_path: Path) -> None:
         with paths[0].open("ab") as file:
             file.write(b"x %d\n" % n)
         drain(log)
-    counted = tallied(log, parse_pattern("x"))
+    counted = index_matches(log, parse_pattern("x"))
     assert [counted.rank(line) for line in range(-2, 3)] == [0, 1, 2, 3, 4]
     log.drop_before(1)
     while counted.step(1):

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from torchx_tui.logs.spool.spools import FOREIGN_AGE, Owner, remove_stale, this_owner
+from torchx_tui.logs.spool.spools import FOREIGN_OWNER_AGE_S, Owner, remove_stale, this_owner
 from torchx_tui.specs.processes import read_process
 
 
@@ -27,7 +27,7 @@ def test_only_what_dead_programs_left_is_removed(tmp_path: Path) -> None:
     used_again = folder_of(tmp_path, Owner(host, child.pid, "1", 0))
     away = folder_of(tmp_path, Owner("node-17.cluster.example", child.pid, "1", 0))
     away_for_long = folder_of(tmp_path, Owner("node-18.cluster.example", child.pid, "1", 0))
-    os.utime(away_for_long, (0, time.time() - FOREIGN_AGE - 60))
+    os.utime(away_for_long, (0, time.time() - FOREIGN_OWNER_AGE_S - 60))
     other = tmp_path / "not-ours"
     other.mkdir()
     assert set(remove_stale(tmp_path)) == {used_again.name, away_for_long.name}

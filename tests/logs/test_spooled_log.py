@@ -133,7 +133,7 @@ def test_a_stream_that_is_lost_for_a_while_says_so(
     quick_retries: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(spool_feed, "_MOMENT", 0.2)
+    monkeypatch.setattr(spool_feed, "_REPORT_LOSS_AFTER_S", 0.2)
     scheduler = kind()
     scheduler.write(0, *numbered(0, 3))
     reading = instance(scheduler).read()
@@ -250,8 +250,8 @@ def test_files_are_for_nobody_else(instance: Callable[..., Instance]) -> None:
 def test_a_slow_answer_is_not_taken_for_the_end(
     instance: Callable[..., Instance], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follow, "_ENDED_WITHIN", 0.0)
-    monkeypatch.setattr(follow, "_SETTLE", 0.0)
+    monkeypatch.setattr(follow, "_MAX_WAIT_AFTER_END_S", 0.0)
+    monkeypatch.setattr(follow, "_QUIET_AFTER_END_S", 0.0)
     go, asked = threading.Event(), threading.Event()
 
     class Slow(RecordScheduler):

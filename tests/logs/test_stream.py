@@ -3,52 +3,10 @@ from __future__ import annotations
 import threading
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.streaming import LinesScheduler
 from support.waiting import PATIENCE
 
-from torchx_tui.logs.source import stream
-from torchx_tui.logs.source.stream import LineCursor, LineStream, SeenLines, TimeCursor
-
-
-@pytest.mark.parametrize("remembered", [2, 1000])
-@given(st.lists(st.tuples(st.integers(0, 6), st.booleans()), max_size=25), st.data())
-def test_a_log_with_times_is_taken_up_where_it_broke_off(
-    remembered: int, steps: list[tuple[int, bool]], data: st.DataObject
-) -> None:
-    """Whatever the clock does, no line is new twice; where it goes forwards, none is lost."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stream, "_REMEMBERED", remembered)
-        take_up(steps, data)
-
-
-def take_up(steps: list[tuple[int, bool]], data: st.DataObject) -> None:
-    times = [at for at, _ in steps]
-    broken = data.draw(st.lists(st.integers(0, len(times)), max_size=3).map(sorted))
-    cursor: TimeCursor | None = None
-    found: list[int] = []
-    for stop in [*broken, len(times)]:
-        seen = SeenLines(cursor)
-        given_lines = [number for number in range(stop) if cursor is None or times[number] >= cursor.nanoseconds]
-        # Some backends give a little more than was asked for, at the beginning.
-        if cursor is not None and steps[0][1] and times == sorted(times):
-            given_lines = [number for number in range(stop) if times[number] >= cursor.nanoseconds - 1]
-        found += [number for number in given_lines if seen.is_new(times[number])]
-        cursor = seen.cursor
-    if times == sorted(times):
-        assert found == list(range(len(times)))
-    else:
-        assert len(found) == len(set(found))
-
-
-def test_a_clock_that_is_set_back_loses_and_repeats_nothing_while_the_stream_holds() -> None:
-    seen = SeenLines()
-    assert all(seen.is_new(at) for at in (10, 20, 15))
-    assert seen.cursor == TimeCursor(15, 2)
-    again = SeenLines(seen.cursor)
-    assert [at for at in (20, 15, 16) if again.is_new(at)] == [16]
-    assert again.cursor == TimeCursor(16, 2)
+from torchx_tui.logs.source.stream import LineCursor, LineStream
 
 
 def test_lines_are_taken_up_by_their_number() -> None:

@@ -41,8 +41,8 @@ SAME = {
     "logs/text/sanitize.py: if match.start() > position:  ->  if match.start() >= position:": (
         "an empty text is written: nothing"
     ),
-    "logs/pattern/engine.py: f._compiled.finditer(text, timeout=MARK_SECONDS, concurrent=True):  ->  "
-    "f._compiled.finditer(text, timeout=MARK_SECONDS, concurrent=False):": "only other threads run less often",
+    "logs/pattern/engine.py: f._compiled.finditer(text, timeout=MARK_LIMIT_S, concurrent=True):  ->  "
+    "f._compiled.finditer(text, timeout=MARK_LIMIT_S, concurrent=False):": "only other threads run less often",
     "logs/text/shown.py: _CSI = re.compile(b'\\x1b\\[(?:[0-?]*[ -/]*[@-JL-~]|0?K)')  ->  _CSI = re.compile(b'')": (
         "the slow way shows the same"
     ),
@@ -51,7 +51,7 @@ SAME = {
     "components/model.py: kind = _CONTAINERS.get(container or '')  ->  kind = _CONTAINERS.get(container or 'x')": (
         "neither is a container"
     ),
-    "components/build.py: _APART = ('retry_policy', 'resource', 'mounts', 'workspace', 'overrides')  ->  _APART = ('', 'resource', 'mounts', 'workspace', 'overrides')": (
+    "components/build.py: _CONVERTED_FIELDS = ('retry_policy', 'resource', 'mounts', 'workspace', 'overrides')  ->  _CONVERTED_FIELDS = ('', 'resource', 'mounts', 'workspace', 'overrides')": (
         "its value is set again at once"
     ),
     "components/lint.py: except (ValueError, RecursionError, MemoryError):  ->  except (RecursionError, MemoryError):": (

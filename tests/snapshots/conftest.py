@@ -22,7 +22,7 @@ def frozen(monkeypatch):
     monkeypatch.setenv("TZ", "UTC")
     ticks = itertools.count()  # records that are made one after the other differ in their times
     monkeypatch.setattr(time, "time", lambda: NOW + next(ticks) / 1e6)
-    monkeypatch.setattr(engine, "MARK_SECONDS", 60.0)
+    monkeypatch.setattr(engine, "MARK_LIMIT_S", 60.0)
     time.tzset()
     yield
     monkeypatch.undo()

@@ -11,7 +11,7 @@ import threading
 import pytest
 from support.waiting import PATIENCE
 
-from torchx_tui.specs.calls import CallDroppedError, LimitedCaller, NoAnswerError, printed_aside
+from torchx_tui.specs.calls import CallDroppedError, LimitedCaller, NoAnswerError, capture_prints
 from torchx_tui.specs.errors import TorchXTuiError
 
 
@@ -74,7 +74,7 @@ def test_a_call_that_is_not_slow_is_not_told_of(hang):
 
 
 def test_what_is_printed_is_taken_in_this_thread_only(capfd):
-    with printed_aside() as printed:
+    with capture_prints() as printed:
         print("ours")
         sys.stderr.writelines(["two ", "words\n"])
         sys.stdout.buffer.write(b"bytes\n")
@@ -92,7 +92,7 @@ def test_what_is_printed_is_taken_in_this_thread_only(capfd):
         other = threading.Thread(target=print, args=["theirs"])
         other.start()
         other.join()
-        with printed_aside() as inner:
+        with capture_prints() as inner:
             print("inner")
             assert inner.text() == "inner"
         assert printed.text() == "ours\ntwo words\nbytes\nprogram"
@@ -101,7 +101,7 @@ def test_what_is_printed_is_taken_in_this_thread_only(capfd):
 
 
 def test_of_a_great_deal_the_end_is_kept():
-    with printed_aside() as printed:
+    with capture_prints() as printed:
         assert printed.text() == ""
         for number in range(30_000):
             print(f"line {number:06}")
@@ -112,7 +112,7 @@ def test_of_a_great_deal_the_end_is_kept():
 
 def test_a_plugin_sets_no_signal_handlers():
     before = signal.getsignal(signal.SIGUSR1)
-    with printed_aside():
+    with capture_prints():
         assert signal.signal(signal.SIGUSR1, signal.SIG_IGN) == before
         assert signal.getsignal(signal.SIGUSR1) == before
     assert signal.signal(signal.SIGUSR1, signal.SIG_IGN) == before

@@ -9,12 +9,12 @@ import pytest
 
 from torchx_tui.specs import CapabilityKey, Resource, cases
 from torchx_tui.specs.foreign import (
-    LAST_SECOND,
-    MOST_LEVELS,
+    MAX_EPOCH_S,
+    MAX_NESTING,
     decode_json,
     encode_json,
     epoch_seconds,
-    field_fault,
+    find_invalid_field,
     is_count,
     is_dict_of,
     is_integer,
@@ -31,7 +31,7 @@ from torchx_tui.specs.foreign import (
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [
-        (0, 0.0), (1.5, 1.5), ("2.5", 2.5), (LAST_SECOND - 1, LAST_SECOND - 1), (-0.1, None), (LAST_SECOND, None),
+        (0, 0.0), (1.5, 1.5), ("2.5", 2.5), (MAX_EPOCH_S - 1, MAX_EPOCH_S - 1), (-0.1, None), (MAX_EPOCH_S, None),
         (math.nan, None), ("nan", None), ("x", None), (True, None), (None, None), ([], None),
     ],
 )  # fmt: skip
@@ -70,16 +70,16 @@ def test_checks(check, right, wrong):
     ],
 )
 def test_the_first_fault_of_fields_is_named(value, fault):
-    assert field_fault(value, {"a": is_text}, {"b": is_count}) == fault
+    assert find_invalid_field(value, {"a": is_text}, {"b": is_count}) == fault
 
 
 def test_json_is_read_within_limits():
-    deepest = "[" * MOST_LEVELS + "]" * MOST_LEVELS
+    deepest = "[" * MAX_NESTING + "]" * MAX_NESTING
     assert decode_json(deepest)
     assert decode_json(b'{"a": [1.5, {"b": null}]}') == {"a": [1.5, {"b": None}]}
     assert decode_json("1" * 40) == int("1" * 40)
     # Many brackets are not many levels.
-    assert decode_json(f"[{'[],' * MOST_LEVELS}{{}}]")
+    assert decode_json(f"[{'[],' * MAX_NESTING}{{}}]")
     for text in (f"[{deepest}]", '{"a":' * 101 + "1" + "}" * 101, "[" * 100_000):
         with pytest.raises(ValueError, match="deeper than 100 levels"):
             decode_json(text)

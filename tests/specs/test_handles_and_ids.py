@@ -19,7 +19,13 @@ from torchx_tui.specs import (
     parse_app_handle,
     random_id,
 )
-from torchx_tui.specs.errors import ArgumentError, ComponentLoadError, JobNotFoundError, LaunchCancelledError, described
+from torchx_tui.specs.errors import (
+    ArgumentError,
+    ComponentLoadError,
+    JobNotFoundError,
+    LaunchCancelledError,
+    describe_error,
+)
 
 
 @pytest.mark.parametrize(
@@ -81,11 +87,11 @@ def test_errors_are_sentences() -> None:
 
 
 def test_any_exception_in_one_line() -> None:
-    assert described(ValueError("first\nsecond")) == "ValueError: first"
-    assert described(KeyboardInterrupt()) == "KeyboardInterrupt"
-    assert described(TorchXTuiError("ours\nmore")) == "ours"
-    assert "the current folder is not there" in described(FileNotFoundError(2, "No such file"))
-    assert described(FileNotFoundError(2, "No such file", "x")) == "FileNotFoundError: [Errno 2] No such file: 'x'"
-    assert "set HOME" in described(RuntimeError("Could not determine home directory."))
-    assert described(ValueError("Could not determine home directory.")).startswith("ValueError: ")
-    assert described(RuntimeError("x")) == "RuntimeError: x"
+    assert describe_error(ValueError("first\nsecond")) == "ValueError: first"
+    assert describe_error(KeyboardInterrupt()) == "KeyboardInterrupt"
+    assert describe_error(TorchXTuiError("ours\nmore")) == "ours"
+    assert "the current folder is not there" in describe_error(FileNotFoundError(2, "No such file"))
+    assert describe_error(FileNotFoundError(2, "No such file", "x")) == "FileNotFoundError: [Errno 2] No such file: 'x'"
+    assert "set HOME" in describe_error(RuntimeError("Could not determine home directory."))
+    assert describe_error(ValueError("Could not determine home directory.")).startswith("ValueError: ")
+    assert describe_error(RuntimeError("x")) == "RuntimeError: x"

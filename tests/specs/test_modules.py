@@ -12,7 +12,7 @@ from torchx_tui.specs.modules import (
     module_spec,
     namespace_modules,
     plugin_sources,
-    sources_fault,
+    plugin_sources_error,
     submodules,
 )
 
@@ -91,4 +91,4 @@ def test_sources_of_plugins(given, sources, monkeypatch):
     if given is not None:
         monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", given)
     assert plugin_sources() == sources
-    assert bool(sources_fault()) == (given in ("4", "-1", "x"))
+    assert bool(plugin_sources_error()) == (given in ("4", "-1", "x"))

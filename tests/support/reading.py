@@ -31,12 +31,12 @@ class Reading:
 
     def lines(self) -> list[bytes]:
         bounds = self.log.bounds()
-        self.follower.seen()
+        self.follower.acknowledge()
         return [line.data for line in self.log.lines(bounds.first, bounds.end - bounds.first) if line.stream != "n"]
 
     def notices(self) -> list[str]:
         bounds = self.log.bounds()
-        self.follower.seen()
+        self.follower.acknowledge()
         found = self.log.lines(bounds.first, bounds.end - bounds.first)
         return [line.data.decode() for line in found if line.stream == "n"]
 

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from torchx_tui.backends.api import Capabilities, DescribeAppResponse, ListAppResponse, Scheduler, Stream
-from torchx_tui.logs.source.stream import Cursor, Record, SeenLines, TimeCursor
+from torchx_tui.logs.source.log_place import LogPlace
+from torchx_tui.logs.source.stream import Cursor, Record, TimeCursor
 from torchx_tui.specs import AppDryRunInfo, AppState, Role
 
 
@@ -138,7 +139,7 @@ class RecordReader:
     def __init__(self, scheduler: RecordScheduler, k: int, cursor: Cursor | None) -> None:
         self._lines = LineReader(scheduler, k, None)
         assert cursor is None or isinstance(cursor, TimeCursor)
-        self._seen = SeenLines(cursor)
+        self._seen = LogPlace(cursor)
         # As a backend that can be asked for whole seconds alone.
         self._since = cursor.nanoseconds // 10**9 * 10**9 if cursor else 0
         self._number = 0

@@ -18,7 +18,7 @@ from textual.pilot import Pilot
 from torchx_tui.logs.pattern import engine
 from torchx_tui.tui.widgets.search_row import SearchRow
 
-_LINE_SECONDS = 0.03
+_LINE_LIMIT_S = 0.03
 # What is meant is a freeze of seconds. It is measured in CPU time, of which others on the machine take nothing.
 _FREEZE = 1.5
 
@@ -45,8 +45,8 @@ class Beat:
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LogWriter:
-    monkeypatch.setattr(engine, "LINE_SECONDS", _LINE_SECONDS)
-    monkeypatch.setattr(engine, "BLOCK_SECONDS", 0.2)
+    monkeypatch.setattr(engine, "LINE_LIMIT_S", _LINE_LIMIT_S)
+    monkeypatch.setattr(engine, "BLOCK_LIMIT_S", 0.2)
     writer = LogWriter(tmp_path)
     writer.write(b"".join(line + b"\n" for line in BAIT) * 6)
     return writer

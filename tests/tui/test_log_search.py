@@ -213,7 +213,7 @@ async def test_a_filter_that_comes_just_when_the_reading_ends_is_not_lost(
 ) -> None:
     turned: list[object] = []
     # As if the thread had looked for it for the last time.
-    monkeypatch.setattr(LogFollower, "turn_to", lambda _follower, log: turned.append(log))
+    monkeypatch.setattr(LogFollower, "switch_to", lambda _follower, log: turned.append(log))
     final = threading.Event()
     app = SearchApp([writer.log], final.is_set)
     app.said = []

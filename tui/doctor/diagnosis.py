@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...backends.types import Finding
 from ...specs import ConfigError
-from ...specs.errors import described
+from ...specs.errors import describe_error
 
 if TYPE_CHECKING:
     from ...backends.runner import Runner
@@ -68,7 +68,7 @@ def _of(subject: str, findings: Iterable[Finding]) -> Iterator[Diagnosed]:
     except Exception as error:
         # What looks at a broken machine is not broken by it.
         logger.exception("looking at %s failed", subject)
-        yield Diagnosed(subject, Finding("error", f"this could not be found out: {described(error)}", _MORE))
+        yield Diagnosed(subject, Finding("error", f"this could not be found out: {describe_error(error)}", _MORE))
 
 
 def _backend_findings(runner: Runner) -> Iterator[tuple[str, list[Finding]]]:
@@ -89,4 +89,4 @@ def _backend_findings(runner: Runner) -> Iterator[tuple[str, list[Finding]]]:
         except Exception as error:  # whatever the scheduler of another package raises
             hint = "" if isinstance(error, ConfigError) else _MORE
             logger.exception("checking %s failed", name)
-            yield name, [Finding("error", described(error), hint)]
+            yield name, [Finding("error", describe_error(error), hint)]

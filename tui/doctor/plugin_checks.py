@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...backends.types import Finding
 from ...specs.calls import LimitedCaller
-from ...specs.modules import sources_fault
+from ...specs.modules import plugin_sources_error
 
 if TYPE_CHECKING:
     from ...backends.runner import Runner
@@ -23,7 +23,7 @@ def plugin_findings(runner: Runner) -> Iterator[Finding]:
 
     Whether a scheduler can be loaded is told with what else is said of it.
     """
-    if fault := sources_fault():
+    if fault := plugin_sources_error():
         yield Finding("error", fault, "both are looked at; set it to one of these, or unset it")
     found = [*_schedulers(runner), *_components(), *_named_resources()]
     yield from found
@@ -52,7 +52,7 @@ def _components() -> Iterator[Finding]:
 
 
 def _named_resources() -> Iterator[Finding]:
-    from ...specs.errors import described
+    from ...specs.errors import describe_error
     from ...specs.resource_names import NAMESPACE, NAMESPACE_PART, registered_resources
 
     faults: list[tuple[str, str]] = []
@@ -60,7 +60,7 @@ def _named_resources() -> Iterator[Finding]:
         try:
             LimitedCaller(f"doctor-{one.name}").call(one.make, _PATIENCE_SECONDS)
         except Exception as error:  # whatever a package raises
-            yield Finding("error", f"named resource {one.name} (group {one.group}): {described(error)}", _ADVICE)
+            yield Finding("error", f"named resource {one.name} (group {one.group}): {describe_error(error)}", _ADVICE)
         else:
             yield Finding("ok", f"named resource {one.name}: {one.origin} (group {one.group})")
     for module, reason in faults:

@@ -13,7 +13,7 @@ from textual.worker import get_current_worker
 
 from ...components import ComponentSummary, component_key, name_here, read_component
 from ...specs import AppState
-from ...specs.errors import described
+from ...specs.errors import describe_error
 from ..component_listing import growing_list
 from ..component_order import LastLaunch, launches_of, newest_launches
 from ..editor import EditorError, editor_command
@@ -119,7 +119,7 @@ class ComponentPicking(BaseScreen):
             message = ComponentDescribed(listed, doc, launches, error, chosen)
         except Exception as failure:
             # The list has shorter words for what it found.
-            words = listed.error or described(failure)
+            words = listed.error or describe_error(failure)
             message = ComponentDescribed(replace(listed, error=words), None, launches, words, chosen)
         self.dashboard.post_to(self, message)
 

@@ -14,7 +14,7 @@ from textual.worker import get_current_worker
 
 from ...backends.types import Finding
 from ...logs.text.sanitize import plain
-from ...specs.errors import described
+from ...specs.errors import describe_error
 from ..doctor.diagnosis import Diagnosed, diagnose
 from ..widgets.bars import Hint
 from ..widgets.text_pane import TextPane
@@ -75,7 +75,7 @@ class DoctorScreen(BaseScreen):
                 dashboard.post_to(self, self.Found(one))
         except Exception as error:
             # What looks at a broken machine is not broken by it.
-            failure = Finding("error", f"not everything was looked at: {described(error)}")
+            failure = Finding("error", f"not everything was looked at: {describe_error(error)}")
             dashboard.post_to(self, self.Found(Diagnosed("doctor", failure)))
         if not worker.is_cancelled:
             dashboard.post_to(self, self.Found(None))

@@ -14,7 +14,7 @@ from textual.worker import get_current_worker
 from ...backends.shared.progress import Progress
 from ...backends.torchxconfig import CONFIG_FILE
 from ...components import ComponentDoc
-from ...specs.errors import described
+from ...specs.errors import describe_error
 from ..commands import plan_command
 from ..field_editing import FieldEditing
 from ..form_field import ARGUMENT, LAUNCH, OPTION
@@ -121,7 +121,8 @@ class FormFilling(ComponentPicking):
             self._read_options(scheduler, first=first, refill=refill)
         except Exception as error:
             # A scheduler's own code, which raises what it likes.
-            self.dashboard.post_from_thread(ActionDone(f"no form for {scheduler or 'it'}: {described(error)}", True))
+            reason = describe_error(error)
+            self.dashboard.post_from_thread(ActionDone(f"no form for {scheduler or 'it'}: {reason}", True))
 
     def _read_options(self, scheduler: str, *, first: bool, refill: bool) -> None:
         runner, last = self.dashboard.runner, self._last.scheduler if self._last else ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from textual.binding import Binding
 
 from ...specs import torchx_handle
-from ...specs.errors import described
+from ...specs.errors import describe_error
 from ..acting import job_names
 from ..job_rows import backend_word
 from ..words import count
@@ -97,7 +97,7 @@ class JobActions(BaseScreen):
             lines = await asyncio.to_thread(_commands, dashboard.runner, rows)
         except Exception as error:
             # The component's file is another by now, or gone; the journal cannot be read.
-            dashboard.say(f"no command: {described(error)}", failed=True)
+            dashboard.say(f"no command: {describe_error(error)}", failed=True)
             return
         if not lines:
             dashboard.say(f"{job_names(rows)} was not launched from a component here", failed=True)
@@ -193,6 +193,6 @@ def open_edit(dashboard: TorchXTuiApp, row: JobRow) -> None:
                 ready = EditReady(job=foreign_job(dashboard.runner, row.handle))
             dashboard.post_from_thread(ready)
         except Exception as error:
-            dashboard.post_from_thread(ActionDone(f"{row.name}: {described(error)}", failed=True))
+            dashboard.post_from_thread(ActionDone(f"{row.name}: {describe_error(error)}", failed=True))
 
     dashboard.run_worker(work, thread=True, group="actions", exit_on_error=False)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ...specs import MalformedAppHandleException, UnknownAppException
-from ...specs.errors import described as described_error
+from ...specs.errors import describe_error as described_error
 from ..make_runner import make_runner
 from .output import green, say
 from .watch import described, say_outage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from ...logs.text.sanitize import size_words
+from ...logs.text.sanitize import format_size
 from ..words import count
 from .log_export import ExportError
 from .log_reading import AnyLog
@@ -40,7 +40,8 @@ def copy(log: AnyLog, numbers: range) -> Generator[float | None, None, Copied]:
         texts.append(form.text(line))
         size += len(texts[-1]) + 1
         if size > MOST:
-            raise ExportError(f"{count(len(numbers), 'line')} are more than {size_words(MOST)}: S saves them to a file")
+            lines = count(len(numbers), "line")
+            raise ExportError(f"{lines} are more than {format_size(MOST)}: S saves them to a file")
         if number % BATCH == 0:
             yield number / len(numbers)
     return Copied("\n".join(texts), len(texts))

@@ -141,7 +141,7 @@ class LogFinder:
         """Say that the log has more lines."""
         for search in (self.search, self._errors):
             if search is not None:
-                search.look()
+                search.poll_now()
 
     def find(self, start: int, *, forward: bool, errors: bool = False) -> bool:
         """Look for the nearest match, or error, from a line on; the answer is a `LineFound`.

@@ -90,7 +90,7 @@ class LogReading:
             self.open()
         elif self._follower is not None and self._whole is not None:
             self.log = self._filtered(self._whole)
-            self._follower.turn_to(self.log)
+            self._follower.switch_to(self.log)
 
     def next_stream(self) -> None:
         """Choose the next stream; `open` reads it."""
@@ -144,12 +144,12 @@ class LogReading:
     def seen(self) -> None:
         """Say that the last change is shown."""
         if self._follower is not None:
-            self._follower.seen()
+            self._follower.acknowledge()
 
     def look(self) -> None:
         """Look at once whether the job has ended."""
         if self._follower is not None:
-            self._follower.look()
+            self._follower.poll_now()
 
     def is_read(self, log: MergedLog) -> bool:
         """Whether a log is the one that is read now."""

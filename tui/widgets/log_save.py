@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from ...logs.text.sanitize import size_words
+from ...logs.text.sanitize import format_size
 from ...logs.view.merge import MergedLog
 from ..words import count
 from .log_export import ExportError
@@ -42,7 +42,7 @@ class Saved:
     size: int
 
     def __str__(self) -> str:
-        return f"Saved {count(self.lines, 'line')}, {size_words(self.size)}, to {self.path}"
+        return f"Saved {count(self.lines, 'line')}, {format_size(self.size)}, to {self.path}"
 
 
 def save_path(text: str) -> Path:

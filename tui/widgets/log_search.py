@@ -188,7 +188,7 @@ class LogSearch(SearchRow):
     def on_search_told(self, message: SearchTold) -> None:
         """Say how far the search is."""
         if message.search is self._finder.search:
-            message.search.seen()
+            message.search.acknowledge()
             if message.search.state.failure:
                 self._forget_steps()
             self._finder.rank()

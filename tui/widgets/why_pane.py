@@ -118,7 +118,7 @@ def _failure_text(
 ) -> Text:
     """Return which error of the logs was the first, quoted unless the job reported it, and which ones follow."""
     text = Text("\n", end="")
-    cause, followers = failure.cause, failure.followers
+    cause, followers = failure.cause, failure.consequences
     assert cause is not None
     if cause.text not in error_quote(described.structured_error_msg):
         text.append("\n")

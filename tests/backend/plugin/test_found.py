@@ -13,7 +13,7 @@ from torchx_tui.backends import registry
 from torchx_tui.backends.plugin import found
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import named_resources
-from torchx_tui.specs.modules import plugin_sources, sources_fault
+from torchx_tui.specs.modules import plugin_sources, plugin_sources_error
 
 NAMESPACED = """
     from acme_jobs import create as make
@@ -89,7 +89,7 @@ def test_the_sources_can_be_chosen(
 def test_a_malformed_choice_is_all_and_a_fault(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", text)
     assert plugin_sources() == (True, True)
-    assert "want 0 (none)" in sources_fault()
+    assert "want 0 (none)" in plugin_sources_error()
 
 
 def test_a_module_of_the_namespace_makes_schedulers(plugins: Plugins) -> None:
@@ -179,7 +179,7 @@ def test_named_resources_of_the_namespace(plugins: Plugins, capsys: pytest.Captu
 
 
 def test_named_resources_whose_import_hangs_are_left_out(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchx_tui.specs.resource_names._IMPORT_SECONDS", 0.3)
+    monkeypatch.setattr("torchx_tui.specs.resource_names._IMPORT_TIMEOUT_S", 0.3)
     plugins.module("torchx_plugins.named_resources.hanging", "import threading; threading.Event().wait()")
     assert named_resources["gpu.small"].gpu == 1
     with pytest.raises(KeyError, match=r"hanging could not be read: .*did not end within"):

@@ -1,4 +1,4 @@
-"""The rows of a line index: what is known of each segment, in arrays that can be released a part at a time."""
+"""The rows of a line index: the data of each segment, in arrays that can be released a part at a time."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from array import array
 from bisect import bisect_right
 from typing import Protocol
 
-from ..text.shown import Look
+from ..text.shown import Rendering
 
-# Rows that are released together, and that a search for a time looks at one by one.
-_PART = 4096
-_LOOKS = tuple(Look)
-# Segments that follow each other in a file and in time (s) share a row: a trickle of lines would take one for each. The
-# time of a line is that of its row, so it may be wrong by this much.
-_TIME_SPAN = 0.1
+# Rows that are released together, and that a search for a time examines one by one.
+_ROWS_PER_PART = 4096
+_RENDERINGS = tuple(Rendering)
+# Segments that follow each other in a file within so many seconds share a row, since a trickle of lines would take a
+# row each. The time of a line is that of its row, so it may be wrong by this much.
+_SHARED_ROW_S = 0.1
 
 
 class _Segment(Protocol):
@@ -24,13 +24,13 @@ class _Segment(Protocol):
     lines: int
     time: float | None
     stream: str
-    look: Look
+    rendering: Rendering
 
 
-class _Part:
-    """Up to ``_PART`` rows."""
+class _RowPart:
+    """Up to ``_ROWS_PER_PART`` rows; ``through`` is the number of lines up to the end of each row."""
 
-    __slots__ = ("end", "file", "latest", "look", "start", "stream", "through", "time")
+    __slots__ = ("end", "file", "latest", "rendering", "start", "stream", "through", "time")
 
     def __init__(self) -> None:
         self.file = array("I")
@@ -39,11 +39,11 @@ class _Part:
         self.through = array("Q")
         self.time = array("d")
         self.stream = bytearray()
-        self.look = bytearray()
+        self.rendering = bytearray()
         self.latest = -math.inf
 
 
-class Column:
+class SegmentTable:
     """Segments in the order they were added; the first ones, or the last ones, can be dropped.
 
     Attributes:
@@ -56,11 +56,11 @@ class Column:
         self.first = 0
         self.end = 0
         self.lines = 0
-        self._parts: list[_Part] = []
+        self._parts: list[_RowPart] = []
         self._lines_before = array("Q")
         self._released = 0
         self._lines_dropped = 0
-        # The last row again: what comes is held against it.
+        # A copy of the last row, to compare the next segment with.
         self._last_file = -1
         self._last_start = self._last_end = 0
         self._last_stream = ""
@@ -74,8 +74,8 @@ class Column:
     def add(self, segment: _Segment) -> int:
         """Add a segment; return its number."""
         number = self.end
-        if number % _PART == 0:
-            self._parts.append(_Part())
+        if number % _ROWS_PER_PART == 0:
+            self._parts.append(_RowPart())
             self._lines_before.append(self.lines)
         part = self._parts[-1]
         self.lines += segment.lines
@@ -91,7 +91,7 @@ class Column:
             if time > part.latest:
                 part.latest = time
         part.stream.append(ord(segment.stream))
-        part.look.append(segment.look)
+        part.rendering.append(segment.rendering)
         self._last_file, self._last_stream = segment.file, segment.stream
         self._last_start, self._last_end = segment.start, segment.end
         self._last_time = math.nan if time is None else time
@@ -99,11 +99,11 @@ class Column:
         return number
 
     def follow(self, segment: _Segment, largest: int) -> bool:
-        """Let the last row go on with a segment, if that follows closely and the row stays within so many bytes."""
+        """Extend the last row by a segment that follows closely, within ``largest`` bytes; return whether it did."""
         if segment.start != self._last_end or segment.file != self._last_file or segment.stream != self._last_stream:
             return False
         time = segment.time
-        if time is None or not 0 <= time - self._last_time < _TIME_SPAN or segment.end - self._last_start > largest:
+        if time is None or not 0 <= time - self._last_time < _SHARED_ROW_S or segment.end - self._last_start > largest:
             return False
         self._last_end = segment.end
         part = self._parts[-1]
@@ -113,11 +113,11 @@ class Column:
         return True
 
     def precede(self, segment: _Segment, largest: int) -> bool:
-        """Let the last row begin with a segment that comes closely before it; see `follow`."""
+        """Extend the last row by a segment that comes closely before it; see `follow`."""
         if segment.end != self._last_start or segment.file != self._last_file or segment.stream != self._last_stream:
             return False
         time = segment.time
-        if time is None or not 0 <= self._last_time - time < _TIME_SPAN or self._last_end - segment.start > largest:
+        if time is None or not 0 <= self._last_time - time < _SHARED_ROW_S or self._last_end - segment.start > largest:
             return False
         self._last_start = segment.start
         part = self._parts[-1]
@@ -126,55 +126,55 @@ class Column:
         self._add_lines(part, segment)
         return True
 
-    def _add_lines(self, part: _Part, segment: _Segment) -> None:
+    def _add_lines(self, part: _RowPart, segment: _Segment) -> None:
         self.lines += segment.lines
         part.through[-1] = self.lines
-        part.look[-1] = min(part.look[-1], segment.look)
+        part.rendering[-1] = min(part.rendering[-1], segment.rendering)
 
     def drop(self, number: int) -> None:
         """Drop the rows before the ``number``-th one."""
         self._lines_dropped = self.before(number)
         self.first = number
-        parts = number // _PART - self._released
+        parts = number // _ROWS_PER_PART - self._released
         del self._parts[:parts]
         del self._lines_before[:parts]
         self._released += parts
 
     def cut(self, number: int) -> None:
-        """Drop the ``number``-th row and those after it; none may be added any more."""
+        """Drop the ``number``-th row and those after it; none may be added after that."""
         self.lines = self.before(number)
         self.end = number
-        parts = -(-number // _PART)
+        parts = -(-number // _ROWS_PER_PART)
         del self._parts[parts:]
         del self._lines_before[parts:]
 
-    def grow(self, number: int, end: int, look: Look) -> None:
-        """Give a row another end."""
+    def grow(self, number: int, end: int, rendering: Rendering) -> None:
+        """Change the end of a row."""
         part, at = self._part(number)
         part.end[at] = end
         if number == self.end - 1:
             self._last_end = end
         # Other lines of the row may be edited.
-        part.look[at] = min(part.look[at], look)
+        part.rendering[at] = min(part.rendering[at], rendering)
 
-    def learn(self, number: int, end: int, look: Look) -> None:
-        """Note a row's look, if it still ends where it did."""
+    def note_rendering(self, number: int, end: int, rendering: Rendering) -> None:
+        """Record the rendering of a row, if its end is still ``end``."""
         part, at = self._part(number)
         if part.end[at] == end:
-            part.look[at] = look
+            part.rendering[at] = rendering
 
     def before(self, number: int) -> int:
-        """Return how many lines the segments before the ``number``-th one have."""
+        """Count the lines of the segments before the ``number``-th one."""
         if number <= self.first:
             return self._lines_dropped
         part, at = self._part(number - 1)
         return part.through[at]
 
-    def row(self, number: int) -> tuple[int, int, int, int, Look]:
-        """Return file, start, end, number of lines and look of a row."""
+    def row(self, number: int) -> tuple[int, int, int, int, Rendering]:
+        """Return file, start, end, number of lines and rendering of a row."""
         part, at = self._part(number)
         lines = part.through[at] - self.before(number)
-        return part.file[at], part.start[at], part.end[at], lines, _LOOKS[part.look[at]]
+        return part.file[at], part.start[at], part.end[at], lines, _RENDERINGS[part.rendering[at]]
 
     def origin(self, number: int) -> tuple[float | None, str]:
         """Return time and stream of a row."""
@@ -183,27 +183,27 @@ class Column:
         return None if math.isnan(time) else time, chr(part.stream[at])
 
     def find(self, line: int) -> tuple[int, int, int]:
-        """Return the number of the segment with the ``line``-th line, that line's place in it, and its lines."""
+        """Return the number of the segment with the ``line``-th line, the line's number in it, and its line count."""
         which = bisect_right(self._lines_before, line) - 1
         through = self._parts[which].through
-        number = (self._released + which) * _PART + bisect_right(through, line)
+        number = (self._released + which) * _ROWS_PER_PART + bisect_right(through, line)
         before = self.before(number)
         part, at = self._part(number)
         return number, line - before, part.through[at] - before
 
     def first_at(self, time: float, *, backwards: bool = False) -> int | None:
-        """Return the first row, or from the end backwards, with this time or a later one."""
+        """Return the first row with this time or a later one; ``backwards`` searches from the end."""
         parts = range(len(self._parts))
         for which in reversed(parts) if backwards else parts:
             part = self._parts[which]
             if part.latest < time:
                 continue
-            base = (self._released + which) * _PART
+            base = (self._released + which) * _ROWS_PER_PART
             rows = range(max(self.first - base, 0), min(self.end - base, len(part.time)))
             for at in reversed(rows) if backwards else rows:
                 if part.time[at] >= time:
                     return base + at
         return None
 
-    def _part(self, number: int) -> tuple[_Part, int]:
-        return self._parts[number // _PART - self._released], number % _PART
+    def _part(self, number: int) -> tuple[_RowPart, int]:
+        return self._parts[number // _ROWS_PER_PART - self._released], number % _ROWS_PER_PART
