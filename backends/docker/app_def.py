@@ -1,4 +1,4 @@
-"""The AppDef of an app: kept in a label of its first replica, else as far as its containers tell."""
+"""The AppDef of an app: kept in a label of its first replica, else reconstructed from its containers."""
 
 from __future__ import annotations
 

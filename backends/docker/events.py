@@ -1,4 +1,4 @@
-"""Tells of changes as the engine does: one connection for all who want to know."""
+"""Changes of an engine's containers: one connection for all subscribers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# What changes a row; a shell in a container, for one, does not.
+# Actions that change a row; a shell in a container does not.
 _ACTIONS = (
     "create", "start", "die", "oom", "pause", "unpause", "stop", "restart", "destroy", "rename", "health_status",
 )  # fmt: skip

@@ -72,10 +72,10 @@ def checked_labels(given: Any) -> dict[str, str]:
 
 
 def replica_number(labels: Mapping[str, str]) -> int:
-    """Return which replica of its role a container is; 0 where no label tells."""
+    """Return which replica of its role a container is; 0 where no label says it."""
     return int(labels.get(REPLICA_ID, "0"))
 
 
 def submitted_at(labels: Mapping[str, str]) -> float | None:
-    """Return when the app was submitted, in seconds since the epoch; None where no label tells."""
+    """Return when the app was submitted, in seconds since the epoch; None where no label says it."""
     return epoch_seconds(labels.get(SUBMITTED_AT))

@@ -29,7 +29,7 @@ class KnownTimes:
             self._finished[container_id] = finished_at
 
     def finished_at(self, container: ContainerSummary, now: float) -> float | None:
-        """Return when a container ended, None while it runs or where nothing tells."""
+        """Return when a container ended, None while it runs or where it is not known."""
         if container.get("State") != "exited":
             with self._lock:
                 self._finished.pop(container["Id"], None)

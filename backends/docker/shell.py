@@ -14,12 +14,14 @@ import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...specs import SchedulerError, TorchXTuiError
 from ..docker_engine.client import Engine
 from ..shared.terminal_relay import READ, raw_terminal, read_keys, resize_events, write_all
-from .containers import ContainerSummary, find_replica
+
+if TYPE_CHECKING:
+    from .containers import ContainerSummary
 
 # What a shell is looked for with; its answer is the shell to use, with its path or without.
 _LOOK = "command -v bash || command -v sh"
@@ -38,6 +40,9 @@ def shell_command(engine: Engine, app_id: str, role: str, k: int) -> list[str]:
         SchedulerError: the replica does not run, or its image has no shell.
         BackendUnavailableError: the engine cannot be reached.
     """
+    # Not at the head: what runs on the terminal begins without it.
+    from .containers import find_replica
+
     container = find_replica(engine, app_id, role, k)
     state = container.get("State", "")
     if state != "running":

@@ -1,7 +1,7 @@
 """The API server of one context: requests and answers as plain JSON, and answers that come bit by bit.
 
-The package `kubernetes` reads the kubeconfig, asks for tokens and makes the connections; its models are not used here:
-they change from release to release, and turning ten thousand jobs into them takes seconds.
+The package `kubernetes` reads the kubeconfig and makes the connections. Its models are not used: they change from
+release to release, and turning ten thousand jobs into them takes seconds.
 """
 
 from __future__ import annotations

@@ -94,11 +94,11 @@ class EventSummary(NamedTuple):
     """What events tell.
 
     Attributes:
-        words: why something waits, or has failed; empty where nothing tells.
+        text: why something waits, or has failed; empty where it is not known.
         is_cause: whether they name a cause, not only that a gang is not complete.
     """
 
-    words: str = ""
+    text: str = ""
     is_cause: bool = False
 
 
@@ -216,7 +216,7 @@ def _pending_reason(pod: KubernetesObject, events: list[KubernetesObject]) -> st
     for condition in status.get("conditions") or []:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return _describe_unscheduled(condition)
-    if told := summarize_events(events).words:
+    if told := summarize_events(events).text:
         return told
     if status.get("containerStatuses"):
         return "its container is being made"

@@ -306,12 +306,12 @@ def _why(facts: JobFacts, state: AppState, replicas: list[ReplicaStatus], now: f
     # Why some pods are missing tells more than that the others wait for them.
     if group.is_cause:
         with_pod = [replica for replica in with_pod if not is_gang_only(replica.reason)]
-    if chosen := with_pod or ([] if group.words else waiting):
+    if chosen := with_pod or ([] if group.text else waiting):
         parts.append(together([(replica.reason, f"{replica.role}/{replica.id}") for replica in chosen]))
     if parts and state is AppState.RUNNING:
         running = sum(replica.state is AppState.RUNNING for replica in replicas)
         parts.append(f"{running} of {len(replicas)} run")
-    return "; ".join(parts) or job_message(job) or group.words
+    return "; ".join(parts) or job_message(job) or group.text
 
 
 def _group_summary(facts: JobFacts, state: AppState) -> EventSummary:

@@ -1,9 +1,9 @@
-"""Jobs that are described again and again: what was read of one is used until a watch tells that it changed.
+"""Jobs that are described again and again: what was read of a job is used until a watch reports a change.
 
-A description takes two requests or more (see `describe`). The job itself is told of by the watch that keeps the list;
-while it is looked at, its pods are watched as well, and, where events may say why it waits, the events of its
-namespace: an API server can select those of one object only, and a job, its group and its pods are many. A job that
-does not change costs no request then. Where there is no watch, it is read anew each time.
+A description takes two requests or more (see `describe`). The watch that keeps the list reports changes of the job
+itself. While the job is looked at, its pods are watched as well, and the events of its namespace where they may say
+why it waits: an API server selects the events of one object only, and a job, its group and its pods are many. A job
+that does not change then costs no request. Where there is no watch, it is read anew each time.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def seconds_of(text: Any) -> float | None:
 
 
 def submitted_at(job: KubernetesObject) -> float:
-    """Return when a job was submitted, in seconds since the epoch; 0 where nothing tells."""
+    """Return when a job was submitted, in seconds since the epoch; 0 where it is not known."""
     metadata = job["metadata"]
     created = seconds_of(metadata.get("creationTimestamp")) or 0.0
     try:
@@ -165,7 +165,7 @@ def started_at(job: KubernetesObject) -> float | None:
 
 
 def finished_at(job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> float | None:
-    """Return when a job ended, in seconds since the epoch; None while it has not, or where nothing tells.
+    """Return when a job ended, in seconds since the epoch; None while it has not, or where it is not known.
 
     Who cancels a job writes its phase and mostly no time: the time beside it is that of the phase before. Then the
     server's note of who wrote the phase tells (`managedFields`), else the job's pods.

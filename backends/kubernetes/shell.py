@@ -281,7 +281,7 @@ def _relay(running: PodExec, resized: int) -> None:
     keys, screen = sys.stdin.fileno(), sys.stdout.fileno()
     _resize(running)
     sources = [running.fileno(), keys, resized]
-    # A connection that broke off is told of by the result, which is missing.
+    # After a connection that broke off the result is missing, which `exit_code` reports.
     with suppress(OSError, WebSocketException):
         while True:
             ready = [sources[0]] if running.has_more else select.select(sources, [], [])[0]

@@ -36,7 +36,7 @@ class StreamingResponse:
         if self._chunks is not None:
             self._read = getattr(file, "read1", None) or file.readline
         self._socket = _socket_of(file)
-        _wait_for_ever(self._socket)
+        _remove_read_timeout(self._socket)
         self._shut = False
 
     def read(self) -> bytes:
@@ -132,7 +132,7 @@ def _socket_of(file: Any) -> Any:
     return getattr(raw, "_sock", None) or getattr(file, "channel", None)
 
 
-def _wait_for_ever(connection: Any) -> None:
+def _remove_read_timeout(connection: Any) -> None:
     """Let reads wait as long as nothing comes, while the other side is there."""
     with suppress(OSError, AttributeError):
         connection.settimeout(None)

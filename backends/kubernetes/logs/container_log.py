@@ -134,7 +134,7 @@ class ContainerLog:
     """The records of one container until it has ended for good, or its pod is gone.
 
     Args:
-        reading: what is wanted, and of whom.
+        reading: what is wanted, and which server to ask.
         pod: the pod as it was looked at last.
         container: which of its containers.
     """
@@ -207,7 +207,7 @@ class ContainerLog:
             yield self._reading.own_record(f"was started again (restart {number}): its log goes on")
 
     def _why_not(self, run: ContainerRun) -> Iterator[Item]:
-        """Say once why a container does not run; what has passed by the next look is not worth a word."""
+        """Say once why a container does not run, unless that has passed by the next look."""
         reason = pod_reason(self._pod)
         if not self._reading.says or run.is_over or reason in ("", *_MOMENTS):
             return

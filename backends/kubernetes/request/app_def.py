@@ -1,4 +1,4 @@
-"""The AppDef of a job: kept in an annotation of it, else as far as its tasks tell."""
+"""The AppDef of a job: kept in an annotation of it, else reconstructed from its tasks."""
 
 from __future__ import annotations
 

@@ -12,6 +12,8 @@ import sys
 import termios
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,8 @@ from support.waiting import PROMPT, wait_until
 
 from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.credential_plugin import CredentialPlugin
-from torchx_tui.specs import BackendUnavailableError
+from torchx_tui.backends.kubernetes.scheduler import create_scheduler
+from torchx_tui.specs import BackendUnavailableError, SchedulerError
 from torchx_tui.specs.processes import read_process
 
 VERSION = "client.authentication.k8s.io/v1"
@@ -260,3 +263,24 @@ def test_the_first_current_context_is_taken_as_kubectl_takes_it(tmp_path, monkey
     server = ApiServer()
     assert server.context == "one"
     assert server.configuration().host == "http://one"
+
+
+@pytest.mark.usefixtures("ended")
+def test_a_scheduler_is_closed_while_a_program_hangs(plugin, tmp_path):
+    plugin(HANGS)
+    scheduler = create_scheduler("torchx")
+
+    def ask(act: Callable[[], object]) -> None:
+        with suppress(SchedulerError):
+            act()
+
+    acts = (scheduler.list, lambda: scheduler.describe("ns:job"), scheduler.check)
+    for act in acts:
+        threading.Thread(target=ask, args=(act,), daemon=True).start()
+    unsubscribe = scheduler.subscribe(lambda: None)
+    pids = pids_of(tmp_path)
+    closing = threading.Thread(target=lambda: (unsubscribe(), scheduler.close()), daemon=True)
+    closing.start()
+    closing.join(5.0)
+    assert not closing.is_alive()
+    wait_until(lambda: all(map(is_gone, pids)), "the program is gone", PROMPT)
