@@ -43,7 +43,7 @@ _WORDS = (
 )
 _OTHER = ("é", "É", "größe", "GRÖSSE", "\u212a", "\u017f", "\u200b", "\u00a0", "世", "\ufffd", "ς", "Σ")
 
-_PIECES = st.join_names(
+_PIECES = st.one_of(
     st.sampled_from(_WORDS),
     st.sampled_from(_WORDS),
     st.sampled_from(_SGR + _CONTROLS),
@@ -51,10 +51,10 @@ _PIECES = st.join_names(
     st.sampled_from((b"\xff", b"\xe4\xb8", b"\xc3")),
 )
 _PLAIN_LINES = st.lists(st.sampled_from(_WORDS), max_size=6).map(b"".join)
-_LINES = st.join_names(_PLAIN_LINES, st.lists(_PIECES, max_size=8).map(b"".join))
+_LINES = st.one_of(_PLAIN_LINES, st.lists(_PIECES, max_size=8).map(b"".join))
 # Logs of plain lines alone, and of all kinds; with both ends of a line; the last one unfinished or not.
 LOGS = st.tuples(
-    st.join_names(st.lists(_PLAIN_LINES, max_size=30), st.lists(_LINES, max_size=12)),
+    st.one_of(st.lists(_PLAIN_LINES, max_size=30), st.lists(_LINES, max_size=12)),
     st.sampled_from((b"\n", b"\n", b"\r\n")),
     st.booleans(),
 ).map(lambda log: log[1].join(log[0]) + (log[1] if log[2] else b""))

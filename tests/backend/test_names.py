@@ -82,7 +82,7 @@ def test_what_fits_is_what_the_words_say() -> None:
     assert list(kubernetes.name_faults(app("j" * (most + 1), "r"))) != []
 
 
-NAMES = st.join_names(st.sampled_from(["job", "a b", "", ".", "r" * 31, "R", "r", "ß"]), st.text(max_size=70))
+NAMES = st.one_of(st.sampled_from(["job", "a b", "", ".", "r" * 31, "R", "r", "ß"]), st.text(max_size=70))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

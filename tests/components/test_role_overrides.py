@@ -24,23 +24,23 @@ from torchx_tui.specs import (
     get_named_resources,
 )
 
-TEXTS = st.join_names(st.text(max_size=10), st.text("ab=,;:'\"\\ \n{}[]#~*&", max_size=10))
+TEXTS = st.one_of(st.text(max_size=10), st.text("ab=,;:'\"\\ \n{}[]#~*&", max_size=10))
 WORDS = TEXTS.map(str.strip).filter(bool)
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,10}", fullmatch=True)
 # Mounts are written with commas, so that none has one in its paths.
 PATHS = st.from_regex(r"/[a-zA-Z0-9._ =-]{0,12}[a-z]", fullmatch=True)
-MOUNTS = st.join_names(
+MOUNTS = st.one_of(
     st.builds(BindMount, PATHS, PATHS, st.booleans()),
     st.builds(VolumeMount, NAMES, PATHS, st.booleans()),
     st.builds(DeviceMount, PATHS, PATHS, st.sampled_from(["r", "rw", "rwm"])),
 )
 FIGURES = st.integers(0, 10**6)
-RESOURCES = st.join_names(
+RESOURCES = st.one_of(
     st.builds(Resource, FIGURES, FIGURES, FIGURES),
     st.sampled_from(["gpu.small", "cpu.nano", "aws_p3.2xlarge"]).map(get_named_resources),
 )
 PLACES = st.sampled_from(["", "lib", "a/b", "1", "null", "a: b"])
-WORKSPACES = st.join_names(st.none(), st.builds(Workspace, st.dictionaries(WORDS, PLACES, min_size=1, max_size=3)))
+WORKSPACES = st.one_of(st.none(), st.builds(Workspace, st.dictionaries(WORDS, PLACES, min_size=1, max_size=3)))
 ROLES = st.builds(
     Role,
     name=st.just("r"),

@@ -44,7 +44,7 @@ MOUNT_OPTIONS = [
     "type=bind", "type=volume", "type=device", "type=nfs", "src=/a", "source=v", "dst=/b", "target=/c",
     "destination=/d", "readonly", "read_only", "readonly=false", "perm=r", "perm=x", "size=1", "src=",
 ]  # fmt: skip
-MOUNTS = st.join_names(
+MOUNTS = st.one_of(
     st.lists(st.sampled_from(MOUNT_OPTIONS), max_size=5),
     st.builds(lambda kind, more: [kind, "src=/a", "dst=/b", *more], st.sampled_from(MOUNT_OPTIONS[:3]),
               st.lists(st.sampled_from(MOUNT_OPTIONS), max_size=2)),
@@ -102,7 +102,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Any], int]] = {
     "help": (st.tuples(OPTIONS), 200),
     "macros": (st.tuples(MACROS, ROLE), 400),
     "mounts": (st.tuples(MOUNTS), 500),
-    "handle": (st.tuples(st.join_names(LETTERS, st.builds("{}://{}/{}".format, LETTERS, LETTERS, LETTERS))), 500),
+    "handle": (st.tuples(st.one_of(LETTERS, st.builds("{}://{}/{}".format, LETTERS, LETTERS, LETTERS))), 500),
     "resource": (st.tuples(RESOURCES), 200),
     "named": (st.tuples(NAMED), 60),
     "status": (st.tuples(STATUSES), 300),

@@ -145,7 +145,7 @@ resources = st.fixed_dictionaries(
     }
 )
 mounts = st.lists(
-    st.join_names(
+    st.one_of(
         st.tuples(st.sampled_from(["BindMount", "VolumeMount"]), texts, texts, st.booleans()),
         st.tuples(st.just("DeviceMount"), texts, texts, st.sampled_from(["r", "w", "m", "rw", "rwm"])),
     ),

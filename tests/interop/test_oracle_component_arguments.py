@@ -50,7 +50,7 @@ DICTS = [
     "a=true,b=false",
     "a= 1 , b=2",
 ]
-VALUES = st.join_names(
+VALUES = st.one_of(
     st.sampled_from(WORDS), st.sampled_from(LISTS), st.sampled_from(DICTS), st.text("ab1 ,=;é", max_size=5)
 )
 WRITTEN = st.sampled_from([*["--p={}", "--p {}", "-p {}"] * 4, "--p {} --p {}"])

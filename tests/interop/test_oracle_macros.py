@@ -17,8 +17,8 @@ PIECES = st.sampled_from([*WRITTEN * 5, *["$", "$$", "${", "}", "${app_id", "${x
 TEXTS = st.lists(PIECES, max_size=6).map("".join)
 VALUES = st.fixed_dictionaries(dict.fromkeys(NAMES[:4], TEXTS))
 NESTED = st.recursive(
-    st.join_names(TEXTS, st.integers(), st.none()),
-    lambda inner: st.join_names(
+    st.one_of(TEXTS, st.integers(), st.none()),
+    lambda inner: st.one_of(
         st.lists(inner, max_size=3),
         st.tuples(inner),
         st.dictionaries(st.sampled_from(["k", "${app_id}"]), inner, max_size=2),

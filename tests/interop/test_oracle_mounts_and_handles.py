@@ -17,7 +17,7 @@ TYPES = ["type=bind", "type=volume", "type=device", "type=", "type=nfs", "type"]
 WORDS = ["src", "source", "dst", "destination", "target"]
 FLAGS = ["readonly", "read_only", "readonly=false", "read_only=true", "readonly=", "readonly=maybe", "read_only=No"]
 OTHERS = ["perm=r", "perm=rwm", "perm=rx", "perm=", "size=1", "", "src", " dst=/x", "SRC=/a", "bind"]
-OPTIONS = st.join_names(
+OPTIONS = st.one_of(
     st.sampled_from(TYPES),
     st.builds("{}={}".format, st.sampled_from(WORDS), st.sampled_from(PATHS)),
     st.sampled_from([*FLAGS, *OTHERS]),
@@ -28,9 +28,9 @@ USUAL = st.builds(
     st.sampled_from(TYPES[:3]), st.sampled_from(PATHS), st.sampled_from(PATHS),
     st.lists(st.sampled_from([*FLAGS, *OTHERS[:4]]), max_size=1),
 )  # fmt: skip
-MOUNTS = st.join_names(st.lists(OPTIONS, max_size=6), st.lists(USUAL, max_size=3).map(lambda all: list(chain(*all))))
+MOUNTS = st.one_of(st.lists(OPTIONS, max_size=6), st.lists(USUAL, max_size=3).map(lambda all: list(chain(*all))))
 LETTERS = st.text(st.sampled_from("ab:/.@-_ \n\té"), max_size=12)
-HANDLES = st.join_names(LETTERS, st.builds("{}://{}/{}".format, LETTERS, LETTERS, LETTERS))
+HANDLES = st.one_of(LETTERS, st.builds("{}://{}/{}".format, LETTERS, LETTERS, LETTERS))
 
 
 @given(MOUNTS)

@@ -32,8 +32,8 @@ MISTYPED = st.builds(
         ]
     ),
 )
-LOOKED_UP = st.join_names(st.sampled_from(NAMES), MISTYPED, st.text(max_size=6))
-FIGURES = st.join_names(st.none(), st.integers(-1, 9))
+LOOKED_UP = st.one_of(st.sampled_from(NAMES), MISTYPED, st.text(max_size=6))
+FIGURES = st.one_of(st.none(), st.integers(-1, 9))
 
 
 def test_the_names_are_the_same(torchx: str) -> None:
@@ -72,7 +72,7 @@ def test_a_mistyped_name_is_told_the_same_one(torchx: str, name: str) -> None:
             our_specs.resource(h=name)
 
 
-@given(FIGURES, FIGURES, FIGURES, st.join_names(st.none(), LOOKED_UP))
+@given(FIGURES, FIGURES, FIGURES, st.one_of(st.none(), LOOKED_UP))
 @cases(1000)
 def test_from_figures(torchx: str, cpu: int | None, gpu: int | None, memMB: int | None, h: str | None) -> None:
     def explain(_their: Any, _our: Any) -> str | None:

@@ -20,7 +20,7 @@ Declared = tuple[str, Any, Any, bool]  # name, type, default, required
 KINDS: list[Any] = [str, int, float, bool, list[str], dict[str, str]]
 NAMES = ["log_dir", "clusterName", "cluster_name", "FOO", "foo", "retries", "a"]
 WORDS = ["a", "1", "2.5", "true", "NO", "x:1", "x:1,y:2", "a;b", "a,b", "'q,r'", '"s=t"', "", " ", "-3", "é"]
-VALUES = st.join_names(
+VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(-9, 9), st.floats(width=16), st.sampled_from(WORDS),
     st.lists(st.sampled_from(["a", "b", 1, None]), max_size=3),
     st.dictionaries(st.sampled_from("ab"), st.sampled_from(["c", "d", 1]), max_size=2),
@@ -45,11 +45,11 @@ CFGS = st.dictionaries(st.sampled_from([*BY_KIND, "logDir", "foo", "none_such"])
 PIECES = st.sampled_from(
     [*BY_KIND, "logDir", "foo", "nope", *WORDS, "=", "=", "=", ",", ",", ";", "'", '"', "\\'", " "]
 )
-TEXTS = st.join_names(
+TEXTS = st.one_of(
     st.lists(PIECES, max_size=9).map("".join),
     *(RIGHT.map(separator.join) for separator in (",", ";", " , ")),
 )
-JSONS = st.join_names(CFGS.map(json.dumps), VALUES.map(json.dumps), st.text(max_size=8))
+JSONS = st.one_of(CFGS.map(json.dumps), VALUES.map(json.dumps), st.text(max_size=8))
 
 
 def made(package: Any, declared: list[Declared]) -> Any:
@@ -98,7 +98,7 @@ def mixed_up(kind: Any, value: Any) -> bool:
     return kind in (list[str], dict[str, str]) and type(value) is {list[str]: dict, dict[str, str]: list}[kind]
 
 
-@given(st.join_names(DECLARED, st.just(EVERY)), CFGS, st.booleans())
+@given(st.one_of(DECLARED, st.just(EVERY)), CFGS, st.booleans())
 @cases(1500)
 def test_resolving(torchx: str, declared: list[Declared], cfg: dict[str, Any], ignore_unknown: bool) -> None:
     def explain(_their: Any, _our: Any) -> str | None:

@@ -19,7 +19,7 @@ ODD_ENDS = [json.dumps({"message": text}) for text in ("\n')" + RPC + "x", RPC +
 PIECES = st.sampled_from(
     [RPC, "E('On WorkerInfo(a):\n", "\n')", "')", "\n", "\nException raised from x", "word " * 9, "x", "é", "$"]
 )
-MESSAGES = st.join_names(
+MESSAGES = st.one_of(
     st.lists(PIECES, max_size=6).map("".join), st.text(max_size=10), st.integers(0, 200).map("a ".__mul__)
 )
 TIMES = st.sampled_from([None, "1700000000", 1700000000, 17.9, "soon", [], 10**30, -1, True, ""])
@@ -37,16 +37,16 @@ OTHER_ERRORS = st.sampled_from(
 ODD_ERRORS = st.sampled_from(
     [{"message": {"message": "m", "extraInfo": 1}}, {"message": "m"}, {"message": None, "timestamp": 1}]
 )
-ERRORS = st.join_names(
+ERRORS = st.one_of(
     st.just(our_specs.NONE),
-    st.join_names(NESTED_ERRORS, FLAT_ERRORS, OTHER_ERRORS, ODD_ERRORS).map(json.dumps),
+    st.one_of(NESTED_ERRORS, FLAT_ERRORS, OTHER_ERRORS, ODD_ERRORS).map(json.dumps),
     st.sampled_from(["", "{", "plain words", "<none>"]),
 )
 STATES = st.sampled_from([state.name for state in our_specs.AppState])
 REPLICAS = st.tuples(st.integers(0, 3), STATES, ERRORS, st.sampled_from([None, "10.0.0.1"]))
 ROLES = st.lists(st.tuples(st.sampled_from(["trainer", "ps", "r$x"]), st.lists(REPLICAS, max_size=3)), max_size=2)
 STATUSES = st.tuples(STATES, st.integers(0, 9), st.sampled_from(["", "why $x", "two\nlines", "é"]), ERRORS, ROLES)
-FILTERS = st.join_names(st.none(), st.lists(st.sampled_from(["trainer", "ps", "none"]), max_size=2))
+FILTERS = st.one_of(st.none(), st.lists(st.sampled_from(["trainer", "ps", "none"]), max_size=2))
 
 
 def made(specs: Any, status: tuple[Any, ...]) -> Any:

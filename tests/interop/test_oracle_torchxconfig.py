@@ -51,7 +51,7 @@ HOSTILE = [
     "; x",
     "a=1=2",
 ]
-LINES = st.join_names(
+LINES = st.one_of(
     st.builds("{} = {}".format, st.sampled_from(KEYS), st.sampled_from(WORDS)),
     st.builds("{}: {}".format, st.sampled_from(KEYS), st.sampled_from(WORDS)),
     st.sampled_from(SECTIONS),
@@ -60,7 +60,7 @@ LINES = st.join_names(
 TEXTS = st.builds(
     lambda first, lines, odd: "\n".join([first, *lines, *odd]),
     st.sampled_from(SECTIONS), st.lists(LINES, max_size=5, unique=True),
-    st.join_names(st.just([]), st.just([]), st.lists(st.sampled_from(HOSTILE), max_size=1)),
+    st.one_of(st.just([]), st.just([]), st.lists(st.sampled_from(HOSTILE), max_size=1)),
 )  # fmt: skip
 PLACES = st.fixed_dictionaries({}, optional=dict.fromkeys(["home", "cwd", "other"], TEXTS))
 NAMED = st.sampled_from([None, None, None, "", "other/.torchxconfig", "missing"])

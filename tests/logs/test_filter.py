@@ -60,7 +60,7 @@ def small_blocks() -> Iterator[None]:
 
 
 RULES = st.lists(
-    st.join_names(
+    st.one_of(
         st.tuples(st.sampled_from(TEXTS), st.just(False), st.booleans(), st.booleans()),
         st.tuples(st.sampled_from(REGEXES), st.just(True), st.booleans(), st.booleans()),
     ),

@@ -39,7 +39,7 @@ anything: st.SearchStrategy[Any] = st.recursive(
 free = st.dictionaries(names | st.sampled_from(["$tuple", "$items"]), anything, max_size=3)
 texts = st.dictionaries(names, names, max_size=3)
 counts = st.integers(min_value=-1, max_value=1000)
-mounts = st.join_names(
+mounts = st.one_of(
     st.builds(BindMount, names, names, st.booleans()),
     st.builds(VolumeMount, names, names, st.booleans()),
     st.builds(DeviceMount, names, names, names),

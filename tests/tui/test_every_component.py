@@ -184,7 +184,7 @@ async def test_a_choice_that_may_be_none_can_be_taken_back(app):
 
 # In the model: whatever is typed
 
-TEXTS = st.join_names(st.text(st.characters(codec="utf-8"), max_size=8), st.text("ab=,;:'\"\\ \n[]", max_size=8))
+TEXTS = st.one_of(st.text(st.characters(codec="utf-8"), max_size=8), st.text("ab=,;:'\"\\ \n[]", max_size=8))
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,8}", fullmatch=True)
 PATHS = st.from_regex(r"/[a-z0-9._ -]{0,6}[a-z]", fullmatch=True)
 MOUNTS = st.lists(st.builds("type=bind,src={},dst={}".format, PATHS, PATHS), max_size=2).map(",".join)
@@ -244,8 +244,8 @@ ROLE_TEXTS: dict[str, st.SearchStrategy[str]] = {
     "num_replicas": st.integers(1, 99).map(str),
     "max_retries": st.integers(0, 9).map(str),
     "resource": st.sampled_from(["", "gpu.small", "cpu.nano"]),
-    **{name: st.join_names(st.just(""), st.integers(0, 9).map(str)) for name in ("cpu", "gpu", "memMB")},
-    "workspace": st.join_names(st.just(""), PATHS, st.just("{/a: x, /b: }")),
+    **{name: st.one_of(st.just(""), st.integers(0, 9).map(str)) for name in ("cpu", "gpu", "memMB")},
+    "workspace": st.one_of(st.just(""), PATHS, st.just("{/a: x, /b: }")),
     "entrypoint": TEXTS.filter(str.strip),
 }
 

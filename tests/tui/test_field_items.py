@@ -16,7 +16,7 @@ from torchx_tui.tui.form_field import Field, argument_field, option_field, role_
 
 # A line of a dialog holds no line breaks.
 LINES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", "Zp"]), max_size=12)
-ODD_LINES = st.join_names(LINES, st.text("ab=,;:'\"\\ #~", max_size=10))
+ODD_LINES = st.one_of(LINES, st.text("ab=,;:'\"\\ #~", max_size=10))
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,10}", fullmatch=True)
 
 

@@ -19,7 +19,7 @@ def _only_with_torchx(torchx: None) -> None:
 
 texts = st.text(max_size=8)
 pairs = st.dictionaries(texts, texts, max_size=2)
-mounts = st.join_names(
+mounts = st.one_of(
     st.builds(BindMount, texts, texts, st.booleans()),
     st.builds(VolumeMount, texts, texts, st.booleans()),
     st.builds(DeviceMount, texts, texts, texts),
@@ -45,7 +45,7 @@ roles = st.builds(
     retry_policy=st.sampled_from(RetryPolicy),
     resource=resources,
     port_map=st.dictionaries(texts, st.integers(1, 65535), max_size=2),
-    metadata=st.dictionaries(texts, st.join_names(texts, st.lists(texts, max_size=2), pairs), max_size=2),
+    metadata=st.dictionaries(texts, st.one_of(texts, st.lists(texts, max_size=2), pairs), max_size=2),
     min_replicas=st.none() | st.integers(1, 9),
     mounts=st.lists(mounts, max_size=2),
     workspace=st.none() | st.builds(Workspace, pairs),
