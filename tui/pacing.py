@@ -28,8 +28,3 @@ def tick_seconds(*, active: bool, quiet: float, unwatched: float, fastest: float
     least = fastest * (_UNWATCHED_FACTOR if active else _IDLE_FACTOR)
     most = slowest if unwatched >= UNWATCHED_SECONDS or not active else least
     return min(slowest, max(least, min(most, quiet / _QUIET_PART)))
-
-
-def back_off_seconds(failures: int, slowest: float = 60.0) -> float:
-    """Return the seconds to the next try after so many failures in a row: 1, 2, 4 ... without jitter."""
-    return min(slowest, 2.0 ** min(failures - 1, 30))

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from ..specs import AppState, is_terminal
-from ..specs.backoff import jittered
+from ..specs.backoff import Backoff, jittered
 from ..specs.calls import LimitedCaller
 from .job_rows import JobRow
 from .messages import BackendChecked, BackendFailed, JobsChanged
-from .pacing import back_off_seconds, tick_seconds
+from .pacing import tick_seconds
 from .row_making import row_of
 from .watching_thread import WatchingThread
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from .config import WatchSettings
 
 logger = logging.getLogger(__name__)
+
+# A backend that does not answer is asked again after so long, twice as long each time (s).
+_FIRST_RETRY_S, _LONGEST_RETRY_S = 1.0, 60.0
 
 Post = Callable[[Message], object]
 
@@ -75,6 +78,7 @@ class BackendPoller(WatchingThread):
         self._answers = 0
         self._faults: set[str] = set()
         self._failures = 0
+        self._backoff = Backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
         self._told_slow = False
         self._noted = ""
         self._last_answer = time.time()
@@ -112,7 +116,7 @@ class BackendPoller(WatchingThread):
             rows = self._join(apps)
         except Exception as error:
             self._failures += 1
-            delay = jittered(back_off_seconds(self._failures))
+            delay = self._backoff.next()
             reason = str(error) or type(error).__name__
             if reason != self._noted:
                 # Once, not with each of a day's tries.
@@ -162,6 +166,7 @@ class BackendPoller(WatchingThread):
         """
         recovered = self._failures > 0 or self._told_slow
         self._failures, self._told_slow, self._noted = 0, False, ""
+        self._backoff.reset()
         self._last_answer = time.time()
         # A row that did not change is the very same object.
         changed = {handle: row for handle, row in rows.items() if self._sent.get(handle) is not row}

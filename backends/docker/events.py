@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ...specs import SchedulerError
 from ..docker_engine.client import Engine
 from ..docker_engine.streams import ask
-from ..shared.changes import Retry, Subscribers
+from ..shared.changes import Subscribers, retry_backoff
 from ..shared.streaming_response import StreamingResponse
 from . import labels
 
@@ -58,7 +58,7 @@ class EngineListener:
 
     def listen(self) -> None:
         """Listen until `close`."""
-        retry = Retry(self._stop)
+        backoff = retry_backoff()
         was_there = True
         while not self._stop.is_set():
             client: docker.DockerClient | None = None
@@ -85,8 +85,8 @@ class EngineListener:
                 was_there = False
                 self._on_change()
             if time.monotonic() - began > _WORKED:
-                retry.worked()
-            retry.wait()
+                backoff.reset()
+            backoff.wait(self._stop)
 
     def _read(self, answer: StreamingResponse) -> None:
         # It may have been closed while it was asked for.

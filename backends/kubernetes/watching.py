@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ...specs import SchedulerError
-from ..shared.changes import Retry, Subscribers
+from ..shared.changes import Subscribers, retry_backoff
 from ..shared.streaming_response import StreamingResponse
 from ..types import ListAppResponse
 from .api_server import ApiError, ApiServer
@@ -317,7 +317,7 @@ class JobWatch:
 
     def listen(self) -> None:
         """Watch until `close`."""
-        retry = Retry(self._stop)
+        backoff = retry_backoff()
         while not self._stop.is_set():
             number, version = self._rows.wait_for_list(self._stop)
             if self._stop.is_set():
@@ -328,9 +328,9 @@ class JobWatch:
                 self._rows.watched(False)
                 self._on_change()
             if time.monotonic() - began > _WORKED:
-                retry.worked()
+                backoff.reset()
             if went_away or time.monotonic() - began < _SOON:
-                retry.wait()
+                backoff.wait(self._stop)
         self._rows.watched(False)
 
     def _watch_once(self, number: int, version: str) -> bool:

@@ -8,14 +8,19 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from ...specs.backoff import jittered
+from ...specs.backoff import Backoff
 
 _log = logging.getLogger(__name__)
 
 # At most one call in so many seconds: starting 64 replicas makes some hundred changes.
 _QUIET_S = 0.1
 # What went away is asked again after so many seconds, twice as many each time.
-_FIRST_RETRY, _LAST_RETRY = 0.25, 5.0
+_FIRST_RETRY_S, _LONGEST_RETRY_S = 0.25, 5.0
+
+
+def retry_backoff() -> Backoff:
+    """Return the waits before a backend that cannot be reached is asked again."""
+    return Backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
 
 
 class Listener(Protocol):
@@ -86,7 +91,7 @@ class Subscribers:
 
     def _listen(self, listener: Listener, debouncer: _Debouncer) -> None:
         """Listen, and again where an error ends that: rows that nobody keeps any more look like good ones."""
-        retry = Retry(debouncer.stopped)
+        backoff = retry_backoff()
         while not debouncer.stopped.is_set():
             began = time.monotonic()
             try:
@@ -96,9 +101,9 @@ class Subscribers:
                 debouncer.changed.set()
             else:
                 return
-            if time.monotonic() - began > _LAST_RETRY:
-                retry.worked()
-            retry.wait()
+            if time.monotonic() - began > _LONGEST_RETRY_S:
+                backoff.reset()
+            backoff.wait(debouncer.stopped)
 
     def _end(self) -> None:
         if self._running is not None:
@@ -137,25 +142,3 @@ class _Debouncer:
     def close(self) -> None:
         self.stopped.set()
         self.changed.set()
-
-
-class Retry:
-    """Waits longer each time, until something worked again.
-
-    Args:
-        stop: ends a wait.
-    """
-
-    def __init__(self, stop: threading.Event) -> None:
-        self._stop = stop
-        self._seconds = _FIRST_RETRY
-
-    def wait(self, most: float | None = None) -> None:
-        """Wait before the next try, ``most`` seconds at most."""
-        seconds = jittered(self._seconds)
-        self._stop.wait(seconds if most is None else min(seconds, most))
-        self._seconds = min(2 * self._seconds, _LAST_RETRY)
-
-    def worked(self) -> None:
-        """Wait for a short time again."""
-        self._seconds = _FIRST_RETRY

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from ...specs import BackendUnavailableError
-from .changes import Retry
+from .changes import retry_backoff
 
 if TYPE_CHECKING:
     from ...specs import AppStatus
@@ -44,7 +44,7 @@ def until_answered(
         BackendUnavailableError: it was stopped, or the deadline has passed.
         Exception: any other error of ``ask``, at once: to ask again would not help.
     """
-    retry = Retry(stop)
+    backoff = retry_backoff()
     is_told = False
     while True:
         try:
@@ -56,7 +56,7 @@ def until_answered(
             if not is_told:
                 is_told = True
                 on_lost(error)
-            retry.wait(left)
+            backoff.wait(stop, left)
 
 
 def wait_for_end(

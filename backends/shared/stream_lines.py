@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ...logs.source.stream import Cursor, LogStream, Record
 from ...specs import BackendUnavailableError
+from ...specs.backoff import Backoff
 from ..types import LogQuery
 from .outage import until_answered
 
@@ -46,7 +47,7 @@ class LineAssembler:
 
 
 # How often (s) an app is looked at whose replica has ended: at first, and at most.
-_FIRST_LOOK, _LAST_LOOK = 0.1, 2.0
+_FIRST_LOOK_S, _LONGEST_LOOK_S = 0.1, 2.0
 LATE = 1.0
 """Seconds that a line may be on its way."""
 
@@ -145,15 +146,14 @@ class StreamLines:
 
     def _wait_for_the_app(self) -> None:
         """Wait until the other replicas have ended too; what cannot be told is not waited for."""
-        wait = _FIRST_LOOK
+        backoff = Backoff(_FIRST_LOOK_S, _LONGEST_LOOK_S)
         while self._is_over is not None and not self._is_past_until() and not self._closed.is_set():
             try:
                 if self._is_over():
                     return
             except BackendUnavailableError:
-                wait = _LAST_LOOK
-            self._closed.wait(wait)
-            wait = min(2 * wait, _LAST_LOOK)
+                pass
+            backoff.wait(self._closed)
 
     def _take(self, lines: list[tuple[float | None, bytes]]) -> None:
         for at, data in lines:

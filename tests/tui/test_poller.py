@@ -22,7 +22,7 @@ from torchx_tui.tui.config import WatchSettings
 from torchx_tui.tui.feed import Feed
 from torchx_tui.tui.job_rows import JobRow
 from torchx_tui.tui.messages import BackendFailed, JobDescribed, JobsChanged
-from torchx_tui.tui.pacing import back_off_seconds, tick_seconds
+from torchx_tui.tui.pacing import tick_seconds
 from torchx_tui.tui.poller import BackendPoller
 
 SETTINGS = WatchSettings(interval_seconds=0.02, slowest_seconds=0.1, timeout_seconds=0.6)
@@ -407,7 +407,3 @@ def test_whatever_a_call_raises_comes_to_its_caller():
 )
 def test_how_often_a_backend_is_asked(active, quiet, unwatched, seconds):
     assert tick_seconds(active=active, quiet=quiet, unwatched=unwatched, fastest=1, slowest=30) == seconds
-
-
-def test_the_back_off_ends_at_a_minute():
-    assert [back_off_seconds(failures) for failures in (1, 2, 3, 7, 1000)] == [1, 2, 4, 60, 60]

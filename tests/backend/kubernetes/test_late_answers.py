@@ -104,7 +104,7 @@ class Breaking:
 
 
 def test_a_listener_that_fails_is_begun_again_and_whoever_wants_to_know_is_told(monkeypatch, caplog):
-    monkeypatch.setattr(changes, "_FIRST_RETRY", 0.01)
+    monkeypatch.setattr(changes, "_FIRST_RETRY_S", 0.01)
     made: list[Breaking] = []
 
     def listener(on_change: Callable[[], None]) -> Breaking:
