@@ -20,7 +20,7 @@ from .merge import LogLine, MergedLog
 _log = logging.getLogger(__name__)
 
 # How long the thread works before it yields the interpreter to others (s).
-_SLICE_S = 0.005
+_SEARCH_SLICE_S = 0.005
 # How long it sleeps when there is nothing to search, unless it is woken (s).
 _IDLE_S = 0.25
 
@@ -123,7 +123,7 @@ class Search(LogThread):
                 matches = MatchIndex(self._log, RulesScanner(rules, take_sample(self._log)))
             self._answer(matches)
             self._answer_rank(matches)
-            more = matches is not None and matches.step(_SLICE_S)
+            more = matches is not None and matches.step(_SEARCH_SLICE_S)
             complete = not more and self._log.bounds().complete
             self._tell(SearchState(matches.count if matches is not None else 0, complete))
             if more:

@@ -22,7 +22,7 @@ MOST_FINISHED = 200
 """So many are shown, the latest."""
 
 # Folders are looked at again after so long; of the folders in a log_dir, so many may be sessions.
-_AGAIN_SECONDS = 2.0
+_FINISHED_AGAIN_SECONDS = 2.0
 _MOST_SESSIONS = 50
 _OWN_STATE = "state.json"
 
@@ -48,7 +48,7 @@ class FinishedJobs:
     def look(self) -> dict[str, Run]:
         """Return them by their ids, as they were two seconds ago at most."""
         now = time.monotonic()
-        if now - self._looked_at >= _AGAIN_SECONDS:
+        if now - self._looked_at >= _FINISHED_AGAIN_SECONDS:
             self._looked_at = now
             self._found = self._look()
         return self._found
