@@ -28,6 +28,16 @@ if TYPE_CHECKING:
 _SCHEDULER, _OPTION = "local_cwd", "log_dir"
 
 
+CONFIG_FILE = ".torchxconfig"
+CONFIG_VARIABLE = "TORCHXCONFIG"
+PLACEHOLDER = "#FIXME"
+"""What `dump` writes for an option that somebody has to fill in begins with this."""
+_NONE = "None"
+_LONGEST_PLACEHOLDER = 60
+_HEADER = re.compile(r"\[(?P<name>.+)\]")
+_KEY = re.compile(r"(?P<key>[^\s#;\[=:][^=:]*?)\s*[=:]")
+
+
 def configured_log_dirs() -> list[Path]:
     """Return the folders that the files name, the one that wins first; a file that cannot be read names none.
 
@@ -57,16 +67,6 @@ def _log_dir(path: Path, changed_at: int) -> Path | None:
 
 
 logger = logging.getLogger(__name__)
-
-CONFIG_FILE = ".torchxconfig"
-CONFIG_VARIABLE = "TORCHXCONFIG"
-PLACEHOLDER = "#FIXME"
-"""What `dump` writes for an option that somebody has to fill in begins with this."""
-
-_NONE = "None"
-_LONGEST_PLACEHOLDER = 60
-_HEADER = re.compile(r"\[(?P<name>.+)\]")
-_KEY = re.compile(r"(?P<key>[^\s#;\[=:][^=:]*?)\s*[=:]")
 
 
 @dataclass(frozen=True)

@@ -26,12 +26,12 @@ from urllib.parse import quote, urlsplit
 
 from benchmarks._budget import judged, percentile
 from torchx_tui.backends.docker import labels
-from torchx_tui.backends.docker.network import ensure_network
+from torchx_tui.backends.docker.lifecycle import ensure_network
 from torchx_tui.backends.docker.request import NETWORK
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
-from torchx_tui.logs.view.follow import LogFollower
+from torchx_tui.logs.view.background import LogFollower
 from torchx_tui.logs.view.merge import MergedLog
 from torchx_tui.specs import AppDef, Resource, Role, is_terminal
 from torchx_tui.tui.poller import RowMaker

@@ -35,6 +35,9 @@ from .values import parse_value, to_text
 _RESOURCE_NUMBERS = ("cpu", "gpu", "memMB")
 
 
+_MINIMUMS = {"num_replicas": 1, "cpu": 0, "gpu": 0, "memMB": 0, "max_retries": 0}
+
+
 def _field(name: str, help: str, kind: str = "str", *items: str, choices: Sequence[str] = ()) -> Parameter:
     written = f"{kind}[{', '.join(items)}]" if items else kind
     return Parameter(name, "keyword_only", ValueType(kind, written, items, choices=tuple(choices)), help=help)
@@ -59,8 +62,6 @@ ROLE_FIELDS: dict[str, Parameter] = {
     )
 }
 """The fields of a role that can be changed, in the order of a form."""
-
-_MINIMUMS = {"num_replicas": 1, "cpu": 0, "gpu": 0, "memMB": 0, "max_retries": 0}
 
 
 def role_texts(role: Role) -> dict[str, str]:

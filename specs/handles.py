@@ -13,6 +13,9 @@ _FIRST = "bcdfghjklmnpqrstvwxz"
 _REST = _FIRST + "012345679"
 
 
+_HANDLE = re.compile(r"(?P<scheduler_backend>.+)://(?P<session_name>.*)/(?P<app_id>.+)")
+
+
 def random_id(max_length: int | None = None) -> str:
     """Make an id of 64 random bits in lower-case letters and digits, nearly always 11 to 14 characters.
 
@@ -48,8 +51,6 @@ def normalize_str(data: str) -> str:
 
 
 AppHandle = str
-
-_HANDLE = re.compile(r"(?P<scheduler_backend>.+)://(?P<session_name>.*)/(?P<app_id>.+)")
 
 
 class ParsedAppHandle(NamedTuple):

@@ -13,6 +13,20 @@ from enum import Enum
 
 from .errors import MountError
 
+_OPTION_KEYS = {
+    "type": "type",
+    "src": "src",
+    "source": "src",
+    "dst": "dst",
+    "destination": "dst",
+    "target": "dst",
+    "readonly": "readonly",
+    "read_only": "readonly",
+    "perm": "perm",
+}
+_TRUE = ("", "true", "1", "yes", "on")
+_FALSE = ("false", "0", "no", "off")
+
 
 class MountType(str, Enum):
     """The kinds of mount, by their word in the text form."""
@@ -69,24 +83,11 @@ class DeviceMount:
 
 Mount = BindMount | VolumeMount | DeviceMount
 
-_OPTION_KEYS = {
-    "type": "type",
-    "src": "src",
-    "source": "src",
-    "dst": "dst",
-    "destination": "dst",
-    "target": "dst",
-    "readonly": "readonly",
-    "read_only": "readonly",
-    "perm": "perm",
-}
 _VALID_KEYS = {
     MountType.BIND: ("type", "src", "dst", "readonly"),
     MountType.VOLUME: ("type", "src", "dst", "readonly"),
     MountType.DEVICE: ("type", "src", "dst", "perm"),
 }
-_TRUE = ("", "true", "1", "yes", "on")
-_FALSE = ("false", "0", "no", "off")
 
 
 def parse_mounts(opts: Iterable[str]) -> list[Mount]:

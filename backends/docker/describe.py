@@ -30,6 +30,9 @@ from .containers import (
 from .listing import KnownTimes
 from .states import AppSummary, failure_sentence, replica_reason, summarize, why
 
+# Lines of stderr that are looked at for a traceback.
+_TAIL = 200
+
 
 def published_ports(containers: Sequence[ContainerSummary], roles: Sequence[Role], host: str) -> list[PublishedPort]:
     """Return the ports of an app's replicas that can be reached now.
@@ -57,10 +60,6 @@ def published_ports(containers: Sequence[ContainerSummary], roles: Sequence[Role
 
 def _order(port: Mapping[str, Any]) -> tuple[int, bool]:
     return (int(port.get("PrivatePort") or 0), ":" in str(port.get("IP", "")))
-
-
-# Lines of stderr that are looked at for a traceback.
-_TAIL = 200
 
 
 def describe_app(engine: Engine, app_id: str, times: KnownTimes, host: str) -> DescribeAppResponse | None:

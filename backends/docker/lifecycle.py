@@ -6,7 +6,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,16 +15,80 @@ from ..docker_engine.client import Engine
 from ..shared.exit_reasons import some_of
 from ..shared.parallel import parallel_map
 from ..shared.progress import current_progress
+from . import labels
 from .containers import ContainerSummary, find_containers, replica_number, role_name
-from .network import ensure_network, is_network_trouble, names_of, remove_own_networks
-from .request import DockerContainer, DockerJob
-
-logger = logging.getLogger(__name__)
+from .request import NETWORK, DockerContainer, DockerJob
 
 _NAME_TAKEN = re.compile(r'container name "/?(?P<name>[^"]+)" is already in use by container "?(?P<id>[0-9a-f]{12})')
 _PORT = re.compile(r"(?:Bind for |listen \w+ )(?P<port>\S+?:\d+)[: ].*(?:already allocated|already in use)")
 _NO_SOURCE = re.compile(r"bind source path does not exist: (?P<path>.+?)\s*$")
 _NO_IMAGE = re.compile(r"No such image: (?P<image>\S+)")
+# The engine has taken a request to stop within this; only the container's end takes longer (s).
+_TAKEN_WITHIN = 0.2
+# Each waits for its replica's end, so that few at a time would add up graces.
+_STOPPED_AT_ONCE = 256
+_LIVE = ("running", "restarting", "paused")
+
+
+def ensure_network(engine: Engine, name: str = NETWORK) -> None:
+    """Make a network unless it is there; no lock is held.
+
+    The engine lets several that try at once each make one. The first one stays; all who see others remove them.
+    What fails otherwise is only noted: the start of the first container then says what is wrong.
+    """
+    import docker.errors
+
+    with engine.translate_errors():
+        api = engine.client().api
+        if len(_named(api, name)) == 1:
+            return
+        try:
+            if not _named(api, name):
+                api.create_network(name, driver="bridge", check_duplicate=True)
+        except docker.errors.APIError as error:
+            if "already exists" not in str(error):
+                logger.warning("the network %s: %s", name, error)
+        for surplus in _named(api, name)[1:]:
+            try:
+                api.remove_network(surplus["Id"])
+            except docker.errors.NotFound:
+                continue  # another one was faster
+            except docker.errors.APIError as error:
+                logger.warning("the network %s is there more than once: %s", name, error)
+
+
+def _named(api: Any, name: str) -> list[dict[str, Any]]:
+    """Return the networks of a name, the first one first."""
+    # The engine gives those that contain the name.
+    networks = [network for network in api.networks(names=[name]) if network["Name"] == name]
+    return sorted(networks, key=lambda network: (network["Created"], network["Id"]))
+
+
+def is_network_trouble(error: Exception) -> bool:
+    """Whether a start failed as the network was removed after it had been made sure of, or was there twice for once."""
+    text = str(error)
+    return "network" in text and ("not found" in text or "ambiguous" in text)
+
+
+def remove_own_networks(engine: Engine, app_id: str) -> None:
+    """Remove the networks that were made for one app alone: those with its label."""
+    with engine.translate_errors():
+        api = engine.client().api
+        own = api.networks(filters={"label": f"{labels.APP_ID}={app_id}"})
+    for network in own:
+        try:
+            with engine.translate_errors():
+                api.remove_network(network["Id"])
+        except SchedulerError as error:
+            logger.warning("the network %s of %s stays: %s", network["Name"], app_id, error)
+
+
+def names_of(networks: Iterable[str]) -> list[str]:
+    """Return the networks that have to be there before a start: not the engine's own."""
+    return [name for name in dict.fromkeys(networks) if name not in ("bridge", "host", "none", "default")]
+
+
+logger = logging.getLogger(__name__)
 
 
 def explain_refusal(answer: str, container: DockerContainer) -> str:
@@ -162,13 +226,6 @@ class Launch:
             created = list(self._created.values())
         parallel_map(remove, created)
         return left
-
-
-# The engine has taken a request to stop within this; only the container's end takes longer (s).
-_TAKEN_WITHIN = 0.2
-# Each waits for its replica's end, so that few at a time would add up graces.
-_STOPPED_AT_ONCE = 256
-_LIVE = ("running", "restarting", "paused")
 
 
 class AppCanceller:

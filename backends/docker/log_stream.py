@@ -30,6 +30,15 @@ _HEADER = struct.Struct(">BxxxL")
 _STREAMS = {0: "o", 1: "o", 2: "e"}
 
 
+_OVER = ("exited", "dead")
+# When a container was started that never was.
+_NEVER = 0
+# Between two runs of a container the engine waits for so long at least (ns).
+_REST = 100_000_000
+# On a busy machine an engine notes a start after the first lines of it, but not by more than this (ns).
+_LATE_NOTE = 10_000_000_000
+
+
 class MessageParser(Protocol):
     """Makes messages of the bytes of a log with timestamps, however they were cut."""
 
@@ -82,15 +91,6 @@ class FramedLog:
 
 def _one_line(data: bytes) -> str:
     return " ".join(data.decode("utf-8", "replace").split())
-
-
-_OVER = ("exited", "dead")
-# When a container was started that never was.
-_NEVER = 0
-# Between two runs of a container the engine waits for so long at least (ns).
-_REST = 100_000_000
-# On a busy machine an engine notes a start after the first lines of it, but not by more than this (ns).
-_LATE_NOTE = 10_000_000_000
 
 
 class _ContainerRun(NamedTuple):

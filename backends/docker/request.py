@@ -25,6 +25,15 @@ from ..types import NameFault
 from . import labels
 from .app_def import app_def_labels
 
+_ALLOWED = re.compile(r"[a-zA-Z0-9_.-]+")
+_MOST = 30
+# Linux's limit of a host name is 64 bytes, a resolver's of one label 63.
+_LONGEST_HOST_NAME = 63
+NETWORK = "torchx"
+"""TorchX's network: its containers reach one another by name."""
+# The files of named devices, numbered from 0.
+_DEVICE_FILES = {EFA_DEVICE: "/dev/infiniband/uverbs", NEURON_DEVICE: "/dev/neuron"}
+
 
 def docker_run_line(image: str, command: Sequence[str], kwargs: Mapping[str, Any]) -> str:
     """Return a `docker run` command, secret values masked.
@@ -78,12 +87,6 @@ def _limit_flags(kwargs: Mapping[str, Any]) -> Iterable[str]:
         yield from ("--cpus", f"{kwargs['nano_cpus'] / 1e9:g}")
     if policy := kwargs.get("restart_policy"):
         yield from ("--restart", f"{policy['Name']}:{policy['MaximumRetryCount']}")
-
-
-_ALLOWED = re.compile(r"[a-zA-Z0-9_.-]+")
-_MOST = 30
-# Linux's limit of a host name is 64 bytes, a resolver's of one label 63.
-_LONGEST_HOST_NAME = 63
 
 
 def container_name(app_id: str, role: str, number: int) -> str:
@@ -154,12 +157,6 @@ class DockerOpts(StructuredOpts):
 
 
 logger = logging.getLogger(__name__)
-
-NETWORK = "torchx"
-"""TorchX's network: its containers reach one another by name."""
-
-# The files of named devices, numbered from 0.
-_DEVICE_FILES = {EFA_DEVICE: "/dev/infiniband/uverbs", NEURON_DEVICE: "/dev/neuron"}
 
 
 @dataclass

@@ -32,9 +32,8 @@ from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import labels
 from .containers import ContainerDetails, find_containers, inspect_all
 from .describe import describe_app
-from .events import engine_events
 from .lifecycle import AppCanceller, Launch
-from .listing import KnownTimes, list_rows
+from .listing import KnownTimes, engine_events, list_rows
 from .log_stream import open_stream, read_lines
 from .preflight import engine_findings, launch_findings
 from .request import DockerContainer, DockerJob, DockerOpts, check_app, make_request, name_faults, shown_labels

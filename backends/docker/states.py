@@ -33,6 +33,27 @@ _STARTS_WITHIN = 60.0
 _MEGABYTE = 1 << 20
 
 
+_OF_ENGINE = {
+    "created": AppState.SUBMITTED,
+    "running": AppState.RUNNING,
+    "restarting": AppState.PENDING,
+    "paused": AppState.PENDING,
+    "removing": AppState.PENDING,
+    "dead": AppState.FAILED,
+}
+_EXITED = re.compile(r"Exited \((?P<code>-?\d+)\)(?: (?P<ago>.+) ago)?")
+_HEALTH = re.compile(r"\((?P<health>healthy|unhealthy|health: starting)\)")
+_UNIT_SECONDS = {
+    "second": 1,
+    "minute": 60,
+    "hour": 3600,
+    "day": 86400,
+    "week": 604800,
+    "month": 2592000,
+    "year": 31536000,
+}
+
+
 def why(app: AppSummary, reason: str = "", failed: int | None = None) -> str:
     """Explain an app's state, empty where there is nothing to say.
 
@@ -168,27 +189,6 @@ def summarize(app_id: str, containers: list[ContainerSummary]) -> AppSummary:
     if missing:
         states.append(AppState.UNKNOWN)
     return AppSummary(app_id, containers, replicas, missing, state_of(states))
-
-
-_OF_ENGINE = {
-    "created": AppState.SUBMITTED,
-    "running": AppState.RUNNING,
-    "restarting": AppState.PENDING,
-    "paused": AppState.PENDING,
-    "removing": AppState.PENDING,
-    "dead": AppState.FAILED,
-}
-_EXITED = re.compile(r"Exited \((?P<code>-?\d+)\)(?: (?P<ago>.+) ago)?")
-_HEALTH = re.compile(r"\((?P<health>healthy|unhealthy|health: starting)\)")
-_UNIT_SECONDS = {
-    "second": 1,
-    "minute": 60,
-    "hour": 3600,
-    "day": 86400,
-    "week": 604800,
-    "month": 2592000,
-    "year": 31536000,
-}
 
 
 class ReplicaState(NamedTuple):

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     import docker
 
 
+_SECONDS = 60.0
+"""How long an answer may take; removing many containers of a busy engine takes some seconds."""
+_SOCKET = "unix:///var/run/docker.sock"
+
+
 def describe_unavailable(error: BaseException, host: str, environment: Mapping[str, str]) -> str:
     """Describe why the engine cannot be reached and what to do; empty where the error is of another kind.
 
@@ -154,12 +159,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 def _last(causes: list[BaseException], kind: type[BaseException], otherwise: str) -> str:
     texts = [str(cause) for cause in causes if isinstance(cause, kind)]
     return (texts or [otherwise])[-1].splitlines()[0]
-
-
-_SECONDS = 60.0
-"""How long an answer may take; removing many containers of a busy engine takes some seconds."""
-
-_SOCKET = "unix:///var/run/docker.sock"
 
 
 class Engine:

@@ -27,6 +27,24 @@ _variables: dict[str, frozenset[str]] = {}
 _TIMEOUT_S = 0.5
 
 
+# Layers that are here, in the words of the engine.
+_DONE = ("Pull complete", "Already exists", "Pushed", "Layer already exists", "Mounted from")
+# What a build's output says of itself.
+_HOUSEKEEPING = ("---> ", "Removing intermediate container")
+# How many of a build's last lines an error repeats.
+_LAST_LINES = 8
+# Why an image could not be had, by what is found in the engine's answer, in lower case. The first that fits counts.
+_REASONS = (
+    (("manifest unknown", "not found: manifest", "no such image", "not found"), "there is no such image or tag there"),
+    (("access denied", "denied:", "unauthorized", "authentication required", "no basic auth credentials"),
+     "you may not: log in with `docker login`, or correct the name"),
+    (("no such host", "connection refused", "i/o timeout", "timeout exceeded", "network is unreachable",
+      "proxyconnect", "no route to host", "client.timeout", "server misbehaving", "eof"),
+     "its registry cannot be reached"),
+    (("no space left",), "the engine's disk is full: `docker system prune` makes room"),
+)  # fmt: skip
+
+
 def ensure_images(engine: Engine, images: Iterable[str], pull: bool = True) -> None:
     """Have every image on the engine, as TorchX does: pull it, and take what is there where that fails.
 
@@ -118,24 +136,6 @@ def _is_here(client: docker.DockerClient, image: str) -> bool:
     except docker.errors.ImageNotFound:
         return False
     return True
-
-
-# Layers that are here, in the words of the engine.
-_DONE = ("Pull complete", "Already exists", "Pushed", "Layer already exists", "Mounted from")
-# What a build's output says of itself.
-_HOUSEKEEPING = ("---> ", "Removing intermediate container")
-# How many of a build's last lines an error repeats.
-_LAST_LINES = 8
-# Why an image could not be had, by what is found in the engine's answer, in lower case. The first that fits counts.
-_REASONS = (
-    (("manifest unknown", "not found: manifest", "no such image", "not found"), "there is no such image or tag there"),
-    (("access denied", "denied:", "unauthorized", "authentication required", "no basic auth credentials"),
-     "you may not: log in with `docker login`, or correct the name"),
-    (("no such host", "connection refused", "i/o timeout", "timeout exceeded", "network is unreachable",
-      "proxyconnect", "no route to host", "client.timeout", "server misbehaving", "eof"),
-     "its registry cannot be reached"),
-    (("no space left",), "the engine's disk is full: `docker system prune` makes room"),
-)  # fmt: skip
 
 
 def pull(client: docker.DockerClient, image: str) -> None:

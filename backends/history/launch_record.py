@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 ARGUMENT_PREFIX = "component."
 
 
+FORMAT = 1
+
+
 @dataclass(frozen=True)
 class LaunchOrigin:
     """What a launch was made from.
@@ -49,9 +52,6 @@ class LaunchOrigin:
     relaunch_of: str = ""
     group: str = ""
     config: Mapping[str, str] = field(default_factory=dict)
-
-
-FORMAT = 1
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,13 @@ _SHORT_COMMIT = 10
 _SHORT_DIGEST = 19  # with `sha256:` before it
 
 
+_BLOCK = 1 << 20
+# Seconds that git may take.
+_GIT_TIMEOUT_S = 1.5
+# Seconds that a program's end waits for what is still to be noted.
+_CLOSE_TIMEOUT_S = 0.5
+
+
 @dataclass(frozen=True)
 class Changed:
     """Something that is another than at a launch.
@@ -100,9 +107,6 @@ def _config(record: LaunchRecord, config: Mapping[str, str]) -> list[Changed]:
         for key in sorted({*then, *now})
         if then.get(key) != now.get(key) and (key in then or key not in chosen)
     ]
-
-
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -185,11 +189,6 @@ def _git(
 
 
 logger = logging.getLogger(__name__)
-
-# Seconds that git may take.
-_GIT_TIMEOUT_S = 1.5
-# Seconds that a program's end waits for what is still to be noted.
-_CLOSE_TIMEOUT_S = 0.5
 
 
 @dataclass(frozen=True)

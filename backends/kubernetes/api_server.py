@@ -37,6 +37,15 @@ _FORBIDDEN = re.compile(
 _NOBODY = "system:anonymous"
 
 
+JSON = "application/json"
+# Seconds in which a server takes a connection and begins to answer.
+_TIMEOUT_S = 10.0
+# A server that asks for patience (429) gets it so many times, and for so many seconds at most.
+_TRIES, _LONGEST_WAIT = 3, 3.0
+# Long answers have connections of their own beyond these.
+_CONNECTIONS = 8
+
+
 def describe_refusal(status: int, answer: Mapping[str, Any], context: str, wait: float = 0.0) -> str:
     """Describe why a request was refused.
 
@@ -122,16 +131,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         inner = getattr(cause, "reason", None) or getattr(cause, "original_error", None)
         cause = inner if isinstance(inner, BaseException) else cause.__cause__ or cause.__context__
     yield from reversed(chain)
-
-
-JSON = "application/json"
-
-# Seconds in which a server takes a connection and begins to answer.
-_TIMEOUT_S = 10.0
-# A server that asks for patience (429) gets it so many times, and for so many seconds at most.
-_TRIES, _LONGEST_WAIT = 3, 3.0
-# Long answers have connections of their own beyond these.
-_CONNECTIONS = 8
 
 
 class _Loaded(NamedTuple):

@@ -49,6 +49,10 @@ from .request.app_def import read_app_def, roles_of
 from .request.pods import cores
 from .shapes import KubernetesObject, checked_event, items_of, list_version
 
+# Volcano looks at a new job within seconds.
+_PICKED_UP_WITHIN = 10.0
+_EVENTS = 500
+
 
 def forwarded_ports(context: str, job: KubernetesObject, pods: Mapping[str, KubernetesObject]) -> list[PublishedPort]:
     """Return the ports of a job's running replicas, each with the command that makes it reachable.
@@ -125,11 +129,6 @@ def _reserved(pod: KubernetesObject, resource: str, unit: float) -> int | None:
         if limit is not None and request is not None:
             return round((limit - request) / unit)
     return None
-
-
-# Volcano looks at a new job within seconds.
-_PICKED_UP_WITHIN = 10.0
-_EVENTS = 500
 
 
 class JobFacts(NamedTuple):

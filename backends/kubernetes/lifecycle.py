@@ -32,6 +32,15 @@ _TASK = re.compile(r"^(?:spec\.)?tasks?\[(?P<index>\d+)\]\.?(?:template\.)?")
 _MOST = 4
 
 
+# Seconds that a server may take to create a job: webhooks have 10 each.
+_TIMEOUT_S = 30.0
+# What urllib3 and the socket raise before a request is sent.
+_UNSENT = {"ConnectTimeoutError", "ConnectionRefusedError", "NameResolutionError", "NewConnectionError", "SSLError",
+           "ProxyError", "ConfigException", "gaierror"}  # fmt: skip
+# How often a status is written that was changed by someone else meanwhile.
+_TRIES = 5
+
+
 def explain_refusal(error: ApiError, namespace: str, job: KubernetesObject) -> str:
     """Explain why a job, or a pod of it, was refused, with what to do; else give the server's message.
 
@@ -116,13 +125,6 @@ def _describe_field(text: str, job: KubernetesObject) -> str:
     if match is None or int(match["index"]) >= len(tasks):
         return text
     return f"{replica_of_task(tasks[int(match['index'])])}: {text[match.end() :]}"
-
-
-# Seconds that a server may take to create a job: webhooks have 10 each.
-_TIMEOUT_S = 30.0
-# What urllib3 and the socket raise before a request is sent.
-_UNSENT = {"ConnectTimeoutError", "ConnectionRefusedError", "NameResolutionError", "NewConnectionError", "SSLError",
-           "ProxyError", "ConfigException", "gaierror"}  # fmt: skip
 
 
 def validate(server: ApiServer, resource: Mapping[str, Any], namespace: str = "") -> None:
@@ -256,10 +258,6 @@ def _was_created(server: ApiServer, made: KubernetesObject, namespace: str, erro
     # The same moment: nobody else made it.
     annotations = (there.get("metadata") or {}).get("annotations") or {}
     return annotations.get(labels.SUBMITTED_AT) == made["metadata"]["annotations"][labels.SUBMITTED_AT]
-
-
-# How often a status is written that was changed by someone else meanwhile.
-_TRIES = 5
 
 
 def abort(server: ApiServer, app_id: str, uid: str) -> None:

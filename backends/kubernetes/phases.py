@@ -18,6 +18,26 @@ _DEFAULT = "kubectl.kubernetes.io/default-container"
 _OVER = ("Succeeded", "Failed")
 
 
+_JOB_STATES = {
+    "Pending": AppState.PENDING,
+    "Running": AppState.RUNNING,
+    "Restarting": AppState.RUNNING,
+    "Completing": AppState.RUNNING,
+    "Aborting": AppState.RUNNING,
+    "Terminating": AppState.RUNNING,
+    "Completed": AppState.SUCCEEDED,
+    "Aborted": AppState.CANCELLED,
+    "Terminated": AppState.FAILED,
+    "Failed": AppState.FAILED,
+}
+_POD_STATES = {
+    "Pending": AppState.PENDING,
+    "Running": AppState.RUNNING,
+    "Succeeded": AppState.SUCCEEDED,
+    "Failed": AppState.FAILED,
+}
+
+
 class ContainerRun(NamedTuple):
     """How a container is doing.
 
@@ -79,26 +99,6 @@ def _starts_again(pod: KubernetesObject, container: str, state: Mapping[str, Any
 
 def _init_containers(pod: KubernetesObject) -> list[KubernetesObject]:
     return (pod.get("spec") or {}).get("initContainers") or []
-
-
-_JOB_STATES = {
-    "Pending": AppState.PENDING,
-    "Running": AppState.RUNNING,
-    "Restarting": AppState.RUNNING,
-    "Completing": AppState.RUNNING,
-    "Aborting": AppState.RUNNING,
-    "Terminating": AppState.RUNNING,
-    "Completed": AppState.SUCCEEDED,
-    "Aborted": AppState.CANCELLED,
-    "Terminated": AppState.FAILED,
-    "Failed": AppState.FAILED,
-}
-_POD_STATES = {
-    "Pending": AppState.PENDING,
-    "Running": AppState.RUNNING,
-    "Succeeded": AppState.SUCCEEDED,
-    "Failed": AppState.FAILED,
-}
 
 
 def phase_of(job: KubernetesObject) -> str:

@@ -24,6 +24,14 @@ _MOST_NODES = 200
 _KEPT = 60.0
 
 
+# Seconds: a form waits for it.
+_TIMEOUT_S = 5.0
+# Bytes that etcd takes of one object, unless it is told to take more.
+_LARGEST = 1_500_000
+_QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
 class GpuNodes:
     """Asks a server for its nodes, and remembers for a minute what it said.
 
@@ -60,14 +68,6 @@ class GpuNodes:
 def _gpus_of(node: dict[str, Any]) -> int:
     text = str(((node.get("status") or {}).get("allocatable") or {}).get(GPU) or "0")
     return int(text) if text.isdigit() else 0
-
-
-# Seconds: a form waits for it.
-_TIMEOUT_S = 5.0
-# Bytes that etcd takes of one object, unless it is told to take more.
-_LARGEST = 1_500_000
-_QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
-_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 def launch_findings(

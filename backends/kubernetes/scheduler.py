@@ -44,6 +44,17 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
 
+_ALL = Capabilities(  # noqa: S604 - no subprocess: its `shell` says that one can be opened
+    log_time_range=True,
+    retries=True,
+    resources=True,
+    workspace=True,
+    native=True,
+    shell=True,
+    logs_after_cancel="Volcano removes its pods, and their logs with them: what was read here stays until you quit.",
+)
+
+
 def native_text(job: KubernetesObject, pods: list[KubernetesObject]) -> str:
     """Return a job and its pods as one YAML document each; less what only the server's own bookkeeping needs."""
     return "---\n".join(readable_yaml(masked(_less(item))) for item in (job, *pods))
@@ -65,16 +76,6 @@ __all__ = [
     "role_to_pod",
     "sanitize_for_serialization",
 ]
-
-_ALL = Capabilities(  # noqa: S604 - no subprocess: its `shell` says that one can be opened
-    log_time_range=True,
-    retries=True,
-    resources=True,
-    workspace=True,
-    native=True,
-    shell=True,
-    logs_after_cancel="Volcano removes its pods, and their logs with them: what was read here stays until you quit.",
-)
 
 
 class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):

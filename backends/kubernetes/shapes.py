@@ -17,6 +17,24 @@ KubernetesObject = dict[str, Any]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 
 
+_MISSING = object()
+_ENV = {"name": str, "value": str, "valueFrom": {"fieldRef": {"fieldPath": str}}}
+_STATE = {
+    "waiting": {"reason": str, "message": str},
+    "running": {"startedAt": str},
+    "terminated": {"exitCode": int, "reason": str, "message": str, "startedAt": str, "finishedAt": str},
+}
+_CONTAINER_STATUS = {"name": str, "image": str, "restartCount": int, "state": _STATE, "lastState": _STATE}
+_EVENT = {
+    "metadata": {"uid": str, "resourceVersion": str},
+    "involvedObject": {"kind": str, "name": str, "uid": str},
+    "reason": str,
+    "message": str,
+    "lastTimestamp": str,
+    "eventTime": str,
+}
+
+
 class Needed:
     """A text that its object is dropped without."""
 
@@ -25,9 +43,6 @@ class TextMap:
     """A mapping of texts to texts, such as labels."""
 
 
-_MISSING = object()
-
-_ENV = {"name": str, "value": str, "valueFrom": {"fieldRef": {"fieldPath": str}}}
 _CONTAINER = {
     "name": Needed,
     "image": str,
@@ -81,12 +96,6 @@ _JOB = {
         "retryCount": int,
     },
 }
-_STATE = {
-    "waiting": {"reason": str, "message": str},
-    "running": {"startedAt": str},
-    "terminated": {"exitCode": int, "reason": str, "message": str, "startedAt": str, "finishedAt": str},
-}
-_CONTAINER_STATUS = {"name": str, "image": str, "restartCount": int, "state": _STATE, "lastState": _STATE}
 _POD = {
     "metadata": _METADATA,
     "spec": _POD_SPEC,
@@ -99,14 +108,6 @@ _POD = {
         "containerStatuses": [_CONTAINER_STATUS],
         "initContainerStatuses": [_CONTAINER_STATUS],
     },
-}
-_EVENT = {
-    "metadata": {"uid": str, "resourceVersion": str},
-    "involvedObject": {"kind": str, "name": str, "uid": str},
-    "reason": str,
-    "message": str,
-    "lastTimestamp": str,
-    "eventTime": str,
 }
 
 

@@ -42,6 +42,18 @@ _LOOK = "command -v bash || command -v sh"
 _START = 'TERM="$0" exec "$1"'
 
 
+KEYS, SCREEN, ERRORS, RESULT, SIZE = range(5)
+"""The channels: what the program reads, what it prints, its stderr, how it ended, the terminal's size."""
+_PROTOCOL = "v4.channel.k8s.io"
+# Seconds in which the server takes the connection and the node begins the program.
+_TIMEOUT_S = 20.0
+_CONTINUED, _TEXT, _BINARY, _CLOSE, _PING = 0, 1, 2, 8, 9
+# Where a runtime says that a program is not there.
+_MISSING = ("executable file not found", "no such file", "not found in $PATH")
+# What a terminal sends for ctrl-d: protocols before v5 cannot end what a program reads.
+_END_OF_KEYS = b"\x04"
+
+
 def shell_command(server: ApiServer, app_id: str, role: str, k: int) -> list[str]:
     """Return the argument list of a program that opens a shell in a replica on its own terminal.
 
@@ -81,17 +93,6 @@ def _find_shell(server: ApiServer, pod: KubernetesObject, container: str, name: 
             f"the image of {name}, {images.get(container, '')}, has no shell (neither bash nor sh): nothing to open"
         )
     return paths[0]
-
-
-KEYS, SCREEN, ERRORS, RESULT, SIZE = range(5)
-"""The channels: what the program reads, what it prints, its stderr, how it ended, the terminal's size."""
-
-_PROTOCOL = "v4.channel.k8s.io"
-# Seconds in which the server takes the connection and the node begins the program.
-_TIMEOUT_S = 20.0
-_CONTINUED, _TEXT, _BINARY, _CLOSE, _PING = 0, 1, 2, 8, 9
-# Where a runtime says that a program is not there.
-_MISSING = ("executable file not found", "no such file", "not found in $PATH")
 
 
 class NoSuchProgramError(SchedulerError):
@@ -252,10 +253,6 @@ def _refused(error: websocket.WebSocketBadStatusException, server: ApiServer) ->
     if status == 401 or status >= 500:
         return BackendUnavailableError(words)
     return ApiError(words, status, str(status_object.get("reason") or ""))
-
-
-# What a terminal sends for ctrl-d: protocols before v5 cannot end what a program reads.
-_END_OF_KEYS = b"\x04"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
+SHOWN_VARIABLE = "TORCHX_TUI_SHOWS_TORCHX_JOBS"
+"""Set to 0 in the environment, TorchX's local jobs are not looked for: for tests, which run beside others'."""
+
+
 class LaunchedApps:
     """Ids of the apps that were launched here and not detached.
 
@@ -79,9 +83,6 @@ class LaunchedApps:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 
-
-SHOWN_VARIABLE = "TORCHX_TUI_SHOWS_TORCHX_JOBS"
-"""Set to 0 in the environment, TorchX's local jobs are not looked for: for tests, which run beside others'."""
 
 logger = logging.getLogger(__name__)
 

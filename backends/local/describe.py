@@ -18,6 +18,8 @@ from .apps import Apps
 from .record import Run
 from .runs import Runs, Signature, signature_of
 
+_TAIL = 1 << 18  # bytes of stderr that are looked at for a traceback
+
 
 class Listing:
     """Makes a row of each app; that of a finished app is made once.
@@ -75,9 +77,6 @@ def _copy(row: ListAppResponse) -> ListAppResponse:
     from dataclasses import replace
 
     return replace(row, notes=list(row.notes))
-
-
-_TAIL = 1 << 18  # bytes of stderr that are looked at for a traceback
 
 
 def first_failure(run: Run) -> dict[str, Any] | None:

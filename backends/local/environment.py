@@ -19,6 +19,11 @@ VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 _found: dict[str, int] = {}
 
 
+JOB_ID = "TORCHX_JOB_ID"
+ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
+ELASTIC_LOG_DIR = "PET_LOG_DIR"
+
+
 def count_gpus() -> int:
     """Return how many GPUs ``nvidia-smi -L`` lists, 0 where there is none or no driver.
 
@@ -67,11 +72,6 @@ def visible_devices(app: AppDef, available: int) -> dict[str, list[str]]:
             devices.setdefault(role.name, []).append(",".join(map(str, range(first, first + each))))
             first += each
     return devices
-
-
-JOB_ID = "TORCHX_JOB_ID"
-ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
-ELASTIC_LOG_DIR = "PET_LOG_DIR"
 
 
 def role_path(role_env: Mapping[str, str], extra_paths: Sequence[str], cwd: str | None, prepend_cwd: bool) -> str:

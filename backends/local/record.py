@@ -32,6 +32,13 @@ TORCHX_FOLDER = "torchx_folder"
 """In the state of a job that TorchX launched: the folder of its logs, which is TorchX's; empty if not known."""
 
 
+FORMAT = supervisor.FORMAT
+# A supervisor writes a heartbeat every 5 s; on a busy network file system it is seen late.
+_QUIET_SECONDS = 30.0
+# What it writes on this machine is seen at once: after so long, that it could not write is as good as certain.
+_STUCK_SECONDS = supervisor.HEARTBEAT_SECONDS + 2.0
+
+
 def _is_folder_name(value: Any) -> bool:
     return is_name(value) and "/" not in value and value not in (".", "..")
 
@@ -110,14 +117,6 @@ def read_document(text: bytes) -> dict[str, Any]:
     if fault:
         raise ValueError(fault)
     return document
-
-
-FORMAT = supervisor.FORMAT
-
-# A supervisor writes a heartbeat every 5 s; on a busy network file system it is seen late.
-_QUIET_SECONDS = 30.0
-# What it writes on this machine is seen at once: after so long, that it could not write is as good as certain.
-_STUCK_SECONDS = supervisor.HEARTBEAT_SECONDS + 2.0
 
 
 @dataclass

@@ -18,6 +18,9 @@ from ...specs.processes import boot_id, is_running
 from .record import Run, read_run
 from .supervisor import FORMAT
 
+DELETE = "delete"
+"""A file of this name in an app's folder: the folder is to be removed as soon as the app has ended."""
+
 
 def prune(runs: Runs, keep_days: float, keep_bytes: float, own_folder: Path, *, dryrun: bool = False) -> list[str]:
     """Remove finished apps that are too old, then the oldest until the rest takes no more than allowed.
@@ -108,8 +111,6 @@ def _remove_turns(folder: Path) -> None:
 logger = logging.getLogger(__name__)
 
 Signature = tuple[int, int, int]
-DELETE = "delete"
-"""A file of this name in an app's folder: the folder is to be removed as soon as the app has ended."""
 
 
 class Runs:

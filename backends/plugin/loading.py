@@ -18,6 +18,9 @@ from .convert import ToTorchX, our_role
 from .found import FoundScheduler
 from .scheduler import TorchXScheduler, given_options
 
+# How long a plugin may take to be imported and made (s); doctor waits longer.
+LOAD_SECONDS = 8.0
+
 
 class TorchXWorkspaceScheduler(WorkspaceMixin[Any], TorchXScheduler):
     """Lets the plugin build the workspaces of roles; its run options already have those of its workspaces."""
@@ -42,10 +45,6 @@ class TorchXWorkspaceScheduler(WorkspaceMixin[Any], TorchXScheduler):
     ) -> None:
         """Let the plugin build one role's workspace."""
         self.build_workspaces([role], cfg)
-
-
-# How long a plugin may take to be imported and made (s); doctor waits longer.
-LOAD_SECONDS = 8.0
 
 
 @functools.cache

@@ -36,6 +36,10 @@ from .logs import PluginLogIterator, check_replica, outputs
 _NEW_SECONDS = 30.0
 
 
+_PLAIN = (str, int, float, bool)
+T = TypeVar("T")
+
+
 class KnownApps:
     """Names, roles and times of apps; every method may be called from any thread."""
 
@@ -125,8 +129,6 @@ def refuse(calls: PluginCalls, theirs: Any, method: str, app: AppDef, scheduler:
 
 logger = logging.getLogger(__name__)
 
-_PLAIN = (str, int, float, bool)
-
 
 def our_options(theirs: Any, name: str) -> runopts:
     """Return our run options.
@@ -211,9 +213,6 @@ def abilities_of(theirs: Any) -> Capabilities:
         replica_counts=False,
         named_ids=False,
     )
-
-
-T = TypeVar("T")
 
 
 class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):

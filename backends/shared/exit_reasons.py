@@ -6,8 +6,8 @@ import signal
 from collections.abc import Iterable
 from typing import Any
 
+from ...logs.text.line_kinds import TRACEBACK, is_from_worker, is_wrapper, whole_tracebacks, without_worker
 from ...logs.text.sanitize import plain
-from ...logs.text.tracebacks import TRACEBACK, is_from_worker, is_wrapper, whole_tracebacks, without_worker
 from ...specs import NONE
 from ...specs.foreign import decode_json
 

@@ -22,6 +22,12 @@ _STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:Z|[+-]\d\d:\d\d) "
 _LONGEST = 1 << 20
 
 
+# How long (s) to wait before something is looked at again that may come yet: at first, at most while it has been waited
+# for a while only, and at most. A replica that fails at once and is started anew has its log for no longer than that.
+_FIRST_WAIT, _EARLY_WAIT, _LAST_WAIT = 0.1, 0.4, 3.0
+_A_WHILE = 30.0
+
+
 class Message(NamedTuple):
     """What a container printed at once: a line, or a piece of one that is longer than 16 KiB.
 
@@ -140,12 +146,6 @@ def join_messages(
         pieces.append(message.data)
     if pieces:
         yield Record(b"".join(pieces), began / 1e9, stream), place.cursor
-
-
-# How long (s) to wait before something is looked at again that may come yet: at first, at most while it has been waited
-# for a while only, and at most. A replica that fails at once and is started anew has its log for no longer than that.
-_FIRST_WAIT, _EARLY_WAIT, _LAST_WAIT = 0.1, 0.4, 3.0
-_A_WHILE = 30.0
 
 
 class LookWaits:

@@ -14,6 +14,11 @@ from ...specs.backoff import Backoff
 from ..types import LogQuery
 from .outage import until_answered
 
+# How often (s) an app is looked at whose replica has ended: at first, and at most.
+_FIRST_LOOK_S, _LONGEST_LOOK_S = 0.1, 2.0
+LATE = 1.0
+"""Seconds that a line may be on its way."""
+
 
 @dataclass
 class LineAssembler:
@@ -44,12 +49,6 @@ class LineAssembler:
         rest = [(self._began[stream], b"".join(parts)) for stream, parts in self._parts.items() if parts]
         self._parts.clear()
         return rest
-
-
-# How often (s) an app is looked at whose replica has ended: at first, and at most.
-_FIRST_LOOK_S, _LONGEST_LOOK_S = 0.1, 2.0
-LATE = 1.0
-"""Seconds that a line may be on its way."""
 
 
 class StreamLines:

@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from .chunks import ChunkIndex, Chunks, WholeFile, stream_lengths
+from .chunks import ChunkIndex, Chunks, WholeFile, copied_lengths, stream_lengths
 from .file_source import FileRemovedError, FileReplacedError, FileSource
 from .log_file import FileState, LogFile
-from .parting import copied_lengths
 from .replica_log import LETTERS, PollResult, ReplicaLog, StreamName
 from .segment import LogSegment
 

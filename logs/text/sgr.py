@@ -8,6 +8,24 @@ from typing import NamedTuple
 RGB = 1 << 24
 
 
+_ATTRIBUTES: dict[int, dict[str, bool]] = {
+    1: {"bold": True},
+    2: {"dim": True},
+    3: {"italic": True},
+    4: {"underline": True},
+    7: {"reverse": True},
+    9: {"strike": True},
+    21: {"underline": True},
+    22: {"bold": False, "dim": False},
+    23: {"italic": False},
+    24: {"underline": False},
+    27: {"reverse": False},
+    29: {"strike": False},
+}
+# More parameters than this in one sequence are an attack on the time it takes, not a style.
+_MAX_PARAMETERS = 64
+
+
 class SgrStyle(NamedTuple):
     """What SGR sequences set for a run of text.
 
@@ -28,24 +46,6 @@ class SgrStyle(NamedTuple):
 
 
 PLAIN = SgrStyle()
-
-_ATTRIBUTES: dict[int, dict[str, bool]] = {
-    1: {"bold": True},
-    2: {"dim": True},
-    3: {"italic": True},
-    4: {"underline": True},
-    7: {"reverse": True},
-    9: {"strike": True},
-    21: {"underline": True},
-    22: {"bold": False, "dim": False},
-    23: {"italic": False},
-    24: {"underline": False},
-    27: {"reverse": False},
-    29: {"strike": False},
-}
-
-# More parameters than this in one sequence are an attack on the time it takes, not a style.
-_MAX_PARAMETERS = 64
 
 
 def apply_sgr(style: SgrStyle, parameters: str) -> SgrStyle:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ..pattern.error_kinds import KindFinder, error_pattern
 from ..source.replica_log import ReplicaLog
+from ..text.line_kinds import TRACEBACK, without_worker
 from ..text.shown import shown_text
-from ..text.tracebacks import TRACEBACK, without_worker
 from .filtering import Rule, RulesScanner
 from .match_index import MatchIndex, take_sample
 from .merge import LogLine, MergedLog

@@ -10,8 +10,8 @@ from itertools import compress, islice, repeat
 from operator import contains
 from typing import Any, Protocol
 
-from ..pattern.anchors import candidate_lines, choose_anchors
 from ..pattern.pattern import Pattern
+from ..pattern.required import candidate_lines, choose_anchors
 from ..text.shown import Block, Rendering
 
 # After so many lines with the text in a block, the rest of the block is searched line by line.

@@ -18,12 +18,13 @@ from support.waiting import PATIENCE
 from torchx_tui.logs.pattern.pattern import parse_pattern
 from torchx_tui.logs.source import file_source as source
 from torchx_tui.logs.source.segment import LogSegment
-from torchx_tui.logs.view import line_index, match_index, merge, segment_table
+from torchx_tui.logs.view import line_index, match_index, merge
+from torchx_tui.logs.view import line_index as segment_table
+from torchx_tui.logs.view.background import Search
 from torchx_tui.logs.view.filtering import FilteredLog, Rule, RulesScanner
 from torchx_tui.logs.view.line_index import LineIndex
 from torchx_tui.logs.view.match_index import MatchIndex
 from torchx_tui.logs.view.merge import LogLine, MergedLog
-from torchx_tui.logs.view.search import Search
 
 
 @pytest.fixture

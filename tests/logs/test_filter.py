@@ -17,8 +17,8 @@ from torchx_tui.logs.pattern.pattern import parse_pattern
 from torchx_tui.logs.source import file_source as source
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.view import line_index, match_index, merge
+from torchx_tui.logs.view.background import LogFollower
 from torchx_tui.logs.view.filtering import FilteredLog, Rule
-from torchx_tui.logs.view.follow import LogFollower
 from torchx_tui.logs.view.merge import MergedLog
 
 

@@ -9,7 +9,7 @@ from log_writing import LogWriter
 from support.waiting import PATIENCE
 
 from torchx_tui.logs.source.log_file import FileState, LogFile
-from torchx_tui.logs.view.follow import LogFollower, poll_interval
+from torchx_tui.logs.view.background import LogFollower, poll_interval
 from torchx_tui.logs.view.merge import MergedLog
 
 

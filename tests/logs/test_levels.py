@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from torchx_tui.logs.text.levels import level_of
+from torchx_tui.logs.text.line_kinds import level_of
 
 
 @pytest.mark.parametrize(

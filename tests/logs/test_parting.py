@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from torchx_tui.logs.source.chunks import copied_lengths
 from torchx_tui.logs.source.log_file import LogFile
-from torchx_tui.logs.source.parting import copied_lengths
 
 PIECES = st.lists(st.tuples(st.booleans(), st.binary(min_size=1, max_size=6)), max_size=12)
 # Few letters, so that both streams often have the same lines.

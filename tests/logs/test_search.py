@@ -14,17 +14,17 @@ from log_writing import LogWriter
 from search_oracle import LOGS, REGEXES, TEXTS, oracle, shown_lines
 from support.waiting import PATIENCE
 
-from torchx_tui.logs.pattern import anchors
+from torchx_tui.logs.pattern import required as anchors
 from torchx_tui.logs.pattern.engine import PatternError
 from torchx_tui.logs.pattern.pattern import Pattern, parse_pattern
 from torchx_tui.logs.pattern.required import parse_regex
 from torchx_tui.logs.source import file_source as source
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.view import line_index, match_index, merge, scanner
+from torchx_tui.logs.view.background import Search
 from torchx_tui.logs.view.filtering import FilteredLog, Rule, RulesScanner
 from torchx_tui.logs.view.match_index import MatchIndex, take_sample
 from torchx_tui.logs.view.merge import MergedLog
-from torchx_tui.logs.view.search import Search
 
 
 def opened(*logs: ReplicaLog) -> MergedLog:

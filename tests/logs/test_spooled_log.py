@@ -18,7 +18,7 @@ from torchx_tui.logs.source.stream import LineCursor, Record
 from torchx_tui.logs.spool import feed as spool_feed
 from torchx_tui.logs.spool import replica_spool as spool
 from torchx_tui.logs.spool.reader import SpooledLog
-from torchx_tui.logs.view import follow
+from torchx_tui.logs.view import background as follow
 from torchx_tui.specs import AppState
 from torchx_tui.specs.files import cache_folder
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torchx_tui.backends.runner import Runner
 from torchx_tui.logs.source.replica_log import ReplicaLog, StreamName
-from torchx_tui.logs.view.follow import LogFollower
+from torchx_tui.logs.view.background import LogFollower
 from torchx_tui.logs.view.merge import MergedLog
 from torchx_tui.specs.files import cache_folder
 

@@ -11,7 +11,7 @@ from log_writing import LogWriter
 from textual import events
 from textual.pilot import Pilot
 
-from torchx_tui.logs.view.follow import LogFollower
+from torchx_tui.logs.view.background import LogFollower
 from torchx_tui.tui.palette import DARK
 from torchx_tui.tui.widgets.log_pane import LogPane
 from torchx_tui.tui.widgets.search_row import SearchRow

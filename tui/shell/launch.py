@@ -7,13 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ...specs import (
-    TORCHX_CONTEXT_NAME,
-    AppState,
-    ConfigError,
-    InvalidRunConfigException,
-    parse_app_handle,
-)
+from ...specs import TORCHX_CONTEXT_NAME, AppState, ConfigError, InvalidRunConfigException, parse_app_handle
 from ..launch_defaults import LaunchDefaults
 from ..make_runner import make_runner
 from .output import put, put_json, say

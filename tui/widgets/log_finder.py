@@ -16,10 +16,10 @@ from ...logs.pattern.engine import PatternError
 from ...logs.pattern.error_kinds import error_pattern
 from ...logs.pattern.pattern import Pattern, parse_pattern
 from ...logs.text.sanitize import plain
+from ...logs.view.background import Search
 from ...logs.view.failure import find_cause
 from ...logs.view.filtering import FilteredLog, Rule
 from ...logs.view.merge import LogLine, MergedLog
-from ...logs.view.search import Search
 from ..palette import Palette
 from ..words import count
 

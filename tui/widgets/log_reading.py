@@ -12,8 +12,8 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 
 from ...logs.source.replica_log import ReplicaLog, StreamName
+from ...logs.view.background import LogFollower
 from ...logs.view.filtering import FilteredLog, Rule
-from ...logs.view.follow import LogFollower
 from ...logs.view.merge import MergedLog
 
 STREAMS: tuple[StreamName, ...] = ("combined", "stdout", "stderr")

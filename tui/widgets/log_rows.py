@@ -15,7 +15,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from ...logs.text.cells import char_width
-from ...logs.text.levels import LevelWord, level_of
+from ...logs.text.line_kinds import LevelWord, level_of
 from ...logs.text.sanitize import SafeLine, plain, sanitize
 from ...logs.view.merge import LogLine
 from ..palette import Palette

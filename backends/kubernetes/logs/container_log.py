@@ -27,6 +27,13 @@ if TYPE_CHECKING:
     from ..api_server import ApiServer
 
 
+_NOT_YET = -1
+# In what a server says whose node does not answer: the path that it asked there.
+_OF_NODE = "/containerLogs/"
+# Nothing to tell of: it takes a moment.
+_MOMENTS = ("its container is being made", "waits for a node")
+
+
 class Item(NamedTuple):
     """A record of a log.
 
@@ -121,13 +128,6 @@ class LogReading:
         # A node that drops a log may leave half a line: words of ours begin on one of their own.
         before, self.within_line = "\n" if self.within_line else "", False
         return Item(Record(f"{before}-- {self.name} {text} --\n".encode(), at, "c"), None)
-
-
-_NOT_YET = -1
-# In what a server says whose node does not answer: the path that it asked there.
-_OF_NODE = "/containerLogs/"
-# Nothing to tell of: it takes a moment.
-_MOMENTS = ("its container is being made", "waits for a node")
 
 
 class ContainerLog:

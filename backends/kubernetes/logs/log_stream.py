@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from ..api_server import ApiServer
 
 
+# Records that wait to be taken, of all logs together.
+_WAITING = 256
+# How often (s) it is looked whether anything is still wanted.
+_LOOK = 0.2
+# A look at the job that is not older (s) is good enough to begin with: that of another replica's log.
+_FRESH = 1.0
+
+
 def open_stream(
     server: ApiServer,
     app_id: str,
@@ -72,12 +80,6 @@ def _check_stream(streams: Stream | str | None) -> None:
         raise ValueError(f"Kubernetes keeps no stream {name} of its own. Valid: {Stream.COMBINED.value}")
 
 
-# Records that wait to be taken, of all logs together.
-_WAITING = 256
-# How often (s) it is looked whether anything is still wanted.
-_LOOK = 0.2
-
-
 def read_side_by_side(reading: LogReading, logs: Sequence[Callable[[], Iterator[Item]]]) -> Iterator[Item]:
     """Yield the records of several logs as they come, until all have ended.
 
@@ -116,10 +118,6 @@ def read_side_by_side(reading: LogReading, logs: Sequence[Callable[[], Iterator[
             raise item
         else:
             yield item
-
-
-# A look at the job that is not older (s) is good enough to begin with: that of another replica's log.
-_FRESH = 1.0
 
 
 class KubernetesLogStream:

@@ -15,6 +15,8 @@ from .names import hosts_variable, task_name
 from .overlay import NAMESPACE, POD, Overlay, apply_overlay, get_overlay
 from .pods import IMAGE_VARIABLE, RESERVED_MEMMB, RESERVED_MILLICPU, make_pod, pod_labels
 
+_EVENTS = ("PodEvicted", "PodFailed")
+
 
 def sanitize_for_serialization(obj: object) -> Any:
     """Return an object as the JSON that an API server takes.
@@ -36,9 +38,6 @@ def _client() -> Any:
     from kubernetes.client import ApiClient
 
     return ApiClient()
-
-
-_EVENTS = ("PodEvicted", "PodFailed")
 
 
 def app_to_resource(

@@ -24,6 +24,13 @@ Overlay = dict[str, Any]
 _PUT, _JOIN, _DEL = "__put__:", "__join__:", "__del__:"
 
 
+NAMESPACE = "kubernetes"
+POD = "V1Pod"
+# Marks what `set_overlay` made, as TorchX's does: overlays by their kind.
+_BY_KIND = "__torchx_overlays__"
+_MOST_BYTES = 1 << 20
+
+
 def PUT(key: str) -> str:
     """Return the key under which a value replaces what is there."""
     return _PUT + key
@@ -151,13 +158,6 @@ __all__ = [
     "read_overlay",
     "set_overlay",
 ]
-
-NAMESPACE = "kubernetes"
-POD = "V1Pod"
-
-# Marks what `set_overlay` made, as TorchX's does: overlays by their kind.
-_BY_KIND = "__torchx_overlays__"
-_MOST_BYTES = 1 << 20
 
 
 def set_overlay(target: AppDef | Role, namespace: str, kind: str, overlay: Any) -> None:

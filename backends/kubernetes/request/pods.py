@@ -25,6 +25,18 @@ _DECIMAL = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1
 _BINARY = {f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", 1)}
 
 
+RESERVED_MILLICPU = 100
+RESERVED_MEMMB = 1024
+GPU = "nvidia.com/gpu"
+IMAGE_VARIABLE = "TORCHX_IMAGE"
+FIELD_PATH = "[FIELD_PATH]"
+"""Before the value of a variable: the rest names a field of the pod, such as ``status.podIP``, whose value it gets."""
+# As an API server has it: a domain, a slash, a name (https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/).
+_NODE_LABEL = re.compile(
+    r"(?=.{1,317}$)[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
+
+
 def cores(quantity: Any) -> float | None:
     """Return an amount as a number, such as of CPUs; None where it is none, or more than any machine has."""
     text = str(quantity).strip()
@@ -41,20 +53,6 @@ def megabytes(quantity: Any) -> int | None:
     """Return an amount of memory in megabytes (10**6 bytes, as TorchX asks for), at least 1; None where it is none."""
     value = cores(quantity)
     return None if value is None else max(1, round(value / 1e6))
-
-
-RESERVED_MILLICPU = 100
-RESERVED_MEMMB = 1024
-GPU = "nvidia.com/gpu"
-IMAGE_VARIABLE = "TORCHX_IMAGE"
-
-FIELD_PATH = "[FIELD_PATH]"
-"""Before the value of a variable: the rest names a field of the pod, such as ``status.podIP``, whose value it gets."""
-
-# As an API server has it: a domain, a slash, a name (https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/).
-_NODE_LABEL = re.compile(
-    r"(?=.{1,317}$)[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-)
 
 
 def role_to_pod(

@@ -16,6 +16,9 @@ from .app_def import app_def_annotations
 from .manifest import app_to_resource, sanitize_for_serialization
 from .names import check_app
 
+# Annotations that hold a whole manifest, secret values and all.
+_WHOLE = (labels.APP_DEF, "kubectl.kubernetes.io/last-applied-configuration")
+
 
 @dataclass
 class KubernetesOpts(StructuredOpts):
@@ -47,10 +50,6 @@ class KubernetesOpts(StructuredOpts):
 
     context: str | None = None
     """Context of the kubeconfig to use. None: the cluster that this program runs in, else the current context."""
-
-
-# Annotations that hold a whole manifest, secret values and all.
-_WHOLE = (labels.APP_DEF, "kubectl.kubernetes.io/last-applied-configuration")
 
 
 def masked(value: Any, names: set[str] | None = None) -> Any:

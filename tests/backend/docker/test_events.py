@@ -11,7 +11,7 @@ from support.docker_containers import Replicas, replicas
 from support.docker_engine import OwnEngine
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.backends.docker.events import engine_events
+from torchx_tui.backends.docker.listing import engine_events
 from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.backends.shared.changes import Subscribers
 

@@ -13,7 +13,7 @@ import pytest
 from backend.docker.support import Docker
 from support.waiting import wait_until
 
-from torchx_tui.backends.docker.network import ensure_network
+from torchx_tui.backends.docker.lifecycle import ensure_network
 from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.backends.shared.progress import Progress, shown_progress
 from torchx_tui.specs import AppDef, AppState, BindMount, LaunchCancelledError, Resource, Role, SchedulerError

@@ -20,7 +20,7 @@ from support.processes import processes_of_job
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.api import ListAppResponse, Stream
-from torchx_tui.backends.local.torchx import finished as torchx_finished
+from torchx_tui.backends.local.torchx import jobs as torchx_finished
 from torchx_tui.backends.torchxconfig import configured_log_dirs
 from torchx_tui.backends.types import BY_TORCHX
 from torchx_tui.specs import MISSING, AppState, SchedulerError, make_unique
@@ -416,7 +416,7 @@ class TestFinished:
         self, finished: Local, logs: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(torchx_finished, "MOST_FINISHED", 20)
-        monkeypatch.setattr(torchx_finished, "_AGAIN_SECONDS", 0.0)
+        monkeypatch.setattr(torchx_finished, "_FINISHED_AGAIN_SECONDS", 0.0)
         for number in range(30):
             folder = write_success(logs, f"n{number}-xk3v9q0w7zb2d")
             os.utime(folder / "SUCCESS", (1e9 + number, 1e9 + number))
