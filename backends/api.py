@@ -306,7 +306,7 @@ class Scheduler(abc.ABC, Generic[T]):
         return self._log_lines(query)
 
     def _log_lines(self, query: LogQuery) -> Iterable[str]:
-        raise NotImplementedError(f"{self.backend} has no logs to read: {query.app_id}")
+        raise NotImplementedError(f"{self.backend} has no logs to read")
 
     def log_stream(
         self,

@@ -43,7 +43,7 @@ def test_jobs_stale(snap_compare, tmp_path, monkeypatch):
     """A backend that does not answer keeps its rows, dimmed, and says since when."""
     clock = SimpleNamespace(time=lambda: NOW, monotonic=time.monotonic)
     monkeypatch.setattr("torchx_tui.tui.poller.time", clock)
-    monkeypatch.setattr("torchx_tui.tui.poller.jittered", lambda _seconds: 60.0)
+    monkeypatch.setattr("torchx_tui.specs.backoff.jittered", lambda _seconds: 60.0)
     scheduler = busy_scheduler(tmp_path / "logs")
     app = make_app(scheduler, tmp_path)
 
