@@ -115,6 +115,8 @@ async def test_every_kind_of_field_goes_through_the_screen_and_comes_back(app, s
             assert "echo" in preview(screen)
             launched = await submitted(pilot, scheduler, 2 * number + 1)
             assert launched.roles[0].args == [repr(value) for value in kind.values]
+            # The scheduler has the job before the journal has its id.
+            await until(pilot, lambda: app.runner.journal.records()[0].app_id, "the id in the journal")
             record = app.runner.journal.records()[0]
             assert record.component == name
             # Once more, from the table.
