@@ -1,15 +1,18 @@
 """The form takes what .torchxconfig, profiles and the last launch say, and says which; ctrl+o changes the profile."""
 
+import threading
 from pathlib import Path
 
 import pytest
 from support.component_files import ComponentFile
-from support.dashboard import until
+from support.dashboard import settled, until
 from support.launching import LaunchingScheduler, drawn, form_of, launching_app, ready, row_of, status, type_into
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.components import build_app
 from torchx_tui.tui.config import Profile, Settings
+from torchx_tui.tui.launch_defaults import LaunchDefaults
 from torchx_tui.tui.screens.field_dialogs import ChoiceDialog
 from torchx_tui.tui.screens.jobs import JobsScreen
 
@@ -119,6 +122,36 @@ async def test_a_broken_file_keeps_the_form_back_until_it_is_corrected(app, tmp_
         assert origins(screen) == {"batch": ("64", "typed"), "log_dir": ("/configured", "config")}
         await pilot.press("ctrl+s")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the launch")
+
+
+async def test_a_file_that_is_read_late_takes_back_no_newer_one(app, tmp_path, monkeypatch):
+    config = tmp_path / "here" / ".torchxconfig"
+    config.write_text("[local_cwd]\nprepend_cwd = perhaps\n")
+    load, held, go = LaunchDefaults.load, threading.Event(), threading.Event()
+    reading = threading.Event()
+
+    def late(*arguments, **named):
+        defaults = load(*arguments, **named)
+        if held.is_set() and not reading.is_set():
+            reading.set()
+            go.wait(PATIENCE)
+        return defaults
+
+    monkeypatch.setattr(LaunchDefaults, "load", late)
+    async with app.run_test(size=(160, 40)) as pilot:
+        screen = await form_of(pilot, app, NAME)
+        await until(pilot, lambda: "prepend_cwd" in drawn(screen, "#form-warnings"))
+        await type_into(pilot, screen, "batch", "64")
+        held.set()
+        await pilot.press("ctrl+s")
+        await until(pilot, reading.is_set, "the file is read again")
+        config.write_text("[local_cwd]\nlog_dir = /configured\n")
+        await pilot.press("ctrl+s")
+        await ready(pilot, screen)
+        go.set()
+        await settled(pilot)
+        assert origins(screen) == {"batch": ("64", "typed"), "log_dir": ("/configured", "config")}
+        assert not screen.form.submit.disabled
 
 
 async def test_a_key_goes_on_without_the_file_and_takes_it_again(app, tmp_path):

@@ -133,6 +133,9 @@ class FormFilling(ComponentPicking):
         chosen = wanted if wanted in runner.scheduler_names() else runner.default_scheduler()
         ready = FormReady(chosen, runner.run_opts(chosen), runner.capabilities(chosen).workspace, defaults)
         ready.first, ready.refill = first, refill
+        if get_current_worker().is_cancelled:
+            # A later reading answers for this one, and may have done so already.
+            return
         self.dashboard.post_to(self, ready)
         if first:
             self.dashboard.post_to(self, SchedulersChecked(why_unusable(runner)))
