@@ -101,10 +101,10 @@ def scheduler_plugins() -> tuple[list[FoundScheduler], list[Unreadable]]:
     theirs, unreadable = found_schedulers()
     taken = {*_MODULES}
     chosen: list[FoundScheduler] = []
-    for one in (*mine, *theirs):
-        if one.name not in taken:
-            taken.add(one.name)
-            chosen.append(one)
+    for scheduler in (*mine, *theirs):
+        if scheduler.name not in taken:
+            taken.add(scheduler.name)
+            chosen.append(scheduler)
     return chosen, unreadable
 
 

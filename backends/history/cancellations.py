@@ -97,7 +97,7 @@ class Cancellations:
             for change in described.timeline
         ]
         described.roles_statuses = [
-            RoleStatus(role.role, [_replica(one, cancelled) for one in role.replicas])
+            RoleStatus(role.role, [_replica(replica, cancelled) for replica in role.replicas])
             for role in described.roles_statuses
         ]
 
@@ -118,8 +118,8 @@ def _corrected(app: DescribeAppResponse | ListAppResponse, cancelled: Cancellati
     return (AppState.CANCELLED if ended else app.state), format_cancelled(cancelled.by, after, ended)
 
 
-def _replica(one: ReplicaStatus, cancelled: Cancellation) -> ReplicaStatus:
+def _replica(replica: ReplicaStatus, cancelled: Cancellation) -> ReplicaStatus:
     # One that had failed before did not end by the cancel.
-    if one.state is AppState.FAILED and (one.finished_at or 0.0) >= cancelled.at:
-        return replace(one, state=AppState.CANCELLED)
-    return one
+    if replica.state is AppState.FAILED and (replica.finished_at or 0.0) >= cancelled.at:
+        return replace(replica, state=AppState.CANCELLED)
+    return replica

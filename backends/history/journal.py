@@ -272,12 +272,12 @@ class Journal:
             self._generation += 1
             self._ids = self._list_ids()
             there = set(self._ids)
-            for record_id in [one for one in self._entries if one not in there]:
+            for record_id in [entry for entry in self._entries if entry not in there]:
                 self._drop(record_id)
             for record_id, known in list(self._unsettled.items()):
                 if known is None or known != _stamp(self._path(record_id)):
                     self._note(record_id)
-            self._unread = [one for one in reversed(self._ids) if one not in self._entries]
+            self._unread = [entry for entry in reversed(self._ids) if entry not in self._entries]
 
     def _list_ids(self) -> list[str]:
         """Return the ids of all records, newest first: they begin with the time."""

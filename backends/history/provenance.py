@@ -293,7 +293,7 @@ class WorldNotes:
             name="world",
             daemon=True,
         )
-        self._threads = [one for one in self._threads if one.is_alive()] + [thread]
+        self._threads = [running for running in self._threads if running.is_alive()] + [thread]
         try:
             thread.start()
         except RuntimeError as error:  # there are no more threads to be had
@@ -317,7 +317,7 @@ class WorldNotes:
         world = LaunchWorld(
             git.commit if git else "",
             git.changes if git else "",
-            image_digests(scheduler, [one for one in images if one]),
+            image_digests(scheduler, [image for image in images if image]),
         )
         # A job that was deleted meanwhile stays so.
         if self._journal.is_kept(record):

@@ -77,13 +77,13 @@ def found_schedulers() -> tuple[list[FoundScheduler], list[Unreadable]]:
     by_namespace, by_entry_point = plugin_sources()
     unreadable: list[Unreadable] = []
     found: dict[str, FoundScheduler] = {}
-    for one in _entry_points(unreadable) if by_entry_point else ():
-        found.setdefault(one.name, one)
-    for one in _in_namespace(unreadable) if by_namespace else ():
-        if found.setdefault(one.name, one) is not one:
-            where = found[one.name]
-            why = f"{one.name} is registered by {where.origin} ({where.group}) as well, which wins: remove one of them"
-            unreadable.append(Unreadable(one.module, why))
+    for entry in _entry_points(unreadable) if by_entry_point else ():
+        found.setdefault(entry.name, entry)
+    for entry in _in_namespace(unreadable) if by_namespace else ():
+        if found.setdefault(entry.name, entry) is not entry:
+            where = found[entry.name]
+            why = f"{entry.name} is registered by {where.origin} ({where.group}) as well, which wins: remove one of them"
+            unreadable.append(Unreadable(entry.module, why))
     if has_torchx():
         for name, (module, mended_by) in _THEIR_OWN.items():
             theirs = FoundScheduler(name, "torchx", module, "create_scheduler", "TorchX itself", mended_by)

@@ -197,7 +197,7 @@ def check_replica(
     if not known:
         raise LogUnreadableError(f"{scheduler} has no logs to read")
     if stream is not None and stream not in known:
-        raise ValueError(f"{scheduler} has no output {stream!s}: it has {', '.join(one.value for one in known)}")
+        raise ValueError(f"{scheduler} has no output {stream!s}: it has {', '.join(output.value for output in known)}")
     if described is None:
         raise JobNotFoundError(app_id, scheduler)
     if described.roles:
@@ -228,8 +228,8 @@ def outputs(
 
     turned = ToTorchX()
 
-    def ask(one: Stream) -> Iterable[str]:
-        return theirs.log_iter(*replica, **wanted, streams=turned.stream(one))
+    def ask(output: Stream) -> Iterable[str]:
+        return theirs.log_iter(*replica, **wanted, streams=turned.stream(output))
 
     try:
         first = calls.call("give a log", partial(ask, stream))
@@ -242,7 +242,7 @@ def outputs(
             return [], str(error)
     else:
         return [lambda: first], ""
-    both = [partial(ask, one) for one in (Stream.STDOUT, Stream.STDERR)]
+    both = [partial(ask, output) for output in (Stream.STDOUT, Stream.STDERR)]
     if wanted["should_tail"]:
         return list(both), ""
     return [lambda: chain.from_iterable(begin() for begin in both)], ""

@@ -172,7 +172,7 @@ def given_options(cfg: dict[str, Any], ours: runopts) -> dict[str, Any]:
 
 def _kind(kind: Any) -> Any:
     """Return one of the types that ours know; text for any other."""
-    arguments = [one for one in get_args(kind) if one is not type(None)]
+    arguments = [argument for argument in get_args(kind) if argument is not type(None)]
     origin = get_origin(kind)
     if origin is list or kind is list:
         return list[str]
@@ -298,7 +298,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return every app that the plugin lists, and those that were just launched from here."""
         answer = self._ask("list jobs", lambda: self._theirs.list(*([] if cfg is None else [cfg])))
-        rows = [our_row(one) for one in answer or []]
+        rows = [our_row(row) for row in answer or []]
         listed = {row.app_id for row in rows}
         for app_id in self._apps.new_ids():
             described = self.describe(app_id) if app_id not in listed else None
@@ -362,7 +362,9 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         wanted = {"since": since, "until": until, "should_tail": should_tail}
         opens, refused = outputs(self._calls, self._theirs, (app_id, role_name, k), wanted, stream)
         if refused and stream is not Stream.COMBINED:
-            self.capabilities = replace(self.capabilities, log_streams=tuple(one for one in known if one != stream))
+            self.capabilities = replace(
+                self.capabilities, log_streams=tuple(output for output in known if output != stream)
+            )
             raise ValueError(refused)
         return PluginLogIterator(self._calls, opens, pattern)
 

@@ -39,7 +39,7 @@ def create_scheduler(session_name: str, **params: Any) -> Any:
 
         def _list_sacct(self) -> list[Any]:
             rows = _accounted()
-            return [theirs.ListAppResponse(one.app_id, _state(one.state), name=one.name) for one in rows]
+            return [theirs.ListAppResponse(row.app_id, _state(row.state), name=row.name) for row in rows]
 
         def log_iter(self, app_id: str, *args: Any, **wanted: Any) -> Iterable[str]:
             looking: Any = SimpleNamespace(describe=_Seldom(self.describe))

@@ -74,22 +74,22 @@ class JobProcesses:
             inode = self._inode(name) if name.isdigit() else None
             if inode is None:
                 continue
-            one = self._known.get(name)
-            if one is not None and one.inode == inode and not one.job_id:
-                known[name] = one  # still the same process; most are none of a job's
+            known_process = self._known.get(name)
+            if known_process is not None and known_process.inode == inode and not known_process.job_id:
+                known[name] = known_process  # still the same process; most are none of a job's
                 continue
             process = read_process(int(name))
             if process is None or process.zombie:
                 continue
             started = int(process.start) / ticks
-            if one is None or one.start != process.start:
-                one = _Known(inode, process.start, *_environment(name, own_files))
-            one = one._replace(inode=inode)
+            if known_process is None or known_process.start != process.start:
+                known_process = _Known(inode, process.start, *_environment(name, own_files))
+            known_process = known_process._replace(inode=inode)
             if uptime - started >= _SETTLED_SECONDS:
-                known[name] = one
-            if one.job_id:
+                known[name] = known_process
+            if known_process.job_id:
                 place = process.pid, process.start, process.group, process.parent, booted_at + started
-                found.append(JobProcess(*place, one.job_id, one.error_file))
+                found.append(JobProcess(*place, known_process.job_id, known_process.error_file))
         self._known = known
         return found
 

@@ -112,7 +112,7 @@ def places_in(folder: Path) -> Iterator[tuple[ReplicaPlace, float]]:
                 if not role.name.isprintable() or not role.is_dir(follow_symlinks=False):
                     continue
                 with os.scandir(role.path) as replicas:
-                    numbers = [int(one.name) for one in replicas if one.name.isascii() and one.name.isdigit()]
+                    numbers = [int(entry.name) for entry in replicas if entry.name.isascii() and entry.name.isdigit()]
                 made_at = role.stat(follow_symlinks=False).st_mtime
                 for number in sorted(numbers):
                     if (Path(role.path) / str(number) / "stdout.log").exists():
