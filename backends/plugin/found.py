@@ -82,7 +82,9 @@ def found_schedulers() -> tuple[list[FoundScheduler], list[Unreadable]]:
     for entry in _in_namespace(unreadable) if by_namespace else ():
         if found.setdefault(entry.name, entry) is not entry:
             where = found[entry.name]
-            why = f"{entry.name} is registered by {where.origin} ({where.group}) as well, which wins: remove one of them"
+            why = (
+                f"{entry.name} is registered by {where.origin} ({where.group}) as well, which wins: remove one of them"
+            )
             unreadable.append(Unreadable(entry.module, why))
     if has_torchx():
         for name, (module, mended_by) in _THEIR_OWN.items():
