@@ -47,10 +47,9 @@ if TYPE_CHECKING:
         torchx_handle,
     )
     from .mounts import BindMount, DeviceMount, Mount, MountType, VolumeMount, format_mounts, parse_mounts
-    from .placeholders import macros
     from .resource_names import get_named_resources, named_resource_names, named_resources, resource
     from .resources import NULL_RESOURCE, Resource
-    from .roles import AppDef, AppDryRunInfo, RetryPolicy, Role
+    from .roles import AppDef, AppDryRunInfo, RetryPolicy, Role, macros
     from .run_options import CfgVal, format_cfg, format_value, get_type_name, parse_bool, runopt, runopts
     from .serialize import appdef_from_dict, appdef_from_json, appdef_to_dict, appdef_to_json
     from .status import (
@@ -73,12 +72,7 @@ if TYPE_CHECKING:
     from .workspace import Workspace, copy_projects_with
 
 _HOMES = {
-    "roles": (
-        "AppDef",
-        "AppDryRunInfo",
-        "RetryPolicy",
-        "Role",
-    ),
+    "roles": ("AppDef", "AppDryRunInfo", "RetryPolicy", "Role", "macros"),
     "errors": (
         "AppDefError",
         "ArgumentError",
@@ -124,7 +118,6 @@ _HOMES = {
         "split_context",
         "torchx_handle",
     ),
-    "placeholders": ("macros",),
     "mounts": (
         "BindMount",
         "DeviceMount",

@@ -1,4 +1,4 @@
-"""What can be done on a server: whether it is there, whether Volcano is, and what this user may do."""
+"""What can be done on a server: whether it is there, whether Volcano is, what this user may do and can choose from."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ...logs.text.sanitize import plain
 from ...specs import SchedulerError
 from ..types import Finding
 from .api_server import ApiError, ApiServer
+from .contexts import read_contexts
 from .jobs import GROUP, VERSION
 
 _QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
@@ -17,6 +18,14 @@ _QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 _CONTROLLER = ("volcano-system", "app=volcano-controller")
 # Rights are asked for again after so many seconds: they change seldom.
 _RIGHTS_SECONDS = 300.0
+# Where the objects are that an option names; more than so many are no help to choose from.
+_PLACES = {
+    "namespace": "/api/v1/namespaces",
+    "queue": "/apis/scheduling.volcano.sh/v1beta1/queues",
+    "service_account": "/api/v1/namespaces/{namespace}/serviceaccounts",
+    "priority_class": "/apis/scheduling.k8s.io/v1/priorityclasses",
+}
+_MOST = 200
 
 
 class Right(NamedTuple):
@@ -173,3 +182,28 @@ def _namespace(server: ApiServer, namespace: str) -> list[Finding]:
         if error.status == 404:
             return [Finding("error", f"there is no namespace {plain(namespace)}", "choose another one")]
     return []
+
+
+def known_values(server: ApiServer) -> dict[str, list[str]]:
+    """List the values that run options can have; none of what cannot be listed.
+
+    Args:
+        server: the server.
+    """
+    values: dict[str, list[str]] = {}
+    try:
+        values["context"] = list(read_contexts().names)
+        for option, path in _PLACES.items():
+            if names := _names(server, path.format(namespace=server.namespace)):
+                values[option] = names
+    except (SchedulerError, ValueError):
+        return values
+    return values
+
+
+def _names(server: ApiServer, path: str) -> list[str]:
+    try:
+        items = server.request("GET", path, params={"limit": _MOST}).get("items") or []
+    except ApiError:
+        return []
+    return [name for item in items if plain(name := str(item["metadata"]["name"])) == name]

@@ -25,12 +25,12 @@ from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import check
 from .api_server import ApiError, ApiServer
+from .check import known_values
 from .following import JobLooks
 from .jobs import find_job, pods_of, split_app_id
 from .lifecycle import abort, launch, remove, validate
 from .listing import uid_of
 from .logs.log_stream import open_stream, read_lines
-from .namespaces import WatchedNamespaces, known_values
 from .preflight import GpuNodes, launch_findings
 from .request.manifest import app_to_resource, sanitize_for_serialization
 from .request.names import cleanup_str, name_faults
@@ -38,6 +38,7 @@ from .request.pods import pod_labels, role_to_pod
 from .request.request import KubernetesJob, KubernetesOpts, make_request, masked
 from .shapes import KubernetesObject
 from .shell import shell_command
+from .watching import WatchedNamespaces
 
 if TYPE_CHECKING:
     import docker

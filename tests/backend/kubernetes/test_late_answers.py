@@ -11,10 +11,10 @@ import pytest
 from support.volcano_jobs import make_job
 from support.waiting import wait_until
 
-from torchx_tui.backends.kubernetes import namespaces, watching
+from torchx_tui.backends.kubernetes import watching
+from torchx_tui.backends.kubernetes import watching as namespaces
 from torchx_tui.backends.kubernetes.api_server import ForbiddenError
-from torchx_tui.backends.kubernetes.namespaces import WatchedNamespaces
-from torchx_tui.backends.kubernetes.watching import JobRows, JobWatch
+from torchx_tui.backends.kubernetes.watching import JobRows, JobWatch, WatchedNamespaces
 from torchx_tui.backends.shared import changes
 from torchx_tui.backends.shared.changes import Subscribers
 from torchx_tui.specs import AppState
