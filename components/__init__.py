@@ -11,10 +11,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .build import build_app
     from .command_line import parse_command_line, to_command_line
-    from .finder import Component, describe, find, read_component
+    from .finder import (
+        Component,
+        component_key,
+        describe,
+        each_listed,
+        find,
+        list_components,
+        listed_by_key,
+        name_here,
+        read_component,
+    )
     from .image import DEFAULT_IMAGE
     from .lint import validate
-    from .listing import component_key, each_listed, list_components, listed_by_key, name_here
     from .model import REQUIRED, ComponentDoc, ComponentSummary, Computed, LinterMessage, Parameter, ValueType
     from .role_overrides import ROLE_FIELDS, check_role_field, override_roles, read_overrides, role_texts
     from .standalone import get_builtin_source
@@ -23,10 +32,19 @@ if TYPE_CHECKING:
 _HOMES = {
     "build": ("build_app",),
     "command_line": ("parse_command_line", "to_command_line"),
-    "finder": ("Component", "describe", "find", "read_component"),
+    "finder": (
+        "Component",
+        "component_key",
+        "describe",
+        "each_listed",
+        "find",
+        "list_components",
+        "listed_by_key",
+        "name_here",
+        "read_component",
+    ),
     "image": ("DEFAULT_IMAGE",),
     "lint": ("validate",),
-    "listing": ("component_key", "each_listed", "list_components", "listed_by_key", "name_here"),
     "model": ("REQUIRED", "ComponentDoc", "ComponentSummary", "Computed", "LinterMessage", "Parameter", "ValueType"),
     "role_overrides": ("ROLE_FIELDS", "check_role_field", "override_roles", "read_overrides", "role_texts"),
     "standalone": ("get_builtin_source",),

@@ -1,4 +1,4 @@
-"""The request of local_docker: which containers would be created, as TorchX would, and its text for people."""
+"""The request of local_docker: the containers that would be created, as TorchX would; its text; its faults."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ...specs import AppDef, AppDefError, BindMount, DeviceMount, Role, VolumeMount, macros
+from ...specs import AppDef, AppDefError, BackendUnavailableError, BindMount, DeviceMount, Role, VolumeMount, macros
 from ...specs.files import user_name
 from ...specs.named_resources_aws import EFA_DEVICE, NEURON_DEVICE
 from ..api import check_launchable
+from ..docker_engine.client import Engine
 from ..options import StructuredOpts
 from ..shared.kept_app_def import RANK0_HOST
 from ..shared.progress import while_wanted
 from ..shared.readable_yaml import readable_yaml
 from ..shared.secrets import mask_args, mask_data, mask_env
-from ..types import NameFault
+from ..types import Finding, NameFault
+from ..workspace.scripts import workspace_findings
 from . import labels
 from .app_def import app_def_labels
 
@@ -33,6 +36,12 @@ NETWORK = "torchx"
 """TorchX's network: its containers reach one another by name."""
 # The files of named devices, numbered from 0.
 _DEVICE_FILES = {EFA_DEVICE: "/dev/infiniband/uverbs", NEURON_DEVICE: "/dev/neuron"}
+
+
+_MEGABYTE = 1 << 20
+# Seconds: a form waits for it.
+_TIMEOUT_S = 5.0
+_LEAST_MEMORY_MB = 6  # the engine refuses less
 
 
 def docker_run_line(image: str, command: Sequence[str], kwargs: Mapping[str, Any]) -> str:
@@ -329,3 +338,112 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(inner) for inner in value]
     return value
+
+
+def engine_findings(engine: Engine) -> list[Finding]:
+    """List the engine's version and size, or why it cannot be used."""
+    try:
+        with engine.translate_errors():
+            client = engine.new_client(_TIMEOUT_S)
+            try:
+                info = client.api.info()
+            finally:
+                client.close()
+    except BackendUnavailableError as error:
+        what, _, hint = str(error).partition(": ")
+        return [Finding("error", what, hint)]
+    where = engine.host.removeprefix("unix://")
+    memory = (info.get("MemTotal") or 0) / 1e9
+    size = f"{info.get('NCPU')} cpu, {memory:.0f} GB, {info.get('Driver')}"
+    findings = [Finding("ok", f"Docker {info.get('ServerVersion')} at {where}: {size}")]
+    if "nvidia" in (info.get("Runtimes") or {}):
+        findings.append(Finding("ok", "GPUs: the NVIDIA runtime is there"))
+    if any("rootless" in option for option in info.get("SecurityOptions") or []):
+        findings.append(Finding("warning", "the engine is rootless", "limits of cpu and memory may not be enforced"))
+    if engine.is_remote:
+        findings.append(
+            Finding("warning", "the engine is on another machine", "bind mounts and ports are that machine's")
+        )
+    return findings
+
+
+def launch_findings(engine: Engine, app: AppDef, opts: DockerOpts) -> list[Finding]:
+    """List the faults that a launch would have.
+
+    Args:
+        engine: the engine.
+        app: the app.
+        opts: the run options.
+    """
+    try:
+        with engine.translate_errors():
+            api = engine.client().api
+            info = api.info()
+            here = {name for image in api.images() for name in image_names(image)}
+    except BackendUnavailableError as error:
+        what, _, hint = str(error).partition(": ")
+        return [Finding("error", what, hint)]
+    findings = list(_images(app, opts, here))
+    for role in app.roles:
+        findings += _limit_findings(role, info)
+        findings += _devices(role, info)
+        findings += workspace_findings(role)
+        if not engine.is_remote:
+            findings += _mount_findings(role)
+    return findings
+
+
+def image_names(image: dict[str, Any]) -> Iterable[str]:
+    """List the names that an image can be asked for by; with a digest also those that have a tag before it."""
+    tags, digests = image.get("RepoTags") or [], image.get("RepoDigests") or []
+    yield from (*tags, *digests, image["Id"])
+    for tag in tags:
+        name, _, _ = tag.rpartition(":")
+        yield from (f"{tag}@{digest.rpartition('@')[2]}" for digest in digests if digest.startswith(f"{name}@"))
+
+
+def _images(app: AppDef, opts: DockerOpts, here: set[str]) -> Iterable[Finding]:
+    for image in dict.fromkeys(role.image for role in app.roles):
+        if image in here or f"{image}:latest" in here:
+            continue
+        if not opts.pull:
+            yield Finding("error", f"the image {image} is not here, and pulling is off", "set pull, or pull it first")
+        elif image.startswith("sha256:"):
+            yield Finding("error", f"the image {image} is not here, and cannot be pulled", "build the workspace again")
+        else:
+            yield Finding("warning", f"the image {image} is not here", "it is pulled first, which may take minutes")
+
+
+def _limit_findings(role: Role, info: dict[str, Any]) -> Iterable[Finding]:
+    resource = role.resource
+    cpus, memory = info.get("NCPU") or 0, (info.get("MemTotal") or 0) // _MEGABYTE
+    if cpus and resource.cpu > cpus:
+        yield Finding(
+            "error", f"{role.name}: {resource.cpu} cpu asked for, the engine has {cpus}", f"ask for {cpus} at most"
+        )
+    if 0 < resource.memMB < _LEAST_MEMORY_MB:
+        yield Finding(
+            "error", f"{role.name}: {resource.memMB} MB of memory is too little", f"{_LEAST_MEMORY_MB} is least"
+        )
+    wanted = resource.memMB * role.num_replicas
+    if memory and wanted > memory:
+        yield Finding(
+            "warning", f"{role.name}: {wanted} MB asked for in all, the engine has {memory}", "it may run short"
+        )
+
+
+def _devices(role: Role, info: dict[str, Any]) -> Iterable[Finding]:
+    if role.resource.gpu > 0 and "nvidia" not in (info.get("Runtimes") or {}):
+        yield Finding(
+            "warning",
+            f"{role.name}: {role.resource.gpu} gpu asked for, the engine has no NVIDIA runtime",
+            "install the NVIDIA Container Toolkit there, or ask for gpu=0",
+        )
+    for name in unknown_devices(role):
+        yield Finding("warning", f"{role.name}: the device {name} is not known here", "it is left out")
+
+
+def _mount_findings(role: Role) -> Iterable[Finding]:
+    for mount in role.mounts:
+        if isinstance(mount, BindMount) and not Path(mount.src_path).exists():
+            yield Finding("error", f"{role.name}: the mount's source {mount.src_path} does not exist", "create it")

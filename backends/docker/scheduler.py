@@ -30,15 +30,23 @@ from ..shared.readable_yaml import readable_yaml
 from ..shared.secrets import mask_data
 from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import labels
-from .containers import ContainerDetails, find_containers, inspect_all
+from .containers import ContainerDetails, UsageSampler, find_containers, inspect_all
 from .describe import describe_app
 from .lifecycle import AppCanceller, Launch
 from .listing import KnownTimes, engine_events, list_rows
 from .log_stream import open_stream, read_lines
-from .preflight import engine_findings, launch_findings
-from .request import DockerContainer, DockerJob, DockerOpts, check_app, make_request, name_faults, shown_labels
+from .request import (
+    DockerContainer,
+    DockerJob,
+    DockerOpts,
+    check_app,
+    engine_findings,
+    launch_findings,
+    make_request,
+    name_faults,
+    shown_labels,
+)
 from .shell import shell_command
-from .usage import UsageSampler
 
 if TYPE_CHECKING:
     import docker

@@ -20,8 +20,7 @@ from urllib.parse import urlencode
 from ...logs.text.sanitize import plain
 from ...specs import BackendUnavailableError, NotAllowedError, SchedulerError
 from ..shared.streaming_response import StreamingResponse
-from .contexts import Login, in_cluster, is_set_up, kubeconfig_files, read_contexts, read_login
-from .credential_plugin import CredentialPlugin
+from .kubeconfig import CredentialPlugin, Login, in_cluster, is_set_up, kubeconfig_files, read_contexts, read_login
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient, Configuration

@@ -23,15 +23,14 @@ from ..api import (
 )
 from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
-from . import check
+from . import preflight
 from .api_server import ApiError, ApiServer
-from .check import known_values
 from .following import JobLooks
 from .jobs import find_job, pods_of, split_app_id
 from .lifecycle import abort, launch, remove, validate
 from .listing import uid_of
 from .logs.log_stream import open_stream, read_lines
-from .preflight import GpuNodes, launch_findings
+from .preflight import GpuNodes, known_values, launch_findings
 from .request.manifest import app_to_resource, sanitize_for_serialization
 from .request.names import cleanup_str, name_faults
 from .request.pods import pod_labels, role_to_pod
@@ -110,7 +109,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self._rows = WatchedNamespaces(self._server, self._namespace)
         self._looks = JobLooks(self._server, self._rows.version)
         self._gpus = GpuNodes(self._server)
-        self._rights = check.Rights(self._server, self._namespace)
+        self._rights = preflight.Rights(self._server, self._namespace)
         self.capabilities = _ALL
         self.context = self._server.context
 
@@ -210,20 +209,20 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
         """Return the argument list of a program that opens a shell in a replica; see `Scheduler.shell_command`."""
-        with self._noting(check.SHELL):
+        with self._noting(preflight.SHELL):
             return shell_command(self._server, app_id, role_name, k)
 
     # AppCanceller
 
     def cancel(self, app_id: str) -> None:
         """Let Volcano end the job, which is kept; one that is final or unknown is left alone."""
-        with self._noting(check.CANCEL):
+        with self._noting(preflight.CANCEL):
             self._looks.forget(app_id)
             abort(self._server, app_id, self._rows.uid(app_id))
 
     def delete(self, app_id: str) -> None:
         """Remove the job and its pods; an unknown one is nothing to remove."""
-        with self._noting(check.DELETE):
+        with self._noting(preflight.DELETE):
             self._looks.forget(app_id)
             remove(self._server, app_id, self._rows.uid(app_id))
 
@@ -231,7 +230,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self.cancel(app_id)
 
     @contextmanager
-    def _noting(self, right: check.Right) -> Iterator[None]:
+    def _noting(self, right: preflight.Right) -> Iterator[None]:
         """Take note of what is not allowed: it is not offered any more."""
         try:
             yield
@@ -245,9 +244,9 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         missing = self._rights.known_missing
         self.capabilities = replace(
             _ALL,
-            cancel=not missing(check.CANCEL),
-            delete=not missing(check.DELETE),
-            shell=not missing(check.SHELL),
+            cancel=not missing(preflight.CANCEL),
+            delete=not missing(preflight.DELETE),
+            shell=not missing(preflight.SHELL),
         )
 
     # Logs
@@ -271,7 +270,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def check(self) -> builtins.list[Finding]:
         """Return the server's version, Volcano, its queues, and what is not allowed; or why it cannot be used."""
-        findings = check.server_findings(self._server, self._namespace, self._rights)
+        findings = preflight.server_findings(self._server, self._namespace, self._rights)
         self._learn_rights()
         return findings
 

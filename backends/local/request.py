@@ -1,8 +1,11 @@
-"""The request of local_cwd: which processes would be started, and its text for people."""
+"""The request of local_cwd: which processes would be started, its text for people, and what would go wrong."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,17 +15,24 @@ from ...specs import AppDef, AppDefError, Role, macros, make_app_handle
 from ..api import check_launchable
 from ..options import StructuredOpts
 from ..shared.kept_app_def import RANK0_HOST
+from ..shared.logout import logout_findings
 from ..shared.progress import while_wanted
 from ..shared.readable_yaml import readable_yaml
 from ..shared.secrets import mask_data
-from ..types import NameFault
+from ..types import Finding, NameFault
+from ..workspace.scripts import python_command, script_findings
 from . import environment
-from .environment import VISIBLE_DEVICES, count_gpus, visible_devices
+from .environment import VISIBLE_DEVICES, count_gpus, launcher_environment, visible_devices, wanted_gpus
 from .image_provider import ImageProvider, ReplicaParam
 
 # The id is the name and up to 15 characters; files are named after it with up to 25 more, and a folder or file has 255.
 _MOST_BYTES = 200
 _MOST_SHOWN = 40
+
+
+_PORT = re.compile(r"--(?:master[-_]port|port)[= ](?P<port>\d{2,5})\b")
+# torchrun's HOST:PORT; a port of another machine is none of ours.
+_ENDPOINT = re.compile(r"--rdzv[-_]endpoint[= ]\S*?(?:localhost|127\.0\.0\.1)\S*?:(?P<port>\d{2,5})\b")
 
 
 def check_app(app: AppDef, session_name: str) -> None:
@@ -201,3 +211,87 @@ def _as_data(request: PopenRequest) -> dict[str, Any]:
         for role, params in request.role_params.items()
     }
     return mask_data({"app_id": request.app_id, "log_dir": request.log_dir, "roles": roles})
+
+
+def machine_findings(folder: Path) -> list[Finding]:
+    """Check this machine: its CPUs, GPUs and memory, and whether state can be written.
+
+    Args:
+        folder: where state is kept; it may be missing yet.
+    """
+    import psutil  # 20 ms
+
+    gpus = count_gpus()
+    memory = psutil.virtual_memory().total / 1e9
+    found = [Finding("ok", f"this machine: {os.cpu_count()} cpu, {gpus} gpu, {memory:.0f} GB")]
+    existing = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    if not os.access(existing, os.W_OK):
+        found.append(Finding("error", f"{existing} cannot be written", "set XDG_STATE_HOME to a folder that can"))
+    return [*found, *logout_findings()]
+
+
+def launch_findings(app: AppDef, request: PopenRequest) -> list[Finding]:
+    """Find what would go wrong with a launch.
+
+    Args:
+        app: the app.
+        request: its request.
+    """
+    return [*_commands(request), *_ports(app, request), *_gpus(app)]
+
+
+def _commands(request: PopenRequest) -> Iterable[Finding]:
+    inherited = launcher_environment()["PATH"]
+    for role, params in request.role_params.items():
+        param = params[0]
+        command, cwd = param.args[0], param.cwd or os.curdir
+        path = os.pathsep.join(part for part in (param.env.get("PATH", ""), inherited) if part)
+        if not Path(cwd).is_dir():
+            yield Finding("error", f"{role}: the working folder {cwd} does not exist", "create it, or start elsewhere")
+            continue
+        # What a shell starts is looked for as well, where that is Python.
+        for program in dict.fromkeys([command, *python_command(param.args)[:1]]):
+            if "/" in program and not (Path(cwd, program).is_file() and os.access(Path(cwd, program), os.X_OK)):
+                yield Finding("error", f"{role}: {program} is not an executable file", "check the path and chmod +x")
+            elif "/" not in program and shutil.which(program, path=path) is None:
+                yield Finding("error", f"{role}: no such command: {program}", "install it, or activate its environment")
+        yield from script_findings(role, param.args, cwd)
+
+
+def _ports(app: AppDef, request: PopenRequest) -> Iterable[Finding]:
+    wanted = {port: f"{role.name}: port {port} ({name})" for role in app.roles for name, port in role.port_map.items()}
+    for role, params in request.role_params.items():
+        command = " ".join(params[0].args)
+        for found in (*_PORT.finditer(command), *_ENDPOINT.finditer(command)):
+            wanted.setdefault(int(found["port"]), f"{role}: port {found['port']}")
+    for port, what in wanted.items():
+        if 0 < port < 65536 and _is_taken(port):
+            yield Finding("warning", f"{what} is taken by another process", "choose another one, or 0 for any")
+
+
+def _is_taken(port: int) -> bool:
+    with socket.socket() as probe:
+        # As servers do: a port that is only waiting out its last connection is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except PermissionError:
+            return False
+        except OSError:
+            return True
+    return False
+
+
+def _gpus(app: AppDef) -> Iterable[Finding]:
+    wanted = wanted_gpus(app)
+    if not wanted:
+        return
+    available = count_gpus()
+    if not available:
+        yield Finding("warning", f"{wanted} gpu asked for, this machine has none", "it starts all the same")
+    elif wanted > available:
+        yield Finding(
+            "warning",
+            f"{wanted} gpu asked for, this machine has {available}",
+            "replicas will share them: ask for fewer",
+        )

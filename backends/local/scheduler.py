@@ -36,9 +36,9 @@ from .record import Run
 from .runs import DELETE, Runs
 
 if TYPE_CHECKING:
+    from .describe import UsageSampler
     from .logs import LocalLogIterator
     from .request import PopenRequest
-    from .usage import UsageSampler
 
 
 def native_text(run: Run) -> str:
@@ -200,7 +200,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
         """Measure what each running replica uses now; see `UsageSampler`."""
-        from .usage import UsageSampler
+        from .describe import UsageSampler
 
         run = self._apps.get(app_id)
         before, sampler = self._sampled
@@ -337,7 +337,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def check(self) -> builtins.list[Finding]:
         """Check this machine, and whether state can be kept."""
-        from .preflight import machine_findings
+        from .request import machine_findings
 
         return machine_findings(self._root)
 
@@ -349,8 +349,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """Find what would go wrong: a command that is missing, a port that is taken, GPUs that are not there."""
-        from .preflight import launch_findings
-        from .request import check_app
+        from .request import check_app, launch_findings
 
         check_app(app, self.session_name)
         return launch_findings(app, self._request(app, self.run_opts().resolve(cfg)))

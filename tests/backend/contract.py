@@ -21,7 +21,6 @@ class SchedulerContract:
 
     gap: float = 1.6
     """Seconds, twice those after which a line that was printed has come."""
-    """Seconds in which an app that ends at once must have ended."""
 
     image: str = "busybox"
     """An image with ``sh``."""

@@ -13,9 +13,9 @@ from support.volcano_jobs import make_job, start_job
 from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
-from torchx_tui.backends.kubernetes.check import CANCEL, DELETE, Rights, server_findings
 from torchx_tui.backends.kubernetes.describe import described_now
 from torchx_tui.backends.kubernetes.lifecycle import abort, remove
+from torchx_tui.backends.kubernetes.preflight import CANCEL, DELETE, Rights, server_findings
 from torchx_tui.backends.kubernetes.scheduler import create_scheduler
 from torchx_tui.specs import AppDef, AppState, BackendUnavailableError, NotAllowedError, Resource, Role, SchedulerError
 

@@ -23,7 +23,7 @@ from support.scripted_server import scripted_server
 from support.waiting import PROMPT, wait_until
 
 from torchx_tui.backends.kubernetes.api_server import ApiServer
-from torchx_tui.backends.kubernetes.credential_plugin import CredentialPlugin
+from torchx_tui.backends.kubernetes.kubeconfig import CredentialPlugin
 from torchx_tui.backends.kubernetes.scheduler import create_scheduler
 from torchx_tui.specs import BackendUnavailableError, SchedulerError
 from torchx_tui.specs.processes import read_process
