@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from ..specs import ArgumentError, parse_bool
-from ..specs.run_options import quote_if_needed, split_cfg
+from ..specs import ArgumentError
+from ..specs.run_options import parse_scalar, quote_if_needed, split_cfg
 from .model import Computed, Parameter
-
-_KIND_NAMES = {"int": "a whole number", "float": "a number"}
 
 
 def check_argument(parameter: Parameter, text: str) -> str | None:
@@ -90,16 +88,9 @@ def _split_words(parameter: Parameter, text: str | Sequence[str]) -> list[str]:
 
 def _parse_one(parameter: Parameter, kind: str, text: str) -> Any:
     try:
-        if kind == "bool":
-            return parse_bool(text)
-        if kind == "int":
-            return int(text)
-        if kind == "float":
-            return float(text)
+        return parse_scalar(kind, text)
     except ValueError as error:
-        reason = str(error) if kind == "bool" else f"`{text}` is not {_KIND_NAMES[kind]}"
-        raise ArgumentError(parameter.name, reason) from error
-    return text
+        raise ArgumentError(parameter.name, str(error)) from error
 
 
 def _parse_sequence(parameter: Parameter, text: str) -> Any:

@@ -311,6 +311,22 @@ def parse_bool(text: str) -> bool:
     raise ValueError(f"`{text}` is not true or false. Want one of {'/'.join(_TRUE)} or {'/'.join(_FALSE)}")
 
 
+def parse_scalar(kind: str, text: str) -> Any:
+    """Parse a text as a value of a type: `bool`, `int`, `float`; of any other, it is the text.
+
+    Raises:
+        ValueError: It is no such value; the message says what is wanted.
+    """
+    if kind == "bool":
+        return parse_bool(text)
+    if kind not in ("int", "float"):
+        return text
+    try:
+        return int(text) if kind == "int" else float(text)
+    except ValueError:
+        raise ValueError(f"`{text}` is not {'a whole number' if kind == 'int' else 'a number'}") from None
+
+
 def snake_case(name: str) -> str:
     """Convert a camelCase name to snake_case; other names only become lower case."""
     return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()

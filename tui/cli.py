@@ -194,6 +194,7 @@ def _settings(arguments: Any) -> tuple[Settings, str]:
     from pathlib import Path
 
     from ..backends.shared.secrets import choose_patterns
+    from ..guest.settings import guest_settings
     from .config import check_profile, load_settings, settings_that_hold
 
     if arguments.config is not None:
@@ -201,6 +202,8 @@ def _settings(arguments: Any) -> tuple[Settings, str]:
     else:
         settings, problem = settings_that_hold()
     choose_patterns(settings.secret_names)
+    guest_settings.python = settings.components.python
+    guest_settings.memory_gigabytes = settings.components.memory_gigabytes
     changes: dict[str, Any] = {}
     if arguments.theme:
         changes["theme"] = arguments.theme

@@ -98,6 +98,17 @@ class LaunchSettings:
 
 
 @dataclass(frozen=True)
+class ComponentSettings:
+    """The table ``[components]``: what runs component files."""
+
+    python: str = ""
+    """The interpreter; empty means that of the project: `VIRTUAL_ENV`, `CONDA_PREFIX`, a `.venv`, else ours."""
+
+    memory_gigabytes: float = 0.0
+    """Address space that a component's process may take; 0: no limit. Importing torch with CUDA takes 10 and more."""
+
+
+@dataclass(frozen=True)
 class Profile:
     """A table ``[profiles.NAME]``: what launches take where nobody says otherwise."""
 
@@ -161,6 +172,7 @@ class Settings:
     kubernetes: KubernetesSettings = KubernetesSettings()
     watch: WatchSettings = WatchSettings()
     launch: LaunchSettings = LaunchSettings()
+    components: ComponentSettings = ComponentSettings()
     logs: LogSettings = LogSettings()
 
     profiles: dict[str, Profile] = field(default_factory=dict)

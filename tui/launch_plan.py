@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..backends.history.launch_record import LaunchOrigin
+    from ..backends.shared.progress import Progress
     from ..specs import AppDef
 
 
@@ -44,15 +45,23 @@ class LaunchPlan:
         """What is launched, in a word."""
         return self.component or (self.base.name if self.base else "")
 
-    def made_app(self) -> AppDef:
+    def made_app(self, progress: Progress | None = None) -> AppDef:
         """Return the AppDef as its component makes it, without changes.
 
+        Args:
+            progress: is told when it takes long, and can end it.
+
         Raises:
+            LaunchCancelledError: `progress` ended it.
             TorchXTuiError: an argument is wrong, or the component fails.
         """
         from ..components import build_app
 
-        return self.base or build_app(self.component, self.arguments)
+        if self.base is not None:
+            return self.base
+        if progress is None:
+            return build_app(self.component, self.arguments)
+        return build_app(self.component, self.arguments, progress.check, progress.report)
 
     def changed(self, app: AppDef) -> AppDef:
         """Return an AppDef with the changes in its roles.
@@ -64,9 +73,9 @@ class LaunchPlan:
 
         return override_roles(app, self.overrides)
 
-    def app(self) -> AppDef:
+    def app(self, progress: Progress | None = None) -> AppDef:
         """Return the AppDef that is launched. Raises as `made_app` and `changed` do."""
-        return self.changed(self.made_app())
+        return self.changed(self.made_app(progress))
 
     def origin(self, relaunch_of: str = "", group: str = "") -> LaunchOrigin:
         """Return what the journal keeps of it."""

@@ -42,12 +42,12 @@ def try_plan(runner: Runner, generation: int, plan: LaunchPlan, progress: Progre
         progress: ends it when it is cancelled; the answer is of no use then.
     """
     with shown_progress(progress):
-        return _tried(runner, DryRunDone(generation), plan)
+        return _tried(runner, DryRunDone(generation), plan, progress)
 
 
-def _tried(runner: Runner, done: DryRunDone, plan: LaunchPlan) -> DryRunDone:
+def _tried(runner: Runner, done: DryRunDone, plan: LaunchPlan, progress: Progress) -> DryRunDone:
     try:
-        done.app = plan.made_app()
+        done.app = plan.made_app(progress)
         app = plan.changed(done.app)
         names = runner.check_names(app, plan.scheduler, plan.cfg)
         if refused := [fault for fault in names if fault.refused]:
@@ -101,7 +101,7 @@ def launch_all(
     """
     done = Submitted(progress, plans[0], group=group)
     try:
-        apps = [plan.app() for plan in plans]
+        apps = [plan.app(progress) for plan in plans]
         if len(plans) > 1:
             for number, (plan, app) in enumerate(zip(plans, apps, strict=True), 1):
                 progress.report(f"Checking {number} of {len(plans)}: {plan.label}")

@@ -1,0 +1,136 @@
+"""Calls a component, and converts what it returned to plain data: an AppDef of ours, or of any version of TorchX."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import operator
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any
+
+from ..specs import (
+    AppDef,
+    AppDefError,
+    BindMount,
+    DeviceMount,
+    Mount,
+    Resource,
+    RetryPolicy,
+    Role,
+    VolumeMount,
+    Workspace,
+)
+from ..specs.serialize import appdef_to_dict
+
+_MOUNT_TYPES: dict[str, type[Mount]] = {"BindMount": BindMount, "VolumeMount": VolumeMount, "DeviceMount": DeviceMount}
+# The fields that are converted, not copied.
+_CONVERTED_FIELDS = ("retry_policy", "resource", "mounts", "workspace", "overrides")
+_MAX_ROLES = 10_000
+
+
+def call_component(function: Callable[..., Any], rest: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    """Call a component, or build what its class makes; return its AppDef.
+
+    Args:
+        function: The function or class.
+        rest: The values of ``*args``.
+        keywords: All others by name.
+    """
+    keywords = dict(keywords)
+    positional = []
+    for parameter in inspect.signature(function).parameters.values():
+        # Parameters before `/` are positional only, and so are those before *args if that is given.
+        if parameter.kind is not parameter.POSITIONAL_ONLY and not (
+            rest and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        ):
+            break
+        positional.append(keywords.pop(parameter.name, parameter.default))
+    made = function(*positional, *rest, **keywords)
+    return made.build() if inspect.isclass(function) else made
+
+
+def plain_app(app: Any) -> dict[str, Any]:
+    """Convert what a component returned to the plain data of `specs.serialize`.
+
+    Overrides are resolved. A whole number or path of another class, such as numpy's, becomes a plain one.
+
+    Args:
+        app: An AppDef of ours, or one of any version of TorchX, which is told by its class's name.
+
+    Raises:
+        AppDefError: It is neither, or it has something that cannot be plain; the message names the field.
+    """
+    if not isinstance(app, AppDef):
+        app = _to_own_appdef(app)
+    app.name = _plain(app.name, "name")
+    _check_roles(app.roles)
+    data = appdef_to_dict(app)
+    for role in data["roles"]:
+        for name, value in role.items():
+            role[name] = _plain(value, f"role {role['name']}: {name}")
+    return data
+
+
+def _check_roles(roles: Any) -> None:
+    if not isinstance(roles, (list, tuple)) or not all(isinstance(role, Role) for role in roles):
+        raise AppDefError("roles is not a list of Role")
+    if len(roles) > _MAX_ROLES:
+        raise AppDefError(f"it has {len(roles):,} roles, more than {_MAX_ROLES:,}")
+    for role in roles:
+        role.name = _plain(role.name, "the name of a role")
+        if type(role).pre_proc is not Role.pre_proc or "pre_proc" in vars(role):
+            raise AppDefError(
+                f"role {role.name}: it has a pre_proc of its own, which cannot leave the component's process"
+            )
+        for mount in role.mounts:
+            if type(mount) not in _MOUNT_TYPES.values():
+                raise AppDefError(f"role {role.name}: a mount of the kind {type(mount).__name__} is not known")
+
+
+def _plain(value: Any, where: str) -> Any:
+    try:
+        return json.loads(json.dumps(value, default=_convert))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise AppDefError(f"{where}: {error}") from error
+
+
+def _convert(value: Any) -> Any:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"a {type(value).__name__} cannot be used there") from None
+
+
+def _to_own_appdef(app: Any) -> AppDef:
+    if type(app).__name__ != "AppDef" or not hasattr(app, "roles"):
+        raise AppDefError(f"a component returns AppDef, this one returned {type(app).__name__}")
+    return AppDef(name=app.name, roles=[_to_own_role(role) for role in app.roles], metadata=dict(app.metadata))
+
+
+def _to_own_role(foreign: Any) -> Role:
+    names = [
+        field.name for field in fields(Role) if field.name not in _CONVERTED_FIELDS and hasattr(foreign, field.name)
+    ]
+    role = Role(**{name: getattr(foreign, name) for name in names})
+    role.retry_policy = RetryPolicy(getattr(foreign.retry_policy, "value", foreign.retry_policy))
+    role.resource = _copy_fields(Resource, foreign.resource)
+    role.mounts = [_to_own_mount(mount) for mount in getattr(foreign, "mounts", [])]
+    workspace = getattr(foreign, "workspace", None)
+    if workspace is not None:
+        role.workspace = Workspace(dict(getattr(workspace, "projects", {})))
+    return role
+
+
+def _to_own_mount(foreign: Any) -> Mount:
+    kind = _MOUNT_TYPES.get(type(foreign).__name__)
+    if kind is None:
+        raise AppDefError(f"a mount of the kind {type(foreign).__name__} is not known")
+    return _copy_fields(kind, foreign)
+
+
+def _copy_fields(kind: Any, foreign: Any) -> Any:
+    return kind(**{field.name: getattr(foreign, field.name) for field in fields(kind) if hasattr(foreign, field.name)})

@@ -1,0 +1,221 @@
+"""Components run by the interpreter of their project, with TorchX's names where TorchX is not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.component_files import ComponentFile
+
+from torchx_tui.components import build_app
+from torchx_tui.components.build import interpreter_of
+from torchx_tui.components.finder import find
+from torchx_tui.guest.host import guests
+from torchx_tui.guest.interpreter import choose_interpreter
+from torchx_tui.specs import ComponentLoadError
+
+PATHS = 'def f() -> AppDef:\n    """Do."""\n    import sys\n    return AppDef(sys.prefix)\n'
+
+
+@pytest.fixture(autouse=True)
+def no_active_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    monkeypatch.delenv("CONDA_PREFIX", raising=False)
+
+
+def make_environment(folder: Path) -> Path:
+    """Make an environment with nothing installed: neither TorchX nor torchx-tui nor yaml."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return folder
+
+
+def add_module(environment: Path, name: str, text: str) -> None:
+    (packages,) = environment.glob("lib/python*/site-packages")
+    (packages / f"{name}.py").write_text(text)
+
+
+def fake_python(path: Path, text: str) -> str:
+    path.write_text(text)
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_the_environment_of_the_project(tmp_path: Path) -> None:
+    """Only the project's has the library."""
+    environment = make_environment(tmp_path / ".venv")
+    add_module(environment, "theirs", "NAME = 'theirs'\n")
+    (tmp_path / "jobs").mkdir()
+    text = 'def f() -> AppDef:\n    """Do."""\n    import theirs\n    return AppDef(theirs.NAME)\n'
+    file = ComponentFile(tmp_path / "jobs" / "train.py").write(text)
+    interpreter = interpreter_of(find(file.name("f")))
+    assert interpreter is not None
+    assert interpreter.source == str(environment)
+    assert build_app(file.name("f"), {}).name == "theirs"
+
+
+def test_which_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tmp_path / "project"
+    (project / "jobs").mkdir(parents=True)
+    file = project / "jobs" / "train.py"
+    assert choose_interpreter(file).path == sys.executable
+    for name in ("above", "conda", "active"):
+        (tmp_path / name / "bin").mkdir(parents=True)
+        fake_python(tmp_path / name / "bin" / "python", "#!/bin/sh\n")
+    (tmp_path / "venv").symlink_to(tmp_path / "above")
+    assert choose_interpreter(file).source == str(tmp_path / "venv")
+    # A repository ends the search.
+    (project / ".git").mkdir()
+    assert choose_interpreter(file).path == sys.executable
+    monkeypatch.setenv("CONDA_PREFIX", str(tmp_path / "conda"))
+    assert choose_interpreter(file).source == "CONDA_PREFIX"
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "active"))
+    assert choose_interpreter(file).source == "VIRTUAL_ENV"
+    assert choose_interpreter(file, "/opt/python").path == "/opt/python"
+    # Our own environment, although it is the active one.
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    assert choose_interpreter(file).path == sys.executable
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_an_environment_of_another_user_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    program = fake_python(tmp_path / ".venv" / "bin" / "python", "#!/bin/sh\n")
+    assert choose_interpreter(tmp_path / "a.py").path == program
+    os.chown(tmp_path / ".venv", 4242, 4242)
+    assert choose_interpreter(tmp_path / "a.py").path == sys.executable
+
+
+# Says hello as another program would.
+HELLO = f"""#!{sys.executable}
+import json, os, sys
+hello = {{"protocol": %d, "version": %s, "process": 0}}
+os.write(json.loads(sys.argv[2])["answers"], json.dumps({{"hello": hello}}).encode() + b"\\n")
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("#!/bin/sh\necho 'no such library' >&2; exit 127\n", "exit code 127"),
+        ("#!/bin/sh\necho not python\n", "its process ended with exit code 0"),
+        ("not a program", "cannot be started: Exec format error"),
+        (HELLO % (1, [3, 9, 1]), "is Python 3.9.1: components need 3.10 or newer"),
+        (HELLO % (99, [3, 11, 1]), "did not start torchx-tui's program"),
+    ],
+)
+def test_an_interpreter_that_cannot_be_used(
+    component_file: ComponentFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
+) -> None:
+    monkeypatch.setattr(guests.settings, "python", fake_python(tmp_path / "python", text))
+    with pytest.raises(ComponentLoadError) as caught:
+        build_app(component_file.write(PATHS).name("f"), {})
+    assert reason in str(caught.value)
+
+
+def test_an_interpreter_that_is_not_there(component_file: ComponentFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guests.settings, "python", "/no/such/python")
+    with pytest.raises(ComponentLoadError, match=r"\[components\] python of config\.toml\) cannot be started: No such"):
+        build_app(component_file.write(PATHS).name("f"), {})
+
+
+WRITTEN_FOR_TORCHX = '''
+from typing import Dict, Optional
+
+import torchx
+import torchx.components.dist as dist
+import torchx.specs as specs
+from torchx import components
+from torchx.components.utils import echo
+from torchx.specs import AppDef, Role, macros
+from torchx.specs.api import Resource, named_resources
+
+
+def trainer(image: str, h: str = "gpu.small", env: Optional[Dict[str, str]] = None) -> specs.AppDef:
+    """Train.
+
+    Args:
+        image: The image.
+        h: The machine.
+        env: The environment.
+    """
+    return specs.AppDef(
+        name="trainer",
+        roles=[
+            specs.Role(
+                name="worker",
+                image=image,
+                entrypoint="python",
+                args=["-m", "train", "--out", macros.img_root],
+                env=env or {},
+                resource=specs.resource(h=h),
+                mounts=specs.parse_mounts(["type=bind", "src=/data", "dst=/data"]),
+                retry_policy=specs.RetryPolicy.APPLICATION,
+            )
+        ],
+    )
+
+
+def wrapped(j: str = "1x2") -> specs.AppDef:
+    """Run torchrun."""
+    app = dist.ddp(script="train.py", j=j, name="wrapped")
+    app.roles[0].resource = named_resources["cpu.small"]
+    return app
+
+
+def greeting(msg: str) -> AppDef:
+    """Say."""
+    assert components.utils.echo is echo and isinstance(specs.named_resources["gpu.small"], Resource)
+    return echo(msg=msg, image=torchx.IMAGE)
+'''
+
+
+def test_components_written_for_torchx_run_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = make_environment(tmp_path / "environment")
+    monkeypatch.setattr(guests.settings, "python", str(environment / "bin" / "python"))
+    file = ComponentFile(tmp_path / "jobs.py").write(WRITTEN_FOR_TORCHX, header="")
+    (role,) = build_app(file.name("trainer"), {"image": "busybox", "env": "A=b"}).roles
+    assert (role.image, role.resource.gpu, role.env, role.mounts[0].dst_path) == ("busybox", 1, {"A": "b"}, "/data")
+    assert role.args[-1] == "${img_root}"
+    (role,) = build_app(file.name("wrapped"), {"j": "2x4"}).roles
+    assert (role.num_replicas, role.resource.cpu) == (2, 2 if role.resource.cpu == 2 else role.resource.cpu)
+    assert "train.py" in " ".join(role.args)
+    assert build_app(file.name("greeting"), {"msg": "hello"}).roles[0].args == ["hello"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("from torchx.specs import overlays", "cannot import name 'overlays' from 'torchx.specs'"),
+        ("import torchx.tracker", "No module named 'torchx.tracker'. It is part of TorchX, which is not installed for"),
+        ("from torchx.specs import no_such_name", "It is part of TorchX, which is not installed for"),
+    ],
+)
+def test_what_torchx_has_beyond_ours_is_said_to_be_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
+) -> None:
+    environment = make_environment(tmp_path / "environment")
+    monkeypatch.setattr(guests.settings, "python", str(environment / "bin" / "python"))
+    file = ComponentFile(tmp_path / "jobs.py").write(f"{text}\n{PATHS}")
+    with pytest.raises(ComponentLoadError) as caught:
+        build_app(file.name("f"), {})
+    assert reason in str(caught.value)
+
+
+def test_a_torchx_that_is_there_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = make_environment(tmp_path / "environment")
+    add_module(environment, "torchx", "NAME = 'the real torchx'\n")
+    monkeypatch.setattr(guests.settings, "python", str(environment / "bin" / "python"))
+    text = 'def f() -> AppDef:\n    """Do."""\n    import torchx\n    return AppDef(torchx.NAME)\n'
+    assert build_app(ComponentFile(tmp_path / "jobs.py").write(text).name("f"), {}).name == "the real torchx"
+
+
+def test_hostile_files_beside_a_component_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files named like modules that the guest needs are imported by nothing but the component itself."""
+    for name in ("sitecustomize", "usercustomize", "json", "typing", "docker", "conftest", "yaml", "select", "enum"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write('{name} ')\n")
+    monkeypatch.chdir(tmp_path)
+    assert build_app(ComponentFile(tmp_path / "jobs.py").write(PATHS).name("f"), {}).name == sys.prefix
+    assert not (tmp_path / "ran").exists()
