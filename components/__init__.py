@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .build import build_app
+    from .build import build_app, interpreter_of
     from .command_line import parse_command_line, to_command_line
     from .finder import (
         Component,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .values import check_argument, parse_value, to_text
 
 _HOMES = {
-    "build": ("build_app",),
+    "build": ("build_app", "interpreter_of"),
     "command_line": ("parse_command_line", "to_command_line"),
     "finder": (
         "Component",
@@ -71,6 +71,7 @@ __all__ = [
     "each_listed",
     "find",
     "get_builtin_source",
+    "interpreter_of",
     "list_components",
     "listed_by_key",
     "name_here",

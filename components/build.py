@@ -12,7 +12,7 @@ from ..guest.plain import call_component
 from ..guest.settings import guest_settings
 from ..specs import AppDef, AppDefError, ArgumentError, ComponentLoadError
 from ..specs.errors import describe_error
-from ..specs.serialize import appdef_from_dict, encode_value
+from ..specs.serialize import appdef_from_dict
 from .finder import Component, describe, find
 from .model import ComponentDoc
 from .values import parse_value
@@ -115,7 +115,7 @@ def _ask_guest(
         "values": [
             {
                 "name": parameter.name,
-                "value": encode_value(values[parameter.name], parameter.name),
+                "value": _encode_argument(values[parameter.name]),
                 "rest": parameter.kind == "var_positional",
                 "text": parameter.type.kind == "other",
             }
@@ -129,6 +129,15 @@ def _ask_guest(
         line = next((line for file, line in error.frames if file == path), None)
         raise ComponentLoadError(path, line, _with_output(error.reason, error.output)) from error
     return _read_answer(answer, path, doc.line)
+
+
+def _encode_argument(value: Any) -> Any:
+    """Encode what `parse_value` returns, as `specs.serialize` does, and numbers that are not finite as Python does."""
+    if isinstance(value, tuple):
+        return {"$tuple": list(value)}
+    if isinstance(value, dict):
+        return {"$items": list(value.items())}
+    return value
 
 
 def _read_answer(answer: Answer, path: str, line: int) -> AppDef:

@@ -132,6 +132,20 @@ guests = Guests(guest_settings)
 """Those that components are built by."""
 
 
+def inspect_interpreter(interpreter: Interpreter) -> tuple[str, str]:
+    """Start an interpreter as a guest; return its version and that of its TorchX, empty where it has none.
+
+    Raises:
+        GuestError: It cannot run components.
+    """
+    process = _Process(interpreter, guest_settings, lambda: None)
+    try:
+        data = process.ask({"inspect": True}, guest_settings, lambda: None, lambda text: None).data
+        return process.version, str(data.get("torchx", ""))
+    finally:
+        process.end()
+
+
 class _Guest:
     def __init__(self, interpreter: Interpreter) -> None:
         self._interpreter = interpreter
@@ -188,6 +202,7 @@ class _Process:
         self._received = bytearray()
         self._output = bytearray()
         self._child = 0
+        self.version = ""
         # An answer that is not wanted any more comes by then.
         self._busy_until: float | None = None
         self._started = self._start(settings)
@@ -240,6 +255,7 @@ class _Process:
             found, wanted = (".".join(str(part) for part in parts) for parts in (version, OLDEST))
             raise GuestError(f"{self._interpreter} is Python {found}: components need {wanted} or newer")
         self._child = int(hello.get("process", 0))
+        self.version = ".".join(str(part) for part in version)
 
     def is_current(self) -> bool:
         """Tell whether it still runs, in the world of today: environment, folder and files as they are now."""

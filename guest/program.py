@@ -186,7 +186,8 @@ def _serve(settings: dict[str, Any], requests: int, answers: int) -> None:
                 os.environ.update(environment)
             if folder:
                 os.chdir(folder)
-            _write(answers, _answer(json.loads(line)))
+            request = json.loads(line)
+            _write(answers, _inspect() if "inspect" in request else _answer(request))
         elif not select.select([requests], [], [], settings["idle"])[0]:
             return
         else:
@@ -201,6 +202,15 @@ def _current_folder() -> str:
         return os.getcwd()
     except OSError:
         return ""
+
+
+def _inspect() -> dict[str, Any]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    for distribution in ("torchx", "torchx-nightly"):
+        with contextlib.suppress(PackageNotFoundError):
+            return {"loaded": True, "torchx": version(distribution)}
+    return {"loaded": True, "torchx": ""}
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def appdef_to_dict(app: AppDef, *, strict: bool = True) -> dict[str, Any]:
         "format": FORMAT,
         "name": app.name,
         "roles": [_role_to_dict(role, strict) for role in app.roles],
-        "metadata": encode_value(app.metadata, "metadata", strict),
+        "metadata": _encode(app.metadata, "metadata", strict),
     }
 
 
@@ -105,7 +105,7 @@ def _role_to_dict(role: Role, strict: bool) -> dict[str, Any]:
     where = f"role {role.name}"
     resource = asdict(role.resource)
     for name in ("capabilities", "devices", "tags"):
-        resource[name] = encode_value(resource[name], f"{where}: resource.{name}", strict)
+        resource[name] = _encode(resource[name], f"{where}: resource.{name}", strict)
     mounts = [
         {"type": kind, **asdict(mount)}
         for mount in role.mounts
@@ -124,7 +124,7 @@ def _role_to_dict(role: Role, strict: bool) -> dict[str, Any]:
         "retry_policy": RetryPolicy(role.retry_policy).value,
         "resource": resource,
         "port_map": dict(role.port_map),
-        "metadata": encode_value(role.metadata, f"{where}: metadata", strict),
+        "metadata": _encode(role.metadata, f"{where}: metadata", strict),
         "min_replicas": role.min_replicas,
         "mounts": mounts,
         "workspace": None if role.workspace is None else dict(role.workspace.projects),
@@ -227,17 +227,8 @@ def _reject_unknown(data: dict[str, Any], where: str, valid: list[str]) -> None:
         raise AppDefError(f"{where}: unknown {', '.join(data)}. Valid: {', '.join(valid)}")
 
 
-def encode_value(value: Any, where: str, strict: bool = True) -> Any:
-    """Convert a value, such as one of metadata, to JSON's types.
-
-    Args:
-        value: The value.
-        where: Where it stands, for the error.
-        strict: Reject what JSON lacks and this module does not write; otherwise its `repr` is written.
-
-    Raises:
-        AppDefError: It has such an object.
-    """
+def _encode(value: Any, where: str, strict: bool) -> Any:
+    """Convert a value of metadata to JSON's types."""
     if value is None or type(value) in (str, int, bool):
         return value
     if type(value) is float and math.isfinite(value):
@@ -245,20 +236,20 @@ def encode_value(value: Any, where: str, strict: bool = True) -> Any:
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, (list, tuple)):
-        items = [encode_value(item, f"{where}[{number}]", strict) for number, item in enumerate(value)]
+        items = [_encode(item, f"{where}[{number}]", strict) for number, item in enumerate(value)]
         return items if isinstance(value, list) else {"$tuple": items}
     if isinstance(value, dict):
-        pairs = [(key, encode_value(inner, f"{where}.{key}", strict)) for key, inner in value.items()]
+        pairs = [(key, _encode(inner, f"{where}.{key}", strict)) for key, inner in value.items()]
         if all(type(key) is str and not key.startswith("$") for key, _ in pairs):
             return dict(pairs)
-        return {"$items": [[encode_value(key, where, strict), inner] for key, inner in pairs]}
+        return {"$items": [[_encode(key, where, strict), inner] for key, inner in pairs]}
     if strict:
         raise AppDefError(f"{where}: a {type(value).__name__} cannot be written as JSON. Use plain dicts and lists")
     return repr(value)
 
 
 def decode_value(value: Any) -> Any:
-    """Convert the result of `encode_value` back."""
+    """Convert a value of metadata back from JSON's types."""
     if isinstance(value, list):
         return [decode_value(item) for item in value]
     if not isinstance(value, dict):

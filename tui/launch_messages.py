@@ -90,11 +90,24 @@ class ValuesKnown(Message):
 
 
 @dataclass
+class DryRunSlow(Message):
+    """The component of a form, as it was at ``generation``, takes long; a sentence says so."""
+
+    generation: int
+    text: str
+
+
+@dataclass
 class DryRunDone(Message):
-    """A request was made for the form as it was at ``generation``, or why it could not be; the app as it was made."""
+    """A request was made for the form as it was at ``generation``, or why it could not be; the app as it was made.
+
+    Attributes:
+        interpreter: what ran the component, empty where that was this program's own Python.
+    """
 
     generation: int
     text: str = ""
+    interpreter: str = ""
     app: AppDef | None = None
     error: str = ""
     section: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,17 @@ class LaunchPlan:
         if progress is None:
             return build_app(self.component, self.arguments)
         return build_app(self.component, self.arguments, progress.check, progress.report)
+
+    def interpreter(self) -> str:
+        """Return the interpreter that runs the component, and why that; empty where it is this program's own.
+
+        Raises:
+            TorchXTuiError: there is no such component.
+        """
+        from ..components import find, interpreter_of
+
+        chosen = None if self.base is not None else interpreter_of(find(self.component))
+        return "" if chosen is None or chosen.path == sys.executable else str(chosen)
 
     def changed(self, app: AppDef) -> AppDef:
         """Return an AppDef with the changes in its roles.

@@ -47,6 +47,7 @@ def try_plan(runner: Runner, generation: int, plan: LaunchPlan, progress: Progre
 
 def _tried(runner: Runner, done: DryRunDone, plan: LaunchPlan, progress: Progress) -> DryRunDone:
     try:
+        done.interpreter = plan.interpreter()
         done.app = plan.made_app(progress)
         app = plan.changed(done.app)
         names = runner.check_names(app, plan.scheduler, plan.cfg)

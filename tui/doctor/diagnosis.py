@@ -46,7 +46,7 @@ def diagnose(settings: Settings, runner: Runner, config_file: str | None) -> Ite
     from ...backends.shared.logout import logout_findings
     from .config_checks import config_findings, launch_config_findings
     from .machine_checks import folder_findings, program_findings, terminal_findings
-    from .plugin_checks import plugin_findings
+    from .plugin_checks import interpreter_findings, plugin_findings
 
     yield from _of("program", program_findings())
     yield from _of("config.toml", config_findings(config_file))
@@ -55,6 +55,7 @@ def diagnose(settings: Settings, runner: Runner, config_file: str | None) -> Ite
     yield from _of("folders", folder_findings())
     at_logout = logout_findings()
     yield from _of("logout", at_logout or [Finding("ok", "jobs on this machine go on after you log out")])
+    yield from _of("components", interpreter_findings())
     yield from _of("plugins", plugin_findings(runner))
     for name, findings in _backend_findings(runner):
         yield from _of(name, [one for one in findings if one not in at_logout])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...backends.types import Finding
@@ -29,6 +30,22 @@ def plugin_findings(runner: Runner) -> Iterator[Finding]:
     yield from found
     if not found:
         yield Finding("ok", "no other package adds schedulers, components or named resources")
+
+
+def interpreter_findings() -> Iterator[Finding]:
+    """Yield which interpreter runs components of the current folder, and whether it has TorchX."""
+    from ...guest.host import GuestError, inspect_interpreter
+    from ...guest.interpreter import choose_interpreter
+    from ...guest.settings import guest_settings
+
+    interpreter = choose_interpreter(Path.cwd() / "component.py", guest_settings.python)
+    try:
+        version, torchx = inspect_interpreter(interpreter)
+    except GuestError as error:
+        yield Finding("error", str(error), "set python of [components] in config.toml, or mend the environment")
+        return
+    names = f"TorchX {torchx}" if torchx else "no TorchX: `import torchx` gives torchx-tui's names"
+    yield Finding("ok", f"files of this folder are run by {interpreter}: Python {version}, {names}")
 
 
 def _schedulers(runner: Runner) -> Iterator[Finding]:

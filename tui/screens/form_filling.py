@@ -20,7 +20,7 @@ from ..field_editing import FieldEditing
 from ..form_field import ARGUMENT, LAUNCH, OPTION
 from ..form_model import FormModel
 from ..launch_defaults import LaunchDefaults
-from ..launch_messages import DryRunDone, FormReady, SchedulersChecked, ValuesKnown, WorkspaceListed
+from ..launch_messages import DryRunDone, DryRunSlow, FormReady, SchedulersChecked, ValuesKnown, WorkspaceListed
 from ..launch_work import list_shipped, try_plan, why_unusable
 from ..messages import ActionDone
 from ..widgets.launch_form import LaunchForm
@@ -306,8 +306,9 @@ class FormFilling(ComponentPicking):
         if self.model is not None and not self.model.errors() and not self._config_fault:
             self._list_workspace()
             self._end_trial()
-            self._trial = Progress(lambda _: None)
-            self._dry_run(self._generation, self.model.plan(), self._trial)
+            generation = self._generation
+            self._trial = Progress(lambda text: self.dashboard.post_to(self, DryRunSlow(generation, text)))
+            self._dry_run(generation, self.model.plan(), self._trial)
 
     def _end_trial(self) -> None:
         if self._trial is not None:
@@ -341,6 +342,11 @@ class FormFilling(ComponentPicking):
             one.error = message.error
             self._refresh_form()
 
+    def on_dry_run_slow(self, message: DryRunSlow) -> None:
+        """Say that the request is late."""
+        if message.generation == self._generation and self._answered != message.generation:
+            self.preview.set_note(f"the component runs: {message.text}")
+
     async def on_dry_run_done(self, message: DryRunDone) -> None:
         """Show the request, or the error at the field that it is about."""
         if message.generation != self._generation or self.model is None:
@@ -361,7 +367,7 @@ class FormFilling(ComponentPicking):
         if message.error:
             self.preview.set_note(f"{clock(self.clock(), self.clock())}: {message.error}")
         else:
-            self.preview.set_request(message.text, self.model.plan().label)
+            self.preview.set_request(message.text, self.model.plan().label, message.interpreter)
         self._refresh_form()
 
     def _refresh_form(self) -> None:

@@ -65,6 +65,7 @@ def _add_flags(parser: argparse.ArgumentParser, *, dryrun_alone: bool) -> list[a
         flag("--ignore-config", "read no .torchxconfig"),
         flag("--stdin", "read what to launch as a JSON object"),
         flag("--json", "print a JSON object"),
+        flag("--verbose", "say on stderr which Python runs the component"),
     ]
     if dryrun_alone:
         return both

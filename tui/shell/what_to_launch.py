@@ -67,7 +67,7 @@ def _refuse_faults(defaults: LaunchDefaults) -> None:
 
 
 def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Launch | None:
-    from ...components import build_app, describe, parse_command_line
+    from ...components import build_app, describe, find, interpreter_of, parse_command_line
 
     if arguments.stdin:
         from .run_stdin import argument_texts, read_stdin
@@ -95,7 +95,9 @@ def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Laun
     cfg = _options(arguments, data, defaults, scheduler, runner.run_opts(scheduler), config)
     _refuse_faults(defaults)
     given = _with_defaults(given, describe(component), defaults, config)
-    app = build_app(component, given)
+    if arguments.verbose:
+        say(f"{component} is run by {interpreter_of(find(component)) or 'torchx-tui itself'}")
+    app = build_app(component, given, report=lambda text: say(f"{component}: {text}"))
     overrides: dict[str, dict[str, str]] = {}
     if arguments.set:
         from ...components import override_roles, read_overrides

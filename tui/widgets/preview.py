@@ -42,6 +42,7 @@ class Preview(Pane):
         self._compared = False
         self._command = ""
         self._label = ""
+        self._interpreter = ""
         self._workspace = ""
         self._listing: WorkspaceListing | None = None
         self._unreadable = ""
@@ -54,14 +55,15 @@ class Preview(Pane):
         """Draw the tabs."""
         self._draw()
 
-    def set_request(self, text: str, label: str = "") -> None:
+    def set_request(self, text: str, label: str = "", interpreter: str = "") -> None:
         """Show a request that is up to date.
 
         Args:
             text: the request.
             label: which one of a sweep it is, empty where there is one alone.
+            interpreter: what ran the component, empty where that is not worth saying.
         """
-        self._request, self._note, self._label = text, "", label
+        self._request, self._note, self._label, self._interpreter = text, "", label, interpreter
         self._draw()
 
     def set_workspace(self, workspace: str) -> bool:
@@ -138,6 +140,8 @@ class Preview(Pane):
             text.append(plain(self._note) + "\n\n", colors.pending)
         if self._label:
             text.append(f"the first of the sweep: {plain(self._label)}\n\n", colors.text3)
+        if self._interpreter:
+            text.append(f"component run by {plain(self._interpreter)}\n\n", colors.text3)
         text.append_text(yaml_text("\n".join(plain(line) for line in self._request.splitlines()), colors))
         return text
 
