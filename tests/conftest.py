@@ -57,6 +57,9 @@ def own_home(tmp_path_factory, monkeypatch):
     for variable in ("NO_COLOR", "TORCHX_TUI_CONFIG", "TORCHXCONFIG", "SSH_CONNECTION", "TMUX", "COLUMNS", "LINES"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
+    # The Python that runs components is that of an active environment.
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    monkeypatch.delenv("CONDA_PREFIX", raising=False)
     # No engine, no cluster and no plugin, unless a test asks for one.
     monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", "0")
     monkeypatch.setenv("SLURM_CONF", f"{home}/no-slurm.conf")

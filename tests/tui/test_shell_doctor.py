@@ -29,8 +29,17 @@ def findings(command: Command, *argv: str) -> dict[str, list[tuple[str, str, str
 def test_every_subject_is_looked_at(command: Command):
     found = findings(command)
     # TorchX's own scheduler for Slurm follows where TorchX is installed.
-    assert list(found)[:10] == [
-        *("program", "config.toml", "profiles and .torchxconfig", "terminal", "folders", "logout", "plugins"),
+    assert list(found)[:11] == [
+        *(
+            "program",
+            "config.toml",
+            "profiles and .torchxconfig",
+            "terminal",
+            "folders",
+            "logout",
+            "components",
+            "plugins",
+        ),
         *("local_docker", "local_cwd", "kubernetes"),
     ]
     assert found["local_docker"][0][0] == "error"
