@@ -19,7 +19,6 @@ from .workspace import Workspace
 if TYPE_CHECKING:
     import asyncio
 
-
 T = TypeVar("T")
 _overrides_lock = threading.Lock()
 

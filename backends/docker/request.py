@@ -36,10 +36,8 @@ NETWORK = "torchx"
 """TorchX's network: its containers reach one another by name."""
 # The files of named devices, numbered from 0.
 _DEVICE_FILES = {EFA_DEVICE: "/dev/infiniband/uverbs", NEURON_DEVICE: "/dev/neuron"}
-
-
 _MEGABYTE = 1 << 20
-# Seconds: a form waits for it.
+# Seconds that the engine has to say what an app would find: a form waits for it.
 _TIMEOUT_S = 5.0
 _LEAST_MEMORY_MB = 6  # the engine refuses less
 

@@ -30,7 +30,7 @@ from ..shared.readable_yaml import readable_yaml
 from ..shared.secrets import mask_data
 from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import labels
-from .containers import ContainerDetails, UsageSampler, find_containers, inspect_all
+from .containers import ContainerDetails, find_containers, inspect_all
 from .describe import describe_app
 from .lifecycle import AppCanceller, Launch
 from .listing import KnownTimes, engine_events, list_rows
@@ -47,6 +47,7 @@ from .request import (
     shown_labels,
 )
 from .shell import shell_command
+from .usage import UsageSampler
 
 if TYPE_CHECKING:
     import docker

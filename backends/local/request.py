@@ -28,8 +28,6 @@ from .image_provider import ImageProvider, ReplicaParam
 # The id is the name and up to 15 characters; files are named after it with up to 25 more, and a folder or file has 255.
 _MOST_BYTES = 200
 _MOST_SHOWN = 40
-
-
 _PORT = re.compile(r"--(?:master[-_]port|port)[= ](?P<port>\d{2,5})\b")
 # torchrun's HOST:PORT; a port of another machine is none of ours.
 _ENDPOINT = re.compile(r"--rdzv[-_]endpoint[= ]\S*?(?:localhost|127\.0\.0\.1)\S*?:(?P<port>\d{2,5})\b")

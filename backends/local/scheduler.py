@@ -36,9 +36,9 @@ from .record import Run
 from .runs import DELETE, Runs
 
 if TYPE_CHECKING:
-    from .describe import UsageSampler
     from .logs import LocalLogIterator
     from .request import PopenRequest
+    from .usage import UsageSampler
 
 
 def native_text(run: Run) -> str:
@@ -200,7 +200,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
         """Measure what each running replica uses now; see `UsageSampler`."""
-        from .describe import UsageSampler
+        from .usage import UsageSampler
 
         run = self._apps.get(app_id)
         before, sampler = self._sampled

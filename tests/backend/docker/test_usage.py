@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from support.docker_containers import Replicas, replicas
 
-from torchx_tui.backends.docker.containers import UsageSampler, resident_bytes
+from torchx_tui.backends.docker.usage import UsageSampler, resident_bytes
 from torchx_tui.specs import JobNotFoundError
 
 

@@ -12,7 +12,6 @@ from support.volcano_jobs import make_job
 from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes import watching
-from torchx_tui.backends.kubernetes import watching as namespaces
 from torchx_tui.backends.kubernetes.api_server import ForbiddenError
 from torchx_tui.backends.kubernetes.watching import JobRows, JobWatch, WatchedNamespaces
 from torchx_tui.backends.shared import changes
@@ -135,7 +134,7 @@ class Listed:
 
 
 def test_a_namespace_that_may_not_be_listed_hides_no_other(monkeypatch, caplog):
-    monkeypatch.setattr(namespaces, "JobRows", Listed)
+    monkeypatch.setattr(watching, "JobRows", Listed)
     watched = WatchedNamespaces(cast(Any, None), "ours")
     watched.add("theirs")
     with caplog.at_level(logging.WARNING):
