@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from contextlib import ExitStack
 from typing import Any
 
@@ -13,6 +14,11 @@ from support.oracle_counts import OracleCounts
 from support.services import NoServiceError
 from support.slurm_cluster import shared_slurm
 from support.times import Times
+
+# What is compiled is kept, here and in every program that a test starts, also where the environment says otherwise: each
+# start of the dashboard would compile 150 files.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # What it asserts shows its values, as in a test's own file.
 pytest.register_assert_rewrite("backend.contract")
