@@ -15,8 +15,8 @@ from support.services import NoServiceError
 from support.slurm_cluster import shared_slurm
 from support.times import Times
 
-# What is compiled is kept, here and in every program that a test starts, also where the environment says otherwise: each
-# start of the dashboard would compile 150 files.
+# What is compiled is kept, here and in every program that a test starts, also where the environment says otherwise: a
+# start of the dashboard would compile 150 files each time.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from support.terminal import PATIENCE, Terminal
+from support.terminal import COMMAND, PATIENCE, Terminal
 
 # An app id of demo.train, as the screens print it in full.
 APP_ID = re.compile(r"demo-train-[a-z0-9]{10,16}")
@@ -67,6 +69,23 @@ def launch(terminal: Terminal, component: str, values: dict[str, str]) -> None:
     open_form(terminal, component)
     fill(terminal, values)
     submit(terminal)
+
+
+def open_with(start: Callable[..., Terminal], component: str, values: Mapping[str, str], **options: Any) -> Terminal:
+    """Start the dashboard with a local job of its own, as `run --open` does: for what is not about the form.
+
+    Args:
+        start: starts a terminal.
+        component: what is launched.
+        values: of its parameters.
+        options: of the terminal.
+    """
+    given = [word for name, value in values.items() for word in (f"--{name}", value)]
+    terminal = start(arguments=[COMMAND, "run", "-s", "local_cwd", "--open", component, *given], **options)
+    terminal.wait(r"Jobs +›")
+    terminal.press("escape")
+    terminal.wait("STATE")
+    return terminal
 
 
 def top_row(terminal: Terminal) -> str:

@@ -12,7 +12,7 @@ from support.component_files import ComponentFile
 pytestmark = pytest.mark.slow
 
 # In the order of the form.
-JOB = {"steps": "600", "num_replicas": "4", "step_seconds": "0.1", "image": "python:local"}
+JOB = {"steps": "600", "num_replicas": "4", "step_seconds": "1", "image": "python:local"}
 SERVER = '''
 def server() -> AppDef:
     """Serve files, and say where.

@@ -13,7 +13,7 @@ from support.volcano_jobs import make_job, start_job
 
 pytestmark = pytest.mark.slow
 
-JOB = {"steps": "900", "num_replicas": "4", "step_seconds": "0.1", "image": "python:local"}
+JOB = {"steps": "900", "num_replicas": "4", "step_seconds": "1", "image": "python:local"}
 # What the node keeps for itself is all that is asked for: the machine has few cores.
 OPTIONS = {"reserved_millicpu": "1000"}
 
