@@ -113,7 +113,7 @@ def docker_engine(own_home, require, monkeypatch):
 
 @pytest.fixture
 def own_engine(own_home, require, monkeypatch):
-    """Give a started `OwnEngine`, which the test may stop and kill; DOCKER_HOST is set to it."""
+    """Give a started `OwnEngine` with the image busybox:local, which the test may stop and kill; DOCKER_HOST is set."""
     with ExitStack() as stack:
         engine = running(require, "docker", lambda: stack.enter_context(private_engine()))
         _choose_engine(monkeypatch, engine.host)

@@ -41,6 +41,7 @@ def engine_holds(host: str) -> dict[str, set[str]]:
 @pytest.fixture
 def app(terminal, own_engine):
     """Open the dashboard beside an engine that has run nothing yet."""
+    own_engine.start(python=True)
     app = terminal()
     app.wait(r"✓ +docker +Docker \d")
     return app
