@@ -34,11 +34,20 @@ def fill(terminal: Terminal, values: dict[str, str]) -> None:
 
 
 def go_to(terminal: Terminal, name: str) -> None:
-    """Walk to a field with tab."""
+    """Walk to a field with tab: at once where it is on the screen, else field by field."""
     for _ in range(60):
-        here = focused_field(terminal)
+        text = terminal.text()
+        found = re.search(r"^▌(\S+)", text, re.MULTILINE)
+        here = found[1] if found else ""
         if here == name:
             return
+        if found:
+            below = re.findall(r"^ ([a-z]\S*)", text[found.end() :], re.MULTILINE)
+            if name in below:
+                # All at once: the form is drawn once.
+                terminal.press("\t" * (below.index(name) + 1))
+                terminal.wait(lambda _: focused_field(terminal) == name)
+                return
         terminal.press("tab")
         # A moment lies between the end of one field's mark and the begin of the next one's.
         terminal.wait(lambda _, here=here: focused_field(terminal) not in ("", here))
