@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from contextlib import ExitStack
 from typing import Any
 
@@ -13,6 +14,11 @@ from support.oracle_counts import OracleCounts
 from support.services import NoServiceError
 from support.slurm_cluster import shared_slurm
 from support.times import Times
+
+# What is compiled is kept, here and in every program that a test starts, also where the environment says otherwise: a
+# start of the dashboard would compile 150 files each time.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # What it asserts shows its values, as in a test's own file.
 pytest.register_assert_rewrite("backend.contract")
@@ -110,7 +116,7 @@ def docker_engine(own_home, require, monkeypatch):
 
 @pytest.fixture
 def own_engine(own_home, require, monkeypatch):
-    """Give a started `OwnEngine`, which the test may stop and kill; DOCKER_HOST is set to it."""
+    """Give a started `OwnEngine` with the image busybox:local, which the test may stop and kill; DOCKER_HOST is set."""
     with ExitStack() as stack:
         engine = running(require, "docker", lambda: stack.enter_context(private_engine()))
         _choose_engine(monkeypatch, engine.host)

@@ -56,8 +56,9 @@ class JobStore:
         return ended
 
     def fail(self, message: BackendFailed) -> bool:
-        """Note that a backend is silent; return whether that is news."""
-        news = message.scheduler not in self.outages
+        """Note that a backend is silent; return whether that is news, as is what an answer that was late came to."""
+        before = self.outages.get(message.scheduler)
+        news = before is None or (before.next_try == 0 and message.next_try != 0)
         self.outages[message.scheduler] = Outage(message.reason, message.since, message.next_try)
         return news
 

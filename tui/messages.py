@@ -42,7 +42,7 @@ class BackendFailed(Message):
     Attributes:
         reason: what happened, in one sentence.
         since: when it last answered, or first failed; seconds since the epoch.
-        next_try: when it is asked again.
+        next_try: when it is asked again; 0 while its answer is still waited for.
     """
 
     scheduler: str

@@ -203,10 +203,11 @@ class BackendPoller(WatchingThread):
     def _say_slow(self, reason: str) -> None:
         if not self._told_slow and not self._failures:
             self._told_slow = True
-            self._fail(reason, 0.0)
+            self._fail(reason, None)
 
-    def _fail(self, reason: str, delay: float) -> None:
-        self._send(BackendFailed(self._scheduler, reason, self._last_answer, time.time() + delay))
+    def _fail(self, reason: str, delay: float | None) -> None:
+        next_try = 0.0 if delay is None else time.time() + delay
+        self._send(BackendFailed(self._scheduler, reason, self._last_answer, next_try))
 
     def _send(self, message: Message) -> None:
         if not self._ended.is_set():

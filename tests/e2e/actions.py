@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from support.terminal import PATIENCE, Terminal
+from support.terminal import COMMAND, PATIENCE, Terminal
 
 # An app id of demo.train, as the screens print it in full.
 APP_ID = re.compile(r"demo-train-[a-z0-9]{10,16}")
@@ -32,11 +34,20 @@ def fill(terminal: Terminal, values: dict[str, str]) -> None:
 
 
 def go_to(terminal: Terminal, name: str) -> None:
-    """Walk to a field with tab."""
+    """Walk to a field with tab: at once where it is on the screen, else field by field."""
     for _ in range(60):
-        here = focused_field(terminal)
+        text = terminal.text()
+        found = re.search(r"^▌(\S+)", text, re.MULTILINE)
+        here = found[1] if found else ""
         if here == name:
             return
+        if found:
+            below = re.findall(r"^ ([a-z]\S*)", text[found.end() :], re.MULTILINE)
+            if name in below:
+                # All at once: the form is drawn once.
+                terminal.press("\t" * (below.index(name) + 1))
+                terminal.wait(lambda _: focused_field(terminal) == name)
+                return
         terminal.press("tab")
         # A moment lies between the end of one field's mark and the begin of the next one's.
         terminal.wait(lambda _, here=here: focused_field(terminal) not in ("", here))
@@ -67,6 +78,23 @@ def launch(terminal: Terminal, component: str, values: dict[str, str]) -> None:
     open_form(terminal, component)
     fill(terminal, values)
     submit(terminal)
+
+
+def open_with(start: Callable[..., Terminal], component: str, values: Mapping[str, str], **options: Any) -> Terminal:
+    """Start the dashboard with a local job of its own, as `run --open` does: for what is not about the form.
+
+    Args:
+        start: starts a terminal.
+        component: what is launched.
+        values: of its parameters.
+        options: of the terminal.
+    """
+    given = [word for name, value in values.items() for word in (f"--{name}", value)]
+    terminal = start(arguments=[COMMAND, "run", "-s", "local_cwd", "--open", component, *given], **options)
+    terminal.wait(r"Jobs +›")
+    terminal.press("escape")
+    terminal.wait("STATE")
+    return terminal
 
 
 def top_row(terminal: Terminal) -> str:

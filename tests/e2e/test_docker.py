@@ -12,7 +12,7 @@ from support.component_files import ComponentFile
 pytestmark = pytest.mark.slow
 
 # In the order of the form.
-JOB = {"steps": "600", "num_replicas": "4", "step_seconds": "0.1", "image": "python:local"}
+JOB = {"steps": "600", "num_replicas": "4", "step_seconds": "1", "image": "python:local"}
 SERVER = '''
 def server() -> AppDef:
     """Serve files, and say where.
@@ -41,6 +41,7 @@ def engine_holds(host: str) -> dict[str, set[str]]:
 @pytest.fixture
 def app(terminal, own_engine):
     """Open the dashboard beside an engine that has run nothing yet."""
+    own_engine.start(python=True)
     app = terminal()
     app.wait(r"✓ +docker +Docker \d")
     return app

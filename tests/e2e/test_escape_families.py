@@ -11,7 +11,7 @@ import re
 import unicodedata
 
 import pytest
-from actions import launch, wait_top
+from actions import open_with, wait_top
 from support.component_files import ComponentFile
 from support.terminal import Terminal
 
@@ -109,12 +109,11 @@ def prints(replicas: int = 1) -> AppDef:
 
 
 class Watch:
-    """Looks at what a terminal is sent from now on."""
+    """Looks at what a terminal is sent from a place on."""
 
-    def __init__(self, terminal: Terminal) -> None:
+    def __init__(self, terminal: Terminal, start: int) -> None:
         self._terminal = terminal
-        # What is drawn just now may have come in part: from the last whole frame on.
-        self._start = max(0, bytes(terminal.raw).rfind(b"\x1b[?2026l"))
+        self._start = start
 
     def assert_only_drawing(self) -> None:
         """Look for anything but text and what drawing it needs."""
@@ -162,10 +161,8 @@ def look_around(app: Terminal, watch: Watch) -> None:
 
 
 def test_no_sequence_of_a_job_is_obeyed(terminal, component_file):
-    app = terminal(size=(150, 45))
-    app.wait("No jobs yet")
-    watch = Watch(app)
-    launch(app, "jobs.py:prints", {"replicas": "2"})
+    app = open_with(terminal, "jobs.py:prints", {"replicas": "2"}, size=(150, 45))
+    watch = Watch(app, app.raw.find(b"\x1b[?2026l"))
     wait_top(app, "Succeeded")
     app.wait("the end is safe")
     watch.assert_only_drawing()

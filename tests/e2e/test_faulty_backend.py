@@ -86,6 +86,9 @@ def test_a_filter_may_be_typed_in_one_burst(terminal, plugin):
     app.wait("line 19")
     app.process.write(b"/line 7\r")
     app.wait(r"\d of 2\b")
+    # The field is left and has the focus again before either is told of: what is typed next is no part of the first.
+    app.process.write(b"/line 18\rn/line 9\r")
+    app.wait(r"^ / +line 9 +\d of 2\b")
 
 
 def test_a_backend_that_hangs_delays_no_local_job(terminal, plugin):

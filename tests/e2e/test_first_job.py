@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 def test_four_replicas_from_submitted_to_succeeded(terminal):
     app = terminal()
     app.wait("No jobs yet")
-    launch(app, "demo.train", {"steps": "24", "num_replicas": "4", "step_seconds": "0.25"})
+    launch(app, "demo.train", {"steps": "12", "num_replicas": "4", "step_seconds": "0.5"})
     wait_top(app, "Running")
     # Lines of every replica arrive while the job runs.
     app.wait(lambda text: all(re.search(rf"^.*\b{k}[│┆].*step", text, re.MULTILINE) for k in range(4)))

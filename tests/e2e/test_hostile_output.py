@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from actions import fill, launch, open_form, wait_top
+from actions import fill, launch, open_form, open_with, wait_top
 from support.component_files import ComponentFile
 from support.shell import jobs, shell
 from support.terminal import COMMAND, Terminal
@@ -170,10 +170,8 @@ def test_what_a_job_prints_raises_and_is_called_does_not_take_over_the_terminal(
 
 
 def test_ten_megabytes_without_a_newline(terminal):
-    app = terminal()
-    app.wait("No jobs yet")
     program = "import sys; sys.stdout.write('x' * 10_000_000 + ' tail')"
-    launch(app, "utils.python", {"c": program})
+    app = open_with(terminal, "utils.python", {"c": program})
     wait_top(app, "Succeeded")
     app.wait("xxxxxx")
     # Keys act at once, wrapped and unwrapped, at both ends.
@@ -189,9 +187,7 @@ def test_ten_megabytes_without_a_newline(terminal):
 
 
 def test_many_lines_at_once_do_not_stop_the_keys(terminal):
-    app = terminal()
-    app.wait("No jobs yet")
-    launch(app, "utils.python", {"c": "print(('x' * 79 + chr(10)) * 500_000 + 'the end')"})
+    app = open_with(terminal, "utils.python", {"c": "print(('x' * 79 + chr(10)) * 500_000 + 'the end')"})
     app.press("?")
     app.wait("Keys")
     app.press("escape")

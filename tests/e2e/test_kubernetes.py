@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from actions import cancel_top, fill, go_to, live_through, look_inside, open_form, submit
 from support.api_proxy import api_proxy
+from support.shell import shell
 from support.volcano_jobs import make_job, start_job
 
 pytestmark = pytest.mark.slow
 
-JOB = {"steps": "900", "num_replicas": "4", "step_seconds": "0.1", "image": "python:local"}
+JOB = {"steps": "900", "num_replicas": "4", "step_seconds": "1", "image": "python:local"}
 # What the node keeps for itself is all that is asked for: the machine has few cores.
 OPTIONS = {"reserved_millicpu": "1000"}
 
@@ -42,7 +43,7 @@ def chosen(app) -> str:
     return found[1] if found else ""
 
 
-def launch(app, values, options=OPTIONS) -> None:
+def launch(app, values) -> None:
     open_form(app, "demo.train")
     fill(app, values)
     go_to(app, "scheduler")
@@ -51,7 +52,7 @@ def launch(app, values, options=OPTIONS) -> None:
         app.wait(lambda _, before=before: chosen(app) not in ("", before))
     # There is one queue: it is filled in.
     app.wait(r"queue \* +default +(only one|last run)")
-    fill(app, options)
+    fill(app, OPTIONS)
     submit(app)
 
 
@@ -69,7 +70,7 @@ def test_launch_follow_cancel_relaunch_edit_and_delete(app):
     assert app.wait_for_end() == 0
 
 
-def test_what_is_stuck_says_why_on_the_jobs_screen(app):
+def test_what_is_stuck_says_why_on_the_jobs_screen(app, tmp_path):
     for values, options, why in (
         ({"image": "nosuch.invalid/x:1"}, OPTIONS, r"image nosuch.invalid/x:1 cannot be pulled"),
         # A core each, of which none is left to the node.
@@ -79,7 +80,15 @@ def test_what_is_stuck_says_why_on_the_jobs_screen(app):
             r"resource in cluster is overused: overused cpu",
         ),
     ):
-        launch(app, {"steps": "900", **values}, options)
+        given = [word for name, value in {"steps": "900", **values}.items() for word in (f"--{name}", value)]
+        config = ",".join(f"{name}={value}" for name, value in {"queue": "default", **options}.items())
+        launched = shell(
+            "run", "--detach", "-s", "kubernetes", "-cfg", config, "demo.train", *given,
+            environ={"KUBECONFIG": str(tmp_path / "kubeconfig")},
+        )  # fmt: skip
+        assert launched.returncode == 0, launched.stderr
+        app.press("R")
+        app.wait(r"(?:Pending|Submitted|Queued) +demo-train")
         app.press("g")
         app.wait(why)
         assert "STATE" in app.text()

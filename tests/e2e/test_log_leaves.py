@@ -4,7 +4,7 @@ import base64
 import re
 
 import pytest
-from actions import launch, wait_top
+from actions import open_with, wait_top
 from support.terminal import Terminal
 
 pytestmark = pytest.mark.slow
@@ -24,19 +24,18 @@ def pager(tmp_path):
     return f"'{path}' {tmp_path} '; echo no shell'"
 
 
-def logs_of_a_job(app: Terminal, **values: str) -> None:
-    app.wait("No jobs yet")
-    launch(app, "demo.train", values)
+def logs_of_a_job(terminal, pager: str, **values: str) -> Terminal:
+    app = open_with(terminal, "demo.train", values, environ={"PAGER": pager})
     # A job of few steps may have ended before anybody looks.
     wait_top(app, "Running|Succeeded")
     app.press("l")
     app.wait(r"› +Logs")
     app.wait(r"[01][│┆] .*step")
+    return app
 
 
 def test_a_pager_has_the_terminal_and_the_app_comes_back(terminal, pager, tmp_path):
-    app = terminal(environ={"PAGER": pager})
-    logs_of_a_job(app, steps="2000", step_seconds="0.05")
+    app = logs_of_a_job(terminal, pager, steps="2000", step_seconds="0.3")
     app.press("m")
     app.wait(r"PAGER HAS \d+ LINES, ; echo no shell")
     assert re.search(r"^\d\d:\d\d:\d\d [01]\| .*step", (tmp_path / "got").read_text(), re.MULTILINE)
@@ -63,8 +62,7 @@ def copied(app: Terminal) -> list[str]:
 
 
 def test_lines_are_copied_and_saved(terminal, tmp_path):
-    app = terminal(environ={"PAGER": "/no/such/pager --flag"})
-    logs_of_a_job(app, steps="3", step_seconds="0.05")
+    app = logs_of_a_job(terminal, "/no/such/pager --flag", steps="3", step_seconds="0.05")
     app.wait("Ended")
     app.press("v", "k", "k")
     app.wait("Selecting  3 lines")

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from actions import launch
+from actions import open_with
 from support.odd_machine import make_odd
 from support.waiting import PROMPT
 
@@ -19,11 +19,11 @@ DAY = 86_400
 
 def test_a_clock_that_jumps(terminal, tmp_path):
     environ, clock = make_odd(tmp_path / "odd", files=False)
-    app = terminal(environ=environ)
-    app.wait("No jobs yet")
+    app = open_with(terminal, "demo.train", {"steps": "12", "step_seconds": "0.5"}, environ=environ)
     for number, jump in enumerate((DAY, -DAY, -10 * 365 * DAY), 1):
-        # Launched by the time of the jump before.
-        launch(app, "demo.train", {"steps": "60", "step_seconds": "0.1"})
+        if number > 1:
+            # Launched by the time of the jump before.
+            app.press("r")
         app.wait(r"Running +demo-train")
         clock.write_text(str(jump))
         app.press("n")
@@ -40,11 +40,12 @@ def test_a_clock_that_jumps(terminal, tmp_path):
 
 def test_files_without_locks_whose_sizes_come_late(terminal, tmp_path, own_home):
     environ, _ = make_odd(tmp_path / "odd", files=True)
-    app, other = terminal(environ=environ), terminal(environ=environ)
-    app.wait("No jobs yet")
+    other = terminal(environ=environ)
     other.wait("No jobs yet")
+    app = open_with(terminal, "demo.train", {"steps": "30", "step_seconds": "0.05"}, environ=environ)
     for number in range(2):
-        launch(app, "demo.train", {"steps": "30", "step_seconds": "0.05"})
+        if number:
+            app.press("r")
         other.wait(lambda text, number=number: len(re.findall(r"(?:Running|Succeeded) +demo-train", text)) > number)
     for one in (app, other):
         one.wait(lambda text: len(re.findall(r"Succeeded +demo-train", text)) == 2)

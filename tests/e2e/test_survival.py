@@ -11,7 +11,7 @@ import termios
 from contextlib import suppress
 
 import pytest
-from actions import launch, wait_top
+from actions import open_with, wait_top
 from support.processes import processes_of_job
 from support.terminal import COMMAND
 from support.waiting import PATIENCE, wait_until
@@ -19,17 +19,20 @@ from support.waiting import PATIENCE, wait_until
 pytestmark = pytest.mark.slow
 
 
-def start_job(app, **values):
-    app.wait("No jobs yet")
-    launch(app, "demo.train", {"steps": "200", "step_seconds": "0.1", **values})
+def open_with_job(terminal, **values):
+    """Open the dashboard with a job of its own that runs."""
+    app = open_with(terminal, "demo.train", {"steps": "600", "step_seconds": "1", **values})
     wait_top(app, "Running")
+    return app
 
 
 def start_another(app):
-    """Launch a job from the table, whose cursor goes to it, and return its id."""
-    launch(app, "demo.train", {"steps": "200", "step_seconds": "0.1"})
+    """Launch the job at the cursor again; return the new one's id, to which the cursor goes."""
+    before = app_id(app)
+    app.press("r")
     wait_top(app, "Running")
     app.press("g")
+    app.wait(lambda _: app_id(app) != before)
     return app_id(app)
 
 
@@ -40,8 +43,7 @@ def app_id(app):
 
 
 def test_the_dashboard_dies_and_the_job_is_found_again(terminal):
-    app = terminal()
-    start_job(app, steps="60")
+    app = open_with_job(terminal, steps="20", step_seconds="0.3")
     name = app_id(app)
     os.kill(app.pid, signal.SIGKILL)
     app.wait_for_end()
@@ -105,7 +107,9 @@ def test_suspended_and_continued_and_a_storm_of_sizes(terminal):
     app.process.setwinsize(40, 120)
     app.press("n")
     app.wait("Component")
-    app.press("escape", "q")
+    app.press("escape")
+    app.wait("No jobs yet")
+    app.press("q")
     assert app.wait_for_end() == 0
 
 
@@ -116,9 +120,9 @@ def process_state(pid):
 
 
 def test_two_dashboards_see_each_others_jobs(terminal):
-    one, other = terminal(), terminal()
+    other = terminal()
     other.wait("No jobs yet")
-    start_job(one, steps="2000")
+    one = open_with_job(terminal)
     wait_top(other, "Running")
     other.wait(lambda text: app_id(one) in text)
     other.press("x")
@@ -128,10 +132,9 @@ def test_two_dashboards_see_each_others_jobs(terminal):
 
 
 def test_supervisors_and_replicas_die(terminal):
-    app = terminal()
-    app.wait("No jobs yet")
-    # A replica alone.
-    name = start_another(app)
+    app = open_with_job(terminal, num_replicas="1")
+    # The replica alone.
+    name = app_id(app)
     os.kill(sorted(processes_of_job(name))[0], signal.SIGKILL)
     wait_top(app, "Failed")
     app.press("enter")
@@ -160,8 +163,7 @@ def test_supervisors_and_replicas_die(terminal):
 
 
 def test_quit_asks_and_keeps(terminal):
-    app = terminal()
-    start_job(app)
+    app = open_with_job(terminal)
     name = app_id(app)
     app.press("q")
     app.wait("Keep running")
@@ -181,8 +183,7 @@ def test_quit_asks_and_keeps(terminal):
 
 
 def test_quit_can_cancel(terminal):
-    app = terminal()
-    start_job(app)
+    app = open_with_job(terminal)
     name = app_id(app)
     app.press("q")
     app.wait("Keep running")
@@ -192,8 +193,7 @@ def test_quit_can_cancel(terminal):
 
 
 def test_signals_end_own_jobs_only(terminal):
-    app = terminal()
-    start_job(app)
+    app = open_with_job(terminal)
     name = app_id(app)
     watcher = terminal()
     wait_top(watcher, "Running")

@@ -6,12 +6,14 @@
 #   DOCKER_TEST_BRIDGE   the name of its default bridge                 (default txtui0)
 #   DOCKER_TEST_NET      the first two numbers of its addresses         (default 172.29)
 #   DOCKER_TEST_PYTHON   the interpreter that goes into python:local    (default /usr/bin/python3)
+#   DOCKER_TEST_IMAGES   the images to make                             (default "busybox:local python:local")
 #   DOCKER_TEST_DRIVERS  storage drivers to try, in order               (default "overlay2 vfs")
 DIR=${DOCKER_TEST_DIR:-${TMPDIR:-/tmp}/torchx-tui-docker}
 SOCK=${DOCKER_TEST_SOCK:-$DIR.sock}
 BRIDGE=${DOCKER_TEST_BRIDGE:-txtui0}
 NET=${DOCKER_TEST_NET:-172.29}
 PYTHON=${DOCKER_TEST_PYTHON:-/usr/bin/python3}
+IMAGES=${DOCKER_TEST_IMAGES:-busybox:local python:local}
 DRIVERS=${DOCKER_TEST_DRIVERS:-overlay2 vfs}
 # Each engine's cgroups hang below a parent of its own, so that stopping one clears only that.
 CGROUP=/torchx-tui-docker-$BRIDGE

@@ -2,16 +2,18 @@
 # shellcheck source=tests/services/image-roots.sh
 . "$HERE/image-roots.sh"
 
+wants() { [[ " $IMAGES " == *" $1 "* ]]; }
+
 make_images() {
     local work
     work=$(mktemp -d "${TMPDIR:-/tmp}/docker-images.XXXXXX")
-    if ! docker_cli image inspect busybox:local >/dev/null 2>&1; then
+    if wants busybox:local && ! docker_cli image inspect busybox:local >/dev/null 2>&1; then
         say "making busybox:local"
         copy_busybox "$work/busybox"
         tar -C "$work/busybox" -c . |
             docker_cli import -c 'ENV PATH=/bin:/usr/bin' -c 'CMD ["sh"]' - busybox:local >/dev/null
     fi
-    if ! docker_cli image inspect python:local >/dev/null 2>&1; then
+    if wants python:local && ! docker_cli image inspect python:local >/dev/null 2>&1; then
         say "making python:local"
         copy_busybox "$work/python"
         copy_python "$work/python"

@@ -21,7 +21,8 @@ COMMAND = str(Path(sys.executable).with_name("torchx-tui"))
 
 KEYS = {
     "enter": "\r",
-    "escape": "\x1b",
+    # As of a terminal that tells keys apart: an escape alone, followed at once, would be alt with the next key.
+    "escape": "\x1b[27u",
     "tab": "\t",
     "shift+tab": "\x1b[Z",
     "up": "\x1b[A",
@@ -82,6 +83,9 @@ class Terminal:
         rate: int | None = None,
     ) -> None:
         columns, rows = size
+        changes = dict(environ or {})
+        if "PYTHONPATH" in changes and "PYTHONPATH" in os.environ:
+            changes["PYTHONPATH"] += os.pathsep + os.environ["PYTHONPATH"]
         self.rate = rate
         self.raw = bytearray()
         self._screen = pyte.Screen(columns, rows)
@@ -92,7 +96,7 @@ class Terminal:
         self.process = PtyProcess.spawn(
             arguments or [COMMAND],
             dimensions=(rows, columns),
-            env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(environ or {})},
+            env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **changes},
             cwd=str(cwd) if cwd else None,
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -137,12 +141,10 @@ class Terminal:
             self._seen = None
 
     def press(self, *keys: str) -> None:
-        """Press keys; names as Textual's, other texts are typed letter by letter."""
+        """Press keys; names as Textual's, the letters of other texts come together, as from a slow link."""
         for key in keys:
-            for text in (KEYS[key],) if key in KEYS else key:
-                self.process.write(text.encode())
-                # An escape that is followed at once would be read as alt plus the key.
-                time.sleep(0.2 if text == "\x1b" else 0.02)
+            self.process.write(KEYS.get(key, key).encode())
+            time.sleep(0.02)
 
     def lines(self) -> list[str]:
         """Return the rows of the screen."""

@@ -21,6 +21,7 @@ from torchx_tui.specs.calls import LimitedCaller, NoAnswerError
 from torchx_tui.tui.config import WatchSettings
 from torchx_tui.tui.feed import Feed
 from torchx_tui.tui.job_rows import JobRow
+from torchx_tui.tui.job_store import JobStore
 from torchx_tui.tui.messages import BackendFailed, JobDescribed, JobsChanged
 from torchx_tui.tui.pacing import tick_seconds
 from torchx_tui.tui.poller import BackendPoller
@@ -149,6 +150,7 @@ def test_a_backend_that_hangs_is_said_once_asked_anew_and_comes_back(scheduler, 
     scheduler.mood = lambda: (released.wait(PATIENCE), None)[1]
     said = listener.wait(failed)
     assert "still waiting" in said.reason
+    assert said.next_try == 0
     said = listener.wait(lambda message: failed(message) and "no answer within" in message.reason)
     assert said.next_try > time.time()
     assert listener.states() == BOTH
@@ -157,6 +159,14 @@ def test_a_backend_that_hangs_is_said_once_asked_anew_and_comes_back(scheduler, 
     scheduler.mood = None
     listener.wait_for_states({**BOTH, "one-x": AppState.SUCCEEDED})
     released.set()
+
+
+def test_what_a_slow_answer_comes_to_is_news_and_the_next_tries_are_not():
+    jobs = JobStore()
+    assert jobs.fail(BackendFailed("local_cwd", "no answer for 1 s, still waiting", 5.0, 0.0))
+    assert jobs.fail(BackendFailed("local_cwd", "did not answer with a list", 5.0, 9.0))
+    assert not jobs.fail(BackendFailed("local_cwd", "connection refused", 5.0, 12.0))
+    assert jobs.outages["local_cwd"].reason == "connection refused"
 
 
 def test_a_slow_answer_is_taken(scheduler, start):

@@ -177,7 +177,8 @@ class LogSearch(SearchRow):
 
     def on_descendant_blur(self) -> None:
         """Say how far the search is: what was half typed is left."""
-        if self.typing:
+        # The field may have the focus again: this is told later than the next keys are carried out.
+        if self.typing and self.screen.focused is not self.input:
             self._rest()
 
     def on_search_row_cleared(self, message: SearchRow.Cleared) -> None:

@@ -27,6 +27,7 @@ write(1, b"out")
 
 @pytest.fixture
 def app(own_engine: OwnEngine):
+    own_engine.start(python=True)
     with replicas() as made:
         yield made
 
