@@ -138,7 +138,7 @@ def inspect_interpreter(interpreter: Interpreter) -> tuple[str, str]:
     Raises:
         GuestError: It cannot run components.
     """
-    process = _Process(interpreter, guest_settings, lambda: None)
+    process = GuestProcess(interpreter, guest_settings, lambda: None)
     try:
         data = process.ask({"inspect": True}, guest_settings, lambda: None, lambda text: None).data
         return process.version, str(data.get("torchx", ""))
@@ -149,7 +149,7 @@ def inspect_interpreter(interpreter: Interpreter) -> tuple[str, str]:
 class _Guest:
     def __init__(self, interpreter: Interpreter) -> None:
         self._interpreter = interpreter
-        self._process: _Process | None = None
+        self._process: GuestProcess | None = None
         self._lock = threading.Lock()
 
     def ask(
@@ -165,7 +165,7 @@ class _Guest:
             if self._process is not None and not (self._process.finish(check) and self._process.is_current()):
                 self._end()
             if self._process is None:
-                self._process = _Process(self._interpreter, settings, check)
+                self._process = GuestProcess(self._interpreter, settings, check)
             try:
                 answer = self._process.ask(request, settings, check, report)
             except GuestError:
@@ -191,10 +191,23 @@ class _Guest:
             self._process = None
 
 
-class _Process:
-    """The processes of a guest. Raises GuestError where they do not start."""
+class GuestProcess:
+    """The processes of a guest. Raises GuestError where they do not start.
 
-    def __init__(self, interpreter: Interpreter, settings: GuestSettings, check: Callable[[], object]) -> None:
+    Args:
+        interpreter: Runs them.
+        settings: Their limits.
+        check: Called several times a second while they start; what it raises ends them.
+        service: The module that answers instead of the components, and the import path; empty for components.
+    """
+
+    def __init__(
+        self,
+        interpreter: Interpreter,
+        settings: GuestSettings,
+        check: Callable[[], object],
+        service: Mapping[str, Any] | None = None,
+    ) -> None:
         self._interpreter = interpreter
         self._environment = dict(os.environ)
         self._folder = _current_folder()
@@ -205,15 +218,16 @@ class _Process:
         self.version = ""
         # An answer that is not wanted any more comes by then.
         self._busy_until: float | None = None
-        self._started = self._start(settings)
+        self.printed_size = 0
+        self._started = self._start(settings, service or {})
         try:
             late = f"{interpreter} did not start within {_START_TIMEOUT_S:g} s"
-            self._greet(self._read(time.monotonic() + _START_TIMEOUT_S, check, late))
+            self._greet(self.read(time.monotonic() + _START_TIMEOUT_S, check, late))
         except BaseException:
             self.end()
             raise
 
-    def _start(self, settings: GuestSettings) -> subprocess.Popen[bytes]:
+    def _start(self, settings: GuestSettings, service: Mapping[str, Any]) -> subprocess.Popen[bytes]:
         requests, self._requests = os.pipe()
         self._answers, answers = os.pipe()
         life, self._life = os.pipe()
@@ -228,6 +242,7 @@ class _Process:
             "libraries": _library_folders(),
             "memory": int(settings.memory_gigabytes * (1 << 30)),
             "idle": settings.idle_s,
+            **service,
         }
         program = Path(__file__).with_name("program.py")
         try:
@@ -285,7 +300,7 @@ class _Process:
                 reported = True
                 report(f"no answer for {settings.slow_s:g} s, still waiting")
 
-        self._send({**request, "timeout": settings.timeout_s}, look)
+        self.send({**request, "timeout": settings.timeout_s}, look)
         return self._receive(self._busy_until, look, f"it did not return within {settings.timeout_s:g} s")
 
     def finish(self, check: Callable[[], object]) -> bool:
@@ -298,7 +313,7 @@ class _Process:
             return False
 
     def _receive(self, deadline: float, look: Callable[[], object], late: str) -> Answer:
-        data = self._read(deadline, look, late)
+        data = self.read(deadline, look, late)
         self._drain()
         if "ended" in data:
             output, frames = _split_traceback(self._text())
@@ -308,7 +323,8 @@ class _Process:
             self._files.setdefault(str(item[0]), int(item[1]))
         return Answer(data, self._text())
 
-    def _send(self, request: Mapping[str, Any], look: Callable[[], object]) -> None:
+    def send(self, request: Mapping[str, Any], look: Callable[[], object]) -> None:
+        """Send a request; one that has ended takes it as well, its last answer says how it ended."""
         data = (json.dumps(request) + "\n").encode()
         deadline = time.monotonic() + _START_TIMEOUT_S
         while data:
@@ -317,16 +333,22 @@ class _Process:
             try:
                 data = data[os.write(self._requests, data) :] if writable else data
             except OSError:
-                # Its last answer says how it ended.
                 return
             if time.monotonic() > deadline:
                 raise GuestError("it takes no question")
 
-    def _read(self, deadline: float, look: Callable[[], object], late: str) -> dict[str, Any]:
-        """Read an answer, and meanwhile what is printed."""
+    def read(self, deadline: float | None, look: Callable[[], object], late: str) -> dict[str, Any]:
+        """Read an answer, and meanwhile what is printed.
+
+        Args:
+            deadline: When it is late, by the monotonic clock; None waits for ever, and does not look.
+            look: Called several times a second.
+            late: What is said then.
+        """
+        interval = None if deadline is None else _CHECK_INTERVAL_S
         while b"\n" not in self._received:
             look()
-            ready, _, _ = select.select([self._answers, self._printed], [], [], _CHECK_INTERVAL_S)
+            ready, _, _ = select.select([self._answers, self._printed], [], [], interval)
             if self._printed in ready:
                 self._take_output()
             if self._answers in ready:
@@ -337,7 +359,7 @@ class _Process:
                 self._received += data
             if len(self._received) > _MAX_ANSWER_SIZE:
                 raise GuestError(f"its answer is larger than {_MAX_ANSWER_SIZE >> 20} MiB")
-            if time.monotonic() > deadline:
+            if deadline is not None and time.monotonic() > deadline:
                 self._drain()
                 raise GuestError(late, self._text())
         line, _, rest = bytes(self._received).partition(b"\n")
@@ -353,6 +375,7 @@ class _Process:
     def _take_output(self) -> bool:
         data = os.read(self._printed, 1 << 16)
         self._output += data
+        self.printed_size += len(data)
         del self._output[:-_MAX_OUTPUT_SIZE]
         return bool(data)
 
@@ -365,6 +388,12 @@ class _Process:
     def _text(self) -> str:
         return self._output.decode("utf-8", "replace").strip()
 
+    def printed_since(self, size: int) -> str:
+        """Return what was printed since `printed_size` was so large, the end of it."""
+        self._drain()
+        new = self.printed_size - size
+        return self._output[-new:].decode("utf-8", "replace").strip() if new > 0 else ""
+
     def _wait(self) -> int | None:
         """Wait for the end of the first process; return its wait status."""
         try:
@@ -372,6 +401,18 @@ class _Process:
         except subprocess.TimeoutExpired:
             return None
         return -code if code < 0 else code << 8
+
+    @staticmethod
+    def describe_end(answer: Mapping[str, Any]) -> str:
+        """Say how a process ended, from its last answer."""
+        return _describe_end(answer.get("ended"))
+
+    def hang_up(self) -> None:
+        """Tell the processes to end, while another thread still reads their answers."""
+        for descriptor in (self._requests, self._life):
+            if descriptor in self._pipes:
+                self._pipes.remove(descriptor)
+                os.close(descriptor)
 
     def end(self) -> None:
         """End the processes; what the first does not kill in time, is killed here."""

@@ -8,7 +8,8 @@ Requests and answers are JSON, one a line, over descriptors of their own. The fi
 ``{"hello": {"protocol": 1, "version": [3, 11, 7], "process": 4711}}``. A request is
 ``{"component": {...}, "values": {...}, "timeout": 9.5}``; its answer has ``app`` or ``error``, ``files`` that were
 imported with the times of their changes, and ``loaded``, false where the file itself failed. The last is
-``{"ended": WAIT STATUS}``. `components/build.py` makes requests and reads answers.
+``{"ended": WAIT STATUS}``. `components/build.py` makes requests and reads answers. A guest that is a service answers
+as the module that its settings name does.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def main() -> None:
     os.set_blocking(wake, False)
     child = os.fork()
     if child:
-        _watch(child, life, answers, woken, wake)
+        _watch(child, life, answers, woken, wake, adopt=not settings.get("service"))
     else:
         for descriptor in (life, woken, wake):
             os.close(descriptor)
@@ -96,12 +97,14 @@ def _write(descriptor: int, answer: dict[str, Any]) -> None:
 # The first process
 
 
-def _watch(child: int, life: int, answers: int, woken: int, wake: int) -> None:
+def _watch(child: int, life: int, answers: int, woken: int, wake: int, *, adopt: bool) -> None:
     for name in _SIGNALS:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
-    _become_subreaper()
+    if adopt:
+        # A plugin's jobs may be processes of this machine, in sessions of their own: those go on.
+        _become_subreaper()
     status = _reap(child)
     while status is None:
         ready, _, _ = select.select([life, woken], [], [])
@@ -173,6 +176,10 @@ def _serve(settings: dict[str, Any], requests: int, answers: int) -> None:
     sys.meta_path.insert(0, _Ours(settings["root"]))
     sys.meta_path.append(_Libraries(settings["libraries"]))
     sys.meta_path.append(_TorchX())
+    if settings.get("service"):
+        sys.path[:] = settings["path"]
+        importlib.import_module(settings["service"]).serve(requests, answers)
+        return
     folder, environment = _current_folder(), dict(os.environ)
     # Imported while nobody waits for it.
     importlib.import_module("torchx_tui.specs.serialize")
