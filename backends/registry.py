@@ -134,6 +134,6 @@ def _create_plugin(name: str, load: Callable[[], SchedulerFactory], session_name
 
 
 def _create_torchx_plugin(found: FoundScheduler, session_name: str, **kwargs: Any) -> Scheduler[Any]:
-    from .plugin.loading import loader_of
+    from .plugin.remote import create_remote
 
-    return loader_of(found).make(session_name, **kwargs)
+    return create_remote(found, session_name, **kwargs)

@@ -2,7 +2,8 @@
 
 Requests are ``{"id": 7, "call": "list", "arguments": [...]}``, or ``{"id": 7, "lines": [...]}`` for a stream, then
 ``{"id": 7, "room": 1000}`` for that many more lines, and ``{"id": 7, "close": true}``. Answers are ``{"id": 7, "value":
-...}``, which also ends a stream, ``{"id": 7, "error": {...}}``, and ``{"id": 7, "lines": [...]}``. Values and errors are
+...}``, which also ends a stream, ``{"id": 7, "error": {...}}``, and ``{"id": 7, "lines": [...]}``, which is empty where a
+stream begins. Values and errors are
 those of whoever asks; `backends/plugin/wire.py` has them.
 """
 
@@ -95,10 +96,23 @@ class Service:
         """
         return self._connect().call({"call": name, "arguments": list(arguments)}, timeout_s, keep)
 
-    def lines(self, arguments: Sequence[Any]) -> ServiceLines:
+    def lines(self, arguments: Sequence[Any], timeout_s: float) -> ServiceLines:
         """Begin a stream of lines. Raises as `call` does."""
         connection = self._connect()
-        return ServiceLines(connection, connection.ask({"lines": list(arguments)}))
+        exchange = connection.ask({"lines": list(arguments)})
+        lines = ServiceLines(connection, exchange)
+        with exchange.changed:
+            if not exchange.changed.wait_for(lambda: exchange.is_begun or exchange.is_answered, timeout_s):
+                exchange.is_given_up = True
+                raise NoReplyError(f"no answer within {timeout_s:g} s")
+            if exchange.error is not None and not exchange.is_begun:
+                raise exchange.error
+        return lines
+
+    def is_running(self) -> bool:
+        """Tell whether there is a guest to ask."""
+        connection = self._connection
+        return connection is not None and connection.is_usable()
 
     def close(self) -> None:
         """End the guest."""
@@ -136,6 +150,7 @@ class _Exchange:
         self.lines: deque[str] = deque()
         self.value: Any = None
         self.error: Exception | None = None
+        self.is_begun = False
         self.is_answered = False
         self.is_given_up = False
 
@@ -236,6 +251,7 @@ class _Connection:
             return
         if "lines" in answer:
             with exchange.changed:
+                exchange.is_begun = True
                 exchange.lines.extend(str(line) for line in answer["lines"])
                 exchange.changed.notify_all()
         elif "error" in answer:

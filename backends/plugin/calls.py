@@ -1,4 +1,4 @@
-"""Calls into a plugin: what it raises is made ours, what it prints is taken away, and one that hangs is given up."""
+"""Calls of a plugin's code, in its guest: what it raises is made ours."""
 
 from __future__ import annotations
 
@@ -8,98 +8,60 @@ from subprocess import CalledProcessError
 from typing import TypeVar
 
 from ...specs import InvalidRunConfigException, SchedulerError, TorchXTuiError
-from ...specs.calls import CapturedOutput, LimitedCaller, NoAnswerError, capture_prints
 from ...specs.errors import describe_error
 
-logger = logging.getLogger(__name__)
-
+_log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-# How long a plugin may take for an answer (s); the dashboard itself waits less long.
-ANSWER_SECONDS = 60.0
-# How long it may take for what asks no backend (s).
-QUICK_SECONDS = 10.0
-# Launches, and the builds before them, take what they take (s).
-LAUNCH_SECONDS = 24 * 3600.0
 
-
-class PluginCalls:
-    """Calls into one plugin.
+class PluginError(SchedulerError):
+    """A plugin raised something.
 
     Args:
-        name: the scheduler's name.
-        origin: where it comes from, for messages.
+        name: The scheduler's name.
+        what: What it was asked to do.
+        reason: What it raised.
+        may_have_printed_more: Whether what it printed last is the better part of the reason.
     """
 
-    def __init__(self, name: str, origin: str) -> None:
-        self.name = name
-        self.origin = origin
-        self._caller = LimitedCaller(f"plugin-{name}")
-        # Something of it hangs often while something else is quick.
-        self._launcher = LimitedCaller(f"plugin-launch-{name}")
-
-    def call(self, what: str, function: Callable[[], T], seconds: float = ANSWER_SECONDS) -> T:
-        """Call a function of the plugin.
-
-        Args:
-            what: what is done, for messages, such as "list jobs".
-            function: the call.
-            seconds: how long it may take.
-
-        Raises:
-            TorchXTuiError: it raised something, or gave no answer in time; the message names the plugin.
-        """
-        caller = self._launcher if seconds == LAUNCH_SECONDS else self._caller
-        try:
-            return caller.call(lambda: self.run(what, function), seconds)
-        except NoAnswerError as error:
-            raise SchedulerError(f"{self.name} could not {what}: {error} ({self.origin})") from error
-
-    def run(self, what: str, function: Callable[[], T]) -> T:
-        """Call a function of the plugin in this thread, however long that takes.
-
-        Raises:
-            TorchXTuiError: see `call`.
-        """
-        with capture_prints() as printed:
-            try:
-                return function()
-            except BaseException as error:  # SystemExit too: it is no plugin's to end the program
-                raise self.translated(what, error, printed) from error
-            finally:
-                if text := printed.text():
-                    logger.info("%s printed, asked to %s: %s", self.name, what, text)
-
-    def translated(self, what: str, error: BaseException, printed: CapturedOutput | None = None) -> TorchXTuiError:
-        """Return an error of ours for whatever a plugin raised.
-
-        Args:
-            what: what it was asked to do.
-            error: what it raised.
-            printed: what it printed before.
-        """
-        if isinstance(error, TorchXTuiError):
-            return error
-        logger.warning("%s could not %s", self.name, what, exc_info=error)
-        if type(error).__name__ == "InvalidRunConfigException":
-            return InvalidRunConfigException(
-                str(error).partition(". Given: ")[0],
-                str(getattr(error, "cfg_key", "")),
-                getattr(error, "cfg", {}) or {},
-            )
-        return SchedulerError(f"{self.name} could not {what}: {_error_text(error, printed.text() if printed else '')}")
+    def __init__(self, name: str, what: str, reason: str, *, may_have_printed_more: bool = True) -> None:
+        super().__init__(f"{name} could not {what}: {reason}")
+        self.may_have_printed_more = may_have_printed_more
 
 
-def _error_text(error: BaseException, printed: str) -> str:
-    """Format an error: of a program that failed its own last words, of another also what was printed last."""
+def ask(name: str, what: str, function: Callable[[], T]) -> T:
+    """Call a function of a plugin.
+
+    Args:
+        name: The scheduler's name.
+        what: What is done, for messages, such as "list jobs".
+        function: The call.
+
+    Raises:
+        TorchXTuiError: It raised something; the message names the plugin.
+    """
+    try:
+        return function()
+    except BaseException as error:  # SystemExit too
+        raise _translate(name, what, error) from error
+
+
+def _translate(name: str, what: str, error: BaseException) -> TorchXTuiError:
+    if isinstance(error, TorchXTuiError):
+        return error
+    _log.warning("%s could not %s", name, what, exc_info=error)
+    if type(error).__name__ == "InvalidRunConfigException":
+        return InvalidRunConfigException(
+            str(error).partition(". Given: ")[0],
+            str(getattr(error, "cfg_key", "")),
+            getattr(error, "cfg", {}) or {},
+        )
     if not isinstance(error, CalledProcessError):
-        return ": ".join([describe_error(error), *_last_line(printed)])
-    said = error.stderr or error.output or b""
-    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+        return PluginError(name, what, describe_error(error))
+    told = error.stderr or error.output or b""
+    text = (told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)).strip()
     command = [error.cmd] if isinstance(error.cmd, (str, bytes)) else list(error.cmd)
     ended = f"{command[0]} ended with {error.returncode}"
-    return ": ".join([ended, *(_last_line(text) or _last_line(printed))])
-
-
-def _last_line(text: str) -> list[str]:
-    return [line.strip() for line in text.strip().splitlines()[-1:]]
+    if not text:
+        return PluginError(name, what, ended)
+    return PluginError(name, what, f"{ended}: {text.splitlines()[-1].strip()}", may_have_printed_more=False)

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 from ...specs.errors import describe_error
 from ...specs.files import read_file
-from ...specs.modules import namespace_modules, parse_with_retry, plugin_sources
+from ...specs.modules import namespace_modules, plugin_sources
 
 ENTRY_POINT_GROUP = "torchx.schedulers"
 NAMESPACE_PART = "schedulers"
@@ -112,7 +112,7 @@ def _in_namespace(unreadable: list[Unreadable]) -> Iterator[FoundScheduler]:
     for module, path in namespace_modules(NAMESPACE_PART):
         try:
             text = read_file(path)
-            tree = parse_with_retry(lambda text=text: ast.parse(text))
+            tree = ast.parse(text)
         except (OSError, SyntaxError, ValueError, RecursionError) as error:
             unreadable.append(Unreadable(module, f"{path} is not Python: {describe_error(error)}"))
             continue

@@ -15,7 +15,7 @@ from ...specs import JobNotFoundError, LogUnreadableError, SchedulerError
 from ..api import split_lines
 from ..shared.replicas import pick_replica
 from ..types import DescribeAppResponse, Stream
-from .calls import PluginCalls
+from .calls import ask
 
 # Lines that are read ahead; then the plugin waits until they are taken.
 _AHEAD = 2000
@@ -57,17 +57,15 @@ class PluginLogIterator:
     What hangs in the plugin is left to its daemon thread, which closes the plugin's own iterator when it comes back.
 
     Args:
-        calls: the way into the plugin.
+        name: the scheduler's name.
         opens: begin to read an output each; they are read side by side.
         pattern: only lines in which this is found.
     """
 
-    def __init__(self, calls: PluginCalls, opens: Sequence[Open], pattern: re.Pattern[str] | None = None) -> None:
+    def __init__(self, name: str, opens: Sequence[Open], pattern: re.Pattern[str] | None = None) -> None:
         self._shared = _Shared(len(opens))
         for begin in opens:
-            threading.Thread(
-                target=_read, args=(self._shared, calls, begin, pattern), name=f"log-{calls.name}", daemon=True
-            ).start()
+            threading.Thread(target=_read, args=(self._shared, name, begin, pattern), daemon=True).start()
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -92,6 +90,15 @@ class PluginLogIterator:
             raise error
         raise StopIteration
 
+    def take_waiting(self) -> list[str]:
+        """Return the lines that are there already, beyond the last."""
+        shared = self._shared
+        with shared.changed:
+            lines = list(shared.lines)
+            shared.lines.clear()
+            shared.changed.notify_all()
+        return lines
+
     def close(self) -> None:
         """End the iteration at once."""
         shared = self._shared
@@ -110,11 +117,11 @@ class PluginLogIterator:
         self.close()
 
 
-def _read(shared: _Shared, calls: PluginCalls, begin: Open, pattern: re.Pattern[str] | None) -> None:
+def _read(shared: _Shared, name: str, begin: Open, pattern: re.Pattern[str] | None) -> None:
     """Read one output to its end."""
     error: BaseException | None = None
     try:
-        calls.run("read a log", lambda: _hand_over(shared, begin, pattern))
+        ask(name, "read a log", lambda: _hand_over(shared, begin, pattern))
     except BaseException as raised:  # the iterator raises it
         error = raised
     shared.end(error)
@@ -207,14 +214,14 @@ def check_replica(
 
 
 def outputs(
-    calls: PluginCalls, theirs: Any, replica: tuple[str, str, int], wanted: Mapping[str, Any], stream: Stream
+    name: str, theirs: Any, replica: tuple[str, str, int], wanted: Mapping[str, Any], stream: Stream
 ) -> tuple[list[Open], str]:
     """Find the outputs of the plugin that together are the one that is asked for, and why it refused them.
 
     A plugin that does not merge its outputs refuses `COMBINED` at the call: then both are read.
 
     Args:
-        calls: the way into the plugin.
+        name: the scheduler's name.
         theirs: the plugin's scheduler.
         replica: app id, role and number.
         wanted: further arguments of its `log_iter`.
@@ -228,11 +235,11 @@ def outputs(
 
     turned = ToTorchX()
 
-    def ask(output: Stream) -> Iterable[str]:
+    def begin(output: Stream) -> Iterable[str]:
         return theirs.log_iter(*replica, **wanted, streams=turned.stream(output))
 
     try:
-        first = calls.call("give a log", partial(ask, stream))
+        first = ask(name, "give a log", partial(begin, stream))
     except SchedulerError as error:
         if isinstance(error.__cause__, NotImplementedError):
             raise LogUnreadableError(str(error)) from error
@@ -242,7 +249,7 @@ def outputs(
             return [], str(error)
     else:
         return [lambda: first], ""
-    both = [partial(ask, output) for output in (Stream.STDOUT, Stream.STDERR)]
+    both = [partial(begin, output) for output in (Stream.STDOUT, Stream.STDERR)]
     if wanted["should_tail"]:
         return list(both), ""
-    return [lambda: chain.from_iterable(begin() for begin in both)], ""
+    return [lambda: chain.from_iterable(one() for one in both)], ""

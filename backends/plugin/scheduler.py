@@ -1,4 +1,4 @@
-"""A scheduler written against TorchX's classes, behind our contract."""
+"""A scheduler written against TorchX's classes, behind our contract. It is made and asked in a guest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import copy
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar, get_args, get_origin
@@ -19,16 +19,17 @@ from ...specs import (
     AppState,
     CfgVal,
     JobNotFoundError,
+    Role,
     SchedulerError,
     TorchXTuiError,
     is_terminal,
     runopts,
 )
-from ...specs.modules import parse_with_retry
 from ..api import Scheduler
 from ..types import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Stream
-from .calls import ANSWER_SECONDS, LAUNCH_SECONDS, QUICK_SECONDS, PluginCalls
-from .convert import ToTorchX, our_description, our_row, says_nothing
+from ..workspace import WorkspaceMixin
+from .calls import ask
+from .convert import ToTorchX, our_description, our_role, our_row, says_nothing
 from .found import FoundScheduler
 from .logs import PluginLogIterator, check_replica, outputs
 
@@ -95,36 +96,6 @@ class KnownApps:
 
     def _is_new(self, app_id: str) -> bool:
         return app_id in self._launched and time.monotonic() - self._launched[app_id][0] < _NEW_SECONDS
-
-
-def refuse(calls: PluginCalls, theirs: Any, method: str, app: AppDef, scheduler: str, given: Mapping[str, Any]) -> None:
-    """Ask a plugin whether it takes an app.
-
-    Args:
-        calls: the way into the plugin.
-        theirs: the plugin's scheduler.
-        method: which of its methods refuses; an older TorchX has not all of them.
-        app: the app.
-        scheduler: the scheduler's name.
-        given: run options, as the plugin is given them.
-
-    Raises:
-        AppDefError: it does not.
-    """
-    check = getattr(theirs, method, None)
-    if check is None:
-        return
-
-    def ask() -> None:
-        resolve = getattr(theirs, "_resolve_cfg", None) or theirs.run_opts().resolve
-        check(ToTorchX().app(app), scheduler, resolve(given))
-
-    try:
-        calls.call("take this app", ask)
-    except SchedulerError as error:
-        if isinstance(error.__cause__, ValueError):
-            raise AppDefError(str(error.__cause__)) from error
-        raise
 
 
 logger = logging.getLogger(__name__)
@@ -218,34 +189,31 @@ def abilities_of(theirs: Any) -> Capabilities:
 class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
     """Asks a scheduler of TorchX's, and answers in our terms.
 
-    What the plugin raises becomes an error of ours with its name, what it prints is taken away from the terminal, and
-    a call that hangs is given up.
+    What the plugin raises becomes an error of ours with its name.
 
     Args:
         found: the plugin.
-        calls: the way into it.
         session_name: the session part of handles.
         theirs: the scheduler that the plugin made.
     """
 
     takes_contexts = False
 
-    def __init__(self, found: FoundScheduler, calls: PluginCalls, session_name: str, theirs: Any) -> None:
+    def __init__(self, found: FoundScheduler, session_name: str, theirs: Any) -> None:
         super().__init__(found.name, session_name)
         self.found = found
         self._theirs = theirs
-        self._calls = calls
         self._apps = KnownApps()
         self._options: runopts | None = None
         self.capabilities = abilities_of(theirs)
 
-    def _ask(self, what: str, function: Callable[[], T], seconds: float = ANSWER_SECONDS) -> T:
-        return self._calls.call(what, function, seconds)
+    def _ask(self, what: str, function: Callable[[], T]) -> T:
+        return ask(self.backend, what, function)
 
     def close(self) -> None:
         """Let the plugin free what it holds."""
         try:
-            self._ask("close", self._theirs.close, 1.0)
+            self._ask("close", self._theirs.close)
         except TorchXTuiError:
             return  # noted in the log file
 
@@ -254,7 +222,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
     def run_opts(self) -> runopts:
         """Return the plugin's run options, those of its workspaces included."""
         if self._options is None:
-            theirs = self._ask("tell its run options", lambda: parse_with_retry(self._theirs.run_opts), QUICK_SECONDS)
+            theirs = self._ask("tell its run options", self._theirs.run_opts)
             self._options = our_options(theirs, self.backend)
         return self._options
 
@@ -264,7 +232,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         def dry_run() -> tuple[Any, str]:
             turned = ToTorchX()
             theirs = turned.app(app)
-            info = parse_with_retry(lambda: self._theirs.submit_dryrun(theirs, given))
+            info = self._theirs.submit_dryrun(theirs, given)
             info._scheduler = self.backend
             left_out = "".join(f"# left out: {what}\n" for what in turned.left_out)
             return info, left_out + str(info)
@@ -274,7 +242,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def schedule(self, dryrun_info: AppDryRunInfo[Any]) -> str:
         """Launch what a dry run gave, and return the id that the plugin gave the app."""
-        app_id = str(self._ask("launch", lambda: self._theirs.schedule(dryrun_info.request), LAUNCH_SECONDS))
+        app_id = str(self._ask("launch", lambda: self._theirs.schedule(dryrun_info.request)))
         self._apps.launched(app_id, dryrun_info.app)
         return app_id
 
@@ -285,7 +253,21 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         self._check("_validate", app, scheduler, cfg)
 
     def _check(self, method: str, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
-        refuse(self._calls, self._theirs, method, app, scheduler, given_options(dict(cfg), self.run_opts()))
+        check = getattr(self._theirs, method, None)
+        if check is None:
+            return  # an older TorchX has not all of them
+        given = given_options(dict(cfg), self.run_opts())
+
+        def refuse() -> None:
+            resolve = getattr(self._theirs, "_resolve_cfg", None) or self._theirs.run_opts().resolve
+            check(ToTorchX().app(app), scheduler, resolve(given))
+
+        try:
+            self._ask("take this app", refuse)
+        except SchedulerError as error:
+            if isinstance(error.__cause__, ValueError):
+                raise AppDefError(str(error.__cause__)) from error
+            raise
 
     # Watching
 
@@ -360,13 +342,13 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         known = self.capabilities.log_streams
         stream = check_replica(self.describe(app_id), self.backend, app_id, role_name, k, streams, known)
         wanted = {"since": since, "until": until, "should_tail": should_tail}
-        opens, refused = outputs(self._calls, self._theirs, (app_id, role_name, k), wanted, stream)
+        opens, refused = outputs(self.backend, self._theirs, (app_id, role_name, k), wanted, stream)
         if refused and stream is not Stream.COMBINED:
             self.capabilities = replace(
                 self.capabilities, log_streams=tuple(output for output in known if output != stream)
             )
             raise ValueError(refused)
-        return PluginLogIterator(self._calls, opens, pattern)
+        return PluginLogIterator(self.backend, opens, pattern)
 
     # Advice
 
@@ -380,6 +362,28 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         turned = ToTorchX()
         turned.app(app)
         return [Finding("warning", f"left out: {what}", "install a newer TorchX") for what in turned.left_out]
+
+
+class TorchXWorkspaceScheduler(WorkspaceMixin[Any], TorchXScheduler):
+    """Lets the plugin build the workspaces of roles; its run options already have those of its workspaces."""
+
+    def build_workspaces(self, roles: Sequence[Role], cfg: Mapping[str, CfgVal]) -> None:
+        """Let the plugin build each role's workspace, and take over what it made of the role."""
+        given = given_options(dict(cfg), self.run_opts())
+
+        def build() -> builtins.list[Any]:
+            turned = ToTorchX()
+            theirs = [turned.role(role) for role in roles]
+            self._theirs.build_workspaces(theirs, given)
+            return theirs
+
+        for role, built in zip(roles, self._ask("build a workspace", build), strict=True):
+            take_built(role, our_role(built))
+
+
+def take_built(role: Role, built: Role) -> None:
+    """Take over what a builder of workspaces may change: the image, and what replicas need to find the files."""
+    role.image, role.env, role.mounts, role.metadata = built.image, built.env, built.mounts, built.metadata
 
 
 def _text(info: Any) -> str | None:

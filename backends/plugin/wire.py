@@ -14,9 +14,7 @@ from typing import Any
 
 from ...specs import (
     AppDef,
-    AppDefError,
     AppState,
-    InvalidRunConfigException,
     ReplicaStatus,
     Role,
     RoleStatus,
@@ -164,5 +162,3 @@ def decode_error(data: Mapping[str, Any]) -> Exception:
     vars(made).update(data.get("attributes") or {})
     return made
 
-
-__all__ = ["AppDefError", "InvalidRunConfigException", "decode", "decode_error", "encode", "encode_error"]

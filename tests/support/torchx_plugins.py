@@ -13,7 +13,7 @@ from textwrap import dedent
 import pytest
 
 from torchx_tui.backends import registry
-from torchx_tui.backends.plugin.loading import loader_of
+from torchx_tui.backends.plugin.remote import forget_failures
 from torchx_tui.specs import named_resources
 
 PROCESS_JOBS = Path(__file__).parent / "process_jobs.py"
@@ -76,5 +76,5 @@ def forget_plugins() -> None:
             del sys.modules[name]
     importlib.invalidate_caches()
     registry._plugins.cache_clear()
-    loader_of.cache_clear()
+    forget_failures()
     named_resources.reset()

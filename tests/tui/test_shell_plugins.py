@@ -12,7 +12,7 @@ import pytest
 from support.command import Command
 from support.torchx_plugins import Plugins, as_if_installed
 
-from torchx_tui.backends.plugin import loading
+from torchx_tui.backends.plugin import remote
 from torchx_tui.backends.plugin.found import has_torchx
 
 
@@ -75,7 +75,7 @@ def test_doctor_names_each_plugin_with_its_group(command: Command, plugins: Plug
 def test_doctor_says_why_one_is_broken_and_looks_at_the_others(
     command: Command, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loading, "LOAD_SECONDS", 1.0)
+    monkeypatch.setattr(remote, "LOAD_SECONDS", 1.0)
     plugins.module("acme_raises", "raise RuntimeError('no licence')")
     plugins.module("acme_hangs", "import threading; threading.Event().wait()")
     points = {f"hangs{number}": "acme_hangs:create" for number in range(4)}

@@ -13,7 +13,7 @@ from support.torchx_plugins import Plugins
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends import registry
-from torchx_tui.backends.plugin import loading
+from torchx_tui.backends.plugin import remote
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import (
     AppDef,
@@ -74,7 +74,7 @@ def install(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> Any:
         )
         plugins.distribution("acme-odd", "torchx.schedulers", odd=f"{module}:create")
 
-    monkeypatch.setattr(loading, "LOAD_SECONDS", 60.0)
+    monkeypatch.setattr(remote, "LOAD_SECONDS", 60.0)
     return add
 
 
@@ -96,7 +96,7 @@ def test_a_plugin_that_ends_the_program_does_not(install: Any, end: str) -> None
 
 def test_a_plugin_that_hangs_at_import_holds_up_no_other(install: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     install("", "never.wait()")
-    monkeypatch.setattr(loading, "LOAD_SECONDS", 2.0)
+    monkeypatch.setattr(remote, "LOAD_SECONDS", 2.0)
     runner = Runner("torchx")
 
     def check_it() -> None:

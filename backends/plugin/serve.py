@@ -1,0 +1,245 @@
+"""The guest that a plugin's scheduler lives in: the one place where a plugin, and with it TorchX, is imported."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from ...guest.service import STREAM_AHEAD
+from ...specs import AppDef, BackendUnavailableError, CfgVal, Role, SchedulerError, TorchXTuiError
+from ..api import Scheduler
+from ..workspace import WorkspaceMixin
+from .calls import ask
+from .found import FoundScheduler
+from .wire import decode, encode, encode_error
+
+# Requests of dry runs that are kept until they are launched.
+_MAX_REQUESTS = 100
+
+
+def serve(requests: int, answers: int) -> None:
+    """Answer what `remote.RemoteScheduler` asks, each question in a thread of its own, until nobody asks any more.
+
+    Args:
+        requests: The descriptor of the requests, see `guest.service`.
+        answers: That of the answers.
+    """
+    server = _Server(answers)
+    waiting = b""
+    while data := os.read(requests, 1 << 16):
+        *lines, waiting = (waiting + data).split(b"\n")
+        for line in lines:
+            server.take(json.loads(line))
+
+
+class _Server:
+    def __init__(self, answers: int) -> None:
+        self._answers = answers
+        self._writing = threading.Lock()
+        self._host = _Host()
+        self._streams: dict[int, _Stream] = {}
+
+    def take(self, request: dict[str, Any]) -> None:
+        number = request["id"]
+        stream = self._streams.get(number)
+        if "room" in request:
+            if stream is not None:
+                stream.make_room(request["room"])
+        elif "close" in request:
+            if stream is not None:
+                stream.close()
+        elif "lines" in request:
+            self._streams[number] = stream = _Stream()
+            threading.Thread(target=self._send_lines, args=(number, stream, request["lines"]), daemon=True).start()
+        else:
+            threading.Thread(target=self._answer, args=(number, request), daemon=True).start()
+
+    def _answer(self, number: int, request: dict[str, Any]) -> None:
+        try:
+            value = getattr(self._host, request["call"])(*decode(request["arguments"]))
+            self._write({"id": number, "value": encode(value)})
+        except BaseException as error:  # SystemExit too
+            self._write({"id": number, "error": self._host.describe_error(error)})
+
+    def _send_lines(self, number: int, stream: _Stream, arguments: Any) -> None:
+        try:
+            stream.open(self._host.log_iter(*decode(arguments)))
+            self._write({"id": number, "lines": []})
+            for lines in stream.batches():
+                self._write({"id": number, "lines": lines})
+            self._write({"id": number, "value": None})
+        except BaseException as error:
+            self._write({"id": number, "error": self._host.describe_error(error)})
+        finally:
+            del self._streams[number]
+
+    def _write(self, answer: dict[str, Any]) -> None:
+        data = (json.dumps(answer) + "\n").encode()
+        with self._writing, suppress(BrokenPipeError):
+            while data:
+                data = data[os.write(self._answers, data) :]
+
+
+class _Stream:
+    """A log that is read on while there is room for its lines."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._room = STREAM_AHEAD
+        self._closed = False
+        self._source: Any = None
+
+    def open(self, source: Any) -> None:
+        with self._changed:
+            self._source = source
+            closed = self._closed
+        if closed:
+            source.close()
+
+    def make_room(self, lines: int) -> None:
+        with self._changed:
+            self._room += lines
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            source = self._source
+            self._changed.notify_all()
+        if source is not None:
+            source.close()
+
+    def batches(self) -> Iterator[list[str]]:
+        take_waiting = getattr(self._source, "take_waiting", list)
+        for line in self._source:
+            lines = [line, *take_waiting()]
+            yield lines
+            with self._changed:
+                self._room -= len(lines)
+                self._changed.wait_for(lambda: self._room > 0 or self._closed)
+                if self._closed:
+                    return
+
+
+class _Host:
+    """What can be asked: `open` first, then the methods of the scheduler."""
+
+    def __init__(self) -> None:
+        self._scheduler: Any = None
+        self._requests: dict[int, Any] = {}
+        self._next = 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in FORWARDED:
+            raise AttributeError(name)
+        return getattr(self._scheduler, name)
+
+    def open(self, found: dict[str, str], session_name: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Import the plugin and make its scheduler; tell what it can do."""
+        self._scheduler = _make(FoundScheduler(**found), session_name, params)
+        kind = type(self._scheduler)
+        return {
+            "capabilities": self._scheduler.capabilities,
+            "context": self._scheduler.context,
+            "takes_contexts": self._scheduler.takes_contexts,
+            "builds_workspaces": isinstance(self._scheduler, WorkspaceMixin),
+            "methods": [name for name in FORWARDED if getattr(kind, name, None) is not getattr(Scheduler, name, None)],
+        }
+
+    def dry_run(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> tuple[int, str]:
+        """Make a request and keep it; return its number and text."""
+        info = self._scheduler._submit_dryrun(app, cfg)
+        self._next += 1
+        self._requests[self._next] = info
+        for old in [number for number in self._requests if number <= self._next - _MAX_REQUESTS]:
+            self._requests.pop(old, None)
+        return self._next, str(info)
+
+    def launch(self, number: int, app: AppDef, cfg: Mapping[str, CfgVal]) -> str:
+        """Launch what a dry run made, or what it makes of the app now where that was before this guest was started."""
+        info = self._requests.pop(number, None) or self._scheduler._submit_dryrun(app, cfg)
+        info.app, info.cfg = app, cfg
+        return str(self._scheduler.schedule(info))
+
+    def build(self, roles: list[Role], cfg: Mapping[str, CfgVal]) -> list[Role]:
+        """Build the workspaces of roles; return the roles."""
+        self._scheduler.build_workspaces(roles, cfg)
+        return roles
+
+    def log_iter(self, *arguments: Any) -> Any:
+        return self._scheduler.log_iter(*arguments)
+
+    def describe_error(self, error: BaseException) -> dict[str, Any]:
+        """Describe an error, and what the scheduler can do since then: an output that it refused is gone."""
+        described = encode_error(error)
+        if isinstance(error, ValueError) and self._scheduler is not None:
+            described["capabilities"] = encode(self._scheduler.capabilities)
+        return described
+
+
+FORWARDED = (
+    "run_opts",
+    "known_values",
+    "describe",
+    "describe_native",
+    "usage",
+    "shell_command",
+    "list",
+    "cancel",
+    "delete",
+    "_cancel_existing",
+    "_delete_existing",
+    "own_app_ids",
+    "detach",
+    "prune",
+    "end_own",
+    "log_path",
+    "check",
+    "preflight",
+    "check_names",
+    "image_digests",
+    "close",
+    "_pre_build_validate",
+    "_validate",
+)
+"""The methods that are asked as they are."""
+
+
+def _make(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -> Scheduler[Any]:
+    try:
+        made = ask(found.name, "be loaded", lambda: _call_factory(found, session_name, params))
+    except TorchXTuiError as error:
+        if isinstance(error, BackendUnavailableError):
+            raise
+        raise BackendUnavailableError(f"{error} ({found.origin}): mend or uninstall it") from error
+    if isinstance(made, Scheduler):
+        return made
+    from torchx.workspace import WorkspaceMixin as TheirWorkspaceMixin
+
+    from .scheduler import TorchXScheduler, TorchXWorkspaceScheduler
+
+    kind = TorchXWorkspaceScheduler if isinstance(made, TheirWorkspaceMixin) else TorchXScheduler
+    return kind(found, session_name, made)
+
+
+def _call_factory(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -> Any:
+    module = importlib.import_module(found.mended_by or found.module)
+    factory: Any = functools.reduce(getattr, filter(None, found.attribute.split(".")), module)
+    # TorchX's Runner gives every factory each variable TORCHX_*, its name in lower case.
+    variables = {name.lower(): value for name, value in os.environ.items() if name.startswith("TORCHX_")}
+    made = factory(session_name, **{**variables, **params})
+    if isinstance(made, Scheduler):
+        return made
+    from torchx.schedulers.api import Scheduler as TheirScheduler
+
+    if not isinstance(made, TheirScheduler):
+        raise SchedulerError(
+            f"{found.name} could not be loaded: it made a {type(made).__name__}, which is no scheduler"
+        )
+    return made
