@@ -287,6 +287,7 @@ class GuestProcess:
         check: Callable[[], object],
         report: Callable[[str], object],
     ) -> Answer:
+        """Ask for an AppDef; see `Guests.ask`."""
         self._output.clear()
         began = time.monotonic()
         # It ends by itself when its time is over, and writes where it was; unless the code undid that.

@@ -1,10 +1,9 @@
 """A guest that answers several questions at once, and gives streams of lines: what a plugin lives in.
 
 Requests are ``{"id": 7, "call": "list", "arguments": [...]}``, or ``{"id": 7, "lines": [...]}`` for a stream, then
-``{"id": 7, "room": 1000}`` for that many more lines, and ``{"id": 7, "close": true}``. Answers are ``{"id": 7, "value":
-...}``, which also ends a stream, ``{"id": 7, "error": {...}}``, and ``{"id": 7, "lines": [...]}``, which is empty where a
-stream begins. Values and errors are
-those of whoever asks; `backends/plugin/wire.py` has them.
+``{"id": 7, "room": 1000}`` for that many more lines, and ``{"id": 7, "close": true}``. Answers are
+``{"id": 7, "value": ...}``, which also ends a stream, ``{"id": 7, "error": {...}}``, and ``{"id": 7, "lines": [...]}``,
+which is empty where a stream begins. Values and errors are those of whoever asks: `backends/plugin/wire.py` has them.
 """
 
 from __future__ import annotations
@@ -255,6 +254,7 @@ class _Connection:
                 exchange.lines.extend(str(line) for line in answer["lines"])
                 exchange.changed.notify_all()
         elif "error" in answer:
+            _log.info("%s answered with an error: %s", self._name, answer["error"].get("traceback", ""))
             printed = self._process.printed_since(exchange.printed_size)
             exchange.answer(None, ServiceRaisedError(dict(answer["error"]), printed))
         else:
@@ -284,7 +284,9 @@ class ServiceLines:
         with exchange.changed:
             exchange.changed.wait_for(lambda: exchange.lines or exchange.is_answered or self._closed)
             line = exchange.lines.popleft() if exchange.lines and not self._closed else None
-            error, exchange.error = (None, exchange.error) if line is not None or self._closed else (exchange.error, None)
+            error, exchange.error = (
+                (None, exchange.error) if line is not None or self._closed else (exchange.error, None)
+            )
         if line is None:
             if error is not None:
                 raise error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from subprocess import CalledProcessError
 from typing import TypeVar
@@ -10,7 +9,6 @@ from typing import TypeVar
 from ...specs import InvalidRunConfigException, SchedulerError, TorchXTuiError
 from ...specs.errors import describe_error
 
-_log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -49,7 +47,6 @@ def ask(name: str, what: str, function: Callable[[], T]) -> T:
 def _translate(name: str, what: str, error: BaseException) -> TorchXTuiError:
     if isinstance(error, TorchXTuiError):
         return error
-    _log.warning("%s could not %s", name, what, exc_info=error)
     if type(error).__name__ == "InvalidRunConfigException":
         return InvalidRunConfigException(
             str(error).partition(". Given: ")[0],

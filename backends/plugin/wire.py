@@ -6,6 +6,7 @@ same version of this package.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime
@@ -52,6 +53,7 @@ _DATA: dict[str, Any] = {
         StateChange,
     )
 }
+_MAX_TRACEBACK_SIZE = 20_000  # characters, the end of it
 _ENUMS: dict[str, Any] = {kind.__name__: kind for kind in (AppState, Stream)}
 _OPTION_TYPES: dict[str, Any] = {
     "str": str,
@@ -140,13 +142,14 @@ _DECODERS: dict[str, Any] = {
 
 
 def encode_error(error: BaseException) -> dict[str, Any]:
-    """Convert an error; of one that is not ours, the kind and the first line are told."""
+    """Convert an error; of one that is not ours, the kind and the first line are told. Its traceback is for the log."""
     told = str(error) if isinstance(error, (TorchXTuiError, ValueError, NotImplementedError)) else describe_error(error)
     attributes: dict[str, Any] = {}
     for name, value in vars(error).items():
         if type(value) in (str, int, float, bool):
             attributes[name] = value
-    return {"class": type(error).__name__, "text": told, "attributes": attributes}
+    trace = "".join(traceback.format_exception(error))[-_MAX_TRACEBACK_SIZE:]
+    return {"class": type(error).__name__, "text": told, "attributes": attributes, "traceback": trace}
 
 
 def decode_error(data: Mapping[str, Any]) -> Exception:
@@ -161,4 +164,3 @@ def decode_error(data: Mapping[str, Any]) -> Exception:
     made.args = (str(data.get("text")),)
     vars(made).update(data.get("attributes") or {})
     return made
-

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -119,7 +120,8 @@ class ProcessScheduler(Scheduler[ProcessOpts]):
         for replica in (self._folder / app_id).glob("*/*/"):
             if not (replica / "exit_code").exists():
                 (replica / "cancelled").touch()
-                os.killpg(int((replica / "pid").read_text()), signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.killpg(int((replica / "pid").read_text()), signal.SIGKILL)
 
     def _delete_existing(self, app_id: str) -> None:
         self._cancel_existing(app_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from support.torchx_plugins import Plugins
 from torchx_tui.backends import registry
 from torchx_tui.backends.plugin import found
 from torchx_tui.backends.runner import Runner
-from torchx_tui.specs import named_resources
+from torchx_tui.specs import AppDef, Resource, Role, named_resources
 from torchx_tui.specs.modules import plugin_sources, plugin_sources_error
 
 NAMESPACED = """
@@ -128,8 +129,10 @@ def test_a_scheduler_of_our_contract_in_their_group(plugins: Plugins) -> None:
     assert made.capabilities.log_files
 
 
-def test_a_factory_is_given_what_torchx_gives_it(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCHX_ACME_TOKEN", "abc")
+def test_a_factory_is_given_what_torchx_gives_it(
+    plugins: Plugins, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TORCHX_ACME_TOKEN", str(tmp_path / "abc"))
     plugins.process_jobs()
     plugins.module(
         "acme_taking",
@@ -141,7 +144,10 @@ def test_a_factory_is_given_what_torchx_gives_it(plugins: Plugins, monkeypatch: 
     )
     plugins.distribution("acme", "torchx.schedulers", taking="acme_taking:create")
     made: Any = registry.create_scheduler("taking", "mine")
-    assert str(made._theirs._folder) == "abcmine"
+    app = AppDef("app", [Role("worker", "", entrypoint="true", resource=Resource(1, 0, 64))])
+    app_id = made.submit(app, {"folder": "unused"})
+    assert (tmp_path / "abcmine" / app_id).is_dir()
+    made.close()
 
 
 def test_a_run_option_called_context_chooses_no_other_scheduler(plugins: Plugins) -> None:
