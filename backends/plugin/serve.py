@@ -57,6 +57,9 @@ class _Server:
         elif "lines" in request:
             self._streams[number] = stream = _Stream()
             threading.Thread(target=self._send_lines, args=(number, stream, request["lines"]), daemon=True).start()
+        elif request["call"] == "open":
+            # In the main thread, where a plugin may set handlers of signals.
+            self._answer(number, request)
         else:
             threading.Thread(target=self._answer, args=(number, request), daemon=True).start()
 

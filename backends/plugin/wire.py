@@ -154,13 +154,12 @@ def encode_error(error: BaseException) -> dict[str, Any]:
 
 def decode_error(data: Mapping[str, Any]) -> Exception:
     """Convert an error back; one of an unknown kind is a SchedulerError."""
-    kind = {"ValueError": ValueError, "NotImplementedError": NotImplementedError}.get(
-        str(data.get("class")), getattr(errors, str(data.get("class")), SchedulerError)
+    kind: Any = {"ValueError": ValueError, "NotImplementedError": NotImplementedError}.get(
+        str(data.get("class")), getattr(errors, str(data.get("class")), None)
     )
-    if not isinstance(kind, type) or not issubclass(kind, Exception):
-        kind = SchedulerError
     # Their constructors take what their texts are made of, which is not told.
-    made: Exception = kind.__new__(kind)
+    is_error = isinstance(kind, type) and issubclass(kind, Exception)
+    made: Exception = kind.__new__(kind) if is_error else SchedulerError()
     made.args = (str(data.get("text")),)
     vars(made).update(data.get("attributes") or {})
     return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -129,6 +130,15 @@ def _runs_guest(pid: str) -> bool:
         return b"guest/program.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
+
+
+def test_a_plugin_may_handle_signals(install: Any) -> None:
+    install("", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)")
+    before = signal.getsignal(signal.SIGTERM)
+    scheduler = registry.create_scheduler("odd", "torchx")
+    assert scheduler.list()
+    assert signal.getsignal(signal.SIGTERM) == before
+    scheduler.close()
 
 
 def test_what_makes_no_scheduler_is_refused(plugins: Plugins) -> None:
