@@ -7,7 +7,8 @@ then it kills everything that is left. The second runs the code.
 Requests and answers are JSON, one a line, over descriptors of their own. The first answer is
 ``{"hello": {"protocol": 1, "version": [3, 11, 7], "process": 4711}}``. A request is
 ``{"component": {...}, "values": {...}, "timeout": 9.5}``; its answer has ``app`` or ``error``, ``files`` that were
-imported with the times of their changes, and ``loaded``, false where the file itself failed. The last is
+imported with the times of their changes, and ``loaded``, false where the file itself failed. ``{"resources": true}``
+asks for all named resources of others, ``{"inspect": true}`` for the version of TorchX. The last is
 ``{"ended": WAIT STATUS}``. `components/build.py` makes requests and reads answers. A guest that is a service answers
 as the module that its settings name does.
 """
@@ -194,7 +195,12 @@ def _serve(settings: dict[str, Any], requests: int, answers: int) -> None:
             if folder:
                 os.chdir(folder)
             request = json.loads(line)
-            _write(answers, _inspect() if "inspect" in request else _answer(request))
+            if "inspect" in request:
+                _write(answers, _inspect())
+            elif "resources" in request:
+                _write(answers, _make_resources())
+            else:
+                _write(answers, _answer(request))
         elif not select.select([requests], [], [], settings["idle"])[0]:
             return
         else:
@@ -218,6 +224,26 @@ def _inspect() -> dict[str, Any]:
         with contextlib.suppress(PackageNotFoundError):
             return {"loaded": True, "torchx": version(distribution)}
     return {"loaded": True, "torchx": ""}
+
+
+def _make_resources() -> dict[str, Any]:
+    """Make all named resources of others, each in an app of its own: the one form of plain data that there is."""
+    from torchx_tui.specs import AppDef, Role
+    from torchx_tui.specs.errors import describe_error
+    from torchx_tui.specs.resource_names import own_resource, registered_resources
+    from torchx_tui.specs.serialize import appdef_to_dict
+
+    problems: list[list[str]] = []
+    resources: list[dict[str, Any]] = []
+    for item in registered_resources(lambda module, reason: problems.append([module, reason])):
+        made: dict[str, Any] = {"name": item.name, "group": item.group, "origin": item.origin}
+        try:
+            role = Role(item.name, "", resource=own_resource(item.make()))
+            made["app"] = json.loads(json.dumps(appdef_to_dict(AppDef(item.name, [role]))))
+        except BaseException as error:  # SystemExit too
+            made["error"] = describe_error(error)
+        resources.append(made)
+    return {"loaded": True, "resources": resources, "problems": problems}
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:

@@ -1,17 +1,11 @@
-"""Calls of code that is not ours: bounded in time, in a thread that can be abandoned, with their output captured."""
+"""Calls that are bounded in time, in a thread that can be abandoned."""
 
 from __future__ import annotations
 
-import functools
-import signal
-import subprocess
-import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import IO, Any, Generic, TypeVar
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from .errors import TorchXTuiError
 
@@ -20,10 +14,6 @@ T = TypeVar("T")
 _MAX_HANGING = 3
 # How often a wait checks whether it shall end (s).
 _CHECK_INTERVAL_S = 0.1
-# Bytes of the captured output that are kept.
-_MAX_OUTPUT_SIZE = 20_000
-_thread = threading.local()
-_install_lock = threading.Lock()
 
 
 class NoAnswerError(TorchXTuiError, TimeoutError):
@@ -118,126 +108,3 @@ class AwaitedCall(Generic[T]):
                 raise self._error
             raise TorchXTuiError(f"{type(self._error).__name__}: {self._error}") from self._error
         return self._result  # type: ignore[return-value]
-
-
-@contextmanager
-def capture_prints() -> Iterator[CapturedOutput]:
-    """Redirect what this thread prints away from the terminal; yield the captured output."""
-    _install()
-    before = getattr(_thread, "printed", None)
-    _thread.printed = printed = CapturedOutput()
-    try:
-        yield printed
-    finally:
-        _thread.printed = before
-        printed.close()
-
-
-class CapturedOutput:
-    """The output of one thread while a plugin runs there."""
-
-    def __init__(self) -> None:
-        self._file: IO[bytes] | None = None
-
-    @property
-    def file(self) -> IO[bytes]:
-        """The file of the output; created when something is printed, or when a program is started."""
-        if self._file is None:
-            # Unbuffered: programs write to it as well.
-            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as this object
-        return self._file
-
-    def write(self, text: str) -> None:
-        """Add a text; if there is too much, the beginning is dropped."""
-        if self.file.tell() > 10 * _MAX_OUTPUT_SIZE:
-            self.file.seek(0)
-            self.file.truncate()
-        self.file.write(text.encode("utf-8", "replace"))
-
-    def text(self) -> str:
-        """Return the end of the output."""
-        if self._file is None:
-            return ""
-        length = self._file.seek(0, 2)
-        self._file.seek(max(0, length - _MAX_OUTPUT_SIZE))
-        return self._file.read().decode("utf-8", "replace").strip()
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
-
-
-class _StreamByThread:
-    """Replaces a stream of `sys`: the output of a thread in which a plugin runs is captured."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        """Write where this thread writes."""
-        printed: CapturedOutput | None = getattr(_thread, "printed", None)
-        if printed is None:
-            return self._stream.write(text)
-        printed.write(text)
-        return len(text)
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        """Write several texts where this thread writes."""
-        for line in lines:
-            self.write(line)
-
-    @property
-    def buffer(self) -> Any:
-        """What takes bytes, where this thread writes."""
-        printed: CapturedOutput | None = getattr(_thread, "printed", None)
-        return self._stream.buffer if printed is None else printed.file
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-def _install() -> None:
-    """Install the redirections; streams that were replaced since, as the dashboard does, are replaced again."""
-    with _install_lock:
-        for name in ("stdout", "stderr"):
-            stream = getattr(sys, name)
-            if stream is not None and not isinstance(stream, _StreamByThread):
-                setattr(sys, name, _StreamByThread(stream))
-        if not hasattr(subprocess.Popen.__init__, "without_plugins"):
-            subprocess.Popen.__init__ = _redirecting_popen(subprocess.Popen.__init__)
-            signal.signal = _ignoring_in_plugin(signal.signal)
-
-
-def _redirecting_popen(start: Any) -> Any:
-    """Wrap the start of a program, so that the output of a plugin's programs is captured.
-
-    There is no other way to the streams of a program that somebody else starts.
-    """
-
-    @functools.wraps(start)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        printed: CapturedOutput | None = getattr(_thread, "printed", None)
-        # Calls with more positional arguments than the command and the buffer size are left alone.
-        if printed is not None and len(args) <= 2:
-            for name in ("stdout", "stderr"):
-                if kwargs.get(name) is None:
-                    kwargs[name] = printed.file
-            if kwargs.get("stdin") is None:
-                kwargs["stdin"] = subprocess.DEVNULL
-        start(self, *args, **kwargs)
-
-    init.without_plugins = start  # type: ignore[attr-defined]
-    return init
-
-
-def _ignoring_in_plugin(handle: Any) -> Any:
-    """Wrap `signal.signal`, so that a plugin's handlers are ignored."""
-
-    @functools.wraps(handle)
-    def set_handler(number: int, handler: Any) -> Any:
-        if getattr(_thread, "printed", None) is not None:
-            return signal.getsignal(number)
-        return handle(number, handler)
-
-    return set_handler

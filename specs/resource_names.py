@@ -2,7 +2,8 @@
 
 Later sources win: generic, AWS, the module named by `TORCHX_CUSTOM_NAMED_RESOURCES` (its `NAMED_RESOURCES`), the
 modules of `torchx_plugins.named_resources`, the entry points of the group `torchx.named_resources`. They are loaded at
-the first look-up, since reading entry points costs more than importing this package.
+the first look-up, since reading entry points costs more than importing this package. Whose process that runs others'
+code in is `NamedResources.source`'s to say: this one, unless the program has set `guest.resources`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .calls import AwaitedCall, capture_prints
+from .calls import AwaitedCall
 from .errors import UnknownResourceError, describe_error
 from .modules import NAMESPACE, namespace_modules, plugin_sources
 from .resources import RESOURCE_NAME_TAG, Resource, null_resource
@@ -36,6 +37,7 @@ class NamedResources(Mapping[str, Resource]):
     """
 
     def __init__(self) -> None:
+        self.source: ResourceSource = registered_resources
         self._factories: dict[str, ResourceFactory] | None = None
         self._problems: list[str] = []
         self._lock = threading.RLock()
@@ -43,9 +45,7 @@ class NamedResources(Mapping[str, Resource]):
     def __getitem__(self, name: str) -> Resource:
         factories = self._load()
         spelled = name if name in factories else self._spelling(name, factories)
-        resource = factories[spelled]()
-        if not isinstance(resource, Resource):
-            resource = _from_torchx(resource)
+        resource = own_resource(factories[spelled]())
         if spelled in ("NULL", "MISSING") or RESOURCE_NAME_TAG in resource.tags:
             return resource
         return replace(resource, tags={**resource.tags, RESOURCE_NAME_TAG: spelled})
@@ -63,8 +63,9 @@ class NamedResources(Mapping[str, Resource]):
         return len(self._load())
 
     def reset(self) -> None:
-        """Clear the cache, so that the next look-up sees a changed environment."""
+        """Clear the cache, so that the next look-up sees a changed environment, in this process."""
         with self._lock:
+            self.source = registered_resources
             self._factories = None
             self._problems = []
 
@@ -92,32 +93,12 @@ class NamedResources(Mapping[str, Resource]):
 
                 # Set before others' code runs, which may look a resource up itself.
                 self._factories = {**named_resources_generic.NAMED_RESOURCES, **named_resources_aws.NAMED_RESOURCES}
-                self._factories.update(self._custom())
-                self._factories.update(self._registered())
+                self._factories.update({registered.name: registered.make for registered in self.source(self._fail)})
                 self._factories.update(NULL=null_resource, MISSING=null_resource)
             return self._factories
 
-    def _custom(self) -> Mapping[str, ResourceFactory]:
-        module = os.environ.get(CUSTOM_MODULE_VARIABLE)
-        if not module:
-            return {}
-        try:
-            return dict(importlib.import_module(module).NAMED_RESOURCES)
-        except Exception as error:
-            # A site's broken module must not take the generic names away.
-            problem = f"({CUSTOM_MODULE_VARIABLE}={module} could not be read: {type(error).__name__}: {error})"
-            _log.warning("%s", problem)
-            self._problems.append(problem)
-            return {}
-
-    def _registered(self) -> Mapping[str, ResourceFactory]:
-        def failed(module: str, reason: str) -> None:
-            self._problems.append(f"({module} could not be read: {reason})")
-
-        return {registered.name: registered.make for registered in registered_resources(failed)}
-
-
-named_resources = NamedResources()
+    def _fail(self, module: str, reason: str) -> None:
+        self._problems.append(f"({module} could not be read: {reason})")
 
 
 def named_resource_names() -> list[str]:
@@ -174,14 +155,35 @@ class RegisteredResource:
     make: Callable[[], Any]
 
 
+ResourceSource = Callable[[Callable[[str, str], object]], list[RegisteredResource]]
+"""Lists the named resources of others; what it is given is called with a module that cannot be read, and why."""
+
+
+def has_registered_resources() -> bool:
+    """Tell whether there is anything that may register named resources; nothing of it is run."""
+    by_namespace, by_entry_point = plugin_sources()
+    if os.environ.get(CUSTOM_MODULE_VARIABLE) or (by_namespace and any(namespace_modules(NAMESPACE_PART))):
+        return True
+    from importlib.metadata import entry_points
+
+    return bool(by_entry_point and entry_points(group=ENTRY_POINT_GROUP))
+
+
 def registered_resources(failed: Callable[[str, str], object]) -> list[RegisteredResource]:
-    """List the named resources of other packages; of several with one name, the last wins.
+    """List the named resources of a site and of other packages; of several with one name, the last wins.
 
     Args:
-        failed: called with a module that cannot be read, and why.
+        failed: called with a module that cannot be read, and why. A broken one takes no other away.
     """
     by_namespace, by_entry_point = plugin_sources()
     resources: list[RegisteredResource] = []
+    site = os.environ.get(CUSTOM_MODULE_VARIABLE)
+    if site:
+        try:
+            made: Mapping[str, ResourceFactory] = importlib.import_module(site).NAMED_RESOURCES
+            resources += [RegisteredResource(name, CUSTOM_MODULE_VARIABLE, site, make) for name, make in made.items()]
+        except Exception as error:
+            failed(f"{CUSTOM_MODULE_VARIABLE}={site}", describe_error(error))
     for module, _ in namespace_modules(NAMESPACE_PART) if by_namespace else ():
         try:
             resources += _registered_by_module(module)
@@ -197,7 +199,7 @@ def _registered_by_module(module: str) -> list[RegisteredResource]:
     Raises:
         Exception: anything that its import raises; TimeoutError if that does not end.
     """
-    call = AwaitedCall(lambda: _imported(module), f"import-{module}")
+    call = AwaitedCall(lambda: importlib.import_module(module), f"import-{module}")
     if not call.wait(_IMPORT_TIMEOUT_S):
         raise TimeoutError(f"its import did not end within {_IMPORT_TIMEOUT_S:g} s")
     # The decorator leaves the factories in the module, also those of fractions and of other names.
@@ -212,11 +214,6 @@ def _registered_by_module(module: str) -> list[RegisteredResource]:
         for factory in factories
         if factory.__module__ == module
     ]
-
-
-def _imported(module: str) -> Any:
-    with capture_prints():
-        return importlib.import_module(module)
 
 
 def _registered_by_entry_points() -> list[RegisteredResource]:
@@ -238,8 +235,7 @@ def _reporting_failure(name: str, origin: str, make: Callable[[], Any]) -> Calla
 
     def make_or_report() -> Any:
         try:
-            with capture_prints():
-                return make()
+            return make()
         except Exception as error:
             raise UnknownResourceError(
                 f"The named resource {name} of {origin} could not be made: {describe_error(error)}"
@@ -248,13 +244,18 @@ def _reporting_failure(name: str, origin: str, make: Callable[[], Any]) -> Calla
     return make_or_report
 
 
-def _from_torchx(foreign: Any) -> Resource:
+def own_resource(made: Any) -> Resource:
     """Convert TorchX's own `Resource`, which packages written for TorchX register, to ours."""
+    if isinstance(made, Resource):
+        return made
     return Resource(
-        cpu=foreign.cpu,
-        gpu=foreign.gpu,
-        memMB=foreign.memMB,
-        capabilities=dict(foreign.capabilities),
-        devices=dict(getattr(foreign, "devices", {})),
-        tags=dict(getattr(foreign, "tags", {})),
+        cpu=made.cpu,
+        gpu=made.gpu,
+        memMB=made.memMB,
+        capabilities=dict(made.capabilities),
+        devices=dict(getattr(made, "devices", {})),
+        tags=dict(getattr(made, "tags", {})),
     )
+
+
+named_resources = NamedResources()

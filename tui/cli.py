@@ -194,7 +194,9 @@ def _settings(arguments: Any) -> tuple[Settings, str]:
     from pathlib import Path
 
     from ..backends.shared.secrets import choose_patterns
+    from ..guest.resources import resources_from_guest
     from ..guest.settings import guest_settings
+    from ..specs import named_resources
     from .config import check_profile, load_settings, settings_that_hold
 
     if arguments.config is not None:
@@ -204,6 +206,7 @@ def _settings(arguments: Any) -> tuple[Settings, str]:
     choose_patterns(settings.secret_names)
     guest_settings.python = settings.components.python
     guest_settings.memory_gigabytes = settings.components.memory_gigabytes
+    named_resources.source = resources_from_guest
     changes: dict[str, Any] = {}
     if arguments.theme:
         changes["theme"] = arguments.theme

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import sys
 import threading
 
 import pytest
 from support.waiting import PATIENCE
 
-from torchx_tui.specs.calls import CallDroppedError, LimitedCaller, NoAnswerError, capture_prints
+from torchx_tui.specs.calls import CallDroppedError, LimitedCaller, NoAnswerError
 from torchx_tui.specs.errors import TorchXTuiError
 
 
@@ -71,49 +68,3 @@ def test_a_call_that_is_not_slow_is_not_told_of(hang):
     with pytest.raises(NoAnswerError):
         caller.call(hang, 0.3)
     assert told == []
-
-
-def test_what_is_printed_is_taken_in_this_thread_only(capfd):
-    with capture_prints() as printed:
-        print("ours")
-        sys.stderr.writelines(["two ", "words\n"])
-        sys.stdout.buffer.write(b"bytes\n")
-        subprocess.run([sys.executable, "-c", "import sys; print('program', sys.stdin.read())"], check=True)
-        assert subprocess.run(["echo", "kept"], stdout=subprocess.PIPE, check=True).stdout == b"kept\n"
-        assert subprocess.run(["cat"], input=b"given", stdout=subprocess.PIPE, check=True).stdout == b"given"
-        # A program that is started with its streams by position has them.
-        read, write = os.pipe()
-        with subprocess.Popen(["echo", "own"], -1, None, None, write):
-            os.close(write)
-            assert os.read(read, 10) == b"own\n"
-        os.close(read)
-        # So is one that has more than its command and the buffer's size by position.
-        subprocess.Popen(["echo", "alone"], -1, None).wait(PATIENCE)
-        other = threading.Thread(target=print, args=["theirs"])
-        other.start()
-        other.join()
-        with capture_prints() as inner:
-            print("inner")
-            assert inner.text() == "inner"
-        assert printed.text() == "ours\ntwo words\nbytes\nprogram"
-    print("after")
-    assert capfd.readouterr().out == "alone\ntheirs\nafter\n"
-
-
-def test_of_a_great_deal_the_end_is_kept():
-    with capture_prints() as printed:
-        assert printed.text() == ""
-        for number in range(30_000):
-            print(f"line {number:06}")
-        assert printed.text().endswith("line 029999")
-        assert len(printed.text()) <= 20_000
-        assert printed.file.seek(0, 2) <= 200_012
-
-
-def test_a_plugin_sets_no_signal_handlers():
-    before = signal.getsignal(signal.SIGUSR1)
-    with capture_prints():
-        assert signal.signal(signal.SIGUSR1, signal.SIG_IGN) == before
-        assert signal.getsignal(signal.SIGUSR1) == before
-    assert signal.signal(signal.SIGUSR1, signal.SIG_IGN) == before
-    assert signal.signal(signal.SIGUSR1, before) is signal.SIG_IGN

@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...backends.types import Finding
-from ...specs.calls import LimitedCaller
 from ...specs.modules import plugin_sources_error
 
 if TYPE_CHECKING:
     from ...backends.runner import Runner
 
-# Seconds that one named resource has to be made.
-_PATIENCE_SECONDS = 5.0
 _ADVICE = "mend, update or uninstall the package"
 
 
@@ -69,16 +66,16 @@ def _components() -> Iterator[Finding]:
 
 
 def _named_resources() -> Iterator[Finding]:
+    from ...specs import named_resources
     from ...specs.errors import describe_error
-    from ...specs.resource_names import NAMESPACE, NAMESPACE_PART, registered_resources
 
     faults: list[tuple[str, str]] = []
-    for one in registered_resources(lambda module, reason: faults.append((module, reason))):
+    for one in named_resources.source(lambda module, reason: faults.append((module, reason))):
         try:
-            LimitedCaller(f"doctor-{one.name}").call(one.make, _PATIENCE_SECONDS)
+            one.make()
         except Exception as error:  # whatever a package raises
             yield Finding("error", f"named resource {one.name} (group {one.group}): {describe_error(error)}", _ADVICE)
         else:
             yield Finding("ok", f"named resource {one.name}: {one.origin} (group {one.group})")
     for module, reason in faults:
-        yield Finding("error", f"named resources of {module} (group {NAMESPACE}.{NAMESPACE_PART}): {reason}", _ADVICE)
+        yield Finding("error", f"named resources: {module} could not be read: {reason}", _ADVICE)

@@ -13,6 +13,7 @@ from support.torchx_plugins import Plugins
 from torchx_tui.backends import registry
 from torchx_tui.backends.plugin import found
 from torchx_tui.backends.runner import Runner
+from torchx_tui.guest.resources import resources_from_guest
 from torchx_tui.specs import AppDef, Resource, Role, named_resources
 from torchx_tui.specs.modules import plugin_sources, plugin_sources_error
 
@@ -168,20 +169,64 @@ RESOURCES = """
 """
 
 
-def test_named_resources_of_the_namespace(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
+def test_named_resources_of_the_namespace(plugins: Plugins, capfd: pytest.CaptureFixture[str]) -> None:
     plugins.module("torchx_plugins.named_resources.acme", RESOURCES)
     plugins.module("torchx_plugins.named_resources.broken", "raise RuntimeError('no licence')")
+    plugins.module("torchx_plugins.named_resources.ends", "import sys; sys.exit(3)")
+    named_resources.source = resources_from_guest
     assert {"acme_gpu", "acme_big", "acme_gpu_8", "acme_gpu_4", "acme_gpu_2", "acme_gpu_1"} <= set(named_resources)
     quarter = named_resources["acme_gpu_2"]
     assert (quarter.cpu, quarter.gpu, quarter.memMB) == (16, 2, 256)
     assert quarter.get_resource_name() == "acme_gpu_2"
     assert quarter.is_fractional()
     assert not named_resources["acme_gpu"].is_fractional()
-    assert capsys.readouterr().out == ""
-    with pytest.raises(
-        KeyError, match=r"torchx_plugins.named_resources.broken could not be read: RuntimeError: no lic"
+    for why in ("broken could not be read: RuntimeError: no licence", "ends could not be read: .*SystemExit"):
+        with pytest.raises(KeyError, match=rf"torchx_plugins.named_resources.{why}"):
+            named_resources["zzzzzz"]
+    # Nothing of it runs here.
+    told = capfd.readouterr()
+    assert "making one" not in told.out + told.err
+    assert not [name for name in sys.modules if name.startswith("torchx_plugins")]
+
+
+def test_a_named_resource_that_cannot_be_made_says_so_when_it_is_chosen(plugins: Plugins) -> None:
+    text = """
+        import os
+        from torchx.specs import Resource
+        def good(): return Resource(1, 2, 3)
+        def odd(): return Resource(1, 2, 3, capabilities={"a": object()})
+        def broken(): raise RuntimeError("no such host")
+        def word(): return "two GPUs"
+    """
+    plugins.module("acme_resources", text)
+    names = ("good", "odd", "broken", "word", "gone")
+    plugins.distribution("acme", "torchx.named_resources", **{name: f"acme_resources:{name}" for name in names})
+    named_resources.source = resources_from_guest
+    assert named_resources["good"].gpu == 2
+    for name, why in (
+        ("odd", "a object cannot be written as JSON"),
+        ("broken", "broken of acme_resources:broken could not be made: RuntimeError: no such host"),
+        ("word", "AttributeError: 'str' object"),
+        ("gone", "AttributeError: module 'acme_resources'"),
     ):
+        with pytest.raises(KeyError, match=why):
+            named_resources[name]
+
+
+def test_named_resources_that_end_their_process_take_no_other_away(plugins: Plugins) -> None:
+    plugins.module("torchx_plugins.named_resources.killer", "import os; os._exit(3)")
+    named_resources.source = resources_from_guest
+    assert named_resources["gpu.small"].gpu == 1
+    with pytest.raises(KeyError, match="its process ended with exit code 3"):
         named_resources["zzzzzz"]
+
+
+def test_no_guest_is_started_where_nobody_registers_resources(
+    plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torchx_tui.guest.host.subprocess.Popen", None)
+    named_resources.source = resources_from_guest
+    assert named_resources["gpu.small"].gpu == 1
 
 
 def test_named_resources_whose_import_hangs_are_left_out(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:

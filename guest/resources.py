@@ -1,0 +1,54 @@
+"""Named resources of a site and of other packages, made in a guest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..specs import AppDefError, Resource, UnknownResourceError
+from ..specs.resource_names import RegisteredResource, has_registered_resources
+from ..specs.serialize import appdef_from_dict
+
+# All modules together may take so long (s).
+_TIMEOUT_S = 30.0
+
+
+def resources_from_guest(failed: Callable[[str, str], object]) -> list[RegisteredResource]:
+    """List the named resources of a site and of other packages, as `registered_resources` does.
+
+    Args:
+        failed: Called with a module that cannot be read, and why.
+    """
+    if not has_registered_resources():
+        return []
+    # Most launches need no guest.
+    from .host import GuestError, Guests
+    from .interpreter import own_interpreter
+    from .settings import GuestSettings
+
+    guests = Guests(GuestSettings(timeout_s=_TIMEOUT_S))
+    try:
+        data = guests.ask(own_interpreter(), "", {"resources": True}).data
+    except GuestError as error:
+        failed("named resources of other packages", str(error))
+        return []
+    finally:
+        guests.close()
+    for module, reason in data["problems"]:
+        failed(str(module), str(reason))
+    return [
+        RegisteredResource(str(item["name"]), str(item["group"]), str(item["origin"]), _maker(item))
+        for item in data["resources"]
+    ]
+
+
+def _maker(item: dict[str, Any]) -> Callable[[], Resource]:
+    def make() -> Resource:
+        if "error" in item:
+            raise UnknownResourceError(str(item["error"]))
+        try:
+            return appdef_from_dict(item["app"]).roles[0].resource
+        except AppDefError as error:
+            raise UnknownResourceError(f"The named resource {item['name']} of {item['origin']}: {error}") from error
+
+    return make
