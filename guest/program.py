@@ -43,6 +43,7 @@ _TORCHX_MODULES = {
     "torchx": "",
     "torchx.components": "components",
     "torchx.components.dist": "components.dist",
+    "torchx.components.structured_arg": "components.structured_arg",
     "torchx.components.utils": "components.utils",
     "torchx.runner": "backends.runner",
     "torchx.runner.api": "backends.runner",
@@ -172,7 +173,8 @@ def _serve(settings: dict[str, Any], requests: int, answers: int) -> None:
     hello = {"protocol": PROTOCOL, "version": list(sys.version_info[:3]), "process": os.getpid()}
     _write(answers, {"hello": hello})
     if settings["memory"]:
-        resource.setrlimit(resource.RLIMIT_AS, (settings["memory"], settings["memory"]))
+        # Not the address space, of which libraries for GPUs reserve far more than they use.
+        _limit_memory(settings["memory"])
     sys.dont_write_bytecode = True
     sys.meta_path.insert(0, _Ours(settings["root"]))
     sys.meta_path.append(_Libraries(settings["libraries"]))
@@ -208,6 +210,12 @@ def _serve(settings: dict[str, Any], requests: int, answers: int) -> None:
             if not data:
                 return
             waiting += data
+
+
+def _limit_memory(size: int) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    if most == resource.RLIM_INFINITY or size < most:
+        resource.setrlimit(resource.RLIMIT_DATA, (size, size))
 
 
 def _current_folder() -> str:

@@ -11,14 +11,14 @@ class GuestSettings:
 
     Args:
         python: The interpreter that config names; empty for that of the project.
-        memory_gigabytes: Address space of a guest's process; 0 for no limit.
+        memory_gigabytes: Memory that the process of a component may take (RLIMIT_DATA, Linux alone); 0 for no limit.
         timeout_s: Seconds that an answer may take.
         slow_s: Seconds after which it is reported that it takes long.
         idle_s: Seconds after which a guest that nobody asks ends.
     """
 
     python: str = ""
-    memory_gigabytes: float = 0.0
+    memory_gigabytes: float = 8.0
     timeout_s: float = 10.0
     slow_s: float = 2.0
     idle_s: float = 60.0

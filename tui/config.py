@@ -104,8 +104,8 @@ class ComponentSettings:
     python: str = ""
     """The interpreter; empty means that of the project: `VIRTUAL_ENV`, `CONDA_PREFIX`, a `.venv`, else ours."""
 
-    memory_gigabytes: float = 0.0
-    """Address space that a component's process may take; 0: no limit. Importing torch with CUDA takes 10 and more."""
+    memory_gigabytes: float = 8.0
+    """Memory that a component's process may take; 0: no limit. Linux alone has one."""
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,15 @@ def test_memory_beyond_the_limit(component_file: ComponentFile, monkeypatch: pyt
     assert "raise memory_gigabytes of [components] in config.toml" in error.reason
 
 
+def test_memory_that_is_only_reserved_is_not_counted(
+    component_file: ComponentFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guests.settings, "memory_gigabytes", 1.0)
+    reserve = "import mmap\nkept = mmap.mmap(-1, 8 << 30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)"
+    component_file.write(component(reserve))
+    assert build_app(component_file.name("f"), {}).name == "fine"
+
+
 def test_a_text_that_cannot_be_printed(component_file: ComponentFile) -> None:
     head = "class Bad(str):\n    def __str__(self): raise OSError('no')\n    __repr__ = __str__\n"
     component_file.write(component("return AppDef(Bad('name'), [Role(Bad('r'), Bad('i'), env={'A': Bad('b')})])", head))

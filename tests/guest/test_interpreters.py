@@ -128,6 +128,7 @@ import torchx
 import torchx.components.dist as dist
 import torchx.specs as specs
 from torchx import components
+from torchx.components.structured_arg import StructuredJArgument, StructuredNameArgument
 from torchx.components.utils import echo
 from torchx.specs import AppDef, Role, macros
 from torchx.specs.api import Resource, named_resources
@@ -165,6 +166,12 @@ def wrapped(j: str = "1x2") -> specs.AppDef:
     return app
 
 
+def structured(name: str, j: str, h: str) -> specs.AppDef:
+    """Take arguments of several values."""
+    made = StructuredJArgument.parse_from(h=h, j=j)
+    return echo(msg=f"{StructuredNameArgument.parse_from(name, m='a.train')} {made}")
+
+
 def greeting(msg: str) -> AppDef:
     """Say."""
     assert components.utils.echo is echo and isinstance(specs.named_resources["gpu.small"], Resource)
@@ -180,9 +187,11 @@ def test_components_written_for_torchx_run_without_it(tmp_path: Path, monkeypatc
     assert (role.image, role.resource.gpu, role.env, role.mounts[0].dst_path) == ("busybox", 1, {"A": "b"}, "/data")
     assert role.args[-1] == "${img_root}"
     (role,) = build_app(file.name("wrapped"), {"j": "2x4"}).roles
-    assert (role.num_replicas, role.resource.cpu) == (2, 2 if role.resource.cpu == 2 else role.resource.cpu)
+    assert (role.num_replicas, role.resource.cpu) == (2, 1)
     assert "train.py" in " ".join(role.args)
     assert build_app(file.name("greeting"), {"msg": "hello"}).roles[0].args == ["hello"]
+    given = {"name": "t5/", "j": "2", "h": "aws_p4d.24xlarge"}
+    assert build_app(file.name("structured"), given).roles[0].args == ["t5/train 2x8"]
 
 
 @pytest.mark.parametrize(

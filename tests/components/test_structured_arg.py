@@ -1,0 +1,48 @@
+"""Arguments of several values, beside TorchX's own where that is installed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from torchx_tui.components import structured_arg as ours
+
+
+@pytest.fixture
+def theirs(require: Callable[[str, bool, str], None]) -> Any:
+    try:
+        from torchx.components import structured_arg
+    except ImportError:
+        structured_arg = None
+    require("interop", structured_arg is not None, "torchx-nightly is not installed: pip install 'torchx-tui[interop]'")
+    return structured_arg
+
+
+@pytest.mark.parametrize("name", ["foo/bar", "foo/", "/bar", "foo", "/", "a/b/c", ""])
+@pytest.mark.parametrize("program", [{"m": "foo.bar.baz"}, {"script": "bar/baz.py"}, {}, {"m": "a", "script": "b"}])
+def test_names(theirs: Any, name: str, program: dict[str, str]) -> None:
+    assert told(lambda: ours.StructuredNameArgument.parse_from(name, **program)) == told(
+        lambda: theirs.StructuredNameArgument.parse_from(name, **program)
+    )
+
+
+@pytest.mark.parametrize("j", ["2", "2x8", "2x4", "1x2x3", "x", "", "2x"])
+@pytest.mark.parametrize("h", ["aws_p4d.24xlarge", "aws_trn1.32xlarge"])
+def test_nodes_and_workers(theirs: Any, h: str, j: str) -> None:
+    assert told(lambda: ours.StructuredJArgument.parse_from(h, j)) == told(
+        lambda: theirs.StructuredJArgument.parse_from(h, j)
+    )
+
+
+def told(parse: Callable[[], Any]) -> tuple[str, str, int]:
+    """Return what was made, the kind of error, and how often was warned."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            made = parse()
+        except ValueError:
+            return "", "ValueError", 0
+    return f"{made!r} {made}", "", sum(warning.category is UserWarning for warning in caught)
