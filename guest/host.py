@@ -120,6 +120,13 @@ class Guests:
             old.close()
         return guest.ask(request, self.settings, check, report)
 
+    def keep(self) -> None:
+        """Let those that run not end as idle for now; returns at once."""
+        with self._lock:
+            guests = list(self._guests.values())
+        for guest in guests:
+            guest.keep()
+
     def close(self) -> None:
         """End all guests; one that is asked later is started afresh."""
         with self._lock:
@@ -177,6 +184,15 @@ class _Guest:
             return answer
         finally:
             self._lock.release()
+
+    def keep(self) -> None:
+        # One that is asked just now is not idle.
+        if self._lock.acquire(blocking=False):
+            try:
+                if self._process is not None:
+                    self._process.keep()
+            finally:
+                self._lock.release()
 
     def close(self) -> None:
         if self._lock.acquire(timeout=_CHECK_INTERVAL_S):
@@ -337,6 +353,11 @@ class GuestProcess:
                 return
             if time.monotonic() > deadline:
                 raise GuestError("it takes no question")
+
+    def keep(self) -> None:
+        """Send what keeps it from ending as idle."""
+        with suppress(OSError):
+            os.write(self._requests, b"\n")
 
     def read(self, deadline: float | None, look: Callable[[], object], late: str) -> dict[str, Any]:
         """Read an answer, and meanwhile what is printed.

@@ -8,7 +8,8 @@ Requests and answers are JSON, one a line, over descriptors of their own. The fi
 ``{"hello": {"protocol": 1, "version": [3, 11, 7], "process": 4711}}``. A request is
 ``{"component": {...}, "values": {...}, "timeout": 9.5}``; its answer has ``app`` or ``error``, ``files`` that were
 imported with the times of their changes, and ``loaded``, false where the file itself failed. ``{"resources": true}``
-asks for all named resources of others, ``{"inspect": true}`` for the version of TorchX. The last is
+asks for all named resources of others, ``{"inspect": true}`` for the version of TorchX; an empty line keeps the guest
+from ending as idle. The last is
 ``{"ended": WAIT STATUS}``. `components/build.py` makes requests and reads answers. A guest that is a service answers
 as the module that its settings name does.
 """
@@ -191,6 +192,9 @@ def _serve(settings: dict[str, Any], requests: int, answers: int) -> None:
         line, newline, rest = waiting.partition(b"\n")
         if newline:
             waiting = rest
+            if not line:
+                # The host says only that it goes on.
+                continue
             if dict(os.environ) != environment:
                 os.environ.clear()
                 os.environ.update(environment)

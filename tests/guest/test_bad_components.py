@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -308,3 +309,15 @@ def test_it_ends_when_nobody_asks(component_file: ComponentFile, monkeypatch: py
     first = build_app(component_file.name("f"), {}).name
     wait_until(lambda: not psutil.pid_exists(int(first)), "its end")
     assert build_app(component_file.name("f"), {}).name != first
+
+
+def test_it_is_kept_while_somebody_says_so(component_file: ComponentFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guests.settings, "idle_s", 5.0)
+    monkeypatch.chdir(component_file.path.parent)
+    component_file.write(component("return AppDef(str(os.getpid()))"))
+    first = build_app(component_file.name("f"), {}).name
+    kept_until = time.monotonic() + 6
+    while time.monotonic() < kept_until:
+        guests.keep()
+        time.sleep(0.1)
+    assert build_app(component_file.name("f"), {}).name == first

@@ -14,6 +14,7 @@ from textual.worker import get_current_worker
 from ...backends.shared.progress import Progress
 from ...backends.torchxconfig import CONFIG_FILE
 from ...components import ComponentDoc
+from ...guest.settings import guest_settings
 from ...specs.errors import describe_error
 from ..commands import plan_command
 from ..field_editing import FieldEditing
@@ -93,6 +94,16 @@ class FormFilling(ComponentPicking):
         self._findings: list[Finding] = []
         self._timer: Timer | None = None
         self._trial: Progress | None = None
+
+    def on_mount(self) -> None:
+        """Keep the process that runs the component, which may have taken seconds to import its libraries."""
+        self.set_interval(guest_settings.idle_s / 3, self._keep_guest)
+
+    @work(thread=True, group="keep-guest", exit_on_error=False)
+    def _keep_guest(self) -> None:
+        from ...guest.host import guests
+
+        guests.keep()
 
     def on_unmount(self) -> None:
         """Give up the dry run: nobody waits for it."""
