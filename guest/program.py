@@ -204,7 +204,7 @@ def _serve(settings: dict[str, Any], requests: int, answers: int) -> None:
             if "inspect" in request:
                 _write(answers, _inspect())
             elif "resources" in request:
-                _write(answers, _make_resources())
+                _write(answers, importlib.import_module("torchx_tui.guest.resources").make_resources())
             else:
                 _write(answers, _answer(request))
         elif not select.select([requests], [], [], settings["idle"])[0]:
@@ -236,26 +236,6 @@ def _inspect() -> dict[str, Any]:
         with contextlib.suppress(PackageNotFoundError):
             return {"loaded": True, "torchx": version(distribution)}
     return {"loaded": True, "torchx": ""}
-
-
-def _make_resources() -> dict[str, Any]:
-    """Make all named resources of others, each in an app of its own: the one form of plain data that there is."""
-    from torchx_tui.specs import AppDef, Role
-    from torchx_tui.specs.errors import describe_error
-    from torchx_tui.specs.resource_names import own_resource, registered_resources
-    from torchx_tui.specs.serialize import appdef_to_dict
-
-    problems: list[list[str]] = []
-    resources: list[dict[str, Any]] = []
-    for item in registered_resources(lambda module, reason: problems.append([module, reason])):
-        made: dict[str, Any] = {"name": item.name, "group": item.group, "origin": item.origin}
-        try:
-            role = Role(item.name, "", resource=own_resource(item.make()))
-            made["app"] = json.loads(json.dumps(appdef_to_dict(AppDef(item.name, [role]))))
-        except BaseException as error:  # SystemExit too
-            made["error"] = describe_error(error)
-        resources.append(made)
-    return {"loaded": True, "resources": resources, "problems": problems}
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:

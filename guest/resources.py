@@ -1,13 +1,15 @@
-"""Named resources of a site and of other packages, made in a guest."""
+"""Named resources of a site and of other packages, made in a guest: both ends."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
-from ..specs import AppDefError, Resource, UnknownResourceError
-from ..specs.resource_names import RegisteredResource, has_registered_resources
-from ..specs.serialize import appdef_from_dict
+from ..specs import AppDef, AppDefError, Resource, Role, UnknownResourceError
+from ..specs.errors import describe_error
+from ..specs.resource_names import RegisteredResource, has_registered_resources, own_resource, registered_resources
+from ..specs.serialize import appdef_from_dict, appdef_to_dict
 
 # All modules together may take so long (s).
 _TIMEOUT_S = 30.0
@@ -52,3 +54,18 @@ def _maker(item: dict[str, Any]) -> Callable[[], Resource]:
             raise UnknownResourceError(f"The named resource {item['name']} of {item['origin']}: {error}") from error
 
     return make
+
+
+def make_resources() -> dict[str, Any]:
+    """Make all named resources of others, in the guest; each comes in an app of its own, as plain data."""
+    problems: list[list[str]] = []
+    resources: list[dict[str, Any]] = []
+    for item in registered_resources(lambda module, reason: problems.append([module, reason])):
+        made: dict[str, Any] = {"name": item.name, "group": item.group, "origin": item.origin}
+        try:
+            role = Role(item.name, "", resource=own_resource(item.make()))
+            made["app"] = json.loads(json.dumps(appdef_to_dict(AppDef(item.name, [role]))))
+        except BaseException as error:  # SystemExit too
+            made["error"] = describe_error(error)
+        resources.append(made)
+    return {"loaded": True, "resources": resources, "problems": problems}
