@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support.waiting import PATIENCE
 
+from torchx_tui.backends.shared import parallel
 from torchx_tui.backends.shared.parallel import parallel_map
 
 
@@ -29,15 +31,27 @@ def test_several_are_under_way_together() -> None:
     assert parallel_map(lambda _: together.wait(), range(8), most=4) == []
 
 
-def test_what_the_listener_raises_ends_the_rest() -> None:
+def test_what_the_listener_raises_ends_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[int] = []
+    cancelled = threading.Event()
+
+    class Pool(ThreadPoolExecutor):
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            super().shutdown(wait=False, cancel_futures=cancel_futures)
+            cancelled.set()
+            super().shutdown(wait=wait)
+
+    def act(number: int) -> None:
+        begun.append(number)
+        if number == 2:
+            assert cancelled.wait(PATIENCE)
 
     def stop(count: int, error: Exception | None) -> None:
         if count == 2:
             raise KeyError("enough")
 
+    monkeypatch.setattr(parallel, "ThreadPoolExecutor", Pool)
     with pytest.raises(KeyError, match="enough"):
-        parallel_map(begun.append, range(1000), stop, most=1)
-    threads = [thread for thread in threading.enumerate() if thread.name == "docker-request"]
-    assert threads == []
-    assert begun == list(range(len(begun)))
+        parallel_map(act, range(1000), stop, most=1)
+    assert [thread for thread in threading.enumerate() if thread.name.startswith("parallel-map")] == []
+    assert begun == [0, 1, 2]
