@@ -33,7 +33,7 @@ def test_several_are_under_way_together() -> None:
 
 def test_what_the_listener_raises_ends_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[int] = []
-    cancelled = threading.Event()
+    under_way, cancelled = threading.Event(), threading.Event()
 
     class Pool(ThreadPoolExecutor):
         def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -44,10 +44,12 @@ def test_what_the_listener_raises_ends_the_rest(monkeypatch: pytest.MonkeyPatch)
     def act(number: int) -> None:
         begun.append(number)
         if number == 2:
+            under_way.set()
             assert cancelled.wait(PATIENCE)
 
     def stop(count: int, error: Exception | None) -> None:
         if count == 2:
+            assert under_way.wait(PATIENCE)
             raise KeyError("enough")
 
     monkeypatch.setattr(parallel, "ThreadPoolExecutor", Pool)
