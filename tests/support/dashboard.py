@@ -23,6 +23,7 @@ from textual.pilot import Pilot
 
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
+from torchx_tui.guest.host import GuestProcess
 from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.config import Settings
 from torchx_tui.tui.ui_state import UiStateFile
@@ -130,6 +131,9 @@ def _works(frame: Any) -> bool:
     """Return whether a thread is in our code, and not in a wait there that goes on."""
     if frame.f_code is threading.Condition.wait.__code__ and (waiter := frame.f_locals.get("waiter")):
         return not waiter.locked()
+    if frame.f_code is GuestProcess.read.__code__ and frame.f_locals["deadline"] is None:
+        # A plugin is asked nothing.
+        return False
     while frame is not None and not frame.f_globals.get("__name__", "").startswith("torchx_tui."):
         frame = frame.f_back
     return frame is not None
