@@ -411,7 +411,7 @@ class GuestProcess:
         return self._output.decode("utf-8", "replace").strip()
 
     def printed_since(self, size: int) -> str:
-        """Return what was printed since `printed_size` was so large, the end of it."""
+        """Return what was printed after the first `size` bytes, or the end of that."""
         self._drain()
         new = self.printed_size - size
         return self._output[-new:].decode("utf-8", "replace").strip() if new > 0 else ""

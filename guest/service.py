@@ -164,7 +164,8 @@ class _Connection:
         service = {"service": module, "path": sys.path, "memory": 0}
         self._name = name
         self._lock = threading.Lock()
-        self._writing = threading.Lock()
+        # A stream that the garbage collector closes writes as well, in a thread that may be writing.
+        self._writing = threading.RLock()
         self._exchanges: dict[int, _Exchange] = {}
         self._next = 1
         self._ended = ""

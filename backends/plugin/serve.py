@@ -200,7 +200,6 @@ FORWARDED = (
     "_delete_existing",
     "own_app_ids",
     "detach",
-    "prune",
     "end_own",
     "log_path",
     "check",

@@ -178,6 +178,7 @@ def test_a_guest_that_dies_is_started_again(install: Any, tmp_path: Path) -> Non
         f"    if not os.path.exists({str(died)!r}):\n"
         f"        open({str(died)!r}, 'w').close()\n"
         "        os.kill(os.getpid(), signal.SIGSEGV)\n"
+        "        never.wait()\n"  # another thread may be the one that the signal comes to
         "    return []"
     )
     scheduler = registry.create_scheduler("odd", "torchx")
