@@ -63,6 +63,8 @@ def interpreter_of(component: Component) -> Interpreter | None:
 def _choose_interpreter(component: Component) -> Interpreter:
     from ..guest.interpreter import choose_interpreter
 
+    if component.interpreter is not None:
+        return component.interpreter
     return choose_interpreter(None if component.module else component.path, guest_settings.python)
 
 

@@ -10,29 +10,29 @@ import ast
 import difflib
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..guest.packages import installed_packages, module_path_of, packages_of, project_interpreter
 from ..specs import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
-from ..specs.errors import describe_error
 from ..specs.files import read_file
-from ..specs.modules import module_path, submodules
+from ..specs.modules import module_path
 from .docstrings import first_sentence, read_docstring
 from .lint import lint_definition
 from .model import ComponentDoc, ComponentKind, ComponentSummary, Computed, Parameter
 from .source import Definition, SourceFile, parameters_of, read_source
 
 if TYPE_CHECKING:
-    from importlib.metadata import Distribution, EntryPoint
+    from ..guest.interpreter import Interpreter
+    from ..guest.packages import ComponentPackage
 
 
 _log = logging.getLogger(__name__)
 
-ENTRY_POINT_GROUP = "torchx.components"
 BUILTIN_MODULES = ("utils", "dist", "demo")
 _BUILTIN_FORMS = {"j": "topology", "h": "resource", "mounts": "mounts"}
 
@@ -47,6 +47,7 @@ class Component:
         path: Its file.
         function: Its function or class in that file.
         module: The module's name, empty for a file.
+        interpreter: That of the environment that its package is installed in; None for a file, and for ours.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Component:
     path: Path
     function: str
     module: str = ""
+    interpreter: Interpreter | None = None
 
     @cached_property
     def source(self) -> SourceFile:
@@ -158,54 +160,42 @@ def plugins(
 ) -> Iterator[Component]:
     """Yield the components of the entry points, except those with a builtin's name.
 
+    Those of this environment come before those of the project in the current folder, where that has one of its own.
+
     Args:
         failed: called with an entry point without components, or a file of it that cannot be read, and the reason.
         private: include names that begin with an underscore; as in TorchX they can be found, but are not listed.
     """
     taken = {component.name for component in builtins()}
-    for entry in _entry_points(failed):
-        base = entry.value.partition(":")[0].strip()
-        # TorchX's rule: a name that begins with an underscore adds no prefix.
-        prefix = [] if entry.name.startswith("_") else [entry.name]
-        try:
-            modules = list(submodules(base))
-        except Exception as error:  # finders of editable installs may raise anything
-            failed(entry.name, f"its module {base} cannot be looked for: {describe_error(error)}")
-            continue
-        if not modules:
-            failed(entry.name, f"its module {base} is not there: install the package that gives it again, or remove it")
-        for module, path in modules:
-            below = [part for part in module.removeprefix(base).split(".") if part]
-            for function in _component_names(".".join([*prefix, *below]), path, failed, private=private):
-                name = ".".join([*prefix, *below, function])
+    yield from _components_of(installed_packages(failed), None, taken, failed, private=private)
+    yield from _project_plugins(taken, failed, private=private)
+
+
+def _project_plugins(
+    taken: set[str], failed: Callable[[str, str], object], *, private: bool = False
+) -> Iterator[Component]:
+    interpreter = project_interpreter()
+    if interpreter is not None:
+        packages = packages_of(interpreter, failed)
+        yield from _components_of(packages, interpreter, taken, failed, private=private)
+
+
+def _components_of(
+    packages: Iterable[ComponentPackage],
+    interpreter: Interpreter | None,
+    taken: set[str],
+    failed: Callable[[str, str], object],
+    *,
+    private: bool,
+) -> Iterator[Component]:
+    for package in packages:
+        for module, path in package.modules:
+            place = ".".join(part for part in (package.prefix, *module.removeprefix(package.base).split(".")) if part)
+            for function in _component_names(place, path, failed, private=private):
+                name = f"{place}.{function}".lstrip(".")
                 if name not in taken:
                     taken.add(name)
-                    yield Component(name, "plugin", path, function, module)
-
-
-def _entry_points(failed: Callable[[str, str], object]) -> Iterator[EntryPoint]:
-    from importlib.metadata import distributions, entry_points
-
-    try:
-        yield from entry_points(group=ENTRY_POINT_GROUP)
-        return
-    except Exception as error:  # one damaged file makes all fail: read them one by one
-        _log.warning("entry points: %s", describe_error(error))
-    for distribution in distributions():
-        try:
-            yield from distribution.entry_points.select(group=ENTRY_POINT_GROUP)
-        except Exception as error:
-            failed(
-                _distribution_name(distribution),
-                f"its entry points cannot be read: {describe_error(error)}: install it again",
-            )
-
-
-def _distribution_name(distribution: Distribution) -> str:
-    try:
-        return distribution.metadata["Name"] or "a package"
-    except Exception:
-        return "a package"
+                    yield Component(name, "plugin", path, function, module, interpreter)
 
 
 def _component_names(name: str, path: Path, failed: Callable[[str, str], object], *, private: bool) -> list[str]:
@@ -223,8 +213,15 @@ def _find_registered(name: str) -> Component | None:
     for component in chain(_builtins_of(module) if module in BUILTIN_MODULES else (), plugins(private=True)):
         if component.name == name:
             return component
-    path = module_path(module) if module else None
-    return Component(name, "module", path, function, module) if path else None
+    return _find_in_module(name, module, function) if module else None
+
+
+def _find_in_module(name: str, module: str, function: str) -> Component | None:
+    if path := module_path(module):
+        return Component(name, "module", path, function, module)
+    interpreter = project_interpreter()
+    path = module_path_of(interpreter, module) if interpreter else None
+    return Component(name, "module", path, function, module, interpreter) if path else None
 
 
 def _find_in_file_or_module(name: str) -> Component | None:
@@ -234,10 +231,10 @@ def _find_in_file_or_module(name: str) -> Component | None:
         return Component(name, "file", path.absolute(), function)
     if place.endswith(".py") or "/" in place:
         raise ComponentNotFoundException(f"{name}: there is no file {path.absolute()}")
-    path_of_module = module_path(place)
-    if path_of_module is None:
+    component = _find_in_module(name, place, function)
+    if component is None:
         raise ComponentNotFoundException(f"{name}: there is no file and no module {place}")
-    return Component(name, "module", path_of_module, function, place)
+    return component
 
 
 def _complete_builtin_parameter(parameter: Parameter) -> Parameter:
@@ -271,14 +268,17 @@ def list_components(folders: Sequence[Path] = ()) -> list[ComponentSummary]:
 
 
 def each_listed(folders: Sequence[Path] = ()) -> Iterator[list[ComponentSummary]]:
-    """Yield the list in parts: the builtins, which take no time, those of packages, then those of each file."""
+    """Yield the list in parts: builtins, which take no time, packages, each file, then packages of the project."""
     yield [summary(component) for component in builtins()]
-    yield _list_packages()
+    taken = {component.name for component in builtins()}
+    yield _list_packages(lambda failed: _components_of(installed_packages(failed), None, taken, failed, private=False))
     seen: set[str] = set()
     for folder in folders:
         if (real := os.path.realpath(folder)) not in seen:
             seen.add(real)
             yield from _list_folder(folder)
+    # Its interpreter has to be started, which takes a second on a slow disk.
+    yield _list_packages(lambda failed: _project_plugins(taken, failed))
 
 
 def summary(component: Component) -> ComponentSummary:
@@ -344,14 +344,14 @@ def shown_path(path: Path) -> str:
         return str(path)
 
 
-def _list_packages() -> list[ComponentSummary]:
+def _list_packages(find_all: Callable[[Callable[[str, str], object]], Iterable[Component]]) -> list[ComponentSummary]:
     failed: list[ComponentSummary] = []
 
     def note(name: str, reason: str) -> None:
         _log.warning("components of %s: %s", name, reason)
         failed.append(ComponentSummary(name, "plugin", Path(), 0, error=reason))
 
-    return [*(summary(component) for component in plugins(note)), *failed]
+    return [*(summary(component) for component in find_all(note)), *failed]
 
 
 def _list_folder(folder: Path) -> Iterator[list[ComponentSummary]]:

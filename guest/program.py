@@ -8,7 +8,8 @@ Requests and answers are JSON, one a line, over descriptors of their own. The fi
 ``{"hello": {"protocol": 1, "version": [3, 11, 7], "process": 4711}}``. A request is
 ``{"component": {...}, "values": {...}, "timeout": 9.5}``; its answer has ``app`` or ``error``, ``files`` that were
 imported with the times of their changes, and ``loaded``, false where the file itself failed. ``{"resources": true}``
-asks for all named resources of others, ``{"inspect": true}`` for the version of TorchX; an empty line keeps the guest
+asks for all named resources of others, ``{"packages": true}`` and ``{"module": NAME}`` for where components are
+installed, ``{"inspect": true}`` for the version of TorchX; an empty line keeps the guest
 from ending as idle. The last is
 ``{"ended": WAIT STATUS}``. `components/build.py` makes requests and reads answers. A guest that is a service answers
 as the module that its settings name does.
@@ -205,6 +206,10 @@ def _serve(settings: dict[str, Any], requests: int, answers: int) -> None:
                 _write(answers, _inspect())
             elif "resources" in request:
                 _write(answers, importlib.import_module("torchx_tui.guest.resources").make_resources())
+            elif "packages" in request:
+                _write(answers, importlib.import_module("torchx_tui.guest.packages").describe_packages())
+            elif "module" in request:
+                _write(answers, importlib.import_module("torchx_tui.guest.packages").describe_module(request["module"]))
             else:
                 _write(answers, _answer(request))
         elif not select.select([requests], [], [], settings["idle"])[0]:

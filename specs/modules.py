@@ -61,8 +61,10 @@ def module_spec(name: str) -> ModuleSpec | None:
         if not all(parts[:depth]):
             return None
         spec = PathFinder.find_spec(".".join(parts[:depth]), search)
+        if spec is None and depth == 1:
+            spec = _from_other_finders(parts[0])
         if spec is None:
-            return _from_other_finders(parts[0]) if depth == 1 == len(parts) else None
+            return None
         search = list(spec.submodule_search_locations or [])
     return spec
 

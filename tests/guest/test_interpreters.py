@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from support.component_files import ComponentFile
+from support.component_files import ComponentFile, make_environment
 
 from torchx_tui.components import build_app
 from torchx_tui.components.build import interpreter_of
@@ -24,12 +23,6 @@ PATHS = 'def f() -> AppDef:\n    """Do."""\n    import sys\n    return AppDef(sy
 def no_active_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     monkeypatch.delenv("CONDA_PREFIX", raising=False)
-
-
-def make_environment(folder: Path) -> Path:
-    """Make an environment with nothing installed: neither TorchX nor torchx-tui nor yaml."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    return folder
 
 
 def add_module(environment: Path, name: str, text: str) -> None:

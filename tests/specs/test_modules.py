@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.machinery import ModuleSpec
 from types import SimpleNamespace
 
 import pytest
@@ -48,17 +49,20 @@ def test_modules_are_found_without_importing(folder):
     assert "pack_a" not in sys.modules
 
 
-def test_what_only_another_finder_knows_is_found_at_the_top(monkeypatch):
-    spec = SimpleNamespace(name="edited")
+def test_what_only_another_finder_knows_is_found(folder, monkeypatch):
+    """So editable installs are found: the package by their finder, its modules by its folders."""
+    spec = ModuleSpec("edited", None, is_package=True)
+    spec.submodule_search_locations = [str(folder / "pack_a")]
 
     def find_spec(name, *_):
         if name in ("edited_import", "edited_value"):
             raise ImportError if name == "edited_import" else ValueError
-        return spec if name in ("edited", "edited_a.b") else None
+        return spec if name == "edited" else None
 
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, SimpleNamespace(find_spec=find_spec)])
     assert module_spec("edited") is spec
-    for name in ("edited_import", "edited_value", "edited_a.b", "edited.sub"):
+    assert module_path("edited.sub.two") == folder / "pack_a/sub/two.py"
+    for name in ("edited_import", "edited_value", "edited_a.b", "edited.none", "edited_import.sub"):
         assert module_spec(name) is None
 
 

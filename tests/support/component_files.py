@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 HEADER = "from __future__ import annotations\nfrom torchx_tui.specs import AppDef, Role\n"
@@ -23,3 +25,9 @@ class ComponentFile:
     def line_of(self, text: str) -> int:
         lines = self.path.read_text().splitlines()
         return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+def make_environment(folder: Path) -> Path:
+    """Make an environment with nothing installed: neither TorchX nor torchx-tui nor yaml."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return folder

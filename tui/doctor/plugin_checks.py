@@ -54,13 +54,15 @@ def _schedulers(runner: Runner) -> Iterator[Finding]:
 
 
 def _components() -> Iterator[Finding]:
-    from ...components.finder import ENTRY_POINT_GROUP, plugins
+    from ...components.finder import plugins
+    from ...guest.packages import ENTRY_POINT_GROUP
 
     faults: list[tuple[str, str]] = []
-    counts = Counter(one.module for one in plugins(failed=lambda name, reason: faults.append((name, reason))))
-    for module, count in counts.items():
-        words = "1 component" if count == 1 else f"{count} components"
-        yield Finding("ok", f"{words} of {module} (group {ENTRY_POINT_GROUP})")
+    found = plugins(failed=lambda name, reason: faults.append((name, reason)))
+    for (module, interpreter), count in Counter((item.module, item.interpreter) for item in found).items():
+        components = "1 component" if count == 1 else f"{count} components"
+        source = f", installed for {interpreter}" if interpreter else ""
+        yield Finding("ok", f"{components} of {module} (group {ENTRY_POINT_GROUP}{source})")
     for name, reason in faults:
         yield Finding("error", f"components of {name} (group {ENTRY_POINT_GROUP}): {reason}", _ADVICE)
 

@@ -1,0 +1,129 @@
+"""Components of packages that are installed in the environment of the project, and not beside this program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.component_files import HEADER, make_environment
+
+from torchx_tui.components import build_app, describe, list_components
+from torchx_tui.components.finder import find
+from torchx_tui.specs import ComponentNotFoundException
+
+COMPONENT = '''
+import theirs
+
+def train(steps: int = 3) -> AppDef:
+    """Train a model.
+
+    Args:
+        steps: How many.
+    """
+    return AppDef("train", [Role("r", "busybox", entrypoint=theirs.NAME, args=[str(steps)])])
+'''
+
+
+class Project:
+    """A project with an environment of its own.
+
+    Args:
+        root: its folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.environment = make_environment(root / ".venv")
+        (self.packages,) = self.environment.glob("lib/python*/site-packages")
+        self.imported = root / "imported"
+
+    def install(self, name: str, entry_points: str, folder: Path | None = None, text: str = COMPONENT) -> Path:
+        """Install a package; its modules say when they are imported."""
+        package = (folder or self.packages) / name
+        package.mkdir(parents=True)
+        note = f"open({str(self.imported)!r}, 'a').write({name!r})\n"
+        (package / "__init__.py").write_text(note)
+        (package / "jobs.py").write_text(f"{HEADER}{note}{text}")
+        (self.packages / "theirs.py").write_text("NAME = 'only there'\n")
+        info = self.packages / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[torchx.components]\n{entry_points}\n")
+        return package
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(variable, raising=False)
+    (tmp_path / "jobs").mkdir()
+    monkeypatch.chdir(tmp_path / "jobs")
+    return Project(tmp_path)
+
+
+def listed() -> dict[str, str | None]:
+    return {item.name: item.error for item in list_components() if item.kind == "plugin"}
+
+
+def test_components_of_entry_points_are_listed_and_run_there(project: Project) -> None:
+    project.install("acme", "site = acme")
+    assert listed() == {"site.jobs.train": None}
+    doc = describe("site.jobs.train")
+    assert (doc.summary, [parameter.name for parameter in doc.parameters]) == ("Train a model.", ["steps"])
+    assert not project.imported.exists(), "to list a component imports nothing"
+    (role,) = build_app("site.jobs.train", {"steps": "7"}).roles
+    assert (role.entrypoint, role.args) == ("only there", ["7"])
+    component = find("site.jobs.train")
+    assert component.interpreter is not None
+    assert component.interpreter.source == str(project.environment)
+
+
+def test_modules_of_that_environment_are_found_by_name(project: Project) -> None:
+    project.install("acme", "")
+    assert build_app("acme.jobs:train", {}).roles[0].entrypoint == "only there"
+    assert build_app("acme.jobs.train", {}).roles[0].args == ["3"]
+    for name in ("acme.nothing:train", "acme.nothing.train"):
+        with pytest.raises(ComponentNotFoundException):
+            find(name)
+
+
+def test_an_editable_install_is_found_by_its_own_finder(project: Project, tmp_path: Path) -> None:
+    source = project.install("acme", "site = acme.jobs", folder=tmp_path / "source")
+    (project.packages / "_acme_finder.py").write_text(
+        "import importlib.util, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'acme':\n"
+        f"            return importlib.util.spec_from_file_location(name, {str(source / '__init__.py')!r},"
+        f" submodule_search_locations=[{str(source)!r}])\n"
+        "sys.meta_path.append(Finder())\n"
+    )
+    (project.packages / "acme.pth").write_text("import _acme_finder\n")
+    assert "site.train" in listed()
+    assert build_app("site.train", {}).roles[0].entrypoint == "only there"
+
+
+def test_a_package_that_comes_or_changes_meanwhile_is_listed(project: Project) -> None:
+    assert listed() == {}
+    package = project.install("acme", "site = acme")
+    assert listed() == {"site.jobs.train": None}
+    (package / "more.py").write_text(f"{HEADER}{COMPONENT}")
+    assert listed() == {"site.jobs.train": None, "site.more.train": None}
+
+
+def test_what_is_broken_there_is_listed_with_its_reason(project: Project) -> None:
+    project.install("acme", "site = acme\ngone = no_such_module")
+    project.install("bad", "bad = bad", text="def f(:\n")
+    names = listed()
+    assert names["site.jobs.train"] is None
+    assert "no_such_module is not there" in str(names["gone"])
+    assert "syntax error" in str(names["bad.jobs"])
+
+
+def test_an_interpreter_that_does_not_start_costs_one_row(project: Project) -> None:
+    program = project.environment / "bin" / "python"
+    program.unlink()
+    program.write_text("#!/bin/sh\nexit 3\n")
+    program.chmod(0o755)
+    ((name, error),) = listed().items()
+    assert str(program) in name
+    assert "exit code 3" in str(error)
