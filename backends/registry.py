@@ -22,6 +22,9 @@ GROUP = "torchx_tui.schedulers"
 Those that are written against TorchX's classes are found where TorchX finds them, see `plugin.found`.
 """
 
+GUEST_GROUP = "torchx_tui.guest_schedulers"
+"""The same, for those that ask to live in a process of their own, as schedulers written for TorchX do."""
+
 # In TorchX's order; the first is the default.
 _MODULES = {
     "local_docker": ".docker.scheduler",
@@ -90,15 +93,12 @@ def scheduler_plugins() -> tuple[list[FoundScheduler], list[Unreadable]]:
 
     Those of ours that have the name of another, and TorchX's of which we have our own, are left out.
     """
-    from importlib.metadata import entry_points
+    from .plugin.found import FoundScheduler, Unreadable, found_schedulers, schedulers_in_group
 
-    from .plugin.found import FoundScheduler, found_schedulers
-
-    mine = [
-        FoundScheduler(point.name, GROUP, point.value, package=point.dist.name if point.dist else "")
-        for point in entry_points(group=GROUP)
-    ]
-    theirs, unreadable = found_schedulers()
+    unreadable: list[Unreadable] = []
+    mine = [found for group in (GROUP, GUEST_GROUP) for found in schedulers_in_group(group, unreadable)]
+    theirs, unreadable_theirs = found_schedulers()
+    unreadable += [item for item in unreadable_theirs if item not in unreadable]
     taken = {*_MODULES}
     chosen: list[FoundScheduler] = []
     for scheduler in (*mine, *theirs):
@@ -110,30 +110,23 @@ def scheduler_plugins() -> tuple[list[FoundScheduler], list[Unreadable]]:
 
 @functools.cache
 def _plugins() -> dict[str, SchedulerFactory]:
-    # importlib.metadata takes 20 ms and more to import.
-    from importlib.metadata import entry_points
-
-    from .plugin.found import found_schedulers
-
-    ours: dict[str, SchedulerFactory] = {
-        point.name: functools.partial(_create_plugin, point.name, point.load) for point in entry_points(group=GROUP)
+    return {
+        found.name: functools.partial(_create_here if found.group == GROUP else _create_in_guest, found)
+        for found in scheduler_plugins()[0]
     }
-    theirs: dict[str, SchedulerFactory] = {
-        found.name: functools.partial(_create_torchx_plugin, found) for found in found_schedulers()[0]
-    }
-    return ours | {name: factory for name, factory in theirs.items() if name not in ours}
 
 
-def _create_plugin(name: str, load: Callable[[], SchedulerFactory], session_name: str, **kwargs: Any) -> Scheduler[Any]:
+def _create_here(found: FoundScheduler, session_name: str, **kwargs: Any) -> Scheduler[Any]:
+    name = found.name
     try:
-        factory = load()
+        factory = found.load()
     except Exception as error:  # whatever a foreign module raises while it is imported
         logger.warning("the scheduler %s cannot be loaded", name, exc_info=True)
         raise BackendUnavailableError(f"the scheduler {name} cannot be loaded: {error}") from error
     return factory(session_name, **kwargs)
 
 
-def _create_torchx_plugin(found: FoundScheduler, session_name: str, **kwargs: Any) -> Scheduler[Any]:
+def _create_in_guest(found: FoundScheduler, session_name: str, **kwargs: Any) -> Scheduler[Any]:
     from .plugin.remote import create_remote
 
     return create_remote(found, session_name, **kwargs)

@@ -1,4 +1,4 @@
-"""Which schedulers of TorchX's there are: entry points, modules of `torchx_plugins`, TorchX's own.
+"""Which schedulers of other packages there are: entry points, modules of `torchx_plugins`, TorchX's own.
 
 Nothing is imported to find them.
 """
@@ -6,9 +6,12 @@ Nothing is imported to find them.
 from __future__ import annotations
 
 import ast
+import functools
+import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Any
 
 from ...specs.errors import describe_error
 from ...specs.files import read_file
@@ -47,6 +50,11 @@ class FoundScheduler:
         place = f"{self.module}:{self.attribute}" if self.attribute else self.module
         return f"{place}{f' of {self.package}' if self.package else ''}"
 
+    def load(self) -> Any:
+        """Import its module; return the factory."""
+        module = importlib.import_module(self.mended_by or self.module)
+        return functools.reduce(getattr, filter(None, self.attribute.split(".")), module)
+
 
 @dataclass(frozen=True)
 class Unreadable:
@@ -77,7 +85,7 @@ def found_schedulers() -> tuple[list[FoundScheduler], list[Unreadable]]:
     by_namespace, by_entry_point = plugin_sources()
     unreadable: list[Unreadable] = []
     found: dict[str, FoundScheduler] = {}
-    for entry in _entry_points(unreadable) if by_entry_point else ():
+    for entry in schedulers_in_group(ENTRY_POINT_GROUP, unreadable) if by_entry_point else ():
         found.setdefault(entry.name, entry)
     for entry in _in_namespace(unreadable) if by_namespace else ():
         if found.setdefault(entry.name, entry) is not entry:
@@ -93,19 +101,20 @@ def found_schedulers() -> tuple[list[FoundScheduler], list[Unreadable]]:
     return list(found.values()), unreadable
 
 
-def _entry_points(unreadable: list[Unreadable]) -> Iterator[FoundScheduler]:
+def schedulers_in_group(group: str, unreadable: list[Unreadable]) -> Iterator[FoundScheduler]:
+    """Yield the schedulers of a group of entry points; add to ``unreadable`` why they cannot be read."""
     # It takes 20 ms and more to import.
     from importlib.metadata import entry_points
 
     try:
-        points = list(entry_points(group=ENTRY_POINT_GROUP))
+        points = list(entry_points(group=group))
     except Exception as error:  # one damaged file takes all of them along
         unreadable.append(Unreadable("entry points", f"{describe_error(error)}: install the package again"))
         return
     for point in points:
         package = point.dist.name if point.dist else ""
         module, _, attribute = point.value.partition("[")[0].partition(":")
-        yield FoundScheduler(point.name, ENTRY_POINT_GROUP, module.strip(), attribute.strip(), package)
+        yield FoundScheduler(point.name, group, module.strip(), attribute.strip(), package)
 
 
 def _in_namespace(unreadable: list[Unreadable]) -> Iterator[FoundScheduler]:

@@ -237,8 +237,8 @@ class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
             self._ask("detach", app_id)
 
     def prune(self, *, dryrun: bool = False) -> builtins.list[str]:
-        """Remove nothing: what a plugin keeps, it prunes itself."""
-        return []
+        """Remove what the plugin keeps beyond the limits, where it keeps something; return the ids."""
+        return self._ask("prune", dryrun) if "prune" in self._methods else []
 
     def end_own(self) -> None:
         """Cancel the apps of `own_app_ids`, without waiting."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
 import json
 import os
 import threading
@@ -14,6 +12,7 @@ from typing import Any
 from ...guest.service import STREAM_AHEAD
 from ...specs import AppDef, BackendUnavailableError, CfgVal, Role, SchedulerError, TorchXTuiError
 from ..api import Scheduler
+from ..registry import GUEST_GROUP
 from ..workspace import WorkspaceMixin
 from .calls import ask
 from .found import FoundScheduler
@@ -175,6 +174,9 @@ class _Host:
         self._scheduler.build_workspaces(roles, cfg)
         return roles
 
+    def prune(self, dryrun: bool) -> list[str]:
+        return self._scheduler.prune(dryrun=dryrun)
+
     def log_iter(self, *arguments: Any) -> Any:
         return self._scheduler.log_iter(*arguments)
 
@@ -201,6 +203,7 @@ FORWARDED = (
     "own_app_ids",
     "detach",
     "end_own",
+    "prune",
     "log_path",
     "check",
     "preflight",
@@ -231,8 +234,12 @@ def _make(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -
 
 
 def _call_factory(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -> Any:
-    module = importlib.import_module(found.mended_by or found.module)
-    factory: Any = functools.reduce(getattr, filter(None, found.attribute.split(".")), module)
+    factory = found.load()
+    if found.group == GUEST_GROUP:
+        made = factory(session_name, **params)
+        if not isinstance(made, Scheduler):
+            raise SchedulerError(f"it made a {type(made).__name__}, which is no torchx_tui.backends.api.Scheduler")
+        return made
     # TorchX's Runner gives every factory each variable TORCHX_*, its name in lower case.
     variables = {name.lower(): value for name, value in os.environ.items() if name.startswith("TORCHX_")}
     made = factory(session_name, **{**variables, **params})
