@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..specs import BackendUnavailableError, UnknownSchedulerException
@@ -19,11 +18,9 @@ logger = logging.getLogger(__name__)
 GROUP = "torchx_tui.schedulers"
 """The entry-point group in which other packages register schedulers of our contract: name = module:factory.
 
-Those that are written against TorchX's classes are found where TorchX finds them, see `plugin.found`.
+`plugin.found` has the group of those that ask for a process of their own. Those that are written against TorchX's
+classes are found where TorchX finds them.
 """
-
-GUEST_GROUP = "torchx_tui.guest_schedulers"
-"""The same, for those that ask to live in a process of their own, as schedulers written for TorchX do."""
 
 # In TorchX's order; the first is the default.
 _MODULES = {
@@ -93,7 +90,7 @@ def scheduler_plugins() -> tuple[list[FoundScheduler], list[Unreadable]]:
 
     Those of ours that have the name of another, and TorchX's of which we have our own, are left out.
     """
-    from .plugin.found import FoundScheduler, Unreadable, found_schedulers, schedulers_in_group
+    from .plugin.found import GUEST_GROUP, found_schedulers, schedulers_in_group
 
     unreadable: list[Unreadable] = []
     mine = [found for group in (GROUP, GUEST_GROUP) for found in schedulers_in_group(group, unreadable)]

@@ -18,6 +18,8 @@ from ...specs.files import read_file
 from ...specs.modules import namespace_modules, plugin_sources
 
 ENTRY_POINT_GROUP = "torchx.schedulers"
+GUEST_GROUP = "torchx_tui.guest_schedulers"
+"""The group of schedulers of our contract that live in a process of their own, as those written for TorchX do."""
 NAMESPACE_PART = "schedulers"
 # TorchX's schedulers that are not here as well, and the modules here that mend them.
 _THEIR_OWN = {"slurm": ("torchx.schedulers.slurm_scheduler", f"{__package__}.slurm")}

@@ -12,10 +12,9 @@ from typing import Any
 from ...guest.service import STREAM_AHEAD
 from ...specs import AppDef, BackendUnavailableError, CfgVal, Role, SchedulerError, TorchXTuiError
 from ..api import Scheduler
-from ..registry import GUEST_GROUP
 from ..workspace import WorkspaceMixin
 from .calls import ask
-from .found import FoundScheduler
+from .found import GUEST_GROUP, FoundScheduler
 from .wire import decode, encode, encode_error
 
 # Requests of dry runs that are kept until they are launched.

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from backend.contract import SchedulerContract
-from support.torchx_plugins import Plugins
+from support.torchx_plugins import Plugins, as_if_installed
 
 from torchx_tui.backends import registry
 from torchx_tui.backends.api import DescribeAppResponse, Scheduler
+from torchx_tui.backends.plugin.found import GUEST_GROUP
+from torchx_tui.backends.plugin.remote import RemoteScheduler
 
 
 class TestProcessJobs(SchedulerContract):
@@ -33,6 +37,43 @@ class TestProcessJobs(SchedulerContract):
         for name in ("stdout", "stderr"):
             for path in (self.folder / described.app_id).glob(f"*/*/{name}"):
                 path.unlink()
+
+
+class TestOwnContract(SchedulerContract):
+    """A scheduler of this program's contract that asks for a process of its own."""
+
+    @pytest.fixture
+    def scheduler(
+        self, fresh_registry: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> Iterator[Scheduler[Any]]:
+        with as_if_installed(tmp_path / "site", monkeypatch) as plugins:
+            plugins.module(
+                "acme_local",
+                f"""
+                from pathlib import Path
+                from torchx_tui.backends.local.scheduler import LocalScheduler
+
+                def create(session_name, **kwargs):
+                    assert not kwargs, "variables of TorchX are for its schedulers"
+                    return LocalScheduler(session_name, root=Path({str(tmp_path / "jobs")!r}), handle_signals=False)
+                """,
+            )
+            plugins.distribution("acme-local", GUEST_GROUP, acme="acme_local:create")
+            made = registry.create_scheduler("acme", "torchx")
+            yield made
+            made.close()
+
+    def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
+        for folder in Path(described.log_dir).glob("*/*/"):
+            shutil.rmtree(folder)
+
+    def test_it_lives_elsewhere_and_prunes(self, scheduler: Scheduler[Any]) -> None:
+        assert isinstance(scheduler, RemoteScheduler)
+        assert "acme_local" not in sys.modules
+        assert scheduler.prune(dryrun=True) == []
+        assert [found.origin for found in registry.scheduler_plugins()[0] if found.name == "acme"] == [
+            "acme_local:create of acme-local"
+        ]
 
 
 @pytest.mark.slow
