@@ -95,14 +95,14 @@ def scheduler_plugins() -> tuple[list[FoundScheduler], list[Unreadable]]:
     unreadable: list[Unreadable] = []
     mine = [found for group in (GROUP, GUEST_GROUP) for found in schedulers_in_group(group, unreadable)]
     theirs, unreadable_theirs = found_schedulers()
-    unreadable += [item for item in unreadable_theirs if item not in unreadable]
     taken = {*_MODULES}
     chosen: list[FoundScheduler] = []
     for scheduler in (*mine, *theirs):
         if scheduler.name not in taken:
             taken.add(scheduler.name)
             chosen.append(scheduler)
-    return chosen, unreadable
+    # What damages one group damages all.
+    return chosen, list(dict.fromkeys([*unreadable, *unreadable_theirs]))
 
 
 @functools.cache
