@@ -167,13 +167,15 @@ class Home:
             "HOME": str(folder),
             **{f"XDG_{name}_HOME": str(folder / name.lower()) for name in ("STATE", "CACHE", "CONFIG")},
         }
-        self._file = folder / "jobs.py"
-        self._file.write_text(_COMPONENT)
+        self.components = folder / "jobs.py"
+        self.components.write_text(_COMPONENT)
         self._handles: list[str] = []
 
     def launch(self, function: str, **arguments: object) -> None:
         """Launch a job that goes on by itself."""
-        told = self._run("run", "--detach", f"{self._file}:{function}", *(f"--{k}={v}" for k, v in arguments.items()))
+        told = self._run(
+            "run", "--detach", f"{self.components}:{function}", *(f"--{k}={v}" for k, v in arguments.items())
+        )
         self._handles.append(told.strip())
 
     def cancel_all(self) -> None:
