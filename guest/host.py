@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ..specs import TorchXTuiError
+from ..specs.files import modified_ns
 from .interpreter import Interpreter
 from .program import PROTOCOL
 from .settings import GuestSettings, guest_settings
@@ -294,7 +295,7 @@ class GuestProcess:
             return False
         if self._environment != dict(os.environ) or self._folder != _current_folder():
             return False
-        return all(_modified_ns(path) == modified for path, modified in self._files.items())
+        return all(modified_ns(path) == modified for path, modified in self._files.items())
 
     def ask(
         self,
@@ -473,13 +474,6 @@ def _split_traceback(output: str) -> tuple[str, tuple[tuple[str, int], ...]]:
         return output, ()
     matches = (_FRAME.match(line) for line in trace.splitlines())
     return text.strip(), tuple((match["path"], int(match["line"])) for match in matches if match)
-
-
-def _modified_ns(path: str) -> int:
-    try:
-        return Path(path).stat().st_mtime_ns
-    except OSError:
-        return 0
 
 
 def _current_folder() -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..specs.errors import describe_error
+from ..specs.files import current_folder, modified_ns
 from ..specs.modules import module_path, submodules
 from .interpreter import Interpreter, choose_interpreter, own_interpreter
 from .settings import guest_settings
@@ -86,10 +87,10 @@ def _distribution_name(distribution: Distribution) -> str:
 
 def project_interpreter() -> Interpreter | None:
     """Choose the interpreter of the project in the current folder; None where that is ours."""
-    try:
-        chosen = choose_interpreter(Path.cwd() / "component.py", guest_settings.python)
-    except OSError:  # the current folder is gone
+    folder = current_folder()
+    if folder is None:
         return None
+    chosen = choose_interpreter(folder / "component.py", guest_settings.python)
     return None if chosen.path == own_interpreter().path else chosen
 
 
@@ -110,7 +111,7 @@ def packages_of(interpreter: Interpreter, failed: Callable[[str, str], object]) 
     Its interpreter is asked in a guest, again only when a folder that packages are in has changed.
     """
     listing = _listings.get(interpreter.path)
-    if listing is None or any(_modified_ns(folder) != modified for folder, modified in listing.folders.items()):
+    if listing is None or any(modified_ns(folder) != modified for folder, modified in listing.folders.items()):
         data = _ask(interpreter, {"packages": True}, failed)
         if not data:
             return []
@@ -143,13 +144,6 @@ def _ask(interpreter: Interpreter, request: dict[str, Any], failed: Callable[[st
         return {}
 
 
-def _modified_ns(folder: str) -> int:
-    try:
-        return Path(folder).stat().st_mtime_ns
-    except OSError:
-        return 0
-
-
 def describe_packages() -> dict[str, Any]:
     """List the packages of this environment as plain data, in the guest."""
     import sys
@@ -161,7 +155,7 @@ def describe_packages() -> dict[str, Any]:
         "loaded": True,
         "packages": [[item.prefix, item.base, [[name, str(path)] for name, path in item.modules]] for item in packages],
         "problems": problems,
-        "folders": {folder: _modified_ns(folder) for folder in folders},
+        "folders": {folder: modified_ns(folder) for folder in folders},
     }
 
 

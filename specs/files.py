@@ -140,6 +140,14 @@ def current_folder() -> Path | None:
         return None
 
 
+def modified_ns(path: str) -> int:
+    """Return when a file or folder was changed last (ns); 0 where that cannot be read."""
+    try:
+        return Path(path).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 def state_folder() -> Path:
     """Return the folder of the journal, the local runs and the log file (not created).
 

@@ -2,8 +2,8 @@
 
 Later sources win: generic, AWS, the module named by `TORCHX_CUSTOM_NAMED_RESOURCES` (its `NAMED_RESOURCES`), the
 modules of `torchx_plugins.named_resources`, the entry points of the group `torchx.named_resources`. They are loaded at
-the first look-up, since reading entry points costs more than importing this package. Whose process that runs others'
-code in is `NamedResources.source`'s to say: this one, unless the program has set `guest.resources`.
+the first look-up, since reading entry points costs more than importing this package. `NamedResources.source`
+makes those of others: in this process, unless the program has set it to `guest.resources`.
 """
 
 from __future__ import annotations
