@@ -52,8 +52,8 @@ _BAD = (
     "def again(): again()\n    again()",
     "return AppDef('a', [Role('r', 'i')] * 100_000)",
     "return AppDef('a', [Role('r', 'i', num_replicas=100_000)])",
-    "return AppDef('a', [Role('r', 'x' * (40 << 20))])",
     "return AppDef('a', [Role('r', 'x' * (8 << 20))])",
+    "return AppDef('a', [Role('r', 'x' * 900_000)])",
     "return AppDef(name=5)",
 )
 

@@ -28,6 +28,8 @@ _MOUNT_TYPES: dict[str, type[Mount]] = {"BindMount": BindMount, "VolumeMount": V
 # The fields that are converted, not copied.
 _CONVERTED_FIELDS = ("retry_policy", "resource", "mounts", "workspace", "overrides")
 _MAX_ROLES = 10_000
+# Characters of a field as JSON. Linux takes 128 KiB for an argument, and etcd 1.5 MiB for a request.
+_MAX_SIZE = 1_000_000
 
 
 def call_component(function: Callable[..., Any], rest: Sequence[Any], keywords: dict[str, Any]) -> Any:
@@ -67,6 +69,8 @@ def plain_app(app: Any) -> dict[str, Any]:
     app.name = _plain(app.name, "name")
     _check_roles(app.roles)
     data = appdef_to_dict(app)
+    for name in data.keys() - {"roles"}:
+        data[name] = _plain(data[name], name)
     for role in data["roles"]:
         for name, value in role.items():
             role[name] = _plain(value, f"role {role['name']}: {name}")
@@ -91,9 +95,12 @@ def _check_roles(roles: Any) -> None:
 
 def _plain(value: Any, where: str) -> Any:
     try:
-        return json.loads(json.dumps(value, default=_convert))
+        text = json.dumps(value, default=_convert)
     except (TypeError, ValueError, RecursionError) as error:
         raise AppDefError(f"{where}: {error}") from error
+    if len(text) > _MAX_SIZE:
+        raise AppDefError(f"{where}: {len(text):,} characters, more than {_MAX_SIZE:,}")
+    return json.loads(text)
 
 
 def _convert(value: Any) -> Any:

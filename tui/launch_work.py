@@ -21,8 +21,9 @@ from ..specs.errors import describe_error
 from .form_field import ARGUMENT, OPTION, role_section
 from .launch_messages import DryRunDone, Submitted
 
-# Lines of a request that a form shows.
+# What a form shows of a request: laying out more would hold up keys.
 _MOST_LINES = 5_000
+_MOST_CHARACTERS = 200_000
 
 if TYPE_CHECKING:
     from ..backends.api import NameFault, WorkspaceListing
@@ -55,7 +56,7 @@ def _tried(runner: Runner, done: DryRunDone, plan: LaunchPlan, progress: Progres
             # Builtins, and most components, name their one role as the app.
             done.error, done.section, done.field_name = _name_words(refused[0]), ARGUMENT, "name"
             return done
-        done.text = _first_lines(str(runner.dryrun(app, plan.scheduler, plan.cfg, plan.workspace or None)))
+        done.text = _first_part(str(runner.dryrun(app, plan.scheduler, plan.cfg, plan.workspace or None)))
         done.findings = [
             *runner.preflight(app, plan.scheduler, plan.cfg),
             *(Finding("warning", _name_words(fault), "") for fault in names),
@@ -71,13 +72,13 @@ def _tried(runner: Runner, done: DryRunDone, plan: LaunchPlan, progress: Progres
     return done
 
 
-def _first_lines(text: str) -> str:
+def _first_part(text: str) -> str:
     """Return as much of a request as can be looked at."""
-    lines = text.split("\n", _MOST_LINES)
-    if len(lines) <= _MOST_LINES:
+    shown = "\n".join(text[:_MOST_CHARACTERS].split("\n")[:_MOST_LINES])
+    rest = text[len(shown) :].strip("\n")
+    if not rest:
         return text
-    more = lines.pop().rstrip("\n").count("\n") + 1
-    return "\n".join([*lines, f"# and {more:,} more lines: torchx-tui dryrun prints all of them"])
+    return f"{shown}\n# {len(rest):,} more characters: `torchx-tui dryrun` prints all of them"
 
 
 def _name_words(fault: NameFault) -> str:

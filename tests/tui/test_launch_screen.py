@@ -203,11 +203,18 @@ async def test_a_dry_run_of_what_was_typed_before_is_given_up(app, scheduler):
 
 
 async def test_a_request_that_nobody_reads_to_its_end_is_cut(app, scheduler, monkeypatch):
-    monkeypatch.setattr(scheduler, "_submit_dryrun", lambda app, cfg: AppDryRunInfo(app, lambda _: "line\n" * 60_000))
+    text = "line\n" * 60_000
+    monkeypatch.setattr(scheduler, "_submit_dryrun", lambda app, cfg: AppDryRunInfo(app, lambda _: text))
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await form_of(pilot, app, "demo.train")
-        await until(pilot, lambda: "and 55,000 more lines: torchx-tui dryrun prints all of them" in preview(screen))
+        await until(pilot, lambda: "# 274,999 more characters: `torchx-tui dryrun` prints all" in preview(screen))
         assert preview(screen).count("line\n") == 5_000
+        # So is a single line.
+        text = "x" * 4_000_000
+        await type_into(pilot, screen, "num_replicas", "9")
+        await until(pilot, lambda: "# 3,800,000 more characters" in preview(screen))
+        assert "x" * 200_000 in preview(screen)
+        assert "x" * 200_001 not in preview(screen)
 
 
 async def test_an_error_stands_at_its_field_while_typing_and_nothing_is_launched(app, scheduler):

@@ -23,8 +23,6 @@ TABS = ("dry run", "diff", "command", "workspace")
 _WORDS = {"dry run": "Dry run", "diff": "Diff", "command": "Command", "workspace": "Workspace"}
 # Files that are listed, the largest first.
 _MOST_FILES = 500
-# Characters of a request that are drawn: to lay out 8 million takes seconds, in which no key is answered.
-_MAX_REQUEST_SIZE = 100_000
 
 
 class Preview(Pane):
@@ -144,10 +142,7 @@ class Preview(Pane):
             text.append(f"the first of the sweep: {plain(self._label)}\n\n", colors.text3)
         if self._interpreter:
             text.append(f"component run by {plain(self._interpreter)}\n\n", colors.text3)
-        lines = self._request[:_MAX_REQUEST_SIZE].splitlines()
-        text.append_text(yaml_text("\n".join(plain(line) for line in lines), colors))
-        if (more := len(self._request) - _MAX_REQUEST_SIZE) > 0:
-            text.append(f"\n\n{more:,} more characters: `torchx-tui run --dryrun` prints all of them", colors.pending)
+        text.append_text(yaml_text("\n".join(plain(line) for line in self._request.splitlines()), colors))
         return text
 
 
