@@ -12,8 +12,10 @@ from .progress import current_progress
 def _dumper() -> type[Any]:
     import yaml
 
-    # libyaml's emitter, where PyYAML was built with it, is ten times as fast as that in Python.
-    class ReadableDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):
+    # libyaml's emitter, where PyYAML was built with it, is ten times as fast as the one in Python.
+    base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+    class ReadableDumper(base):
         """A safe dumper that writes texts of several lines as literal blocks."""
 
         def ignore_aliases(self, data: Any) -> bool:
@@ -23,6 +25,8 @@ def _dumper() -> type[Any]:
 
     def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
         current_progress().check()
+        # Bytes of arguments and labels that are no UTF-8, which libyaml does not take.
+        text = text.encode(errors="backslashreplace").decode()
         style = "|" if "\n" in text else None
         return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 

@@ -83,7 +83,10 @@ def failure(component_file: ComponentFile, text: str) -> ComponentLoadError:
         ),
         ("return AppDef('a', [Role('r', 'i')] * 100_000)", "it has 100,000 roles, more than 10,000"),
         ("return AppDef('a', [Role('r', 'i', num_replicas=200_000)])", "num_replicas is 200000, more than 100,000"),
-        ("return AppDef('a', [Role('r', 'x' * 1_000_000)])", "role r: image: 1,000,002 characters, more than 1,000,000"),
+        (
+            "return AppDef('a', [Role('r', 'x' * 1_000_000)])",
+            "role r: image: 1,000,002 characters, more than 1,000,000",
+        ),
         ("return AppDef('a', [], {'x': 'x' * 1_000_000})", "metadata: 1,000,009 characters, more than 1,000,000"),
         ("import json; json.loads = json.dumps = lambda *a, **k: 'x' * (40 << 20)", "larger than 32 MiB"),
         ("os.closerange(3, 5000)", "its process"),
