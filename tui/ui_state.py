@@ -54,7 +54,7 @@ class UiStateFile:
         self._newer = False
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
-        self.state = self._read()
+        self.state = self._saved = self._read()
 
     def change(self, **changes: Any) -> None:
         """Keep other values; they are written soon, by a thread."""
@@ -62,15 +62,16 @@ class UiStateFile:
         if state == self.state:
             return
         self.state = state
-        if self._timer is None or not self._timer.is_alive():
+        if self._timer is None:
             self._timer = threading.Timer(_PAUSE, self._write)
             self._timer.daemon = True
             self._timer.start()
 
     def flush(self) -> None:
         """Write what is still to be written; a file system that hangs is not waited for."""
-        if self._timer is not None and self._timer.is_alive():
+        if self._timer is not None:
             self._timer.cancel()
+        if self._saved != self.state:
             writer = threading.Thread(target=self._write, daemon=True)
             writer.start()
             writer.join(_PAUSE)
@@ -87,12 +88,16 @@ class UiStateFile:
             return UiState()
 
     def _write(self) -> None:
+        # Before the state is read: a change from now on starts another timer.
+        self._timer = None
         if self._newer:
             return
         with self._lock:
+            state = self.state
             try:
                 private_folder(self._path.parent)
-                write_private(self._path, json.dumps({"format": _FORMAT, **asdict(self.state)}, indent=1).encode())
+                write_private(self._path, json.dumps({"format": _FORMAT, **asdict(state)}, indent=1).encode())
+                self._saved = state
             except OSError as error:
                 logger.warning("%s cannot be written: %s", self._path, error)
 

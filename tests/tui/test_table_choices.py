@@ -1,15 +1,18 @@
 """Columns, order, filter and view of the table, and how they are kept for the next start."""
 
 import json
+import threading
 import time
 
 import pytest
 from support.canned import busy_scheduler
 from support.dashboard import make_app, until
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.specs import AppState
+from torchx_tui.specs.files import write_private
+from torchx_tui.tui import ui_state
 from torchx_tui.tui.job_rows import JobRow
 from torchx_tui.tui.messages import JobsChanged
 from torchx_tui.tui.row_making import history_rows
@@ -155,6 +158,27 @@ def test_what_changes_is_written_without_being_asked(tmp_path):
         time.sleep(0.05)
     assert UiStateFile(path).state == UiState(filter="abc")
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+def test_a_change_while_an_earlier_change_is_written_is_written_as_well(tmp_path, monkeypatch, flushed):
+    path = tmp_path / "screen.json"
+    writing, go_on = threading.Event(), threading.Event()
+
+    def write_slowly(*arguments):
+        writing.set()
+        go_on.wait(PATIENCE)
+        write_private(*arguments)
+
+    monkeypatch.setattr(ui_state, "write_private", write_slowly)
+    kept = UiStateFile(path)
+    kept.change(filter="first")
+    assert writing.wait(PATIENCE)
+    kept.change(filter="second")
+    go_on.set()
+    if flushed:
+        kept.flush()
+    wait_until(lambda: path.exists() and UiStateFile(path).state.filter == "second", "the second change")
 
 
 def test_a_launch_that_another_program_wrote_badly_costs_itself_alone():

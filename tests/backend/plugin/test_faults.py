@@ -120,16 +120,16 @@ def test_a_plugin_that_hangs_at_import_holds_up_no_other(install: Any, monkeypat
 
 def guests_of_this_process() -> list[int]:
     """Return the processes that run a guest for this one."""
-    children = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()
-    children += [pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
-    return [int(pid) for pid in set(children) if _runs_guest(pid)]
+    children = [pid for task in Path("/proc/self/task").iterdir() for pid in _read(task / "children").split()]
+    return [int(pid) for pid in children if b"guest/program.py" in _read(Path("/proc", pid.decode(), "cmdline"))]
 
 
-def _runs_guest(pid: str) -> bool:
+def _read(path: Path) -> bytes:
+    # Threads and processes end meanwhile.
     try:
-        return b"guest/program.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return path.read_bytes()
     except OSError:
-        return False
+        return b""
 
 
 def test_a_plugin_may_handle_signals(install: Any) -> None:
