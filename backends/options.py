@@ -14,6 +14,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from typing_extensions import Self
 
 from ..specs import CfgVal, InvalidRunConfigException, runopts
+from ..specs.modules import parse_source
 
 
 class StructuredOpts(Mapping[str, CfgVal]):
@@ -222,7 +223,7 @@ def _field_texts(owner: type) -> dict[str, str]:
     import textwrap
 
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(owner)))
+        tree = parse_source(textwrap.dedent(inspect.getsource(owner)))
     except (OSError, TypeError, SyntaxError):
         return {}
     body = next((node.body for node in tree.body if isinstance(node, ast.ClassDef)), [])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..specs import ComponentNotFoundException
 from ..specs.files import SOURCE, read_file
-from ..specs.modules import parse_with_retry
+from ..specs.modules import parse_source
 from .model import AnnotationError, LinterMessage, read_annotation
 from .source import Definition, Function, SourceFile, return_name
 
@@ -42,7 +42,7 @@ def validate(path: str, component_function: str) -> list[LinterMessage]:
     except OSError as error:
         raise ComponentNotFoundException(f"{path}: {error.strerror or error}") from error
     try:
-        tree = parse_with_retry(lambda: ast.parse(data, filename=path))
+        tree = parse_source(data, path)
     except SyntaxError as error:
         fix = f"correct line {error.lineno}: Python reads no further" if error.lineno else _NOT_PYTHON
         return [LinterMessage(_FILE_RULES, error.msg, error.lineno or 0, error.offset or 0, fix=fix)]
@@ -184,8 +184,10 @@ def _nearest_type(node: ast.expr, enums: Mapping[str, tuple[str, ...]]) -> str:
 def _type_in_quotes(text: str, enums: Mapping[str, tuple[str, ...]]) -> str:
     """Return the type inside of quotes, or `str` if it is not a valid one."""
     try:
-        inner = ast.parse(text, mode="eval").body
-        read_annotation(inner, enums)
+        (statement,) = parse_source(text.strip()).body
+        if not isinstance(statement, ast.Expr):
+            return "str"
+        read_annotation(statement.value, enums)
     except (SyntaxError, ValueError, AnnotationError):
         return "str"
     return text

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..specs import ComponentLoadError
 from ..specs.files import SOURCE, read_file
-from ..specs.modules import parse_with_retry
+from ..specs.modules import parse_source
 from .docstrings import read_docstring
 from .model import REQUIRED, AnnotationError, Computed, Parameter, ParameterKind, ValueType, read_annotation
 
@@ -87,7 +87,7 @@ def read_source(path: Path) -> SourceFile:
     """
     try:
         text = read_file(path, SOURCE)
-        return SourceFile(path, parse_with_retry(lambda: ast.parse(text, filename=str(path))))
+        return SourceFile(path, parse_source(text, path))
     except OSError as error:
         raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
     except SyntaxError as error:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ast
 
 NAMESPACE = "torchx_plugins"
 SOURCES_VARIABLE = "TORCHX_PLUGINS_SOURCE"
 _NAMESPACE_BIT, _ENTRY_POINT_BIT = 1, 2
-T = TypeVar("T")
+# CPython before 3.11.9 raises SystemError where two threads parse at once.
+_parsing = threading.Lock()
 
 
 def plugin_sources() -> tuple[bool, bool]:
@@ -89,18 +94,12 @@ def submodules(name: str) -> Iterator[tuple[str, Path]]:
                 yield from submodules(f"{name}.{path.stem}")
 
 
-def parse_with_retry(function: Callable[[], T]) -> T:
-    """Call a function that parses source code, again if CPython fails to; return what it returns.
+def parse_source(text: str | bytes, path: Path | str = "<text>") -> ast.Module:
+    """Parse source code; see `ast.parse` for what it raises."""
+    import ast
 
-    CPython before 3.11.9 raises SystemError if two threads parse at the same time.
-    """
-    for _ in range(4):
-        try:
-            return function()
-        except SystemError as error:
-            if "recursion depth mismatch" not in str(error):
-                raise
-    return function()
+    with _parsing:
+        return ast.parse(text, str(path))
 
 
 def _modules_in(package: str, folder: Path) -> Iterator[tuple[str, Path]]:

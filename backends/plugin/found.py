@@ -15,7 +15,7 @@ from typing import Any
 
 from ...specs.errors import describe_error
 from ...specs.files import read_file
-from ...specs.modules import namespace_modules, plugin_sources
+from ...specs.modules import namespace_modules, parse_source, plugin_sources
 
 ENTRY_POINT_GROUP = "torchx.schedulers"
 GUEST_GROUP = "torchx_tui.guest_schedulers"
@@ -123,7 +123,7 @@ def _in_namespace(unreadable: list[Unreadable]) -> Iterator[FoundScheduler]:
     for module, path in namespace_modules(NAMESPACE_PART):
         try:
             text = read_file(path)
-            tree = ast.parse(text)
+            tree = parse_source(text, path)
         except (OSError, SyntaxError, ValueError, RecursionError) as error:
             unreadable.append(Unreadable(module, f"{path} is not Python: {describe_error(error)}"))
             continue
