@@ -59,7 +59,7 @@ def open_form(terminal: Terminal, component: str) -> None:
     terminal.press("n")
     terminal.wait("Component")
     terminal.press(component)
-    terminal.wait(rf"{re.escape(component)}\s+(builtin|mine)")
+    terminal.wait(rf"{re.escape(component)}\s+(builtin|mine|plugin)")
     terminal.press("enter")
     terminal.wait("Run options")
     # The first field takes the focus once the form is there: a key before that would go elsewhere.

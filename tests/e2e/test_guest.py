@@ -1,6 +1,5 @@
 """By keys alone: components for TorchX, of a project whose environment has neither TorchX nor torchx-tui."""
 
-import re
 import subprocess
 import sys
 
@@ -38,6 +37,11 @@ def greet(name: str = "world", h: str = "cpu.small") -> specs.AppDef:
     )
 
 
+def spread(script: str = "main.py") -> specs.AppDef:
+    """Train with torchrun, as TorchX's own component does."""
+    return dist.ddp("--steps", "3", script=script, image="", name="spread", j="1x2")
+
+
 def hang() -> specs.AppDef:
     """Hang."""
     print("before it hangs")
@@ -52,27 +56,40 @@ def project(tmp_path):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / ".venv")], check=True)
     (packages,) = (folder / ".venv").glob("lib/python*/site-packages")
     (packages / "words_of_the_project.py").write_text("HELLO = 'hello'\n")
+    (packages / "acme_jobs.py").write_text(PROJECT.replace("say hello", "say hello of acme"))
+    (packages / "acme-1.0.dist-info").mkdir()
+    (packages / "acme-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (packages / "acme-1.0.dist-info" / "entry_points.txt").write_text("[torchx.components]\nacme = acme_jobs\n")
     (folder / "jobs.py").write_text(PROJECT)
+    torchrun = folder / "torchrun"
+    torchrun.write_text('#!/bin/sh\nfor arg in "$@"; do echo "$arg"; done\n')
+    torchrun.chmod(0o755)
     # None of these is asked for by the component.
     for name in ("torchx", "docker", "sitecustomize", "conftest"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write('{name} ')\n")
     return folder
 
 
-def test_a_component_for_torchx_is_launched_and_launched_again(terminal, project, tmp_path):
+def test_components_for_torchx_are_launched_and_launched_again(terminal, project, tmp_path):
     app = terminal(cwd=project)
     app.wait("No jobs yet")
-    open_form(app, "jobs.py:greet")
-    app.wait("component run by")
-    fill(app, {"name": "Ada"})
-    submit(app)
-    wait_top(app, "Succeeded")
-    app.press("l")
-    app.wait(r"hello Ada from greet-")
-    app.press("escape")
-    app.wait("STATE")
-    app.press("r")
-    app.wait(lambda text: len(re.findall(r"✓ Succeeded\s+greet-", text)) == 2)
+    for component, values, printed in (
+        ("jobs.py:greet", {"name": "Ada"}, r"hello Ada from greet-"),
+        ("jobs.py:spread", {}, r"nproc_per_node[\s\S]*main\.py[\s\S]*--steps"),
+        ("acme.greet", {"name": "Bob"}, r"hello Bob from greet-"),
+    ):
+        open_form(app, component)
+        app.wait("component run by")
+        fill(app, values)
+        submit(app)
+        wait_top(app, "Succeeded")
+        before = app.text().count("✓ Succeeded")
+        app.press("r")
+        app.wait(lambda text, count=before + 1: text.count("✓ Succeeded") == count)
+        app.press("l")
+        app.wait(printed)
+        app.press("escape")
+        app.wait("STATE")
     assert not (tmp_path / "ran").exists()
 
 
