@@ -215,7 +215,7 @@ class GuestProcess:
         interpreter: Runs them.
         settings: Their limits.
         check: Called several times a second while they start; what it raises ends them.
-        service: The module that answers instead of the components, and the import path; empty for components.
+        service: What answers instead of `builder`: its module, import path and other settings of `program`.
     """
 
     def __init__(
@@ -258,7 +258,10 @@ class GuestProcess:
             "root": str(_ROOT),
             "libraries": _library_folders(),
             "memory": int(settings.memory_gigabytes * (1 << 30)),
-            "idle": settings.idle_s,
+            "service": "torchx_tui.guest.builder",
+            "arguments": [settings.idle_s],
+            # Whatever a component leaves behind is ended with its guest.
+            "adopt": True,
             **service,
         }
         program = Path(__file__).with_name("program.py")

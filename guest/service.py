@@ -161,7 +161,8 @@ class _Exchange:
 
 class _Connection:
     def __init__(self, name: str, module: str, opening: Sequence[Any], timeout_s: float) -> None:
-        service = {"service": module, "path": sys.path, "memory": 0}
+        # A plugin's jobs may be processes of this machine, in sessions of their own: those go on.
+        service = {"service": module, "arguments": [], "path": sys.path, "memory": 0, "adopt": False}
         self._name = name
         self._lock = threading.Lock()
         # A stream that the garbage collector closes writes as well, in a thread that may be writing.
