@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
 from torchx_tui.backends import registry
 from torchx_tui.backends.plugin.remote import forget_failures
+from torchx_tui.guest.service import Service
 from torchx_tui.specs import named_resources
 
 PROCESS_JOBS = Path(__file__).parent / "process_jobs.py"
@@ -54,6 +56,8 @@ class Plugins:
 def as_if_installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plugins]:
     """Give a folder whose packages are as if installed, in this process and in those that it starts.
 
+    The guests of their schedulers are ended with it.
+
     Args:
         folder: it is made; what is imported of it has ``acme`` or ``torchx_plugins`` in front of its name.
         monkeypatch: takes back what is set.
@@ -62,10 +66,20 @@ def as_if_installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setenv("PYTHONPATH", str(folder))
     monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", "3")
+    services: list[Service] = []
+    init = Service.__init__
+
+    def init_and_remember(service: Service, *arguments: Any) -> None:
+        services.append(service)
+        init(service, *arguments)
+
+    monkeypatch.setattr(Service, "__init__", init_and_remember)
     forget_plugins()
     try:
         yield made
     finally:
+        for service in services:
+            service.close()
         forget_plugins()
 
 
