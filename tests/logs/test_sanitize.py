@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from wcwidth import wcswidth
+from wcwidth import wcwidth
 
 from torchx_tui.logs.text.sanitize import SafeLine, format_size, plain, sanitize
 from torchx_tui.logs.text.sgr import RGB, SgrStyle
@@ -53,7 +53,8 @@ def test_spans_are_ordered_and_within_the_text(data: bytes) -> None:
 def test_printable_text_is_kept_as_it_is(text: str) -> None:
     assert sanitize(text.encode()) == SafeLine(text)
     assert plain(plain(text)) == plain(text)
-    assert wcswidth(plain(text)) == cell_len(plain(text))
+    # Character by character, as terminals count: what a run of them is wide differs between releases of wcwidth.
+    assert sum(map(wcwidth, plain(text))) == cell_len(plain(text))
 
 
 @pytest.mark.parametrize(
