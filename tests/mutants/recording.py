@@ -151,7 +151,7 @@ def _foreign_modules() -> list[str]:
 
 
 def _is_ours(file: Path) -> bool:
-    return ROOT in file.parents and ROOT / ".venv" not in file.parents or KEPT in file.parents
+    return (ROOT in file.parents and ROOT / ".venv" not in file.parents) or KEPT in file.parents
 
 
 class _Watcher:
