@@ -11,8 +11,17 @@ def checked_resource(cpu: int, gpu: int, memMB: int, h: str | None) -> Resource:
     Raises:
         ArgumentError: No named resource has the host's name.
     """
+    return Resource(cpu=cpu, gpu=gpu, memMB=memMB) if h is None else named_host(h)
+
+
+def named_host(h: str) -> Resource:
+    """Return the named resource of a host.
+
+    Raises:
+        ArgumentError: No named resource has that name.
+    """
     try:
-        return resource(cpu=cpu, gpu=gpu, memMB=memMB, h=h)
+        return resource(h=h)
     except UnknownResourceError as error:
         raise ArgumentError("h", str(error)) from error
 

@@ -46,8 +46,10 @@ def validate(path: str, component_function: str) -> list[LinterMessage]:
     except SyntaxError as error:
         fix = f"correct line {error.lineno}: Python reads no further" if error.lineno else _NOT_PYTHON
         return [LinterMessage(_FILE_RULES, error.msg, error.lineno or 0, error.offset or 0, fix=fix)]
-    except (ValueError, RecursionError, MemoryError) as error:
+    except ValueError as error:
         return [LinterMessage(_FILE_RULES, f"not Python: {error}", 0, 0, fix=_NOT_PYTHON)]
+    except (RecursionError, MemoryError):
+        return [LinterMessage(_FILE_RULES, "too deeply nested to read", 0, 0, fix="split it into functions")]
     source = SourceFile(Path(path), tree)
     node = source.definition(component_function)
     if node is None:

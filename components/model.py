@@ -21,9 +21,6 @@ class AnnotationError(Exception):
 class _Required:
     """The default of a parameter that has none."""
 
-    def __repr__(self) -> str:
-        return "REQUIRED"
-
     def __bool__(self) -> bool:
         return False
 

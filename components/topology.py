@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ..specs import ArgumentError
-from .checked import checked_resource
+from .checked import named_host
 
 _TOPOLOGY = re.compile(r"(?:(?:(?P<fewest>\d+):)?(?P<nodes>\d+)x)?(?P<workers>\d+)", re.ASCII)
 WANTED = "want NODESxWORKERS, such as 2x8, or FEWEST:MOSTxWORKERS, such as 1:4x8"
@@ -62,7 +62,7 @@ def with_workers_of_host(j: str, h: str) -> str:
     """
     if not re.fullmatch(r"\d+", j, re.ASCII):
         return j
-    gpus = checked_resource(0, 0, 0, h).gpu
+    gpus = named_host(h).gpu
     if gpus < 1:
         raise ArgumentError("j", f"`{j}`: {h} has no GPU to count workers by: want {j}xWORKERS, such as {j}x8")
     return f"{j}x{gpus}"

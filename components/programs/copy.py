@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--dst", required=True)
     args = parser.parse_args()
     with opened(args.src, "rb") as source, opened(args.dst, "wb") as target:
-        shutil.copyfileobj(source, target, 1 << 20)
+        shutil.copyfileobj(source, target)
     sys.stdout.write(f"copied {args.src} to {args.dst}\n")
 
 

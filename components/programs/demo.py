@@ -13,21 +13,26 @@ import sys
 import time
 import traceback
 from pathlib import Path
+from typing import TextIO
 
 BOLD, DIM, GREEN, YELLOW, RESET = "\033[1m", "\033[2m", "\033[32m", "\033[33m", "\033[0m"
 BAR_WIDTH = 30
 
 
+def write(stream: TextIO, text: str) -> None:
+    """Write a text at once."""
+    stream.write(text)
+    stream.flush()
+
+
 def say(text: str) -> None:
-    """Write a line to stdout at once."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    """Write a line to stdout."""
+    write(sys.stdout, text + "\n")
 
 
 def warn(text: str) -> None:
-    """Write a line to stderr at once."""
-    sys.stderr.write(f"{YELLOW}WARNING{RESET} {text}\n")
-    sys.stderr.flush()
+    """Write a line to stderr."""
+    write(sys.stderr, f"{YELLOW}WARNING{RESET} {text}\n")
 
 
 def progress(label: str, parts: int, seconds: float) -> None:
@@ -35,11 +40,9 @@ def progress(label: str, parts: int, seconds: float) -> None:
     for part in range(1, parts + 1):
         done = BAR_WIDTH * part // parts
         bar = "#" * done + "." * (BAR_WIDTH - done)
-        sys.stderr.write(f"\r{label} {100 * part // parts:3d}% [{bar}] {part}/{parts}")
-        sys.stderr.flush()
+        write(sys.stderr, f"\r{label} {100 * part // parts:3d}% [{bar}] {part}/{parts}")
         time.sleep(seconds)
-    sys.stderr.write("\n")
-    sys.stderr.flush()
+    write(sys.stderr, "\n")
 
 
 def check_loss(loss: float, step: int) -> float:

@@ -20,7 +20,6 @@ from torchx_tui.specs import (
     in_context,
     parse_app_handle,
     split_context,
-    torchx_handle,
 )
 
 EKS = "arn:aws:eks:us-west-2:1234:cluster/train"
@@ -65,7 +64,6 @@ def test_a_handle_names_its_context(context):
     parsed = parse_app_handle(handle)
     assert split_context(parsed.scheduler_backend) == ("kubernetes", context)
     assert parsed.app_id == "default:sh-x4dfk2"
-    assert torchx_handle(handle) == "kubernetes://torchx/default:sh-x4dfk2"
     assert in_context(name, "") == "kubernetes"
 
 

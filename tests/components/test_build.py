@@ -92,8 +92,10 @@ def test_neighbours_and_packages_can_be_imported(tmp_path: Path) -> None:
     assert sys.path == before
 
 
-def test_a_module_that_was_edited_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "module_of_jobs.py"
+@pytest.mark.parametrize("file", ["module_of_jobs.py", "module_of_jobs/__init__.py"])
+def test_a_module_that_was_edited_is_run_again(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
     head = "from torchx_tui.specs import AppDef\n"
     path.write_text(head + app("return AppDef('first')"))
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -208,7 +208,8 @@ def test_a_file_that_is_not_python(component_file: ComponentFile) -> None:
         ("utils.ecko", "Did you mean utils.echo"),
         ("nothing.like.this", "Want a builtin such as utils.echo"),
         ("", "There is no component"),
-        ("gone.py:f", "there is no file"),
+        ("gone.py:f", "there is no file /"),
+        ("gone/jobs:f", "there is no file /"),
         ("no.such.module:f", "no module no.such.module"),
     ],
 )
@@ -306,14 +307,15 @@ def test_what_a_key_named_is_listed_or_says_that_it_is_gone(
         listed_by_key("/nowhere/jobs.py:f")
     with pytest.raises(ComponentNotFoundException, match=r"Did you mean utils\.echo"):
         listed_by_key("utils.ecko")
-    component_file.path.write_text("def f(:")
-    assert "syntax error" in str(listed_by_key(f"{component_file.path}:train").error)
+    component_file.path.write_text("def f(:\n")
+    broken = listed_by_key(f"{component_file.path}:train")
+    assert (broken.kind, broken.line, broken.error) == ("file", 1, "syntax error: invalid syntax")
 
 
 def package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inner = folder / "a_job_package" / "inner"
     inner.mkdir(parents=True)
-    (folder / "a_job_package" / "__init__.py").write_text("raise SystemExit('imported')\n")
+    (folder / "a_job_package" / "__init__.py").write_text("raise SystemExit('imported')\ndef top() -> 'AppDef': ...\n")
     (inner / "__init__.py").write_text("")
     text = 'def deep(x: str) -> "AppDef":\n    """Go deep."""\ndef echo() -> "AppDef": ...\n'
     (inner / "jobs.py").write_text(text)
@@ -343,6 +345,7 @@ def test_entry_points_add_to_the_builtins_and_replace_none(tmp_path: Path, monke
     listed = {summary.name: summary for summary in list_components()}
     assert listed["team.jobs.deep"].kind == "plugin"
     assert listed["inner.jobs.deep"].kind == "plugin"
+    assert listed["top"].kind == "plugin"
     assert listed["utils.echo"].kind == "builtin"
     assert set(listed) > BUILTINS
     assert find("team.jobs.deep").function == "deep"

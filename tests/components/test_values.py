@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchx_tui.components import (
+    Computed,
     Parameter,
     ValueType,
     check_argument,
@@ -44,6 +46,8 @@ DICT = parameter("dict", "str", "str")
         (parameter("list", "int", optional=True), "", None),
         (parameter("list", "int"), "1,2", [1, 2]),
         (parameter("tuple", "int", "str"), "1,a", (1, "a")),
+        (parameter("tuple", "int", "..."), "1,2,3", (1, 2, 3)),
+        (parameter("tuple"), "1,a", ("1", "a")),
         (DICT, "", {}),
         (DICT, "A=1,B=a b", {"A": "1", "B": "a b"}),
         (DICT, "A='x,y=z',B=''", {"A": "x,y=z", "B": ""}),
@@ -114,6 +118,8 @@ def test_other_values_are_written_as_they_are_read(numbers: list[int], flag: boo
     assert parse_value(parameter("bool"), to_text(flag)) is flag
     assert parse_value(parameter("float"), to_text(share)) == share
     assert to_text(None) == ""
+    assert to_text(Computed("torchx.IMAGE")) == "torchx.IMAGE"
+    assert to_text(Enum("Colour", {"RED": "#f00"})["RED"]) == "RED"
 
 
 @pytest.mark.parametrize(
@@ -141,7 +147,7 @@ def test_command_lines(component: str, argv: list[str], arguments: dict[str, str
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["--message", "x"], "unrecognized arguments"),
+        (["--message", "x"], "unrecognized arguments.* Valid options: --msg, --image, --num_replicas$"),
         (["--msg", "a", "--msg", "b"], "given twice"),
         (["--msg"], "expected one argument"),
         (["stray"], "unrecognized arguments: stray"),

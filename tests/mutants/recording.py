@@ -70,11 +70,12 @@ def recorded(sources: list[Path], tests: list[Path], own: Path) -> Recording:
     common = [
         *ROOT.glob("*/*.py"),
         *ROOT.glob("backends/*/*.py"),
+        *ROOT.glob("logs/*/*.py"),
         *ROOT.glob("tui/*/*.py"),
         *ROOT.glob("tests/**/*.py"),
     ]
     common = sorted(path for path in set(common) if not path.name.startswith("test_") and path.parent.name != "mutants")
-    base = _digest([*common, *sources])
+    base = _digest([Path(__file__), *common, *sources])
     KEPT.mkdir(parents=True, exist_ok=True)
     places = {path: KEPT / f"{_digest([path], base)}.json" for path in tests}
     if missing := [path for path, place in places.items() if not place.exists()]:
@@ -145,9 +146,12 @@ def _lines_by_test(folder: Path) -> dict[str, dict[str, list[int]]]:
 
 
 def _foreign_modules() -> list[str]:
-    ours = [str(ROOT / name) for name in ("specs", "components", "backends", "tui", "tests", "__init__.py")]
     modules = [(name, getattr(module, "__file__", None) or "") for name, module in list(sys.modules.items())]
-    return [name for name, file in modules if file and not file.startswith((*ours, str(KEPT)))]
+    return [name for name, file in modules if file and not _is_ours(Path(file))]
+
+
+def _is_ours(file: Path) -> bool:
+    return (ROOT in file.parents and ROOT / ".venv" not in file.parents) or KEPT in file.parents
 
 
 class _Watcher:

@@ -54,7 +54,4 @@ SAME = {
     "components/build.py: _CONVERTED_FIELDS = ('retry_policy', 'resource', 'mounts', 'workspace', 'overrides')  ->  _CONVERTED_FIELDS = ('', 'resource', 'mounts', 'workspace', 'overrides')": (
         "its value is set again at once"
     ),
-    "components/lint.py: except (ValueError, RecursionError, MemoryError) as error:  ->  except (RecursionError, MemoryError) as error:": (
-        "Python raises ValueError here before 3.11.4 only"
-    ),
 }

@@ -26,6 +26,7 @@ from torchx_tui.specs.errors import (
     LaunchCancelledError,
     describe_error,
 )
+from torchx_tui.specs.handles import torchx_handle
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,7 @@ from torchx_tui.specs.errors import (
 def test_handles(handle: str, parts: tuple[str, str, str]) -> None:
     assert parse_app_handle(handle) == parts
     assert make_app_handle(*parts) == handle
+    assert torchx_handle(make_app_handle(f"{parts[0]}@prod", *parts[1:])) == handle
 
 
 @pytest.mark.parametrize("text", ["", "app", "local_cwd://app", "://s/a", "local_cwd://s/", "a/b/c"])
@@ -77,7 +79,9 @@ def test_errors_are_sentences() -> None:
     text = str(UnknownSchedulerException("slurmy", ["local_docker", "local_cwd"]))
     assert text == "There is no scheduler slurmy. Valid schedulers: local_docker, local_cwd"
     assert InvalidRunConfigException("Bad", "key", {}).invalid_reason == "Bad"
-    assert [str(ComponentLoadError("a.py", line, "no")) for line in (3, None)] == ["a.py:3: no", "a.py: no"]
+    errors = [ComponentLoadError("a.py", line, "no") for line in (3, None)]
+    assert [str(error) for error in errors] == ["a.py:3: no", "a.py: no"]
+    assert [error.line for error in errors] == [3, None]
     assert [str(ArgumentError(name, "no")) for name in ("x", "")] == ["x: no", "no"]
     assert [str(JobNotFoundError("j", *where)).partition(":")[0] for where in ((), ("b",))] == [
         "There is no job j",

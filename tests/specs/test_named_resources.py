@@ -33,6 +33,7 @@ def test_generic_and_aws() -> None:
     assert (small.cpu, small.gpu, small.memMB) == (8, 1, 32768)
     assert small.get_resource_name() == "gpu.small"
     assert not small.is_fractional()
+    assert Resource(1, 1, 1, tags={"torchx/named_resources.is_fractional": True}).is_fractional()
     p4d = get_named_resources("aws_p4d.24xlarge")
     assert (p4d.cpu, p4d.gpu, p4d.memMB) == (96, 8, 1132416)
     assert p4d.capabilities == {"node.kubernetes.io/instance-type": "p4d.24xlarge"}

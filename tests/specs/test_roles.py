@@ -140,6 +140,7 @@ def test_a_future_of_a_loop_that_stands_still_is_driven() -> None:
     loop.call_soon(future.set_result, "made")
     assert Role("r", "written", overrides={"image": future}).image == "made"
     loop.close()
+    assert Role("another", "written", overrides={"image": future}).image == "made"
 
 
 async def test_a_future_of_the_loop_that_asks_is_refused_instead_of_waited_for() -> None:

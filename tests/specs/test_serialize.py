@@ -118,8 +118,9 @@ def test_broken_json_is_refused() -> None:
 
 def test_foreign_objects_in_metadata() -> None:
     app = AppDef("app", [Role("trainer", "img", metadata={"kubernetes": {"pod": object()}})])
-    with pytest.raises(AppDefError, match=r"role trainer: metadata\.kubernetes\.pod: a object"):
-        appdef_to_json(app)
+    for write in (appdef_to_json, appdef_to_dict):
+        with pytest.raises(AppDefError, match=r"role trainer: metadata\.kubernetes\.pod: a object"):
+            write(app)
     tree = json.loads(appdef_to_json(app, strict=False))
     assert tree["roles"][0]["metadata"]["kubernetes"]["pod"].startswith("<object")
 

@@ -1,17 +1,29 @@
 """Where state is kept, and files that are replaced as a whole."""
 
+import getpass
 import os
 from pathlib import Path
 
 import pytest
 
-from torchx_tui.specs.files import config_folder, private_folder, state_folder, write_private
+from torchx_tui.specs.files import config_folder, private_folder, state_folder, user_name, write_private
+
+
+@pytest.mark.parametrize("variable", ["LOGNAME", "USER", "LNAME", "USERNAME", None])
+def test_the_user_is_named_as_python_names_them(variable, monkeypatch):
+    for other in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(other, raising=False)
+    if variable:
+        monkeypatch.setenv(variable, "alice")
+    assert user_name() == getpass.getuser()
 
 
 def test_xdg_folders(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert state_folder() == tmp_path / "torchx-tui"
     monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
+    assert config_folder() == Path.home() / ".config" / "torchx-tui"
+    monkeypatch.delenv("XDG_CONFIG_HOME")
     assert config_folder() == Path.home() / ".config" / "torchx-tui"
 
 

@@ -1,0 +1,79 @@
+"""Real processes are told apart, on Linux by /proc and elsewhere by ps."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+from support.waiting import wait_until
+
+from torchx_tui.specs import processes
+from torchx_tui.specs.processes import has_job_id, is_running, job_processes, read_process, send_signal
+
+
+@pytest.fixture(params=["proc", "ps"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Read processes as on Linux, and as elsewhere."""
+    if request.param == "ps":
+        monkeypatch.setattr(processes, "_LINUX", False)
+    elif not sys.platform.startswith("linux"):
+        pytest.skip("there is no /proc here")
+    return request.param
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[str]]:
+    """A process that has started one of its own, whose number is its first line of output."""
+    command = ["sh", "-c", "sleep 300 & echo $!; wait"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as started:
+        yield started
+        with suppress(ProcessLookupError):
+            os.killpg(started.pid, signal.SIGKILL)
+
+
+def test_a_process_is_known_by_its_number_and_its_start(child: subprocess.Popen[str]) -> None:
+    found = read_process(child.pid)
+    assert found is not None
+    assert (found.pid, found.parent, found.group, found.zombie) == (child.pid, os.getpid(), child.pid, False)
+    assert read_process(child.pid) == found
+    assert is_running(child.pid, found.start)
+    assert not is_running(child.pid, f"{found.start}1")
+    assert not is_running(None, found.start)
+
+
+def test_a_process_that_has_ended_is_not_signalled(child: subprocess.Popen[str]) -> None:
+    found = read_process(child.pid)
+    assert found is not None
+    send_signal(found._replace(start="another"), signal.SIGKILL)
+    assert is_running(child.pid, found.start)
+    send_signal(found, signal.SIGTERM)
+    wait_until(lambda: not is_running(child.pid, found.start), "its end")
+    assert read_process(child.pid) == found._replace(zombie=True)
+    child.wait()
+    assert read_process(child.pid) is None
+    send_signal(found, signal.SIGTERM)
+
+
+def test_a_job_has_its_roots_and_what_they_started(child: subprocess.Popen[str]) -> None:
+    assert child.stdout
+    grandchild = int(child.stdout.readline())
+    assert {process.pid for process in job_processes("none", {child.pid})} == {child.pid, grandchild}
+
+
+def test_a_job_has_what_was_started_with_its_id(way: str) -> None:
+    if way == "ps" and sys.platform.startswith("linux"):
+        pytest.skip("ps tells environments on macOS only")
+    command = ["sleep", "300"]
+    with subprocess.Popen(command, env={**os.environ, "TORCHX_JOB_ID": "local://torchx/a-1"}) as started:
+        try:
+            wait_until(lambda: has_job_id(started.pid, "local://torchx/a-1"), "its environment")
+            assert not has_job_id(started.pid, "local://torchx/a")
+            assert [process.pid for process in job_processes("local://torchx/a-1", set())] == [started.pid]
+        finally:
+            started.kill()
+    assert not has_job_id(started.pid, "local://torchx/a-1")
