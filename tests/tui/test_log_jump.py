@@ -10,6 +10,7 @@ from log_app import LogApp
 from log_writing import LogWriter
 from textual.pilot import Pilot
 
+from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.tui.widgets.log_jump import JumpError, Line, Moment, Share, Times, parse_jump
 from torchx_tui.tui.widgets.search_row import SearchRow
 
@@ -63,13 +64,17 @@ def test_what_is_no_place_is_said_with_examples(typed: str) -> None:
         parse_jump(typed, day_and_night())
 
 
-@pytest.fixture
-def app(tmp_path: Path) -> LogApp:
+def thousand_lines(folder: Path) -> ReplicaLog:
     """A thousand lines, one a second."""
-    writer = LogWriter(tmp_path)
+    writer = LogWriter(folder)
     for number in range(1000):
         writer.write(b"line %d\n" % (number + 1), at=at("2026-11-21 10:00:00") + number)
-    return LogApp([writer.log], lambda: True)
+    return writer.log
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> LogApp:
+    return LogApp([thousand_lines(tmp_path)], lambda: True)
 
 
 async def jump(pilot: Pilot, app: LogApp, typed: str) -> None:
@@ -93,6 +98,23 @@ async def test_lines_parts_and_times_lead_to_their_lines(app: LogApp) -> None:
         # Beyond the end is the end.
         await jump(pilot, app, "12:00")
         await app.until(lambda: app.rows()[-1:] == [" │ line 1000"])
+
+
+class HiddenLogApp(LogApp):
+    """Its pane has no size yet."""
+
+    def on_mount(self) -> None:
+        self.pane.display = False
+
+
+async def test_a_line_that_was_gone_to_before_anything_is_drawn_is_shown(tmp_path: Path) -> None:
+    app = HiddenLogApp([thousand_lines(tmp_path)], lambda: True)
+    async with app.run_test(size=(60, 11)):
+        await app.until(lambda: app.view.bounds.complete and app.view.bounds.end > app.view.bounds.first)
+        assert not app.view.size
+        app.view.go_to(app.view.bounds.first + 499)
+        app.pane.display = True
+        await app.until(lambda: app.rows()[:1] == [" │ line 500"])
 
 
 async def test_the_line_gone_to_is_copied_and_selected_first(app: LogApp) -> None:

@@ -93,6 +93,8 @@ class LogView(Widget, can_focus=True):
         self._row_lines: list[LogLine] = []
         self._paused_end = 0
         self._at_start = False
+        # The line to show at the top, once there is a size.
+        self._top: int | None = None
         self._painted = Repaint()
         self._due_at = 0.0
         self._timer: Timer | None = None
@@ -109,6 +111,7 @@ class LogView(Widget, can_focus=True):
         self._numbers = tuple(numbers) or (0,)
         self._offset = 0
         self._at_start = False
+        self._top = None
         self._viewport = None
         self._maker = None
         self.selection = None
@@ -195,11 +198,10 @@ class LogView(Widget, can_focus=True):
 
     def go_to(self, number: int) -> None:
         """Show the line with this number at the top, as far as there are lines to fill the screen, and pause."""
-        viewport = self._viewport
-        if viewport is not None:
+        if self._log is not None:
             self.pause()
             self._at_start = False
-            viewport.top = viewport.clamped(Position(number, 0))
+            self._top = number
             self._draw()
 
     def reveal(self, number: int) -> None:
@@ -383,6 +385,9 @@ class LogView(Widget, can_focus=True):
                 viewport.to_end()
             elif self._at_start:
                 viewport.to_start()
+            elif self._top is not None:
+                viewport.top = viewport.clamped(Position(self._top, 0))
+            self._top = None
             selected = self.selection.numbers(self.bounds) if self.selection is not None else range(0)
             for line, strip in viewport.visible():
                 rows.append(self._selected(strip) if line.number in selected else strip)
