@@ -19,11 +19,14 @@ def app(body: str, parameters: str = "") -> str:
 
 def test_texts_become_values_of_the_parameters_types(component_file: ComponentFile) -> None:
     parameters = "a: int, b: bool, c: list[int], d: dict[str, float], e: float | None = 1.0, f: str = 'x', *, g: str"
-    body = "return AppDef('app', [Role(repr((a, b, c, d, e, f, g)), 'img')])"
-    component_file.write(app(body, parameters))
+    more = ", h: List[int], i: Dict[str, int], j: Tuple[int, str]"
+    body = "return AppDef('app', [Role(repr((a, b, c, d, e, f, g)), repr((h, i, j)))])"
+    component_file.write("from typing import Dict, List, Tuple\n" + app(body, parameters + more))
     texts = {"a": "3", "b": "off", "c": "1,2", "d": "x=1,y=2.5", "e": "", "g": "z"}
+    texts |= {"h": "1,2", "i": "x=1", "j": "1,b"}
     built = build_app(component_file.name("f"), texts)
     assert built.roles[0].name == repr((3, False, [1, 2], {"x": 1.0, "y": 2.5}, None, "x", "z"))
+    assert built.roles[0].image == repr(([1, 2], {"x": 1}, (1, "b")))
 
 
 def test_varargs_follow_what_stands_before_them(component_file: ComponentFile) -> None:

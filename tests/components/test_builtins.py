@@ -83,6 +83,8 @@ def test_python() -> None:
     assert role_of("utils.python", m="a.b", args=["--x"]).args == ["-m", "a.b", "--x"]
     assert role_of("utils.python", c="print(1)").args == ["-c", "print(1)"]
     assert role_of("utils.python", script="a.py").args == ["a.py"]
+    assert role_of("utils.python", script="a.py").env == {}
+    assert role_of("utils.python", m="a.b").env == {"HYDRA_MAIN_MODULE": "a.b"}
 
 
 def test_binary_needs_no_image() -> None:
@@ -151,6 +153,7 @@ def test_names_of_experiment_and_run(name: str, experiment: str, run_name: str) 
     [
         ("dist.torchrun", {"j": "4"}, 1, 4),
         ("dist.torchrun", {"j": "2", "h": "aws_p4d.24xlarge"}, 2, 8),
+        ("dist.torchrun", {"j": "2", "h": "gpu.small"}, 2, 1),
         ("dist.torchrun", {"j": "2x4", "h": "aws_p4d.24xlarge"}, 2, 4),
         ("dist.ddp", {"j": "2", "h": "aws_p4d.24xlarge"}, 1, 2),
         ("dist.spmd", {"j": "2", "h": "aws_p4d.24xlarge"}, 2, 8),
@@ -166,10 +169,11 @@ def test_nodes_and_workers(component: str, texts: dict[str, str], nodes: int, wo
 def test_earlier_names_say_what_to_use() -> None:
     with pytest.warns(DeprecationWarning, match=r"use dist\.torchrun"):
         build_app("dist.ddp", {"script": "a.py"})
-    ours, usual = (
-        {one.name: one.default for one in describe(f"dist.{name}").parameters} for name in ("ddp", "torchrun")
+    ddp, spmd, usual = (
+        {one.name: one.default for one in describe(f"dist.{name}").parameters} for name in ("ddp", "spmd", "torchrun")
     )
-    assert ours == usual
+    assert ddp == usual
+    assert spmd.items() <= {**usual, "args": (), "h": "gpu.small", "j": "1x1"}.items()
 
 
 def test_the_level_of_logs_is_that_of_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +204,8 @@ def test_copy(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"\0data")
     assert run(role_of("utils.copy", src=str(tmp_path / "a"), dst=f"file://{tmp_path}/b")).returncode == 0
     for target in (tmp_path / "new" / "b", tmp_path / "new" / "c"):
-        assert run(role_of("utils.copy", src=f"file://{tmp_path}/b", dst=str(target))).returncode == 0
+        done = run(role_of("utils.copy", src=f"file://{tmp_path}/b", dst=str(target)))
+        assert done.stdout == f"copied file://{tmp_path}/b to {target}\n"
         assert target.read_bytes() == b"\0data"
 
 
@@ -219,6 +224,7 @@ def demo(**texts: str) -> Role:
 def test_demo_trains() -> None:
     role = demo(num_replicas="3")
     assert (role.entrypoint, role.num_replicas) == ("python3", 3)
+    assert role.args[-4:] == ["--fail_at_step", "-1", "--fail_rank", "0"]
     done = run(role, 2)
     assert done.returncode == 0
     steps = [line for line in done.stdout.splitlines() if line.startswith("step ")]

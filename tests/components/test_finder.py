@@ -76,7 +76,8 @@ class Size(enum.Enum):
     LARGE = 2
 
 def train(lr: float, name: str = "x", nodes: int = NODES, image: str = compute(),
-          mode: Literal["fast", "slow"] = "fast", size: Size = None, host: Optional[str] = None) -> AppDef:
+          mode: Literal["fast", "slow"] = "fast", size: Size = None, host: Optional[str] = None,
+          odd: str = {[]: 1}, *rest: str) -> AppDef:
     """Train a model. It is a good one.
 
     More about it.
@@ -117,6 +118,8 @@ def test_a_file_is_described_without_running_it(component_file: ComponentFile) -
     assert by_name["mode"].choices == ("fast", "slow")
     assert by_name["size"].choices == ("SMALL", "LARGE")
     assert by_name["host"].optional
+    assert by_name["odd"].default == Computed("{[]: 1}")
+    assert by_name["rest"].default == ()
 
 
 def test_a_class_is_described_by_what_it_is_made_with(component_file: ComponentFile) -> None:
@@ -205,7 +208,7 @@ def test_a_file_that_is_not_python(component_file: ComponentFile) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("utils.ecko", "Did you mean utils.echo"),
+        ("utils.ecko", "Did you mean utils.echo or utils.copy or utils.touch?"),
         ("nothing.like.this", "Want a builtin such as utils.echo"),
         ("", "There is no component"),
         ("gone.py:f", "there is no file /"),
@@ -221,8 +224,12 @@ def test_names_that_are_nothing(name: str, words: str) -> None:
 
 def test_a_function_that_is_not_in_the_file(component_file: ComponentFile) -> None:
     component_file.write(COMPONENTS)
-    with pytest.raises(ComponentNotFoundException, match="Did you mean train"):
-        find(component_file.name("trian"))
+    for name, words in (
+        ("trian", r"Did you mean train or Trainer\?"),
+        ("x", "Components there: train, broken, Trainer"),
+    ):
+        with pytest.raises(ComponentNotFoundException, match=words):
+            find(component_file.name(name))
 
 
 def test_a_component_with_faults_is_still_described(component_file: ComponentFile) -> None:
@@ -259,6 +266,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_listed(tmp_path: Path) -> N
     assert listed[str(tmp_path / "ok.py:f")].error is None
     assert "No such file or directory" in str(listed[str(gone)].error)
     assert "component_folders" in str(listed[str(gone)].error)
+    assert listed[str(gone)].line == 0
     assert "Not a directory" in str(listed[str(tmp_path / "ok.py")].error)
     assert "syntax error" in str(listed[str(tmp_path / "bytes.py")].error)
     assert len(listed) == 4

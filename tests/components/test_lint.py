@@ -154,6 +154,7 @@ def test_linting_runs_nothing(tmp_path: Path) -> None:
         ("a: Iterable[int]", "a: list[int]"),
         ("a: Collection[int]", "a: list[int]"),
         ("a: List[List[int]]", "a: list[str]"),
+        ("a: Tuple[List[int], str]", "a: list[str]"),
         ("a: Dict[str, List[int]]", "a: dict[str, str]"),
         ("a: Dict[List[int], int]", "a: dict[str, int]"),
         ("a: Mapping[str, int] = {}", "a: dict[str, int] = {}"),

@@ -144,6 +144,10 @@ def test_command_lines(component: str, argv: list[str], arguments: dict[str, str
     assert parse_command_line(component, to_command_line(component, arguments)) == arguments
 
 
+def test_items_are_one_word_of_a_command_line() -> None:
+    assert to_command_line("utils.sh", {"mounts": ["type=bind", "src=/a"]}) == ["--mounts", "type=bind,src=/a"]
+
+
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
