@@ -101,7 +101,7 @@ async def test_lines_parts_and_times_lead_to_their_lines(app: LogApp) -> None:
 
 
 class HiddenLogApp(LogApp):
-    """Its pane has no size yet."""
+    """Its pane has no size yet. Textual calls the `on_mount` of `LogApp` as well."""
 
     def on_mount(self) -> None:
         self.pane.display = False
