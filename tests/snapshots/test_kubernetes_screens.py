@@ -94,7 +94,7 @@ def test_what_options_can_be(snap_compare, app, monkeypatch):
         await pilot.press("n")
         await until(pilot, lambda: app.screen.query("#component-list, ComponentPicker"), "the picker")
         app.screen.picker.search.value = "demo.train"
-        await until(pilot, lambda: app.screen.picker.highlighted.name == "demo.train", "the match")
+        await until(pilot, lambda: getattr(app.screen.picker.highlighted, "name", "") == "demo.train", "the match")
         await pilot.press("enter")
         await until(pilot, lambda: app.screen.has_class("-filling"), "the form")
         await settled(pilot)
