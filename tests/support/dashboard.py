@@ -19,9 +19,6 @@ from support.waiting import PATIENCE
 from textual._compositor import Compositor
 from textual._context import active_app
 from textual.app import App
-from textual.css.model import RuleSet
-from textual.css.stylesheet import Stylesheet
-from textual.css.types import CSSLocation
 from textual.pilot import Pilot
 
 from torchx_tui.backends.history.journal import Journal
@@ -90,21 +87,6 @@ def _render_if_seen(compositor: Compositor, full: bool = False, **options: Any) 
 
 
 Compositor.render_update = _render_if_seen  # type: ignore[method-assign]
-
-
-# The same style sheets are parsed once, not anew for each application.
-_parsed: dict[tuple[object, ...], list[RuleSet]] = {}
-_parse_rules = Stylesheet._parse_rules
-
-
-def _parse_rules_once(sheet: Stylesheet, css: str, read_from: CSSLocation, *rest: Any, **options: Any) -> list[RuleSet]:
-    key = (tuple(sheet._variables.items()), css, read_from, rest, tuple(options.items()))
-    if key not in _parsed:
-        _parsed[key] = _parse_rules(sheet, css, read_from, *rest, **options)
-    return _parsed[key]
-
-
-Stylesheet._parse_rules = _parse_rules_once  # type: ignore[method-assign]
 
 
 def _has_messages(app: App[Any]) -> bool:
