@@ -213,7 +213,9 @@ class TorchXTuiApp(TellingApp):
         self.push_screen(JobScreen(row))
 
     def on_unmount(self) -> None:
-        """Keep what was chosen last, give the terminal its title back."""
+        """End the threads, keep what was chosen last, give the terminal its title back."""
+        if self._feed is not None:
+            self._feed.end()
         self.ui_state.flush()
         self.take_title_back()
 
@@ -233,7 +235,6 @@ class TorchXTuiApp(TellingApp):
         self._end_by_signal(False)
 
     def _end_by_signal(self, ends_own: bool) -> None:
-        self.feed.end()
         if ends_own:
             self.runner.end_own_jobs()
         self.exit(0)
@@ -413,7 +414,6 @@ class TorchXTuiApp(TellingApp):
         """Quit; with own local jobs running a dialog asks what becomes of them."""
         own = self.runner.own_jobs()
         if not own:
-            self.feed.end()
             self.exit(0)
             return
         from .screens.dialogs import QuitDialog
@@ -426,7 +426,6 @@ class TorchXTuiApp(TellingApp):
     def _leave(self, choice: str | None) -> None:
         if choice is None:
             return
-        self.feed.end()
         if choice == "cancel":
             self.runner.end_own_jobs()
         else:

@@ -49,6 +49,27 @@ async def test_newest_first_and_the_cursor_stays_with_its_job(app, scheduler):
         assert screen.table.rows[0].app_id == "brand-new-zq2wmx7v5hkdfx"
 
 
+async def test_the_card_has_the_whole_name_as_soon_as_there_is_room(app):
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await filled(pilot, app)
+        # The card is not shown: it has no width yet.
+        assert screen.card.size.width == 0
+        await pilot.resize_terminal(120, 40)
+        await until(pilot, lambda: screen.table.cursor_row.name in screen.card.rule.title.plain, "the whole name")
+
+
+async def test_the_threads_end_with_the_app(app):
+    before = set(threading.enumerate())
+    async with app.run_test(size=(120, 40)) as pilot:
+        await filled(pilot, app)
+        mine = [thread for thread in threading.enumerate() if thread not in before]
+    watching = [thread for thread in mine if thread.name.startswith(("poll-", "watch-"))]
+    assert len(watching) == 3
+    for thread in watching:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
 async def test_a_state_change_reaches_the_row(app, scheduler):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await filled(pilot, app)

@@ -119,7 +119,7 @@ async def test_a_component_that_cannot_be_used_says_why(app, component_file, tex
     component_file.write(text)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
-        assert "1 component cannot be used" in screen.query_one(StatusLine).right.plain
+        await until(pilot, lambda: "1 component cannot be used" in screen.query_one(StatusLine).right.plain)
         await pilot.press(*"jobs.py")
         await until(pilot, lambda: "This component cannot be used" in str(screen.docs._content.render()))
         assert reason in str(screen.docs._content.render())

@@ -32,6 +32,7 @@ class JobCard(Pane):
     def __init__(self) -> None:
         super().__init__()
         self.body = CardBody()
+        self._name = ""
 
     def compose_body(self) -> ComposeResult:
         """Yield the facts."""
@@ -42,9 +43,17 @@ class JobCard(Pane):
         self.set_class(row is not None, "-filled")
         if row is None:
             return
-        colors, signs = palette_of(self.app), signs_of(self.app)
-        self.rule.title = name_text(row.name, max(8, self.size.width - 8), colors, signs, bold=True)
-        self.body.facts = card_lines(row, described, colors, signs, now)
+        self._name = row.name
+        self._fit_title()
+        self.body.facts = card_lines(row, described, palette_of(self.app), signs_of(self.app), now)
+
+    def on_resize(self) -> None:
+        """Cut the name for the new width; before the card is shown it has none."""
+        self._fit_title()
+
+    def _fit_title(self) -> None:
+        width = max(8, self.size.width - 8)
+        self.rule.title = name_text(self._name, width, palette_of(self.app), signs_of(self.app), bold=True)
 
 
 class CardBody(Widget):
