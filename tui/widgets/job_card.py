@@ -32,7 +32,7 @@ class JobCard(Pane):
     def __init__(self) -> None:
         super().__init__()
         self.body = CardBody()
-        self._name = ""
+        self._job_name = ""
 
     def compose_body(self) -> ComposeResult:
         """Yield the facts."""
@@ -43,7 +43,7 @@ class JobCard(Pane):
         self.set_class(row is not None, "-filled")
         if row is None:
             return
-        self._name = row.name
+        self._job_name = row.name
         self._fit_title()
         self.body.facts = card_lines(row, described, palette_of(self.app), signs_of(self.app), now)
 
@@ -53,7 +53,7 @@ class JobCard(Pane):
 
     def _fit_title(self) -> None:
         width = max(8, self.size.width - 8)
-        self.rule.title = name_text(self._name, width, palette_of(self.app), signs_of(self.app), bold=True)
+        self.rule.title = name_text(self._job_name, width, palette_of(self.app), signs_of(self.app), bold=True)
 
 
 class CardBody(Widget):
