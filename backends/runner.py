@@ -78,6 +78,7 @@ class Runner:
         self.read_only = read_only
         self._schedulers = SchedulerPool(session_name, scheduler_params, contexts)
         self._lock = threading.RLock()
+        self._remembered: dict[str, AppState] = {}
         self._launches: Launcher | None = None
         self._spool_limits, self._most_replicas = spool_limits, most_replicas
         self._spools: LogSpools | None = None
@@ -296,7 +297,7 @@ class Runner:
         return self.scheduler(scheduler).subscribe(on_change)
 
     def describe(self, app_handle: str) -> DescribeAppResponse | None:
-        """Describe a job; None if its backend does not know it."""
+        """Describe a job; None if its backend does not know it. The journal keeps its state where that is news."""
         from .types import check_times
 
         name, _, app_id = specs.parse_app_handle(app_handle)
@@ -304,6 +305,7 @@ class Runner:
             check_times(described)
             if not self.capabilities(name).remembers_cancel:
                 self._cancellations.correct(described, self._own_handle(app_handle))
+            self.remember(self._own_handle(app_handle), described.state, described.msg.replace("<NONE>", ""))
         return described
 
     def describe_native(self, app_handle: str) -> str:
@@ -374,11 +376,14 @@ class Runner:
         return until_answered(ask, threading.Event(), on_lost=on_lost, deadline=deadline)
 
     def remember(self, handle: str, state: AppState, message: str) -> None:
-        """Keep a job's last known state in the journal, for when its backend no longer knows it."""
-        record = self.journal.find(handle)
+        """Keep a job's last known state in the journal, for when its backend does not tell any more."""
+        if self._remembered.get(handle) is state:
+            return
+        self._remembered[handle] = state
+        record = self.journal.find_all([handle], 0.1).get(handle)  # a long journal is not read whole for others' jobs
         if record is not None and (record.state, record.message) != (state.name, message):
-            known = {"state": state.name, "message": message, "app_id": specs.parse_app_handle(handle).app_id}
-            self.journal.note(record, state_at=time.time(), **known)
+            app_id = specs.parse_app_handle(handle).app_id
+            self.journal.note(record, state=state.name, message=message, app_id=app_id, state_at=time.time())
 
     def log_lines(
         self,

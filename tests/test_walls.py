@@ -49,6 +49,17 @@ def test_the_supervisor_stands_alone():
     assert result.returncode == 0, result.stderr
 
 
+def test_no_handler_calls_that_of_its_base():
+    """Textual calls the handlers of all bases itself: such a call would make it run twice."""
+    doubled = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in (ROOT / "tui").rglob("*.py")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if "super().on_" in line and "super().on_event" not in line
+    ]
+    assert not doubled
+
+
 def test_sizes():
     """No file has two subjects, no function two jobs: 500 and 80 lines at the most."""
     import ast

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
@@ -62,8 +65,16 @@ def _command_provider() -> type[Provider]:
     return DashboardCommands
 
 
+_log = logging.getLogger(__name__)
+
 # After so long without a key nobody types (s).
 _IDLE_SECONDS = 2.0
+
+# Threads that call backends for keys and screens.
+_MOST_THREADS = 64
+
+# How long quitting waits for the list of own jobs (s).
+_OWN_JOBS_SECONDS = 0.5
 
 # How long SIGINT goes on to end nothing after another program had the terminal (s).
 _INTERRUPTS_PASS = 0.2
@@ -172,6 +183,8 @@ class TorchXTuiApp(TellingApp):
 
     def on_mount(self) -> None:
         """Take over the signals, and start the threads once the first screen is painted."""
+        # The event loop's own pool has six threads on two cores: so many calls that hang would keep all others back.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_MOST_THREADS, "action"))
         self._install_signal_handlers()
         if self._problem:
             self.say(self._problem, failed=True)
@@ -190,14 +203,23 @@ class TorchXTuiApp(TellingApp):
         """Find the backends off the event loop: their entry points are read from disk."""
         from .messages import SchedulersFound
 
-        names = self.schedulers if self.schedulers is not None else self.runner.watched_schedulers()
+        try:
+            names = self.schedulers if self.schedulers is not None else self.runner.watched_schedulers()
+        except Exception as error:  # whatever a package registers
+            from ..specs.errors import describe_error
+
+            _log.exception("the backends cannot be found")
+            self.post_from_thread(SchedulersFound([], describe_error(error)))
+            return
         self.post_from_thread(SchedulersFound(names))
         self.runner.remove_stale_spools()
 
     def on_schedulers_found(self, message: SchedulersFound) -> None:
         """Start to watch the backends."""
         self.schedulers = message.names
-        self.jobs.set_schedulers(message.names)
+        self.jobs.set_schedulers(message.names, message.error)
+        if message.error:
+            self.say(f"the backends cannot be found: {message.error}", failed=True)
         self.feed.start(message.names)
         self.update_screens()
         if self._opens:
@@ -221,8 +243,6 @@ class TorchXTuiApp(TellingApp):
 
     def _install_signal_handlers(self) -> None:
         """End as DESIGN asks: SIGHUP leaves every job alone, SIGTERM and SIGINT end this process's own."""
-        import asyncio
-
         loop = asyncio.get_running_loop()
         for number, ends_own in ((signal.SIGHUP, False), (signal.SIGTERM, True), (signal.SIGINT, True)):
             try:
@@ -350,8 +370,6 @@ class TorchXTuiApp(TellingApp):
     @contextmanager
     def suspend(self) -> Iterator[None]:
         """Leave the terminal to another program, which alone gets what is typed, ctrl+c too."""
-        import asyncio
-
         with super().suspend():
             loop = asyncio.get_running_loop()
             try:
@@ -410,9 +428,13 @@ class TorchXTuiApp(TellingApp):
         if not isinstance(self.screen, DoctorScreen):
             self.push_screen(DoctorScreen())
 
-    def action_leave(self) -> None:
+    async def action_leave(self) -> None:
         """Quit; with own local jobs running a dialog asks what becomes of them."""
-        own = self.runner.own_jobs()
+        try:
+            # Their records are files. Where the disk does not answer, jobs go on as after a hangup.
+            own = await asyncio.wait_for(asyncio.to_thread(self.runner.own_jobs), _OWN_JOBS_SECONDS)
+        except asyncio.TimeoutError:
+            own = []
         if not own:
             self.exit(0)
             return
@@ -433,9 +455,9 @@ class TorchXTuiApp(TellingApp):
                 self.runner.detach(handle)
         self.exit(0)
 
-    def action_interrupt(self) -> None:
+    async def action_interrupt(self) -> None:
         """Take ctrl+c for a wish to quit, which asks where jobs would end."""
-        self.action_leave()
+        await self.action_leave()
 
 
 def _theme_name(settings: Settings, no_color: bool) -> str:

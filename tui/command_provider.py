@@ -1,19 +1,27 @@
-"""What the command palette offers: the keys of the screen by name, jobs, components, themes."""
+"""The command palette: what the keys of the screen do, jobs, components and themes by name."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from itertools import islice
+from typing import TYPE_CHECKING, Any, cast
 
 from textual import on, work
 from textual.app import ComposeResult
 from textual.command import CommandInput, CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider, SearchIcon
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.screen import Screen
 from textual.widgets import Input, LoadingIndicator
 from textual.worker import get_current_worker
 
+from ..logs.text.sanitize import plain
+from .acting import job_names
+from .component_listing import component_folders, growing_list
+from .fuzzy import fuzzy_match
 from .governor import PacedScreen
 from .leaving import LeavesOnce
 from .palette import PALETTES
@@ -22,10 +30,30 @@ from .widgets.options import ChangingOptions
 from .words import state_word
 
 if TYPE_CHECKING:
+    from ..components import ComponentSummary
     from .app import TorchXTuiApp
 
-# What is offered before anything is typed.
-MOST_DISCOVERED = 30
+# So many jobs, and components, are offered before anything is typed.
+_MOST_DISCOVERED = 8
+# Seconds that the first list waits for the components.
+_COMPONENTS_WAIT = 0.2
+# What is done with the job at the cursor, the most used first, by the names of the keys.
+_ON_JOBS = (
+    "table.open",
+    "jobs.logs",
+    "jobs.relaunch",
+    "jobs.edit",
+    "jobs.cancel",
+    "jobs.copy_handle",
+    "jobs.copy_command",
+    "jobs.delete",
+    "table.mark",
+)
+# Actions that only move a cursor or a view.
+_MOVEMENT = frozenset(
+    {"move", "edge", "page", "scroll", "side", "start", "row", "turn", "pick", "replica"}
+    | {"next_field", "focus_next", "focus_previous"}
+)
 
 Command = tuple[str, str, Callable[[], object]]
 
@@ -81,21 +109,44 @@ class CommandsScreen(PacedScreen, LeavesOnce, CommandPalette):
 
 
 class DashboardCommands(Provider):
-    """Everything that can be done, by name."""
+    """Everything that can be done, by name: first with the job at the cursor, then by the screen's other keys."""
+
+    async def startup(self) -> None:
+        """Begin to list the components; what is not read soon is offered with the next letter."""
+        self._components: dict[str, ComponentSummary] = {}
+        self._has_components = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def read() -> None:
+            dashboard = self._dashboard
+            folders = component_folders(dashboard.settings.launch.component_folders)
+            for listed in growing_list(folders, dashboard.ui_state.state.pinned, {}):
+                self._components = listed
+                loop.call_soon_threadsafe(self._has_components.set)
+
+        self.screen.run_worker(read, thread=True, group="components", exclusive=True, exit_on_error=False)
+
+    async def _wait_for_components(self) -> None:
+        # Not in `startup`, which Textual cancels for good with a search that the next letter ends.
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._has_components.wait(), _COMPONENTS_WAIT)
 
     async def discover(self) -> Hits:
-        """Offer the keys of the screen."""
-        for number, (name, help_text, run) in enumerate(self._key_commands()):
-            if number < MOST_DISCOVERED:
-                yield DiscoveryHit(Content(name), run, text=name, help=help_text)
+        """Offer what fits where nothing is typed yet."""
+        await self._wait_for_components()
+        for name, help_text, run in self._discovered():
+            yield DiscoveryHit(Content(name), run, text=name, help=_literal(help_text))
 
     async def search(self, query: str) -> Hits:
         """Offer what matches."""
-        matcher = self.matcher(query)
+        await self._wait_for_components()
         for name, help_text, run in self._commands():
-            score = matcher.match(name)
+            score, places = fuzzy_match(query, name)
             if score > 0:
-                yield Hit(score, matcher.highlight(name), run, text=name, help=help_text)
+                shown = Content(name)
+                for place in places:
+                    shown = shown.stylize(self.match_style or "", place, place + 1)
+                yield Hit(score, shown, run, text=name, help=_literal(help_text))
 
     @property
     def _dashboard(self) -> TorchXTuiApp:
@@ -103,28 +154,72 @@ class DashboardCommands(Provider):
 
     def _commands(self) -> Iterator[Command]:
         yield from self._key_commands()
+        for what, progress in self._dashboard.launches.under_way:
+            yield (
+                f"Show the launch of {plain(what)}",
+                "how far it is; it can be ended",
+                partial(self._dashboard.launches.open, progress),
+            )
         yield "Doctor: what is wrong here", "config, terminal, folders, backends", self._dashboard.action_doctor
         yield from self._job_commands()
+        yield from self._component_commands()
         for theme in PALETTES:
             if theme != "torchx-no-color":
                 yield f"Theme {theme}", "colours of the dashboard", partial(setattr, self.app, "theme", theme)
 
+    def _discovered(self) -> Iterator[Command]:
+        yield from self._key_commands()
+        yield from islice(self._job_commands(), _MOST_DISCOVERED)
+        yield from islice(self._component_commands(), _MOST_DISCOVERED)
+
     def _key_commands(self) -> Iterator[Command]:
-        seen: set[str] = set()
+        """Give what keys do on this screen but move: first with the job at the cursor, or the marked ones."""
+        keys: dict[str, Command] = {}
         for active in self.screen.active_bindings.values():
             binding = active.binding
-            if binding.id is None or binding.id in seen or not binding.description or not active.enabled:
+            name = binding.id
+            if name is None or name in keys or not binding.description or not active.enabled:
                 continue
-            seen.add(binding.id)
+            if binding.action.partition("(")[0].rpartition(".")[2] in _MOVEMENT:
+                continue
             run = partial(self.app.run_action, binding.action, active.node)
-            yield binding.description, f"key {key_words(binding.key)}", run
+            keys[name] = (binding.description, f"key {key_words(binding.key)}", run)
+        jobs = self._target_words()
+        for name in _ON_JOBS:
+            if name in keys:
+                description, help_text, run = keys.pop(name)
+                yield description, f"{help_text}   {jobs}" if jobs else help_text, run
+        yield from keys.values()
+
+    def _target_words(self) -> str:
+        targets = getattr(self.screen, "target_rows", list)()
+        return job_names(targets) if targets else ""
 
     def _job_commands(self) -> Iterator[Command]:
         from .screens.job import JobScreen
 
-        for row in list(self._dashboard.jobs.rows.values()):
-            yield (
-                f"Open {row.name}",
-                state_word(row.state),
-                lambda row=row: self.app.push_screen(JobScreen(row)),
-            )
+        rows = sorted(self._dashboard.jobs.rows.values(), key=lambda row: row.submitted_at or 0.0, reverse=True)
+        for row in rows:
+            yield f"Open {row.name}", state_word(row.state), partial(self._push, JobScreen, row)
+
+    def _component_commands(self) -> Iterator[Command]:
+        from .screens.launch import LaunchScreen
+
+        if self._dashboard.runner.read_only:
+            return
+        for component in self._components.values():
+            if not component.error:
+                summary = plain(component.summary) or "component"
+                yield (
+                    f"Launch {plain(component.name)}",
+                    summary,
+                    partial(self._push, LaunchScreen, None, None, component),
+                )
+
+    def _push(self, screen: Callable[..., Screen[Any]], *arguments: object) -> None:
+        self.app.push_screen(screen(*arguments))
+
+
+def _literal(text: str) -> str:
+    """Return a text that Textual does not read as markup: it takes a `Content` as it is."""
+    return cast("str", Content(text))

@@ -19,6 +19,11 @@ _PAUSE = 0.15
 _LONGER = 1.5
 
 
+def component_folders(chosen: Sequence[str]) -> list[Path]:
+    """Return where files of components are looked for: the current folder, and those that the settings name."""
+    return [Path(), *(Path(name).expanduser() for name in chosen)]
+
+
 def growing_list(
     folders: Sequence[Path], pinned: Sequence[str], launches: Mapping[str, LaunchRecord]
 ) -> Iterator[dict[str, ComponentSummary]]:

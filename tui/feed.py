@@ -175,6 +175,11 @@ class Feed:
             self.refresh()
 
     @property
+    def last_key_at(self) -> float:
+        """When a person last pressed a key (`time.monotonic`)."""
+        return self._last_key_at
+
+    @property
     def seconds_without_keys(self) -> float:
         """How long ago the last key was pressed."""
         return time.monotonic() - self._last_key_at

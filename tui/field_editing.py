@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .launch_work import resource_rows
 from .screens.field_dialogs import Choice, ChoiceDialog, ItemsDialog
 
 if TYPE_CHECKING:
@@ -32,18 +31,30 @@ class FieldEditing:
         if one.is_swept or not one.editor:
             return
         if one.editor == "resource":
-            rows = resource_rows()
-            choices = [Choice("", ("", "", ""), "none")] if not one.required else []
-            choices += [Choice(name, (cpu, gpu, memory)) for name, cpu, gpu, memory in rows]
-            dialog: ChoiceDialog | ItemsDialog = ChoiceDialog(one.name, choices, ("cpu", "gpu", "GB"), one.text)
-        elif one.editor == "choice":
-            dialog = ChoiceDialog(one.name, [Choice(text) for text in one.known or one.offered], taken=one.text)
+            self._screen.list_resources(one)
+            return
+        if one.editor == "choice":
+            dialog: ChoiceDialog | ItemsDialog = ChoiceDialog(
+                one.name, [Choice(text) for text in one.known or one.offered], taken=one.text
+            )
         elif len(one.text.splitlines()) > 1:
             # A dialog with an item a line would make several of one.
             self._screen.dashboard.say(f"{one.name} has an item of several lines: edit it in its field", failed=True)
             return
         else:
             dialog = ItemsDialog(one)
+        self._screen.app.push_screen(dialog, lambda text: self._take(one, text))
+
+    def choose_resource(self, one: Field, rows: Sequence[tuple[str, str, str, str]]) -> None:
+        """Choose among the named resources.
+
+        Args:
+            one: the field.
+            rows: name, cpu, gpu and memory (GB) of each.
+        """
+        choices = [Choice("", ("", "", ""), "none")] if not one.required else []
+        choices += [Choice(name, (cpu, gpu, memory)) for name, cpu, gpu, memory in rows]
+        dialog = ChoiceDialog(one.name, choices, ("cpu", "gpu", "GB"), one.text)
         self._screen.app.push_screen(dialog, lambda text: self._take(one, text))
 
     def _take(self, one: Field, text: str | None) -> None:

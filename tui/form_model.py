@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..backends.history.launch_record import ARGUMENT_PREFIX
 from ..backends.shared.secrets import mask_text
 from ..components import ComponentDoc, role_texts
-from ..specs import AppDef, TorchXTuiError, get_named_resources, runopts
+from ..specs import AppDef, Resource, runopts
 from .form_field import (
     ARGUMENT,
     CONFIG,
@@ -68,6 +68,7 @@ class FormModel:
     fields: list[Field] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     ignores_config: bool = False
+    _figures: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     _options: runopts | None = None
     _kept: dict[str, dict[str, str]] = field(default_factory=dict)
 
@@ -209,16 +210,29 @@ class FormModel:
 
     def _derive(self) -> None:
         """Let a named resource say what the figures beside it are, which do not count then."""
-        named = next((one for one in self.section(ARGUMENT) if one.editor == "resource"), None)
+        named = self._named_resource()
         if named is None:
             return
-        try:
-            found = get_named_resources(named.text) if named.text and not named.is_swept else None
-        except TorchXTuiError:
-            found = None
-        for figure in _FIGURES:
-            if (one := self.get(ARGUMENT, figure)) is not None:
-                one.from_other = (str(getattr(found, figure)), named.name) if found else ("", "")
+        found = self._figures.get(named.text) if not named.is_swept else None
+        for name, figure in zip(_FIGURES, found or ("",) * len(_FIGURES), strict=True):
+            if (one := self.get(ARGUMENT, name)) is not None:
+                one.from_other = (figure, named.name) if found else ("", "")
+
+    def _named_resource(self) -> Field | None:
+        return next((one for one in self.section(ARGUMENT) if one.editor == "resource"), None)
+
+    @property
+    def unread_resource(self) -> str:
+        """The named resource whose figures are to be read, see `learn_resource`; empty for none."""
+        named = self._named_resource()
+        if named is None or named.is_swept or named.text in self._figures:
+            return ""
+        return named.text
+
+    def learn_resource(self, name: str, resource: Resource | None) -> None:
+        """Take what a named resource is; None where there is none of that name."""
+        self._figures[name] = tuple(str(getattr(resource, figure)) for figure in _FIGURES) if resource else None
+        self._derive()
 
     # What it says
 

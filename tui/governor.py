@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from textual.app import App
+from textual.worker import Worker
 
 if TYPE_CHECKING:
     from .terminal_output import TerminalOutput
@@ -111,6 +112,11 @@ class PacedScreen:
     """
 
     app: Any
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Say of a worker that failed."""
+        if say_failed := getattr(self.app, "say_failed", None):
+            say_failed(event)
 
     def _on_timer_update(self) -> None:
         # Textual's own method draws and stops the timer that calls it; without that it is called again at the next

@@ -54,7 +54,8 @@ def _positive(term: str) -> Test:
         return _any_of(_COLUMNS[column], value)
     if sign == "~":
         return _pattern(_COLUMNS[column], value) if column else _letters(value)
-    return _any_of(_everything, term)
+    values = [part for part in term.lower().split(",") if part] or [""]
+    return lambda row: any(value in row.searched for value in values)
 
 
 def _parted(term: str) -> tuple[str, str, str]:
@@ -69,10 +70,6 @@ def _parted(term: str) -> tuple[str, str, str]:
     if term[at] == "~":
         raise FilterError(f"{column} is no column: {', '.join(_COLUMNS)}")
     return "", "", term
-
-
-def _everything(row: JobRow) -> str:
-    return " ".join(read(row) for read in _COLUMNS.values())
 
 
 def _any_of(read: Callable[[JobRow], str], text: str) -> Test:

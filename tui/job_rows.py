@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..specs import AppState, is_terminal, split_context
 
@@ -61,7 +62,7 @@ class JobRow:
     group: str = ""
     called: str = ""
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The app id as it may be drawn, less its namespace: a backend could hold anything.
 
@@ -72,6 +73,15 @@ class JobRow:
 
         shown = plain(self.app_id.rpartition(":")[2] or self.app_id)
         return f"{self.called} {shown}" if self.called else shown
+
+    @cached_property
+    def searched(self) -> str:
+        """What a word of the filter is looked for in, in lower case."""
+        from .words import state_word
+
+        words = (state_word(self.state), self.name, self.scheduler, backend_word(self.scheduler))
+        more = (backend_word(self.scheduler, long=True), self.component, self.user, self.image, self.why, self.group)
+        return " ".join((*words, *more)).lower()
 
     @property
     def is_final(self) -> bool:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from .messages import BackendFailed, JobsChanged
 
 
+# Changes of state that are kept of a job.
+_MOST_CHANGES = 100
+
+
 @dataclass(frozen=True)
 class Outage:
     """A backend that does not answer."""
@@ -30,6 +34,7 @@ class JobStore:
     def __init__(self) -> None:
         self.rows: dict[str, JobRow] = {}
         self.schedulers: list[str] = []
+        self.error = ""
         self.answered: set[str] = set()
         self.outages: dict[str, Outage] = {}
         self.findings: dict[str, list[Finding]] = {}
@@ -37,9 +42,9 @@ class JobStore:
         self._counts: Counter[tuple[str, AppState]] = Counter()
         self._changes: dict[str, list[tuple[AppState, float]]] = {}
 
-    def set_schedulers(self, names: list[str]) -> None:
-        """Take the backends that are watched."""
-        self.schedulers = names
+    def set_schedulers(self, names: list[str], error: str = "") -> None:
+        """Take the backends that are watched, or why they cannot be found."""
+        self.schedulers, self.error = names, error
 
     def apply(self, message: JobsChanged) -> list[JobRow]:
         """Take one backend's changes; return the jobs that have just become final while we looked."""
@@ -70,6 +75,7 @@ class JobStore:
     def forget(self, handle: str) -> None:
         """Take a job off the screen."""
         row = self.rows.pop(handle, None)
+        self._changes.pop(handle, None)
         if row is not None:
             self._counts[row.scheduler, row.state] -= 1
 
@@ -80,6 +86,8 @@ class JobStore:
             if before.state is not row.state:
                 seen = self._changes.setdefault(row.handle, [(before.state, _since(before))])
                 seen.append((row.state, _since(row) if row.is_final else time.time()))
+                # A job that is restarted for weeks has its last changes only.
+                del seen[:-_MOST_CHANGES]
         self.rows[row.handle] = row
         self._counts[row.scheduler, row.state] += 1
 

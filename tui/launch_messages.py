@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from ..backends.history.journal import LaunchRecord
     from ..backends.shared.progress import Progress
     from ..components import ComponentDoc, ComponentSummary
-    from ..specs import AppDef, runopts
+    from ..specs import AppDef, Resource, runopts
+    from .form_field import Field
     from .launch_defaults import LaunchDefaults
     from .launch_plan import LaunchPlan
 
@@ -51,6 +52,22 @@ class ComponentDescribed(Message):
     launches: list[LaunchRecord]
     error: str = ""
     chosen: bool = False
+
+
+@dataclass
+class ResourceRead(Message):
+    """What a named resource is; None where there is none of that name."""
+
+    name: str
+    resource: Resource | None
+
+
+@dataclass
+class ResourcesListed(Message):
+    """The named resources to choose from for a field: name, cpu, gpu and memory (GB) of each."""
+
+    field: Field
+    rows: list[tuple[str, str, str, str]]
 
 
 @dataclass

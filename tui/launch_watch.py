@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
+
+from textual.screen import Screen
 
 from ..backends.shared.progress import Progress
 from .messages import LaunchProgressed
@@ -26,6 +29,8 @@ class LaunchWatch:
     def __init__(self, app: TorchXTuiApp) -> None:
         self._app = app
         self._dialogs: dict[Progress, LaunchDialog] = {}
+        # The screen that each was begun on, and when (`time.monotonic`).
+        self._begun: dict[Progress, tuple[Screen[Any], float]] = {}
 
     def begin(self, what: str) -> Progress:
         """Return what a launch reports to; `end` is called for it.
@@ -34,7 +39,13 @@ class LaunchWatch:
             what: is launched, in words.
         """
         progress = Progress(lambda text: self._app.post_from_thread(LaunchProgressed(progress, what, text)))
+        self._begun[progress] = self._app.screen, time.monotonic()
         return progress
+
+    @property
+    def under_way(self) -> list[tuple[str, Progress]]:
+        """What is launched just now and has said how far it is."""
+        return [(dialog.what, progress) for progress, dialog in self._dialogs.items()]
 
     def show(self, message: LaunchProgressed) -> None:
         """Show how far a launch is."""
@@ -51,13 +62,21 @@ class LaunchWatch:
         self._dialogs[progress].say(message.text)
 
     def _open(self, progress: Progress) -> None:
+        """Show the dialog where somebody waits for the launch; who has gone on to something else is not disturbed."""
+        screen, at = self._begun.get(progress, (None, 0.0))
+        if self._app.screen is screen and self._app.feed.last_key_at < at:
+            self.open(progress)
+
+    def open(self, progress: Progress) -> None:
+        """Show how far a launch is, in a dialog that can end it; nothing happens where it is over."""
         dialog = self._dialogs.get(progress)
-        if dialog is not None:
+        if dialog is not None and not dialog.is_attached:
             self._app.push_screen(dialog)
 
     def end(self, progress: Progress) -> None:
         """Take note of a launch's end."""
         progress.is_over = True
+        self._begun.pop(progress, None)
         dialog = self._dialogs.pop(progress, None)
         if dialog is not None and dialog.is_attached:
             dialog.leave()

@@ -14,6 +14,7 @@ from ..specs import (
     RoleOverrideError,
     TorchXTuiError,
     Workspace,
+    get_named_resources,
     named_resource_names,
     named_resources,
 )
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ..backends.api import NameFault, WorkspaceListing
     from ..backends.runner import Runner
     from ..backends.shared.progress import Progress
-    from ..specs import AppDef
+    from ..specs import AppDef, Resource
     from .launch_plan import LaunchPlan
 
 
@@ -157,6 +158,14 @@ def list_shipped(
     except Exception as error:
         # What opens URLs raises errors of its own.
         return None, str(error) if isinstance(error, TorchXTuiError) else describe_error(error)
+
+
+def named_resource(name: str) -> Resource | None:
+    """Return a named resource; None where there is none of that name, or it cannot be made."""
+    try:
+        return get_named_resources(name)
+    except TorchXTuiError:
+        return None
 
 
 def resource_rows() -> list[tuple[str, str, str, str]]:

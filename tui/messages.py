@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class SchedulersFound(Message):
-    """The names of the backends are known."""
+    """The names of the backends are known, or why they cannot be."""
 
     names: list[str]
+    error: str = ""
 
 
 @dataclass

@@ -190,10 +190,11 @@ class BackendPoller(WatchingThread):
                 logger.warning("%s was %s and is %s now, says its backend", handle, before.state, row.state)
 
     def _remember(self, records: Mapping[str, LaunchRecord]) -> None:
-        """Write into the journal how jobs ended."""
+        """Write into the journal in which state jobs were last seen, for when their backend does not tell any more."""
         for handle, row in self._unremembered.items():
             record = records.get(handle)
-            if record is not None and is_terminal(row.state) and record.state != row.state.name:
+            known = row.state is not AppState.UNKNOWN or row.is_final
+            if record is not None and known and record.state != row.state.name:
                 try:
                     self._runner.remember(handle, row.state, row.why)
                 except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
+import time
 from collections.abc import Iterable, Set
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from ..backends.shared.secrets import mask_args, mask_text
 from ..logs.text.sanitize import plain
 from ..specs import AppState, is_terminal, parse_app_handle
 from .job_rows import JobRow
+from .words import clock
 
 if TYPE_CHECKING:
     from ..backends.api import ListAppResponse
@@ -80,6 +82,9 @@ def history_rows(records: Iterable[LaunchRecord], known: Set[str]) -> list[JobRo
 def _history_row(record: LaunchRecord) -> JobRow:
     handle = record.handle or f"{record.scheduler}://{record.session}/{record.app.get('name', '')}-{record.id}"
     state = AppState[record.state] if record.state in AppState.__members__ else AppState.UNKNOWN
+    # The backend has forgotten the job, or does not answer: what is known of it is old.
+    goes_on = not is_terminal(state) and state is not AppState.UNKNOWN
+    seen = clock(record.state_at, time.time()) if record.state_at is not None else "at its launch"
     return JobRow(
         handle=handle,
         scheduler=record.scheduler,
@@ -87,10 +92,10 @@ def _history_row(record: LaunchRecord) -> JobRow:
         state=state,
         wanted=sum(int(role.get("num_replicas", 1)) for role in record.app.get("roles", [])),
         submitted_at=record.at,
-        finished_at=record.state_at,
+        finished_at=None if goes_on else record.state_at,
         component=plain(record.component),
         arguments=arguments_text(record),
-        why=plain(record.message),
+        why=f"last seen {seen}" if goes_on else plain(record.message),
         user=plain(record.user),
         group=plain(record.group),
         history=True,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 from textual.message import Message
 from textual.timer import Timer
+from textual.worker import Worker, WorkerState
 
 from ..specs import AppState
 from .ordered_keys import OrderedKeysApp
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from .job_rows import JobRow
     from .job_store import JobStore
     from .messages import Told
+
+_log = logging.getLogger(__name__)
 
 # How long the status line keeps what went well.
 STATUS_SECONDS = 6.0
@@ -43,6 +47,23 @@ class TellingApp(OrderedKeysApp[int]):
         """Hand a message to the app from any thread, without waiting; dropped once the app ends."""
         if self._running and not self._exit:
             self.post_message(message)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Say of a worker that failed."""
+        self.say_failed(event)
+
+    def say_failed(self, event: Worker.StateChanged) -> None:
+        """Say that a worker of the app, a screen or a widget failed: what it was to bring will not come.
+
+        Args:
+            event: what Textual tells of the worker's state, whatever that is.
+        """
+        error = event.worker.error
+        if event.state is WorkerState.ERROR and error is not None:
+            from ..specs.errors import describe_error
+
+            _log.error("%s failed", event.worker.group, exc_info=error)
+            self.say(f"{event.worker.group}: {describe_error(error)}; the log file says more", failed=True)
 
     def say(self, text: str, *, failed: bool = False, about: str = "") -> None:
         """Show a message in the status line for a while; one of a failure stays until the next key.

@@ -67,6 +67,16 @@ def test_the_intent_is_written_before_the_scheduler_is_asked(runner, scheduler, 
     assert record.app_def() == app
 
 
+def test_whoever_sees_a_job_keeps_its_state_for_when_its_backend_is_gone(runner, scheduler, journal, app):
+    handle = runner.run(app, "local_cwd", {})
+    for state in (AppState.RUNNING, AppState.FAILED):
+        scheduler.set_state("train-1", state)
+        assert runner.status(handle).state is state
+        (record,) = journal.records()
+        assert record.state == state.name
+        assert record.state_at >= record.at
+
+
 def test_the_app_given_is_not_changed_and_the_job_knows_its_handle(runner, scheduler, app):
     runner.run(app, "local_cwd", {})
     assert app.roles[0].env == {}

@@ -128,3 +128,28 @@ async def test_what_reads_the_journal_for_a_job_holds_up_no_key(
         await pilot.press("escape")
         released.set()
         await until(pilot, lambda: isinstance(app.screen, LaunchScreen), "the form")
+
+
+async def test_a_launch_of_a_backend_that_is_gone_is_old_news(tmp_path: Path) -> None:
+    folder = tmp_path / "journal"
+    folder.mkdir()
+    record = LaunchRecord(
+        id="20260101-000000-000000-00000001",
+        at=NOW - 3600,
+        scheduler="local_docker",
+        session="torchx",
+        app={"name": "old", "roles": []},
+        app_id="old-1",
+        state="RUNNING",
+        state_at=NOW - 1800,
+    )
+    (folder / f"{record.id}.json").write_bytes(encode_record(record))
+    app = make_app(CannedScheduler(), tmp_path)
+    async with app.run_test(size=(160, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
+        await pilot.press("H")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count == 1, "the launch")
+        assert isinstance(app.screen, JobsScreen)
+        row = app.screen.table.rows[0]
+        assert (row.state, row.finished_at) == (AppState.RUNNING, None)
+        assert row.why.startswith("last seen ")

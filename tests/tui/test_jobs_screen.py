@@ -11,6 +11,7 @@ from textual.widgets import Button, Input, Static
 from torchx_tui.backends.types import BY_TORCHX
 from torchx_tui.specs import AppState, SchedulerError
 from torchx_tui.tui.job_rows import JobRow
+from torchx_tui.tui.row_order import RowOrder
 from torchx_tui.tui.screens.dialogs import CancelDialog, DeleteDialog, ResultsDialog
 from torchx_tui.tui.screens.job import JobScreen
 from torchx_tui.tui.screens.jobs import JobsScreen
@@ -47,6 +48,130 @@ async def test_newest_first_and_the_cursor_stays_with_its_job(app, scheduler):
         await until(pilot, lambda: screen.table.row_count == 23, "the new row")
         assert screen.table.cursor_row.handle == handle
         assert screen.table.rows[0].app_id == "brand-new-zq2wmx7v5hkdfx"
+
+
+async def test_the_cursor_is_on_the_newest_job_until_it_is_moved(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        assert screen.table.cursor_row.app_id == "qwen2-7b-dpo-d2t5m0xk8wqhzn"
+        scheduler.add("newer-zq2wmx7v5hkdfx", AppState.RUNNING, 2)
+        await pilot.press("R")
+        await until(pilot, lambda: screen.table.cursor_row.app_id == "newer-zq2wmx7v5hkdfx", "the newest job")
+        await pilot.press("j", "k")
+        scheduler.add("newest-zq2wmx7v5hkdfx", AppState.RUNNING, 1)
+        await pilot.press("R")
+        await until(pilot, lambda: screen.table.rows[0].app_id == "newest-zq2wmx7v5hkdfx", "the new row")
+        assert screen.table.cursor_row.app_id == "newer-zq2wmx7v5hkdfx"
+
+
+async def test_the_cursor_stays_on_the_job_whose_log_is_read(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        await until(pilot, lambda: screen._logs is not None and screen._logs.log_pane.is_mounted, "the logs")
+        await pilot.press("tab")
+        await until(pilot, lambda: screen.logs.has_focus_within, "the focus in the logs")
+        scheduler.add("newer-zq2wmx7v5hkdfx", AppState.RUNNING, 2)
+        app.feed.refresh()
+        await until(pilot, lambda: screen.table.rows[0].app_id == "newer-zq2wmx7v5hkdfx", "the new row")
+        assert screen.table.cursor_row.app_id == "qwen2-7b-dpo-d2t5m0xk8wqhzn"
+
+
+async def test_the_table_below_does_not_take_the_watch_from_an_open_job(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await filled(pilot, app)
+        row = app.jobs.rows["local_cwd://torchx/vit-l16-ft-p0d8s6k2c9xq2v"]
+        app.push_screen(JobScreen(row))
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.described, "the job")
+        # The job at the table's cursor changes, and with it what is highlighted there.
+        scheduler.set_state("qwen2-7b-dpo-d2t5m0xk8wqhzn", AppState.RUNNING)
+        app.feed.refresh()
+        await until(
+            pilot, lambda: app.jobs.rows["local_cwd://torchx/qwen2-7b-dpo-d2t5m0xk8wqhzn"].state.name == "RUNNING"
+        )
+        await pilot.pause()
+        scheduler.set_state("vit-l16-ft-p0d8s6k2c9xq2v", AppState.FAILED)
+        await until(pilot, lambda: app.screen.described.state is AppState.FAILED, "what became of the open job")
+
+
+async def test_keys_do_not_sort_the_marked_rows_to_be_drawn(app, scheduler, monkeypatch):
+    for number in range(300):
+        scheduler.add(f"job-{number:03}", AppState.RUNNING, 60 + number)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        await pilot.press("asterisk")
+        await until(pilot, lambda: len(screen.table.marks) == screen.table.row_count)
+        looked_up, index = [], RowOrder.index
+        monkeypatch.setattr(RowOrder, "index", lambda self, handle: looked_up.append(handle) or index(self, handle))
+        await pilot.press("j", "j", "k")
+        assert len(looked_up) < 100
+
+
+async def test_what_a_forgotten_job_went_through_is_forgotten_too(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await filled(pilot, app)
+        handle = "local_cwd://torchx/eval-mmlu-h3v9q1zj6pcx0d"
+        scheduler.set_state("eval-mmlu-h3v9q1zj6pcx0d", AppState.PENDING)
+        await pilot.press("R")
+        await until(pilot, lambda: len(app.jobs.changes(handle)) == 2, "both states")
+        scheduler.apps.pop("eval-mmlu-h3v9q1zj6pcx0d")
+        await pilot.press("R")
+        await until(pilot, lambda: handle not in app.jobs.rows, "the job gone")
+        assert app.jobs.changes(handle) == []
+
+
+async def test_calls_that_hang_do_not_keep_a_cancel_back(app, scheduler):
+    goes_on = threading.Event()
+    async with app.run_test(size=(120, 40)) as pilot:
+        try:
+            screen = await filled(pilot, app)
+            # More than the event loop's own pool has threads.
+            for _ in range(40):
+                screen.run_worker(lambda: goes_on.wait(PATIENCE), thread=True)
+            screen.table.move_to("local_cwd://torchx/vit-l16-ft-p0d8s6k2c9xq2v")
+            await pilot.press("x", "y")
+            await until(pilot, lambda: scheduler.cancelled == ["vit-l16-ft-p0d8s6k2c9xq2v"], "the cancel")
+        finally:
+            goes_on.set()
+
+
+async def test_a_dialog_does_not_wait_for_a_scheduler(app, scheduler, monkeypatch):
+    goes_on = threading.Event()
+    known = app.runner.capabilities
+
+    def slow(name):
+        goes_on.wait(PATIENCE)
+        return known(name)
+
+    async with app.run_test(size=(120, 40)) as pilot:
+        await filled(pilot, app)
+        monkeypatch.setattr(app.runner, "capabilities", slow)
+        await pilot.press("x")
+        try:
+            await until(pilot, lambda: isinstance(app.screen, CancelDialog), "the dialog")
+            assert "listed as Cancelled." in app.screen.query_one("#dialog-text", Static).render().plain
+        finally:
+            goes_on.set()
+        await until(pilot, lambda: "logs are kept" in app.screen.query_one("#dialog-text", Static).render().plain)
+
+
+async def test_a_worker_that_fails_is_heard(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        for node in (screen, app):
+            node.run_worker(lambda: 1 / 0, thread=True, group="looking", exit_on_error=False)
+            await until(pilot, lambda: "looking: ZeroDivisionError: division by zero" in app.status_text().plain)
+            app.clear_status()
+
+
+async def test_backends_that_cannot_be_found_are_said(app, monkeypatch):
+    def fail():
+        raise OSError("the disk is gone")
+
+    app.schedulers = None
+    monkeypatch.setattr(app.runner, "watched_schedulers", fail)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "the disk is gone" in app.status_text().plain, "the reason")
+        await until(pilot, lambda: "The backends cannot be found" in app.screen.table.placeholder.plain, "the table")
 
 
 async def test_the_card_has_the_whole_name_as_soon_as_there_is_room(app):

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 from support.canned import busy_scheduler
 from support.dashboard import make_app, until
+from textual.binding import Binding
 
 from torchx_tui.specs import ConfigError
 from torchx_tui.tui.config import Settings, load_settings
-from torchx_tui.tui.keymap import keys_page, named_keys
+from torchx_tui.tui.keymap import _owners, keys_page, named_keys
 from torchx_tui.tui.screens.dialogs import CancelDialog
 from torchx_tui.tui.screens.jobs import JobsScreen
 from torchx_tui.tui.screens.logs import LogsScreen
@@ -56,6 +57,16 @@ def test_a_mistake_is_named(tmp_path, text, words):
     with pytest.raises(ConfigError, match=words) as caught:
         load_settings(path)
     assert str(path) in str(caught.value)
+
+
+def test_every_key_can_be_chosen():
+    nameless = [
+        f"{owner.__name__}: {binding.key}"
+        for owner in _owners()
+        for binding in owner.__dict__.get("BINDINGS", ())
+        if isinstance(binding, Binding) and not binding.id and not binding.system
+    ]
+    assert not nameless
 
 
 def test_the_page_lists_every_key():

@@ -108,7 +108,7 @@ async def test_it_says_how_far_it_is_and_goes_away_at_the_end(app, scheduler):
 async def test_it_is_ended_before_anything_runs(app, scheduler):
     async with app.run_test(size=(80, 24)) as pilot:
         await relaunched(pilot, app)
-        await pilot.press("y")
+        await pilot.press("right", "enter")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the end")
         assert scheduler.launched == []
         assert "The launch was ended before anything ran" in app.status_text().plain
@@ -138,7 +138,7 @@ async def test_a_form_whose_launch_was_ended_can_be_submitted_again(app, schedul
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await submitted(pilot, app)
         await dialog_of(pilot, app)
-        await pilot.press("y")
+        await pilot.press("right", "enter")
         await until(pilot, lambda: app.screen is screen, "the form")
         await until(pilot, lambda: "not launched: The launch was ended" in app.status_text().plain, "the words")
         assert scheduler.launched == []
@@ -175,3 +175,24 @@ async def test_a_launch_that_is_over_soon_shows_no_dialog(app, scheduler, monkey
         # Longer than the dialog waits.
         await pilot.pause(1.0)
         assert pushed == []
+
+
+async def test_who_has_gone_on_to_something_else_is_not_disturbed(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
+        await pilot.press("r")
+        await until(pilot, lambda: app.launches.under_way, "the first word of the launch")
+        # Were the dialog there in the midst of this, its keys would act.
+        await pilot.press("slash", *"state:py")
+        progress = app.launches.under_way[0][1]
+        app.launches._open(progress)
+        await pilot.pause()
+        assert isinstance(app.screen, JobsScreen)
+        assert app.screen.table_pane.filter.value == "state:py"
+        # It is a command away.
+        await pilot.press("escape", "colon", *"show the launch", "enter")
+        await dialog_of(pilot, app)
+        # No letter ends it.
+        await pilot.press("y", "x", "e")
+        scheduler.go_on.set()
+        await until(pilot, lambda: scheduler.launched and isinstance(app.screen, JobsScreen), "the end")

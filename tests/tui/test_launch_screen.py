@@ -5,7 +5,7 @@ import threading
 
 import pytest
 from support.component_files import HEADER, ComponentFile
-from support.dashboard import until
+from support.dashboard import PATIENCE, until
 from support.launching import (
     LaunchingScheduler,
     drawn,
@@ -29,7 +29,8 @@ from torchx_tui.backends.api import Finding
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.shared.progress import while_wanted
 from torchx_tui.components import build_app
-from torchx_tui.specs import AppDryRunInfo, InvalidRunConfigException
+from torchx_tui.specs import AppDryRunInfo, InvalidRunConfigException, get_named_resources
+from torchx_tui.tui import launch_work
 from torchx_tui.tui.screens.jobs import JobsScreen
 from torchx_tui.tui.screens.launch import LaunchScreen
 from torchx_tui.tui.widgets.bars import StatusLine
@@ -227,7 +228,7 @@ async def test_an_error_stands_at_its_field_while_typing_and_nothing_is_launched
         assert "`1x` is not a whole number" in str(row._error.render())
         assert "1 error, in steps" in words(screen)
         # The last request stays, and says from when it is.
-        assert "before the error in steps" in preview(screen)
+        assert "steps: `1x` is not a whole number" in preview(screen)
         assert "command:" in preview(screen)
         row_of(screen, "fail_rank").input.focus()
         await pilot.press("ctrl+s")
@@ -475,3 +476,47 @@ async def test_letters_typed_just_before_ctrl_s_are_launched_too(app, scheduler)
         app.post_message(events.Key("ctrl+s", None))
         await until(pilot, lambda: len(scheduler.launched) == 1)
         assert app.runner.journal.records()[0].arguments["msg"] == "start and the rest of it"
+
+
+async def test_no_named_resource_is_made_on_the_event_loop(app, monkeypatch):
+    goes_on, asked = threading.Event(), []
+
+    def slow(name):
+        asked.append((name, threading.current_thread()))
+        goes_on.wait(PATIENCE)
+        return get_named_resources(name)
+
+    monkeypatch.setattr(launch_work, "get_named_resources", slow)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "dist.torchrun")
+        row = row_of(screen, "h")
+        row.input.focus()
+        await pilot.press(*"gpu.small")
+        try:
+            # The last letter is in its field although the first one's resource is still being made.
+            await until(pilot, lambda: row_of(screen, "h").field.text == "gpu.small" and asked)
+            assert threading.main_thread() not in [thread for _, thread in asked]
+        finally:
+            goes_on.set()
+        await until(pilot, lambda: row_of(screen, "memMB").field.from_other == ("32768", "h"), "its memory")
+
+
+async def test_a_missing_value_is_called_required(app, component_file):
+    component_file.write("def job(data: str) -> AppDef:\n    return AppDef('x', [Role('r', '', entrypoint='true')])\n")
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "jobs.py:job")
+        row = row_of(screen, "data")
+        assert str(row._origin.render()) == "required"
+        await pilot.press("d")
+        await until(pilot, lambda: str(row._origin.render()) == "typed")
+
+
+async def test_the_last_valid_request_stays_under_a_fault(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "demo.train")
+        await until(pilot, lambda: "--steps" in preview(screen), "the request")
+        row_of(screen, "steps").input.value = "1x"
+        await until(pilot, lambda: "steps: `1x` is not a whole number" in preview(screen), "the fault")
+        above, _, below = preview(screen).partition("The last valid request:")
+        assert "--steps" not in above
+        assert "--steps" in below

@@ -214,7 +214,7 @@ def test_errors_are_backed_off_and_the_states_are_right_afterwards(scheduler, st
     listener.wait_for_states({**BOTH, "one-x": AppState.FAILED})
 
 
-def test_an_end_is_written_into_the_journal_once(scheduler, start, journal, monkeypatch):
+def test_each_state_is_written_into_the_journal_once(scheduler, start, journal, monkeypatch):
     record = journal.record_intent(
         AppDef("one", [Role("r", "", entrypoint="x")]), "local_cwd", "torchx", {}, expected_app_id="one-x"
     )
@@ -225,7 +225,8 @@ def test_an_end_is_written_into_the_journal_once(scheduler, start, journal, monk
     listener.wait_for_states(BOTH)
     scheduler.set_state("one-x", AppState.SUCCEEDED)
     listener.wait_for_states({**BOTH, "one-x": AppState.SUCCEEDED})
-    assert written == [("local_cwd://torchx/one-x", AppState.SUCCEEDED, "")]
+    handle = "local_cwd://torchx/one-x"
+    assert written == [(handle, AppState.RUNNING, ""), (handle, AppState.SUCCEEDED, "")]
     assert journal.find(record.handle).state == "SUCCEEDED"
 
 

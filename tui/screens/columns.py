@@ -27,13 +27,13 @@ class ColumnsDialog(Dialog[tuple[str, ...]]):
 
     HELP_TITLE = "Columns"
     BINDINGS = [
-        Binding("j,down", "move(1)", "Down", show=False),
-        Binding("k,up", "move(-1)", "Up", show=False),
-        Binding("space", "show", "Show or hide", show=False),
-        Binding("J,shift+down", "shift(1)", "Move the column right", show=False),
-        Binding("K,shift+up", "shift(-1)", "Move the column left", show=False),
-        Binding("d", "default", "As fits the width", show=False),
-        Binding("enter", "apply", "Apply", show=False),
+        Binding("j,down", "move(1)", "Down", id="columns.down", show=False),
+        Binding("k,up", "move(-1)", "Up", id="columns.up", show=False),
+        Binding("space", "show", "Show or hide", id="columns.show", show=False),
+        Binding("J,shift+down", "shift(1)", "Move the column right", id="columns.move_right", show=False),
+        Binding("K,shift+up", "shift(-1)", "Move the column left", id="columns.move_left", show=False),
+        Binding("d", "default", "As fits the width", id="columns.default", show=False),
+        Binding("enter", "apply", "Apply", id="columns.apply", show=False),
     ]
 
     def __init__(self, chosen: Sequence[str]) -> None:

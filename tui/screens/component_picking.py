@@ -14,7 +14,7 @@ from textual.worker import get_current_worker
 from ...components import ComponentSummary, component_key, name_here, read_component
 from ...specs import AppState
 from ...specs.errors import describe_error
-from ..component_listing import growing_list
+from ..component_listing import component_folders, growing_list
 from ..component_order import LastLaunch, launches_of, newest_launches
 from ..editor import EditorError, editor_command
 from ..launch_messages import ComponentDescribed, ComponentsListed
@@ -60,7 +60,7 @@ class ComponentPicking(BaseScreen):
     def list_components(self) -> None:
         """Hand over the components, the builtins at once, the others as they are read."""
         worker, dashboard = get_current_worker(), self.dashboard
-        folders = [Path(), *(Path(name).expanduser() for name in dashboard.settings.launch.component_folders)]
+        folders = component_folders(dashboard.settings.launch.component_folders)
         # What of the journal cannot be read at once is left out: the list does not wait for a slow disk.
         launches = newest_launches(dashboard.runner.journal, _JOURNAL_PATIENCE)
         for listed in growing_list(folders, dashboard.ui_state.state.pinned, launches):
@@ -94,12 +94,12 @@ class ComponentPicking(BaseScreen):
 
     def on_component_picker_chosen(self, message: ComponentPicker.Chosen) -> None:
         """Go on to the form."""
-        self._choose(message.component)
+        self.choose(message.component)
 
     def choose_record(self, record: LaunchRecord) -> None:
         """Make the form of a launch, from whichever folder that was."""
         name = name_here(component_key(record.component, record.cwd))
-        self._choose(ComponentSummary(name, "file", Path(), 0))
+        self.choose(ComponentSummary(name, "file", Path(), 0))
 
     @work(thread=True, group="describe", exclusive=True, exit_on_error=False)
     def _describe(self, listed: ComponentSummary) -> None:
@@ -107,7 +107,8 @@ class ComponentPicking(BaseScreen):
 
     # In a group of its own: word of the highlight, which may come after the choice, must not end it.
     @work(thread=True, group="choose", exclusive=True, exit_on_error=False)
-    def _choose(self, listed: ComponentSummary) -> None:
+    def choose(self, listed: ComponentSummary) -> None:
+        """Read a component and make its form."""
         self._read(listed, chosen=True)
 
     def _read(self, listed: ComponentSummary, *, chosen: bool) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.text import Text
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
@@ -41,8 +44,8 @@ class Dialog(PacedScreen, LeavesOnce, ModalScreen[Answer]):
 
     BINDINGS = [
         Binding("escape", "back", "Back", id="dialog.back", show=False),
-        Binding("left,up", "app.focus_previous", "Previous button", show=False),
-        Binding("right,down", "app.focus_next", "Next button", show=False),
+        Binding("left,up", "app.focus_previous", "Previous button", id="dialog.previous", show=False),
+        Binding("right,down", "app.focus_next", "Next button", id="dialog.next", show=False),
     ]
     HELP_TITLE = "Dialog"
     CSS_PATH = "../styles/dialogs.tcss"
@@ -194,16 +197,36 @@ class CancelDialog(ConfirmDialog):
 
     Args:
         rows: the jobs.
-        lost_logs: what becomes of logs that are not kept, a sentence for each backend.
+        find_lost_logs: returns what becomes of logs that are not kept, a sentence for each backend; called in a thread.
     """
 
     KEEP = "Keep running"
     CONFIRM = "Cancel the job"
     COMMAND = "cancel"
 
-    def __init__(self, rows: Sequence[JobRow], lost_logs: Sequence[str] = ()) -> None:
+    @dataclass
+    class LogsLost(Message):
+        """It is known what becomes of the logs."""
+
+        sentences: list[str]
+
+    def __init__(self, rows: Sequence[JobRow], find_lost_logs: Callable[[], list[str]] = list) -> None:
         super().__init__(rows)
-        self._lost_logs = lost_logs
+        self._find_lost_logs = find_lost_logs
+        self._lost_logs: list[str] | None = None
+
+    def on_mount(self) -> None:
+        """Ask what becomes of the logs."""
+        self._ask_for_lost_logs()
+
+    @work(thread=True, exit_on_error=False)
+    def _ask_for_lost_logs(self) -> None:
+        self.post_message(self.LogsLost(self._find_lost_logs()))
+
+    def on_cancel_dialog_logs_lost(self, message: LogsLost) -> None:
+        """Say it."""
+        self._lost_logs = message.sentences
+        self.query_one("#dialog-text", Static).update(Text("\n", no_wrap=True).join(self.lines()))
 
     def heading(self) -> str:
         """The title, with how many jobs are meant."""
@@ -214,8 +237,8 @@ class CancelDialog(ConfirmDialog):
         which = "The job stays" if len(self.rows) == 1 else "The jobs stay"
         return [
             "Every process of it is ended, politely first, then by force.",
-            f"{which} listed as Cancelled{'.' if self._lost_logs else ', logs are kept.'}",
-            *(line for sentence in self._lost_logs for line in wrap(plain(sentence), TEXT_WIDTH)),
+            f"{which} listed as Cancelled{', logs are kept.' if self._lost_logs == [] else '.'}",
+            *(line for sentence in self._lost_logs or () for line in wrap(plain(sentence), TEXT_WIDTH)),
         ]
 
 

@@ -55,7 +55,6 @@ class DoctorScreen(BaseScreen):
 
     def on_mount(self) -> None:
         """Begin to look."""
-        super().on_mount()
         self._pane.body.focus()
         self.action_look()
 

@@ -76,7 +76,6 @@ class ItemsDialog(Dialog[str]):
 
     def on_mount(self) -> None:
         """Put the cursor behind what is there."""
-        super().on_mount()
         self._area.move_cursor(self._area.document.end)
         self._say(self._unreadable)
 
@@ -136,10 +135,10 @@ class ChoiceDialog(Dialog[str]):
 
     HELP_TITLE = "Choices"
     BINDINGS = [
-        Binding("down,ctrl+n", "move(1)", "Down", priority=True, show=False),
-        Binding("up,ctrl+p", "move(-1)", "Up", priority=True, show=False),
-        Binding("pagedown", f"move({_ROWS})", "Page down", show=False),
-        Binding("pageup", f"move(-{_ROWS})", "Page up", show=False),
+        Binding("down,ctrl+n", "move(1)", "Down", priority=True, id="choices.down", show=False),
+        Binding("up,ctrl+p", "move(-1)", "Up", priority=True, id="choices.up", show=False),
+        Binding("pagedown", f"move({_ROWS})", "Page down", id="choices.page_down", show=False),
+        Binding("pageup", f"move(-{_ROWS})", "Page up", id="choices.page_up", show=False),
     ]
 
     def __init__(self, title: str, choices: Sequence[Choice], headers: Sequence[str] = (), taken: str = "") -> None:
@@ -172,7 +171,6 @@ class ChoiceDialog(Dialog[str]):
 
     def on_mount(self) -> None:
         """Draw the list."""
-        super().on_mount()
         self._draw()
 
     def on_input_changed(self, event: Input.Changed) -> None:

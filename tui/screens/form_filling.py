@@ -21,18 +21,27 @@ from ..field_editing import FieldEditing
 from ..form_field import ARGUMENT, LAUNCH, OPTION
 from ..form_model import FormModel
 from ..launch_defaults import LaunchDefaults
-from ..launch_messages import DryRunDone, DryRunSlow, FormReady, SchedulersChecked, ValuesKnown, WorkspaceListed
-from ..launch_work import list_shipped, try_plan, why_unusable
+from ..launch_messages import (
+    DryRunDone,
+    DryRunSlow,
+    FormReady,
+    ResourceRead,
+    ResourcesListed,
+    SchedulersChecked,
+    ValuesKnown,
+    WorkspaceListed,
+)
+from ..launch_work import list_shipped, named_resource, resource_rows, try_plan, why_unusable
 from ..messages import ActionDone
 from ..widgets.launch_form import LaunchForm
 from ..widgets.preview import Preview
-from ..words import clock
 from .component_picking import ComponentPicking
 
 if TYPE_CHECKING:
     from ...backends.api import Finding
     from ...backends.history.journal import LaunchRecord
     from ..foreign_job import ForeignJob
+    from ..form_field import Field
     from ..launch_plan import LaunchPlan
     from ..widgets.choice_field import ChoiceField
     from ..widgets.form_rows import FieldChanged, FieldFocused, FieldOpened
@@ -71,8 +80,8 @@ class FormFilling(ComponentPicking):
         ),
         Binding("ctrl+g", "several", "Several values: a sweep", priority=True, id="launch.several", show=False),
         Binding("ctrl+y", "copy_command", "Copy the command", priority=True, id="launch.copy", show=False),
-        Binding("down", "next_field(1)", "Next field", show=False),
-        Binding("up", "next_field(-1)", "Previous field", show=False),
+        Binding("down", "next_field(1)", "Next field", id="launch.next_field", show=False),
+        Binding("up", "next_field(-1)", "Previous field", id="launch.previous_field", show=False),
     ]
 
     def __init__(self, record: LaunchRecord | None = None, foreign: ForeignJob | None = None) -> None:
@@ -140,7 +149,8 @@ class FormFilling(ComponentPicking):
         ignored = self.model is not None and self.model.ignores_config
         defaults = LaunchDefaults.load(self.dashboard.settings, self.dashboard.profile, ignore_files=ignored)
         given = defaults.scheduler()
-        wanted = scheduler or (given.value if given else "") or last
+        now = self.model.scheduler if self.model is not None else ""
+        wanted = scheduler or (given.value if given else "") or now or last
         chosen = wanted if wanted in runner.scheduler_names() else runner.default_scheduler()
         ready = FormReady(chosen, runner.run_opts(chosen), runner.capabilities(chosen).workspace, defaults)
         ready.first, ready.refill = first, refill
@@ -282,9 +292,7 @@ class FormFilling(ComponentPicking):
     def take_profile(self, name: str | None) -> None:
         """Take the defaults of a profile, none's where None."""
         self.dashboard.profile = name
-        given = LaunchDefaults.load(self.dashboard.settings, name).scheduler()
-        scheduler = given.value if given else self.model.scheduler if self.model else ""
-        self._load_options(scheduler, refill=True)
+        self._load_options("", refill=True)
 
     def _changed(self, delay: float = DRY_RUN_DELAY) -> None:
         model = self.model
@@ -293,17 +301,41 @@ class FormFilling(ComponentPicking):
         self._generation += 1
         self._end_trial()
         self._failure, self._findings, self._may_try_again = "", [], False
+        if name := model.unread_resource:
+            self._read_resource(name)
         self._refresh_form()
         self.preview.set_diff(model.diff(self._last), self._last is not None)
         if model.errors() or self._config_fault:
-            wrong = model.errors()[0].name if model.errors() else CONFIG_FILE
-            self.preview.set_note(f"before the error in {wrong}")
+            wrong = model.errors()[0] if model.errors() else None
+            self.preview.set_note(f"{wrong.name}: {wrong.error}" if wrong else self._config_fault)
             self._answered = self._generation
             return
         self.preview.set_command(self._command_text())
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(delay, self._start_dry_run)
+
+    @work(thread=True, group="resource", exclusive=True, exit_on_error=False)
+    def _read_resource(self, name: str) -> None:
+        # It may be a package's, and is made by code of others.
+        self.dashboard.post_to(self, ResourceRead(name, named_resource(name)))
+
+    def on_resource_read(self, message: ResourceRead) -> None:
+        """Show the figures of a named resource beside it."""
+        if self.model is not None:
+            self.model.learn_resource(message.name, message.resource)
+            self._refresh_form()
+
+    @work(thread=True, group="resources", exclusive=True, exit_on_error=False)
+    def list_resources(self, field: Field) -> None:
+        """Read the named resources to choose from for a field; a `ResourcesListed` brings them."""
+        self.dashboard.post_to(self, ResourcesListed(field, resource_rows()))
+
+    def on_resources_listed(self, message: ResourcesListed) -> None:
+        """Let one be chosen, where nobody has gone on meanwhile."""
+        row = self.form.focused_row()
+        if self.is_active and row is not None and row.field is message.field:
+            self._fields.choose_resource(message.field, message.rows)
 
     def _command_text(self, most: int = 20) -> str:
         """Return the commands that do the same from a shell, one a line, the first ones of a large sweep."""
@@ -376,7 +408,7 @@ class FormFilling(ComponentPicking):
         self._failure, self._may_try_again = message.error if wrong is None else "", False
         self._findings = message.findings
         if message.error:
-            self.preview.set_note(f"{clock(self.clock(), self.clock())}: {message.error}")
+            self.preview.set_note(message.error)
         else:
             self.preview.set_request(message.text, self.model.plan().label, message.interpreter)
         self._refresh_form()

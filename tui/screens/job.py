@@ -88,7 +88,6 @@ class JobScreen(JobActions):
 
     def on_mount(self) -> None:
         """Ask for the job."""
-        super().on_mount()
         self.logs.show_row(self.row)
         self._watch()
         self._refresh_head()
@@ -96,12 +95,10 @@ class JobScreen(JobActions):
 
     def on_screen_resume(self) -> None:
         """Ask for the job again."""
-        super().on_screen_resume()
         self._watch()
 
     def on_resize(self, event: events.Resize) -> None:
         """Draw the head for the new width."""
-        super().on_resize(event)
         self._refresh_head()
 
     # What is shown

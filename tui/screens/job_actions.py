@@ -48,17 +48,20 @@ class JobActions(BaseScreen):
         """Return the jobs that a key acts on: the marked ones, else the one at the cursor."""
         return []
 
+    def any_target(self, test: Callable[[JobRow], bool] = lambda _: True) -> bool:
+        """Return whether a key acts on any job that a test holds for; every key that is drawn asks."""
+        return any(test(row) for row in self.target_rows())
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim what read-only mode forbids, and what no job here can do now."""
         if not super().check_action(action, parameters):
             return None
         if action in ("relaunch", "edit", "cancel", "delete", "new") and self.dashboard.runner.read_only:
             return None
-        rows = self.target_rows()
         if action == "cancel":
-            return True if any(not row.is_final and not row.history for row in rows) else None
+            return True if self.any_target(_is_live) else None
         if action in ("relaunch", "edit", "delete", "logs", "copy_handle", "copy_command"):
-            return True if rows else None
+            return True if self.any_target() else None
         return True
 
     def can(self, action: str) -> bool:
@@ -118,13 +121,11 @@ class JobActions(BaseScreen):
         """Ask, then cancel."""
         from .dialogs import CancelDialog
 
-        rows = [row for row in self.target_rows() if not row.is_final and not row.history]
+        rows = [row for row in self.target_rows() if _is_live(row)]
         if rows:
             runner = self.dashboard.runner
-            said = {name: runner.capabilities(name).logs_after_cancel for name in {row.scheduler for row in rows}}
-            several = len(said) > 1
-            lost = [f"{backend_word(name)}: {words}" if several else words for name, words in said.items() if words]
-            self.app.push_screen(CancelDialog(rows, lost), lambda yes: self._cancel(rows) if yes else None)
+            dialog = CancelDialog(rows, lambda: _lost_logs(runner, rows))
+            self.app.push_screen(dialog, lambda yes: self._cancel(rows) if yes else None)
 
     def _cancel(self, rows: list[JobRow]) -> None:
         self._act(rows, self.dashboard.runner.cancel, "Cancelling", "")
@@ -166,6 +167,17 @@ class JobActions(BaseScreen):
             dashboard.expect_cancelled([row.handle for row in rows])
 
         dashboard.run_worker(work, thread=True, group="actions", exit_on_error=False)
+
+
+def _is_live(row: JobRow) -> bool:
+    return not row.is_final and not row.history
+
+
+def _lost_logs(runner: Runner, rows: Sequence[JobRow]) -> list[str]:
+    """Return what becomes of logs that are not kept when these jobs are cancelled, a sentence for each backend."""
+    said = {name: runner.capabilities(name).logs_after_cancel for name in {row.scheduler for row in rows}}
+    several = len(said) > 1
+    return [f"{backend_word(name)}: {words}" if several else words for name, words in said.items() if words]
 
 
 def _commands(runner: Runner, rows: Sequence[JobRow]) -> list[str]:

@@ -76,7 +76,12 @@ class JobsScreen(JobActions):
         Binding("u", "mine", "Only my jobs, or everybody's", id="jobs.mine", show=False),
         Binding("T", "torchx_only", "Only TorchX's jobs, or all", id="jobs.torchx_only", show=False),
         Binding("z", "zoom", "Zoom the pane", id="jobs.zoom", show=False),
-        *[Binding(str(n), f"backend({n})", f"Backend {n}" if n else "All backends", show=False) for n in range(10)],
+        *[
+            Binding(
+                str(n), f"backend({n})", f"Backend {n}" if n else "All backends", id=f"jobs.backend_{n}", show=False
+            )
+            for n in range(10)
+        ],
     ]
 
     def __init__(self) -> None:
@@ -117,7 +122,6 @@ class JobsScreen(JobActions):
 
     def on_mount(self) -> None:
         """Start with the focus on the table."""
-        super().on_mount()
         self.table.focus()
         self.set_interval(30, self.table.refresh_ages)
         self._restore()
@@ -138,7 +142,6 @@ class JobsScreen(JobActions):
 
     def on_resize(self, event: events.Resize) -> None:
         """Stack the panes when they do not fit side by side."""
-        super().on_resize(event)
         if self._logs is not None:
             self._logs.set_compact(event.size.width < SIDE_BY_SIDE)
 
@@ -211,6 +214,8 @@ class JobsScreen(JobActions):
             text = Text(f"{backend_word(backend, long=True)} does not answer", f"bold {self.palette.text}")
             text.append(f"   {plain(outage.reason)}", self.palette.text2)
             return text.append("   R asks now", self.palette.text3)
+        if jobs.error:
+            return Text(f"The backends cannot be found: {jobs.error}", self.palette.failed)
         waiting = [name for name in jobs.schedulers if name not in jobs.answered and name not in jobs.outages]
         if waiting or not jobs.schedulers:
             names = ", ".join(backend_word(name, long=True) for name in waiting)
@@ -249,17 +254,23 @@ class JobsScreen(JobActions):
 
     def on_job_table_highlighted(self, message: JobTable.Highlighted) -> None:
         """Look at the job at the cursor."""
-        row = message.row
-        self._show_cursor_row(row)
-        self.dashboard.feed.watch(row.handle if row is not None and not row.history else None)
+        self._show_cursor_row(message.row)
+        # Another screen watches the job that it shows.
+        if self.is_active:
+            self._watch(message.row)
         self.refresh_bars()
+
+    def _watch(self, row: JobRow | None) -> None:
+        self.dashboard.feed.watch(row.handle if row is not None and not row.history else None)
 
     def on_screen_resume(self) -> None:
         """Look at the cursor's job again: another screen may have looked elsewhere."""
-        super().on_screen_resume()
-        row = self.table.cursor_row
-        if row is not None and not row.history:
-            self.dashboard.feed.watch(row.handle)
+        self._watch(self.table.cursor_row)
+
+    def on_descendant_focus(self) -> None:
+        """Keep to the job whose log somebody goes to."""
+        if self._logs is not None and self._logs.has_focus_within:
+            self.table.hold_cursor()
 
     def on_job_table_marks_changed(self, _message: JobTable.MarksChanged) -> None:
         """Say how many are marked."""
@@ -350,6 +361,16 @@ class JobsScreen(JobActions):
     def target_rows(self) -> list[JobRow]:
         """Return the marked jobs, else the one at the cursor."""
         return self.table.marked_rows()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer the keys of the backends that there are."""
+        if action == "backend":
+            return parameters[0] in range(len(self.dashboard.jobs.schedulers) + 1)
+        return super().check_action(action, parameters)
+
+    def any_target(self, test: Callable[[JobRow], bool] = lambda _: True) -> bool:
+        """See `JobActions.any_target`; the rows are not sorted for it."""
+        return any(test(row) for row in self.table.targets())
 
     def action_filter(self) -> None:
         """Type a filter."""

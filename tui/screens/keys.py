@@ -91,9 +91,9 @@ class KeysScreen(PacedScreen, LeavesOnce, ModalScreen[None]):
     """
 
     BINDINGS = [
-        Binding("escape,q,question_mark,f1", "dismiss", "Back", show=False),
-        Binding("j,down", "scroll(1)", "Down", show=False),
-        Binding("k,up", "scroll(-1)", "Up", show=False),
+        Binding("escape,q,question_mark,f1", "dismiss", "Back", id="keys.back", show=False),
+        Binding("j,down", "scroll(1)", "Down", id="dialog.down", show=False),
+        Binding("k,up", "scroll(-1)", "Up", id="dialog.up", show=False),
     ]
 
     CSS_PATH = "../styles/dialogs.tcss"

@@ -26,6 +26,7 @@ from .sweep_dialog import SweepDialog
 if TYPE_CHECKING:
     from ...backends.history.journal import LaunchRecord
     from ...backends.shared.progress import Progress
+    from ...components import ComponentSummary
     from ..foreign_job import ForeignJob
     from ..launch_plan import LaunchPlan
 
@@ -39,6 +40,7 @@ class LaunchScreen(FormFilling):
     Args:
         record: a launch to fill the form from; the picker is skipped then.
         foreign: a job that was not launched here, to be launched again from what its backend tells; so it is then too.
+        component: what to open the form of first.
     """
 
     HELP_TITLE = "Launch"
@@ -49,8 +51,14 @@ class LaunchScreen(FormFilling):
         Binding("escape", "back", "Back", priority=True, id="launch.back", show=False),
     ]
 
-    def __init__(self, record: LaunchRecord | None = None, foreign: ForeignJob | None = None) -> None:
+    def __init__(
+        self,
+        record: LaunchRecord | None = None,
+        foreign: ForeignJob | None = None,
+        component: ComponentSummary | None = None,
+    ) -> None:
         super().__init__(record, foreign)
+        self._component = component
         self._submitting = False
 
     def compose_body(self) -> ComposeResult:
@@ -65,13 +73,14 @@ class LaunchScreen(FormFilling):
 
     def on_mount(self) -> None:
         """Find the components, or fill the form of a relaunch."""
-        super().on_mount()
         self.set_class(True, "-picking")
         self.list_components()
         if self._record is not None:
             self.choose_record(self._record)
         elif self._foreign is not None:
             self.open_foreign(self._foreign)
+        elif self._component is not None:
+            self.choose(self._component)
         else:
             # At once: the next key may be here already. And again once it is shown: before, nothing takes the focus.
             self.set_focus(self.picker.search)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.widgets import Button, Static
 
 from ...logs.text.sanitize import plain
@@ -31,11 +30,10 @@ class LaunchDialog(Dialog[None]):
     """
 
     HELP_TITLE = "Launch"
-    BINDINGS = [Binding("y", "end_launch", "End the launch", id="dialog.end_launch", show=False)]
 
     def __init__(self, what: str, progress: Progress) -> None:
         super().__init__()
-        self._what = what
+        self.what = what
         self._progress = progress
         self._said: list[str] = []
         self._left = False
@@ -47,7 +45,7 @@ class LaunchDialog(Dialog[None]):
 
     def lines(self) -> list[Text]:
         """Return what is launched."""
-        return [Text(cut(plain(self._what), TEXT_WIDTH, signs_of(self.app).cut), f"bold {palette_of(self.app).text}")]
+        return [Text(cut(plain(self.what), TEXT_WIDTH, signs_of(self.app).cut), f"bold {palette_of(self.app).text}")]
 
     def compose_question(self) -> ComposeResult:
         """Yield how far it is."""
@@ -55,15 +53,12 @@ class LaunchDialog(Dialog[None]):
 
     def compose_buttons(self) -> ComposeResult:
         """Yield the two ways out; the first ends nothing."""
-        colors = palette_of(self.app)
         yield Button("Go on in the background", compact=True, id="background")
-        label = Text("y", colors.failed)
-        label.append(" End the launch", colors.text)
-        yield Button(label, compact=True, id="end")
+        # No letter ends it: the dialog comes by itself, perhaps while somebody reaches for a key of the screen below.
+        yield Button("End the launch", compact=True, id="end")
 
     def on_mount(self) -> None:
         """Show what was said before the dialog was there."""
-        super().on_mount()
         self._draw()
 
     def say(self, text: str) -> None:
@@ -94,11 +89,11 @@ class LaunchDialog(Dialog[None]):
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Take the button's answer."""
         if event.button.id == "end":
-            self.action_end_launch()
+            self._end_launch()
         else:
             self.dismiss(None)
 
-    def action_end_launch(self) -> None:
+    def _end_launch(self) -> None:
         """End the launch before anything runs."""
         self.say("Ending it")
         self._progress.cancel()

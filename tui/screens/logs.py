@@ -42,7 +42,6 @@ class LogsScreen(BaseScreen):
 
     def on_mount(self) -> None:
         """Ask for the job."""
-        super().on_mount()
         self.logs.show_row(self.row)
         self.logs.log_pane.focus_log()
         self.dashboard.feed.watch(self.row.handle)
@@ -50,7 +49,6 @@ class LogsScreen(BaseScreen):
 
     def on_screen_resume(self) -> None:
         """Ask for the job again."""
-        super().on_screen_resume()
         self.dashboard.feed.watch(self.row.handle)
 
     def show_described(self, message: JobDescribed) -> None:

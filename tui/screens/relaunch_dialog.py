@@ -35,8 +35,8 @@ class RelaunchDialog(Dialog[str]):
     BINDINGS = [
         Binding("y", "answer('launch')", "Launch again", id="dialog.relaunch", show=False),
         Binding("e", "answer('edit')", "Edit it instead", id="dialog.edit", show=False),
-        Binding("j,down", "scroll(1)", "Down", show=False),
-        Binding("k,up", "scroll(-1)", "Up", show=False),
+        Binding("j,down", "scroll(1)", "Down", id="dialog.down", show=False),
+        Binding("k,up", "scroll(-1)", "Up", id="dialog.up", show=False),
     ]
 
     def __init__(self, rows: Sequence[JobRow], changes: Mapping[str, Sequence[Changed]]) -> None:

@@ -45,8 +45,8 @@ class ChoiceField(Widget, can_focus=True):
     HELP_TITLE = "Choices"
     DEFAULT_CSS = "ChoiceField { height: 1; width: 1fr; padding: 0 1; }"
     BINDINGS = [
-        Binding("right,space", "turn(1)", "Next choice", show=False),
-        Binding("left", "turn(-1)", "Previous choice", show=False),
+        Binding("right,space", "turn(1)", "Next choice", id="choice.next", show=False),
+        Binding("left", "turn(-1)", "Previous choice", id="choice.previous", show=False),
     ]
 
     choices: reactive[tuple[str, ...]] = reactive(())

@@ -42,10 +42,10 @@ class SearchInput(Input):
 
     HELP_TITLE = "Components"
     BINDINGS = [
-        Binding("down", "screen.pick(1)", "Next component", show=False),
-        Binding("up", "screen.pick(-1)", "Previous component", show=False),
-        Binding("pagedown", "screen.pick(10)", "Ten further", show=False),
-        Binding("pageup", "screen.pick(-10)", "Ten back", show=False),
+        Binding("down", "screen.pick(1)", "Next component", id="picker.down", show=False),
+        Binding("up", "screen.pick(-1)", "Previous component", id="picker.up", show=False),
+        Binding("pagedown", "screen.pick(10)", "Ten further", id="picker.page_down", show=False),
+        Binding("pageup", "screen.pick(-10)", "Ten back", id="picker.page_up", show=False),
         Binding("ctrl+k", "screen.pin", "Pin, or unpin: it comes first", id="picker.pin", show=False),
         Binding("ctrl+e", "screen.edit_file", "Open its file in your editor", id="picker.edit", show=False),
     ]

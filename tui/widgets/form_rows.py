@@ -99,7 +99,12 @@ class FieldRow(Vertical):
         if one.required:
             label.append(" *", colors.accent)
         self._draw(self._label, label)
-        origin = f"from {decides}" if derived else f"each of {len(one.values)}" if self._is_read_sweep else one.origin
+        if derived:
+            origin = f"from {decides}"
+        elif self._is_read_sweep:
+            origin = f"each of {len(one.values)}"
+        else:
+            origin = "required" if one.required and not one.text else one.origin
         self._draw(self._origin, Text(origin, colors.text3 if quiet else colors.text2))
         if isinstance(self.input, FieldInput):
             self.input.show_instead(derived)

@@ -105,6 +105,8 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._columns: list[tuple[Column, int]] = []
         self._wanted: tuple[str, ...] = ()
         self._last_sent: JobRow | None = None
+        # Whether a person has chosen a row; until then the cursor is on the newest job.
+        self._is_chosen = False
 
     # Rows
 
@@ -130,8 +132,14 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def marked_rows(self) -> list[JobRow]:
         """Return the marked jobs in the order shown, else the one under the cursor."""
-        marked = sorted(self.marks & self._rows.keys(), key=self._order.index)
+        marked = sorted(self.marks, key=self._order.index)
         return [self._rows[handle] for handle in marked] or ([self.cursor_row] if self.cursor_row else [])
+
+    def targets(self) -> Iterator[JobRow]:
+        """Give the jobs of `marked_rows` in any order: many keys ask for them with each change."""
+        if self.marks:
+            return (self._rows[handle] for handle in self.marks)
+        return iter([self.cursor_row] if self.cursor_row else [])
 
     def set_rows(self, rows: Iterable[JobRow]) -> None:
         """Show these jobs and no others."""
@@ -154,6 +162,10 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
                 self._order.put(row)
                 touched.add(row.handle)
         self._draw_changed(touched)
+
+    def hold_cursor(self) -> None:
+        """Keep the cursor on its job from now on, whatever is launched."""
+        self._is_chosen = True
 
     def choose_columns(self, wanted: Sequence[str]) -> None:
         """Show these columns, by their keys, as far as they fit; none: those for the width."""
@@ -183,7 +195,9 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         cursor, size = self._cursor, len(self._order)
         position = self._order.index(cursor) if cursor is not None and cursor in self._order else None
         yield
-        if cursor is None or cursor not in self._order:
+        if not self._is_chosen and len(self._order):
+            self._cursor = self._handle_at(len(self._order) - 1 if self.sort == Sort("age", reverse=True) else 0)
+        elif cursor is None or cursor not in self._order:
             last = len(self._order) - 1
             self._cursor = self._handle_at(min(position or 0, last)) if last >= 0 else None
         elif position is not None:
@@ -227,6 +241,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def move_to(self, handle: str) -> None:
         """Put the cursor on a job."""
+        self.hold_cursor()
         if handle in self._rows and handle != self._cursor:
             self._cursor = handle
             self._keep_cursor()
@@ -277,6 +292,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
     def action_mark(self) -> None:
         """Mark or unmark the row under the cursor and go on to the next."""
         if self._cursor:
+            self.hold_cursor()
             self.marks ^= {self._cursor}
             self.action_move(1)
             self.refresh()

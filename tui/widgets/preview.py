@@ -81,7 +81,7 @@ class Preview(Pane):
             self._draw()
 
     def set_note(self, note: str) -> None:
-        """Say why the request is not up to date."""
+        """Say why the request is not up to date; the last valid one stays below."""
         self._note = note
         self._draw()
 
@@ -137,7 +137,8 @@ class Preview(Pane):
             return workspace_text(self._listing, self._unreadable, colors)
         text = Text(end="")
         if self._note:
-            text.append(plain(self._note) + "\n\n", colors.pending)
+            text.append(f"{plain(self._note)}\n", colors.pending)
+            text.append("The last valid request:\n\n" if self._request else "", colors.text2)
         if self._label:
             text.append(f"the first of the sweep: {plain(self._label)}\n\n", colors.text3)
         if self._interpreter:

@@ -41,12 +41,12 @@ class ReplicaGrid(Widget, can_focus=True):
     HELP_TITLE = "Replicas"
     DEFAULT_CSS = "ReplicaGrid { height: auto; width: 1fr; padding: 0 1; }"
     BINDINGS = [
-        Binding("left,h", "move(-1)", "Previous replica", show=False),
-        Binding("right", "move(1)", "Next replica", show=False),
-        Binding("up,k", "row(-1)", "Row up", show=False),
-        Binding("down,j", "row(1)", "Row down", show=False),
-        Binding("enter", "choose", "Show this replica's log", show=False),
-        Binding("y", "screen.copy_port", "Copy the ssh command of its ports", show=False),
+        Binding("left,h", "move(-1)", "Previous replica", id="replicas.left", show=False),
+        Binding("right", "move(1)", "Next replica", id="replicas.right", show=False),
+        Binding("up,k", "row(-1)", "Row up", id="replicas.up", show=False),
+        Binding("down,j", "row(1)", "Row down", id="replicas.down", show=False),
+        Binding("enter", "choose", "Show this replica's log", id="replicas.show", show=False),
+        Binding("y", "screen.copy_port", "Copy the ssh command of its ports", id="replicas.copy_port", show=False),
     ]
 
     replicas: reactive[tuple[ReplicaStatus, ...]] = reactive((), layout=True)

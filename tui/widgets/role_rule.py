@@ -22,7 +22,7 @@ class RoleRule(TitleRule, can_focus=True):
     """
 
     HELP_TITLE = "Role"
-    BINDINGS = [Binding("enter,space", "show_or_hide", "Show or hide its fields", show=False)]
+    BINDINGS = [Binding("enter,space", "show_or_hide", "Show or hide its fields", id="role.show", show=False)]
 
     @dataclass
     class Toggled(Message):

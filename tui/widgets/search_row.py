@@ -33,8 +33,8 @@ class PatternInput(PromptInput):
 
     HELP_TITLE = "Pattern"
     BINDINGS = [
-        Binding("ctrl+r", "regex", "Text or regular expression", show=False),
-        Binding("escape", "leave", "Clear", show=False),
+        Binding("ctrl+r", "regex", "Text or regular expression", id="search.regex", show=False),
+        Binding("escape", "leave", "Clear", id="search.leave", show=False),
     ]
 
     class RegexToggled(Message):

@@ -1,0 +1,114 @@
+"""The command palette: what it offers, in which order, and that names of jobs are text."""
+
+import time
+
+import pytest
+from support.canned import busy_scheduler
+from support.dashboard import make_app, until
+from textual.command import Command
+from textual.widgets import Input
+
+from torchx_tui.specs import AppState
+from torchx_tui.tui.command_provider import Commands, CommandsScreen
+from torchx_tui.tui.screens.job import JobScreen
+from torchx_tui.tui.screens.jobs import JobsScreen
+from torchx_tui.tui.screens.launch import LaunchScreen
+
+HOSTILE = ["train [rank0] y", "eval[/red]x2", "[@click=app.quit]press", "[bold]b", "\x1b[31mred"]
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    return busy_scheduler(tmp_path / "logs")
+
+
+@pytest.fixture
+def app(scheduler, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return make_app(scheduler, tmp_path)
+
+
+async def opened(pilot, app):
+    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
+    await pilot.press("colon")
+    await until(pilot, lambda: isinstance(app.screen, CommandsScreen) and listed(app), "the commands")
+
+
+def listed(app) -> list[str]:
+    """The commands in the list, without their help."""
+    options = app.screen.query_one(Commands).options
+    return [str(option.prompt).partition("\n")[0] for option in options if isinstance(option, Command)]
+
+
+async def test_it_begins_with_what_is_done_with_the_job_at_the_cursor(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        assert listed(app)[:5] == [
+            "Open the job",
+            "Logs, full screen",
+            "Relaunch as it was",
+            "Edit and relaunch",
+            "Cancel",
+        ]
+        first = app.screen.query_one(Commands).get_option_at_index(0).prompt.plain
+        assert first == "Open the job\nkey enter   qwen2-7b-dpo-d2t5m0xk8wqhzn"
+        assert not {"Down", "Up", "First", "Last", "Page down", "Half a page up"} & set(listed(app))
+
+
+async def test_jobs_and_components_follow_by_name(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        await until(pilot, lambda: any(name.startswith("Launch ") for name in listed(app)), "components")
+        names = listed(app)
+        jobs = [number for number, name in enumerate(names) if name.startswith("Open ") and "-" in name]
+        components = [number for number, name in enumerate(names) if name.startswith("Launch ")]
+        assert max(jobs) < min(components)
+        assert names[jobs[0]] == "Open qwen2-7b-dpo-d2t5m0xk8wqhzn"
+
+
+async def test_a_component_is_opened_in_its_form(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        app.screen.query_one(Input).value = "launch utils.echo"
+        await until(pilot, lambda: listed(app)[:1] == ["Launch utils.echo"], "the match")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.model is not None, "the form")
+        assert app.screen.model.doc.name == "utils.echo"
+
+
+async def test_names_of_jobs_are_no_markup(app, scheduler):
+    for minutes, name in enumerate(HOSTILE):
+        scheduler.add(name, AppState.RUNNING, 1 + minutes)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        # Nothing behind a name is hidden by it.
+        assert any(name.startswith("Launch ") for name in listed(app))
+        for name in ("train [rank0] y", "eval[/red]x2", "[@click=app.quit]press", "[bold]b"):
+            assert f"Open {name}" in listed(app)
+        app.screen.query_one(Input).value = "rank0"
+        await until(pilot, lambda: listed(app)[:1] == ["Open train [rank0] y"], "the match")
+        prompt = app.screen.query_one(Commands).get_option_at_index(0).prompt
+        assert not any("click" in str(span.style) for span in prompt.spans)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, JobScreen), "the job")
+        assert app.screen.row.name == "train [rank0] y"
+
+
+async def test_no_name_takes_long_to_match(app, scheduler):
+    scheduler.add("a" * 200, AppState.RUNNING, 1)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        began = time.process_time()
+        app.screen.query_one(Input).value = "aaaaaaaaaaaaaaaaaaaaaaaaab"
+        await until(pilot, lambda: not any(name.startswith("Open a") for name in listed(app)), "no match")
+        # Textual's own matcher takes longer than anybody waits.
+        assert time.process_time() - began < 30
+
+
+async def test_marked_jobs_are_counted(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
+        await pilot.press("space", "space", "space")
+        await opened(pilot, app)
+        prompts = [option.prompt.plain for option in app.screen.query_one(Commands).options]
+        assert "Cancel\nkey x   3 jobs" in prompts
