@@ -1,0 +1,190 @@
+"""Nothing stands in a person's way: names are text, nothing takes the focus, nothing that hangs holds up keys or the
+end, the cursor stays where it is useful, and old news is said to be old."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from actions import go_to, open_form
+from support import slow_scheduler
+from support.terminal import COMMAND
+from support.waiting import PROMPT
+
+SETTINGS = "[watch]\ninterval_seconds = 0.2\nslowest_seconds = 0.5\n"
+
+
+class Backend:
+    """The plug-in's scheduler, as the test decides how it does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        packages = folder / "packages"
+        info = packages / "slow-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: slow\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text("[torchx_tui.schedulers]\nslow = slow_jobs:create_scheduler\n")
+        (packages / "slow_jobs.py").write_text(Path(slow_scheduler.__file__).read_text())
+        (folder / "config.toml").write_text(SETTINGS)
+        self.environ = {
+            "PYTHONPATH": str(packages),
+            "SLOW_FOLDER": str(folder),
+            "TORCHX_TUI_CONFIG": str(folder / "config.toml"),
+        }
+
+    def has(self, **jobs: str) -> None:
+        """Let there be these jobs, the newest first."""
+        self.has_named(jobs)
+
+    def has_named(self, jobs: dict[str, str]) -> None:
+        (self.folder / "next.json").write_text(json.dumps(jobs))
+        (self.folder / "next.json").rename(self.folder / "jobs.json")
+
+    def hold(self, call: str) -> None:
+        (self.folder / call).touch()
+
+    def release(self, call: str) -> None:
+        (self.folder / call).unlink()
+
+
+@pytest.fixture
+def backend(tmp_path: Path) -> Backend:
+    return Backend(tmp_path / "slow")
+
+
+def test_names_of_jobs_are_text_in_the_palette(terminal, backend):
+    backend.has_named({"train [rank0] y": "RUNNING", "eval[/red]x2": "RUNNING", "[@click=app.leave]z": "FAILED"})
+    app = terminal(environ=backend.environ)
+    app.wait(r"train \[rank0\] y")
+    app.press(":")
+    # First what is done with the job at the cursor, and no motion.
+    app.wait(r"Open the job\s[\s\S]*Logs, full screen\s[\s\S]*Relaunch as it was")
+    assert "Half a page" not in app.text()
+    app.press("open rank0")
+    app.wait(r"Open train \[rank0\] y")
+    app.press("enter")
+    app.wait(r"Jobs +›.*train \[rank0\] y")
+    app.press("escape", ":", "x2")
+    app.wait(r"Open eval\[/red\]x2")
+
+
+def test_a_component_is_a_command_away(terminal, backend):
+    backend.has(one="RUNNING")
+    app = terminal(environ=backend.environ)
+    app.wait("one")
+    app.press(":")
+    app.wait("Open the job")
+    app.press("launch utils.echo")
+    app.wait("Launch utils.echo")
+    app.press("enter")
+    app.wait("Run options")
+
+
+def test_a_launch_that_takes_long_does_not_take_the_focus(terminal, backend):
+    backend.has(one="RUNNING")
+    backend.hold("schedule")
+    app = terminal(environ=backend.environ)
+    app.wait("one")
+    open_form(app, "utils.echo")
+    app.wait(r"\bready\b")
+    go_to(app, "scheduler")
+    while "(●) slow" not in app.text():
+        shown = app.text()
+        app.press(" ")
+        app.wait(lambda text, shown=shown: text != shown)
+    app.wait(r"\bready\b")
+    app.press("ctrl+s", "escape", "escape")
+    app.wait("STATE")
+    app.press("/state:py")
+    # Longer than it takes until the dialog would come.
+    app.wait(r"waiting: [89]\d of 999")
+    app.wait("No job matches state:py")
+    assert "Go on in the background" not in app.text()
+    app.press("escape")
+    app.wait(r"\bone\b")
+    app.press(":", "show the launch", "enter")
+    app.wait("Go on in the background")
+    # No letter ends it.
+    app.press("y", "x", "enter")
+    backend.release("schedule")
+    app.wait(r"Failed +echo-1")
+
+
+def test_calls_that_hang_hold_up_neither_keys_nor_the_end(terminal, backend):
+    backend.has(**{f"job{number}": "RUNNING" for number in range(12)})
+    backend.hold("cancel")
+    app = terminal(environ=backend.environ)
+    app.wait("job11")
+    for _ in range(10):
+        app.press("x")
+        app.wait("Cancel this job")
+        app.press("y")
+        app.wait(lambda text: "Cancel this job" not in text)
+        app.press("j")
+    # Ten calls hang: what else is asked is done all the same.
+    app.press("enter")
+    app.wait(r"Jobs +›")
+    app.press("escape")
+    app.wait("STATE")
+    began = time.monotonic()
+    app.press("q")
+    assert app.wait_for_end() == 0
+    assert time.monotonic() - began < PROMPT
+
+
+def test_the_cursor_is_on_the_newest_job_until_it_is_moved(terminal, backend):
+    backend.has(old="RUNNING")
+    app = terminal(environ=backend.environ)
+    app.wait(r"^─ old ─")
+    backend.has(newer="RUNNING", old="RUNNING")
+    app.wait(r"^─ newer ─")
+    app.press("j")
+    app.wait(r"^─ old ─")
+    backend.has(newest="RUNNING", newer="RUNNING", old="RUNNING")
+    app.wait(r"\bnewest\b")
+    app.wait(r"^─ old ─")
+
+
+def test_an_open_job_is_watched_whatever_happens_below(terminal, backend):
+    backend.has(top="PENDING", other="RUNNING")
+    app = terminal(environ=backend.environ)
+    app.wait(r"^─ top ─")
+    app.press(":", "open other", "enter")
+    app.wait(r"Jobs +›.*other")
+    backend.has(top="RUNNING", other="RUNNING")
+    # The table below has heard of it.
+    app.wait(lambda _: "2 running" in app.title)
+    backend.has(top="RUNNING", other="SUCCEEDED")
+    app.wait(r"✓ Succeeded")
+
+
+def test_what_is_missing_is_called_required_and_the_last_request_stays(terminal, backend):
+    app = terminal(environ=backend.environ)
+    app.wait("No jobs yet")
+    open_form(app, "utils.copy")
+    app.wait(r"^.src \*\s+required")
+    app.press("escape", "escape")
+    app.wait("No jobs yet")
+    open_form(app, "demo.train")
+    app.wait(r"\bready\b")
+    app.press("x")
+    app.wait("is not a whole number")
+    app.wait("The last valid request:")
+
+
+def test_a_job_that_nobody_can_ask_any_more_shows_how_it_was_seen_last(terminal, backend, tmp_path):
+    run = [COMMAND, "run", "-s", "slow", "--wait", "utils.echo"]
+    ended = subprocess.run(
+        run, env={**os.environ, **backend.environ}, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode != 0, ended
+    backend.has(sleeper="RUNNING")
+    # Without its package the backend is not there any more.
+    app = terminal()
+    app.wait("No jobs yet|STATE")
+    app.press("H")
+    app.wait(r"Failed +echo-1")

@@ -1,0 +1,75 @@
+"""A plug-in's scheduler whose calls wait for files: what a test asks for is under way for as long as it likes.
+
+The environment names a folder, SLOW_FOLDER. A file there of the name of a call, ``schedule`` or ``cancel``, keeps the
+call waiting while it exists. Jobs are JSON in ``jobs.json``: the state of each by its app id, the newest first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from torchx_tui.backends.api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Scheduler
+from torchx_tui.backends.shared.progress import current_progress
+from torchx_tui.specs import AppDryRunInfo, AppState, Role
+
+FOLDER = Path(os.environ.get("SLOW_FOLDER", "."))
+
+
+class SlowScheduler(Scheduler[Any]):
+    """Jobs that a test makes up."""
+
+    capabilities = Capabilities(delete=False)
+
+    def list(self, cfg=None) -> list[ListAppResponse]:
+        now = time.time()
+        return [
+            ListAppResponse(
+                app_id, AppState[state], name=app_id, submitted_at=now - 60 * number - 60, replicas_wanted=1
+            )
+            for number, (app_id, state) in enumerate(_jobs().items())
+        ]
+
+    def describe(self, app_id: str) -> DescribeAppResponse | None:
+        state = _jobs().get(app_id)
+        role = Role("r", "image", entrypoint="true")
+        return DescribeAppResponse(app_id, AppState[state], roles=[role], name=app_id) if state else None
+
+    def log_iter(self, *_: Any, **__: Any):
+        return iter(())
+
+    def check(self) -> list[Finding]:
+        return []
+
+    def _submit_dryrun(self, app: Any, cfg: Any) -> AppDryRunInfo[Any]:
+        return AppDryRunInfo(app, str)
+
+    def schedule(self, dryrun_info: AppDryRunInfo[Any]) -> str:
+        _wait("schedule")
+        name = dryrun_info.request.name
+        (FOLDER / "jobs.json").write_text(json.dumps({f"{name}-1": "FAILED", **_jobs()}))
+        return f"{name}-1"
+
+    def _cancel_existing(self, app_id: str) -> None:
+        _wait("cancel")
+        (FOLDER / "jobs.json").write_text(json.dumps({**_jobs(), app_id: "CANCELLED"}))
+
+
+def create_scheduler(session_name: str, **_: Any) -> SlowScheduler:
+    return SlowScheduler("slow", session_name)
+
+
+def _wait(call: str) -> None:
+    number = 0
+    while (FOLDER / call).exists():
+        number += 1
+        current_progress().report(f"waiting: {number} of 999")
+        time.sleep(0.05)
+
+
+def _jobs() -> dict[str, str]:
+    path = FOLDER / "jobs.json"
+    return json.loads(path.read_text()) if path.exists() else {}
