@@ -7,8 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+from torchx_tui.cli.main import main
 from torchx_tui.tui import app as app_module
-from torchx_tui.tui.cli import main
 
 _BEAT = 0.005
 # Less is what a timer is always late by (s).

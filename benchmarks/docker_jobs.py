@@ -34,7 +34,7 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.logs.view.background import LogFollower
 from torchx_tui.logs.view.merge import MergedLog
 from torchx_tui.specs import AppDef, Resource, Role, is_terminal
-from torchx_tui.tui.poller import RowMaker
+from torchx_tui.tui.watch.poller import RowMaker
 
 SERVICES = Path(__file__).parent.parent / "tests" / "services"
 APPS, REPLICAS = 50, 4

@@ -28,11 +28,11 @@ from benchmarks._dashboard import COMMAND, Screen
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.runner import Runner
+from torchx_tui.settings.config import Settings
 from torchx_tui.specs import AppDef, AppState, Role
 from torchx_tui.tui.app import TorchXTuiApp
-from torchx_tui.tui.config import Settings
-from torchx_tui.tui.job_rows import JobRow
 from torchx_tui.tui.messages import JobsChanged
+from torchx_tui.tui.rows import JobRow
 
 COUNTS = (100, 1_000, 10_000, 50_000)
 # Filling a DataTable with more takes minutes.

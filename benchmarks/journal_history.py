@@ -20,11 +20,11 @@ from benchmarks._budget import judged, percentile
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.history.launch_record import LaunchRecord, encode_record
 from torchx_tui.backends.runner import Runner
+from torchx_tui.settings.config import Settings
 from torchx_tui.specs import AppDef, Role, appdef_to_dict
 from torchx_tui.tui.app import TorchXTuiApp
-from torchx_tui.tui.config import Settings
-from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.ui_state import UiStateFile
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.ui.state import UiStateFile
 
 RECORDS = int(os.environ.get("JOURNAL_RECORDS", "100000"))
 PATIENCE_SECONDS = 300.0

@@ -20,8 +20,8 @@ from textual.widgets import Log, RichLog
 from benchmarks._big_log import block, write_log
 from benchmarks._budget import judged
 from torchx_tui.logs.source.replica_log import ReplicaLog
-from torchx_tui.tui.widgets.log_pane import LogPane
-from torchx_tui.tui.widgets.log_view import LogView
+from torchx_tui.tui.logs.pane import LogPane
+from torchx_tui.tui.logs.view import LogView
 
 LINES = 2_000_000
 WIDGET_LINES = 20_000

@@ -19,8 +19,8 @@ from benchmarks._budget import judged
 from benchmarks._toolong import installed, seconds_to_show
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.view.merge import MergedLog
-from torchx_tui.tui.widgets.log_pane import LogPane
-from torchx_tui.tui.widgets.log_view import LogView
+from torchx_tui.tui.logs.pane import LogPane
+from torchx_tui.tui.logs.view import LogView
 
 ROUNDS = 5
 PATIENCE_SECONDS = 60.0

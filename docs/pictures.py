@@ -30,8 +30,8 @@ PATIENCE_SECONDS = 60.0
 def dashboard() -> Iterator[TorchXTuiApp]:
     """Give the application, on a state of its own."""
     from torchx_tui.backends.runner import Runner
+    from torchx_tui.settings.config import Settings
     from torchx_tui.tui.app import TorchXTuiApp
-    from torchx_tui.tui.config import Settings
 
     settings = Settings(theme="torchx-dark")
     with tempfile.TemporaryDirectory() as state:
@@ -88,7 +88,7 @@ async def draw_jobs(folder: Path) -> None:
 
 async def fill(pilot: Pilot[None], name: str, text: str) -> None:
     """Go to a field of the form by tab and replace its text."""
-    from torchx_tui.tui.screens.launch import LaunchScreen
+    from torchx_tui.tui.launch.screen import LaunchScreen
 
     screen = pilot.app.screen
     assert isinstance(screen, LaunchScreen)

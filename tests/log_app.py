@@ -10,12 +10,12 @@ from support.waiting import PATIENCE
 from textual.app import ComposeResult
 
 from torchx_tui.logs.source.replica_log import ReplicaLog
-from torchx_tui.tui.ordered_keys import OrderedKeysApp
-from torchx_tui.tui.palette import PALETTES
-from torchx_tui.tui.theme import textual_theme
-from torchx_tui.tui.widgets.log_pane import LogPane
-from torchx_tui.tui.widgets.log_status import LogStatus, StatusRow
-from torchx_tui.tui.widgets.log_view import LogView
+from torchx_tui.tui.logs.pane import LogPane
+from torchx_tui.tui.logs.status import LogStatus, StatusRow
+from torchx_tui.tui.logs.view import LogView
+from torchx_tui.tui.terminal.ordered_keys import OrderedKeysApp
+from torchx_tui.tui.ui.palette import PALETTES
+from torchx_tui.tui.ui.theme import textual_theme
 
 
 class LogApp(OrderedKeysApp[None]):

@@ -35,7 +35,7 @@ def test_no_screen_library_below_tui(room):
 
 
 def test_the_app_loads_nothing_that_costs():
-    loaded = loaded_by("import torchx_tui.tui.app, torchx_tui.tui.screens.jobs")
+    loaded = loaded_by("import torchx_tui.tui.app, torchx_tui.tui.jobs.screen")
     roots = {name.partition(".")[0] for name in loaded}
     assert not {"docker", "kubernetes", "yaml", "psutil", "fsspec", "torch"} & roots
     assert "torchx_tui.backends.local.scheduler" not in loaded

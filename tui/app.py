@@ -21,46 +21,47 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 
-from ..specs import AppState, parse_app_handle
+from ..specs import AppState, ConfigError, parse_app_handle
 from ..specs.files import user_name
-from . import palette
-from .garbage import collect_while_idle, spare_living
-from .governor import AppGovernor
-from .job_rows import JobRow, backend_word
-from .job_store import JobStore
-from .output_filter import ControlFilter
-from .telling import TellingApp
-from .terminal_driver import paced
-from .theme import css_variables, textual_theme
-from .ui_state import UiStateFile
+from .rows import JobRow, backend_word
+from .terminal.driver import paced
+from .terminal.output_filter import ControlFilter
+from .ui import palette
+from .ui.garbage_collection import collect_while_idle, spare_living
+from .ui.governor import AppGovernor
+from .ui.state import UiStateFile
+from .ui.status import TellingApp
+from .ui.theme import css_variables, textual_theme
+from .watch.store import JobStore
 
 if TYPE_CHECKING:
     from textual.command import Provider
 
     from ..backends.runner import Runner
-    from .config import Settings
-    from .feed import Feed
-    from .launch_watch import LaunchWatch
+    from ..settings.config import Settings
+    from .job.relaunch import RelaunchAsked
+    from .launch.messages import EditReady
+    from .launch.progress import LaunchWatch
+    from .logs.pane import LogPane
     from .messages import (
         ActionDone,
         BackendChecked,
         BackendFailed,
-        EditReady,
         FailureExplained,
         HistoryRead,
         JobDescribed,
         JobsChanged,
         LaunchProgressed,
-        RelaunchAsked,
         SchedulersFound,
         ShellFound,
         UsageSampled,
     )
+    from .watch.feed import Feed
 
 
 def _command_provider() -> type[Provider]:
     """Return what the command palette offers; imported when it is first opened."""
-    from .command_provider import DashboardCommands
+    from .command_palette import DashboardCommands
 
     return DashboardCommands
 
@@ -147,8 +148,12 @@ class TorchXTuiApp(TellingApp):
         # What hints show instead of the usual keys; nothing of the keymap is loaded without one.
         self.chosen_keys: dict[tuple[str, str], str] = {}
         if settings.keys:
-            from .keymap import shown_keys
+            from .keymap import check_keymap, shown_keys
 
+            try:
+                check_keymap(settings.keys)
+            except ConfigError as error:
+                self._problem = self._problem or str(error)
             self.set_keymap(settings.keys)
             self.chosen_keys = shown_keys(settings.keys)
 
@@ -156,7 +161,7 @@ class TorchXTuiApp(TellingApp):
     def feed(self) -> Feed:
         """What asks the backends; made when it is first needed, after the first paint."""
         if self._feed is None:
-            from .feed import Feed
+            from .watch.feed import Feed
 
             self._feed = Feed(self.runner, self.post_from_thread, self.settings.watch)
         return self._feed
@@ -177,7 +182,7 @@ class TorchXTuiApp(TellingApp):
 
     def get_default_screen(self) -> Screen[object]:
         """Start on the Jobs screen."""
-        from .screens.jobs import JobsScreen
+        from .jobs.screen import JobsScreen
 
         return JobsScreen()
 
@@ -227,7 +232,7 @@ class TorchXTuiApp(TellingApp):
 
     def _open_launched(self, handle: str) -> None:
         """Show a job that was launched before the first screen."""
-        from .screens.job import JobScreen
+        from .job.screen import JobScreen
 
         scheduler, _, app_id = parse_app_handle(handle)
         row = JobRow(handle, scheduler, app_id, AppState.SUBMITTED, submitted_at=self.now())
@@ -314,7 +319,7 @@ class TorchXTuiApp(TellingApp):
     @cached_property
     def launches(self) -> LaunchWatch:
         """The launches under way."""
-        from .launch_watch import LaunchWatch
+        from .launch.progress import LaunchWatch
 
         return LaunchWatch(self)
 
@@ -324,19 +329,27 @@ class TorchXTuiApp(TellingApp):
 
     def on_shell_found(self, message: ShellFound) -> None:
         """Leave the terminal to a shell in a replica."""
-        from .replica_shell import run_shell
+        from .job.shell import run_shell
 
         run_shell(self, message)
 
+    def on_log_pane_said(self, message: LogPane.Said) -> None:
+        """Show in the status line what a log pane has to say."""
+        self.say(message.text, failed=message.failed)
+
+    def on_log_pane_copied(self, message: LogPane.Copied) -> None:
+        """Copy what a log pane hands over."""
+        self.copy(message.text, message.what)
+
     def on_edit_ready(self, message: EditReady) -> None:
         """Open the form with what is known of the job."""
-        from .screens.launch import LaunchScreen
+        from .launch.screen import LaunchScreen
 
         self.push_screen(LaunchScreen(message.record, message.job))
 
     def on_relaunch_asked(self, message: RelaunchAsked) -> None:
         """Ask whether jobs are launched again although the world has changed."""
-        from .screens.relaunch_dialog import RelaunchDialog
+        from .job.relaunch_dialog import RelaunchDialog
 
         relaunch = message.relaunch
         answers = {"launch": relaunch.launch, "edit": relaunch.edit}
@@ -350,7 +363,7 @@ class TorchXTuiApp(TellingApp):
             self.launches.end(message.progress)
         self.say(message.text, failed=message.failed)
         if message.results:
-            from .screens.dialogs import ResultsDialog
+            from .job.dialogs import ResultsDialog
 
             self.push_screen(ResultsDialog(message.results))
         for handle in message.gone:
@@ -389,7 +402,7 @@ class TorchXTuiApp(TellingApp):
 
     def show_new_job(self, row: JobRow) -> None:
         """Put a job that was just submitted into the table, and the cursor on it."""
-        from .screens.jobs import JobsScreen
+        from .jobs.screen import JobsScreen
 
         self.jobs.add(row)
         self.update_screens([self.jobs.rows[row.handle]])
@@ -409,21 +422,21 @@ class TorchXTuiApp(TellingApp):
 
     async def action_command_palette(self) -> None:  # type: ignore[override]
         """Show the commands."""
-        from .command_provider import CommandsScreen
+        from .command_palette import CommandsScreen
 
         if not any(isinstance(screen, CommandsScreen) for screen in self.screen_stack):
             await self.push_screen(CommandsScreen(id="--command-palette"))
 
     def action_keys(self) -> None:
         """Show the keys of this view."""
-        from .screens.keys import KeysScreen
+        from .ui.keys_screen import KeysScreen
 
         if not isinstance(self.screen, KeysScreen):
             self.push_screen(KeysScreen(self.screen, read_only=self.runner.read_only))
 
     def action_doctor(self) -> None:
         """Say what is set up here, what is wrong, and what to do."""
-        from .screens.doctor import DoctorScreen
+        from .doctor.screen import DoctorScreen
 
         if not isinstance(self.screen, DoctorScreen):
             self.push_screen(DoctorScreen())
@@ -438,7 +451,7 @@ class TorchXTuiApp(TellingApp):
         if not own:
             self.exit(0)
             return
-        from .screens.dialogs import QuitDialog
+        from .job.dialogs import QuitDialog
 
         if not isinstance(self.screen, QuitDialog):
             found = self.jobs.findings.get("local_cwd", [])

@@ -9,14 +9,10 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from ..backends.api import DescribeAppResponse, Finding, ReplicaUsage
-    from ..backends.history.journal import LaunchRecord
-    from ..backends.history.provenance import Changed
     from ..backends.shared.progress import Progress
     from ..logs.source.replica_log import ReplicaLog
     from ..logs.view.failure import Failure
-    from .foreign_job import ForeignJob
-    from .job_rows import JobRow
-    from .relaunch import Relaunch
+    from .rows import JobRow
 
 
 @dataclass
@@ -139,32 +135,6 @@ class ActionDone(Message):
     gone: tuple[str, ...] = ()
     results: tuple[tuple[str, str], ...] = ()
     progress: Progress | None = None
-
-
-@dataclass
-class EditReady(Message):
-    """What a form is to be filled with is read.
-
-    Attributes:
-        record: the launch; None for a job that no component of ours made.
-        job: what is known of such a job.
-    """
-
-    record: LaunchRecord | None = None
-    job: ForeignJob | None = None
-
-
-@dataclass
-class RelaunchAsked(Message):
-    """Jobs are to be launched again, and the world is another than it was.
-
-    Attributes:
-        relaunch: what launches them.
-        changes: what has changed since the launch of each, by handle; those of which nothing has are left out.
-    """
-
-    relaunch: Relaunch
-    changes: dict[str, list[Changed]]
 
 
 @dataclass

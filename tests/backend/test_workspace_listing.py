@@ -19,7 +19,7 @@ from torchx_tui.backends.workspace import listing as listing_module
 from torchx_tui.backends.workspace.build_context import DOCKERFILE, build_context
 from torchx_tui.backends.workspace.listing import list_workspace
 from torchx_tui.specs import SchedulerError, Workspace
-from torchx_tui.tui.launch_work import list_shipped
+from torchx_tui.tui.launch.work import list_shipped
 
 # A few names, so that patterns and files meet.
 PARTS = st.sampled_from(["a", "b", "data", "x.py", "x.pyc", "big.bin"])

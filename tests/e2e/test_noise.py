@@ -80,7 +80,7 @@ def test_a_crash_is_no_success(terminal, tmp_path):
     # What ends the app without a code, as a failure of Textual's own threads does.
     (tmp_path / "sitecustomize.py").write_text(
         "def fails(self): raise ValueError('broken on purpose')\n"
-        "from torchx_tui.tui.terminal_driver import TerminalDriver\n"
+        "from torchx_tui.tui.terminal.driver import TerminalDriver\n"
         "TerminalDriver.run_input_thread = fails\n"
     )
     app: Terminal = terminal(environ={"PYTHONPATH": str(tmp_path)})

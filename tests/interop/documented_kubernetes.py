@@ -37,9 +37,9 @@ _NAMES = (
         "torchx run --scheduler kubernetes --scheduler_args namespace=default,queue=test "
         "utils.echo --image alpine:latest --msg hello",
         "command",
-        "torchx_tui.tui.cli:build_parser",
+        "torchx_tui.cli.main:build_parser",
     ),
-    Documented("torchx status kubernetes://torchx_user/1234", "command", "torchx_tui.tui.cli:build_parser"),
+    Documented("torchx status kubernetes://torchx_user/1234", "command", "torchx_tui.cli.main:build_parser"),
     Documented("utils.echo --image --msg", "component", "torchx_tui.components.utils:echo", "image, msg"),
     Documented("torchx.components.dist", "module", "torchx_tui.components.dist"),
     not_here("pip install torchx[kubernetes]", "the client of Kubernetes is installed with the program"),

@@ -16,8 +16,8 @@ from interop.documented_names import Difference, Documented
 
 import torchx_tui.specs as specs
 from torchx_tui.backends.registry import get_scheduler_factories
+from torchx_tui.cli.main import build_parser
 from torchx_tui.specs import named_resources, parse_mounts
-from torchx_tui.tui.cli import build_parser
 
 DOCS = Path(__file__).parents[2] / "docs"
 DOCUMENTED = [

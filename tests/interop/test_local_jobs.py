@@ -21,8 +21,8 @@ from support.waiting import wait_until
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import Stream
+from torchx_tui.settings.config import Settings
 from torchx_tui.specs import AppDef, AppState, Role, parse_app_handle
-from torchx_tui.tui.config import Settings
 
 Launch = Callable[..., TorchXRun]
 

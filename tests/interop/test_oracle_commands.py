@@ -21,8 +21,8 @@ from interop.release_questions import STATUSES
 import torchx_tui.specs as our_specs
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import DescribeAppResponse, ListAppResponse
-from torchx_tui.tui.cli import main
-from torchx_tui.tui.shell import watch
+from torchx_tui.cli import status as watch
+from torchx_tui.cli.main import main
 
 AREA = "commands"
 HANDLES = st.sampled_from(["local_cwd://torchx/job-x1", "local_cwd:///job", "kubernetes://torchx/default:job"])

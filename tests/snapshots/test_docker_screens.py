@@ -9,11 +9,11 @@ from support.pictures import RUNNING, SIZES, at_job
 
 from torchx_tui.backends.api import PublishedPort, ReplicaUsage
 from torchx_tui.specs import AppState
+from torchx_tui.tui.job.dialogs import ResultsDialog
+from torchx_tui.tui.job.screen import JobScreen
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch.progress_dialog import LaunchDialog
 from torchx_tui.tui.messages import LaunchProgressed, UsageSampled
-from torchx_tui.tui.screens.dialogs import ResultsDialog
-from torchx_tui.tui.screens.job import JobScreen
-from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.screens.launch_dialog import LaunchDialog
 
 
 def test_long_launch(snap_compare, app):

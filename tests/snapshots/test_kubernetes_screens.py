@@ -7,8 +7,8 @@ from support.pictures import SIZES
 
 from torchx_tui.backends.api import DescribeAppResponse, PublishedPort
 from torchx_tui.specs import AppState, ReplicaStatus, Resource, Role, RoleStatus
-from torchx_tui.tui.screens.job import JobScreen
-from torchx_tui.tui.screens.jobs import JobsScreen
+from torchx_tui.tui.job.screen import JobScreen
+from torchx_tui.tui.jobs.screen import JobsScreen
 
 STUCK = "team-llm:mixtral-8x7b-pt-x2r5jqbnw0tqcls"
 NO_ROOM = (

@@ -8,10 +8,10 @@ from support.dashboard import settled, until
 from support.launching import LaunchingScheduler, form_of, launching_app, preview, ready, row_of, type_into
 from support.pictures import SIZES
 
-from torchx_tui.tui.form_field import role_section
-from torchx_tui.tui.screens.field_dialogs import ChoiceDialog, ItemsDialog
-from torchx_tui.tui.screens.sweep_dialog import SweepDialog
-from torchx_tui.tui.widgets.role_rule import RoleRule
+from torchx_tui.tui.launch.field_dialogs import ChoiceDialog, ItemsDialog
+from torchx_tui.tui.launch.form_field import role_section
+from torchx_tui.tui.launch.role_rule import RoleRule
+from torchx_tui.tui.launch.sweep_dialog import SweepDialog
 
 JOB = '''
 def train(data: str, lr: float = 0.1, batch: int = 32, mode: str = "fast", env: Optional[Dict[str, str]] = None,

@@ -5,8 +5,8 @@ from support.canned import busy_scheduler
 from support.dashboard import make_app, settled, until
 from support.pictures import FAILED, RUNNING, SIZES, at_job, shows_logs, stands_at_cause
 
-from torchx_tui.tui.config import Settings
-from torchx_tui.tui.screens.save_dialog import SaveDialog
+from torchx_tui.settings.config import Settings
+from torchx_tui.tui.logs.save_dialog import SaveDialog
 
 TRACEBACK = """ERROR train.py:212 step 14917 failed on rank 88, gpu-a100-07
 Traceback (most recent call last):

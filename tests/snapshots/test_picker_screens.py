@@ -6,7 +6,7 @@ from support.dashboard import until
 from support.past_launches import launched
 from support.pictures import SIZES
 
-from torchx_tui.tui.screens.jobs import JobsScreen
+from torchx_tui.tui.jobs.screen import JobsScreen
 
 FAULTY = '''
 def trainer(script: str, nodes=2, tags: set[str] = ()) -> AppDef:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from torchx_tui.tui import cli
+from torchx_tui.cli import main as cli
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from textual.pilot import Pilot
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.guest.host import GuestProcess
+from torchx_tui.settings.config import Settings
 from torchx_tui.tui.app import TorchXTuiApp
-from torchx_tui.tui.config import Settings
-from torchx_tui.tui.ui_state import UiStateFile
+from torchx_tui.tui.ui.state import UiStateFile
 
 # Between two looks at the application (s), and for how many looks in a row it has to stand still.
 _STEP = 0.02

@@ -10,14 +10,14 @@ from textual import events
 from textual.widgets import Static
 
 from torchx_tui.backends.api import Finding
+from torchx_tui.settings.config import Settings
 from torchx_tui.specs import AppDryRunInfo, AppState
 from torchx_tui.tui.app import TorchXTuiApp
-from torchx_tui.tui.config import Settings
-from torchx_tui.tui.form_model import FormModel
-from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.screens.launch import LaunchScreen
-from torchx_tui.tui.widgets.bars import StatusLine
-from torchx_tui.tui.widgets.form_rows import FieldRow
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch.form_model import FormModel
+from torchx_tui.tui.launch.form_rows import FieldRow
+from torchx_tui.tui.launch.screen import LaunchScreen
+from torchx_tui.tui.ui.bars import StatusLine
 
 from .canned import CannedScheduler
 from .dashboard import make_app, until

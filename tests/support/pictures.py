@@ -2,7 +2,7 @@
 
 from support.dashboard import until
 
-from torchx_tui.tui.screens.jobs import JobsScreen
+from torchx_tui.tui.jobs.screen import JobsScreen
 
 # The largest first: the application is started at it and made smaller.
 SIZES = {"120x40": (120, 40), "80x24": (80, 24)}

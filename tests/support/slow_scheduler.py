@@ -6,6 +6,7 @@ call waiting while it exists. Jobs are JSON in ``jobs.json``: the state of each 
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import time
@@ -24,7 +25,7 @@ class SlowScheduler(Scheduler[Any]):
 
     capabilities = Capabilities(delete=False)
 
-    def list(self, cfg=None) -> list[ListAppResponse]:
+    def list(self, cfg: Any = None) -> builtins.list[ListAppResponse]:
         now = time.time()
         return [
             ListAppResponse(
@@ -41,7 +42,7 @@ class SlowScheduler(Scheduler[Any]):
     def log_iter(self, *_: Any, **__: Any):
         return iter(())
 
-    def check(self) -> list[Finding]:
+    def check(self) -> builtins.list[Finding]:
         return []
 
     def _submit_dryrun(self, app: Any, cfg: Any) -> AppDryRunInfo[Any]:

@@ -28,12 +28,12 @@ from torchx_tui.backends.api import Capabilities, NameFault
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.components import describe
 from torchx_tui.specs import AppDef, Role, runopts
-from torchx_tui.tui.form_model import FormModel
-from torchx_tui.tui.screens.field_dialogs import ItemsDialog
-from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.screens.launch import LaunchScreen
-from torchx_tui.tui.screens.sweep_dialog import SweepDialog
-from torchx_tui.tui.widgets.role_rule import RoleRule
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch.field_dialogs import ItemsDialog
+from torchx_tui.tui.launch.form_model import FormModel
+from torchx_tui.tui.launch.role_rule import RoleRule
+from torchx_tui.tui.launch.screen import LaunchScreen
+from torchx_tui.tui.launch.sweep_dialog import SweepDialog
 
 # The smaller the screen, the sooner it is drawn; what is said is the same.
 SIZE = (100, 30)

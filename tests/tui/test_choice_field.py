@@ -2,7 +2,7 @@
 
 import pytest
 
-from torchx_tui.tui.widgets.choice_field import choices_in
+from torchx_tui.tui.ui.choice_field import choices_in
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from typing import get_args
 import pytest
 from support.waiting import PATIENCE
 
+from torchx_tui.cli import main as cli
+from torchx_tui.settings.config import Settings, ThemeName
 from torchx_tui.specs import ConfigError
-from torchx_tui.tui import cli
-from torchx_tui.tui.config import Settings, ThemeName
 
 
 def given(*arguments: str) -> Settings:
@@ -64,7 +64,7 @@ def test_the_end_has_its_exit_code_whatever_threads_do():
     """A thread in the midst of a search makes the interpreter abort where that ends by itself."""
     program = (
         "import threading, time, re2\n"
-        "from torchx_tui.tui.cli import leave\n"
+        "from torchx_tui.cli.main import leave\n"
         "pattern, started = re2.compile('(a|b)*c'), threading.Event()\n"
         "def search():\n"
         "    while True:\n"

@@ -9,7 +9,7 @@ import pytest
 from support.canned import busy_scheduler
 from support.dashboard import make_app, until
 
-from torchx_tui.tui.clipboard import MOST_ENCODED, copy_to_file, osc52
+from torchx_tui.tui.terminal.clipboard import MOST_ENCODED, copy_to_file, osc52
 
 XTERM = {"TERM": "xterm-256color"}
 

@@ -9,10 +9,10 @@ from textual.command import Command
 from textual.widgets import Input
 
 from torchx_tui.specs import AppState
-from torchx_tui.tui.command_provider import Commands, CommandsScreen
-from torchx_tui.tui.screens.job import JobScreen
-from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.screens.launch import LaunchScreen
+from torchx_tui.tui.command_palette import Commands, CommandsScreen
+from torchx_tui.tui.job.screen import JobScreen
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch.screen import LaunchScreen
 
 HOSTILE = ["train [rank0] y", "eval[/red]x2", "[@click=app.quit]press", "[bold]b", "\x1b[31mred"]
 

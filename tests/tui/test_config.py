@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from torchx_tui.settings.config import Settings, config_path, load_settings, settings_that_hold
 from torchx_tui.specs import ConfigError
-from torchx_tui.tui.config import Settings, config_path, load_settings, settings_that_hold
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -16,7 +16,7 @@ from log_writing import LogWriter
 from textual.pilot import Pilot
 
 from torchx_tui.logs.pattern import engine
-from torchx_tui.tui.widgets.search_row import SearchRow
+from torchx_tui.tui.logs.search_row import SearchRow
 
 _LINE_LIMIT_S = 0.03
 # What is meant is a freeze of seconds. It is measured in CPU time, of which others on the machine take nothing.

@@ -8,10 +8,10 @@ from support.waiting import PATIENCE
 from textual.command import CommandList
 
 from torchx_tui.backends.types import Finding
-from torchx_tui.tui.doctor.diagnosis import Diagnosed
-from torchx_tui.tui.screens import doctor
-from torchx_tui.tui.screens.doctor import DoctorScreen
-from torchx_tui.tui.screens.jobs import JobsScreen
+from torchx_tui.doctor.checks import Diagnosed
+from torchx_tui.tui.doctor import screen as doctor
+from torchx_tui.tui.doctor.screen import DoctorScreen
+from torchx_tui.tui.jobs.screen import JobsScreen
 
 FINE = Diagnosed("program", Finding("ok", "torchx-tui 1"))
 WARNING = Diagnosed("terminal", Finding("warning", "the terminal has 60x20", "make the window larger"))

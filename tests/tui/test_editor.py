@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from torchx_tui.tui.editor import EditorError, editor_command
+from torchx_tui.tui.terminal.editor import EditorError, editor_command
 
 FILE = Path("/jobs/a file.py")
 

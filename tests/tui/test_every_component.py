@@ -27,15 +27,15 @@ from torchx_tui.backends.history.journal import Journal, LaunchRecord
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.shared.progress import Progress
 from torchx_tui.components import ROLE_FIELDS, Parameter, describe, list_components, to_text
+from torchx_tui.settings.config import Settings
 from torchx_tui.specs import AppDef, AppState, appdef_from_dict, appdef_to_dict, runopts
 from torchx_tui.tui.app import TorchXTuiApp
-from torchx_tui.tui.config import Settings
-from torchx_tui.tui.form_field import role_of
-from torchx_tui.tui.form_model import FormModel
-from torchx_tui.tui.launch_work import launch_all
-from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.screens.launch import LaunchScreen
-from torchx_tui.tui.ui_state import UiStateFile
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch.form_field import role_of
+from torchx_tui.tui.launch.form_model import FormModel
+from torchx_tui.tui.launch.screen import LaunchScreen
+from torchx_tui.tui.launch.work import launch_all
+from torchx_tui.tui.ui.state import UiStateFile
 
 WIDE = (120, 40)
 BY_NAME = {kind.name: kind for kind in KINDS}

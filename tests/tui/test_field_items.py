@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from torchx_tui.components import Parameter, parse_value
 from torchx_tui.components.model import ValueType
 from torchx_tui.specs import runopt
-from torchx_tui.tui.field_items import HINTS, items_of, text_of
-from torchx_tui.tui.form_field import Field, argument_field, option_field, role_field
+from torchx_tui.tui.launch.field_items import HINTS, items_of, text_of
+from torchx_tui.tui.launch.form_field import Field, argument_field, option_field, role_field
 
 # A line of a dialog holds no line breaks.
 LINES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", "Zp"]), max_size=12)

@@ -6,7 +6,7 @@ from support.component_files import ComponentFile
 from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.components import build_app, describe
 from torchx_tui.specs import runopts
-from torchx_tui.tui.form_model import DEFAULT, LAST_RUN, TYPED, FormModel
+from torchx_tui.tui.launch.form_model import DEFAULT, LAST_RUN, TYPED, FormModel
 
 
 def options(**more: type) -> runopts:

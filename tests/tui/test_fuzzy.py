@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.tui.fuzzy import fuzzy_match
+from torchx_tui.tui.ui.fuzzy import fuzzy_match
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from torchx_tui.backends.history.launch_record import LaunchRecord, encode_recor
 from torchx_tui.specs import AppState
 from torchx_tui.specs.files import read_file
 from torchx_tui.tui.app import TorchXTuiApp
-from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.screens.keys import KeysScreen
-from torchx_tui.tui.screens.launch import LaunchScreen
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch.screen import LaunchScreen
+from torchx_tui.tui.ui.keys_screen import KeysScreen
 
 COUNT = 1500
 AT_ONCE = 300

@@ -3,8 +3,8 @@
 import pytest
 
 from torchx_tui.specs import AppState
-from torchx_tui.tui.job_filter import FilterError, parse_filter
-from torchx_tui.tui.job_rows import JobRow
+from torchx_tui.tui.jobs.filter import FilterError, parse_filter
+from torchx_tui.tui.rows import JobRow
 
 ROWS = [
     JobRow("local_cwd://torchx/llama-a", "local_cwd", "llama-a", AppState.FAILED, why="exit 1", component="x.torchrun"),

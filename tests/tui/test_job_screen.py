@@ -8,12 +8,12 @@ from support.canned import busy_scheduler
 from support.dashboard import make_app, until
 
 from torchx_tui.backends.api import PublishedPort
+from torchx_tui.settings.config import LogSettings, Settings
 from torchx_tui.specs import AppState, SchedulerError
-from torchx_tui.tui.config import LogSettings, Settings
-from torchx_tui.tui.screens.job import JobScreen
-from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.widgets.job_table import JobTable
-from torchx_tui.tui.widgets.timeline import Timeline
+from torchx_tui.tui.job.screen import JobScreen
+from torchx_tui.tui.job.timeline import Timeline
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.jobs.table import JobTable
 
 FAILED = "llama3-8b-sft-b7n1xk4t9wz0rg"
 

@@ -10,15 +10,15 @@ from textual.widgets import Button, Input, Static
 
 from torchx_tui.backends.types import BY_TORCHX
 from torchx_tui.specs import AppState, SchedulerError
-from torchx_tui.tui.job_rows import JobRow
-from torchx_tui.tui.row_order import RowOrder
-from torchx_tui.tui.screens.dialogs import CancelDialog, DeleteDialog, ResultsDialog
-from torchx_tui.tui.screens.job import JobScreen
-from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.screens.keys import KeysScreen, bindings_of
-from torchx_tui.tui.screens.launch import LaunchScreen
-from torchx_tui.tui.screens.logs import LogsScreen
-from torchx_tui.tui.widgets.bars import KeyBar, StatusLine
+from torchx_tui.tui.job.dialogs import CancelDialog, DeleteDialog, ResultsDialog
+from torchx_tui.tui.job.screen import JobScreen
+from torchx_tui.tui.jobs.row_order import RowOrder
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch.screen import LaunchScreen
+from torchx_tui.tui.logs.screen import LogsScreen
+from torchx_tui.tui.rows import JobRow
+from torchx_tui.tui.ui.bars import KeyBar, StatusLine
+from torchx_tui.tui.ui.keys_screen import KeysScreen, bindings_of
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ from support.canned import busy_scheduler
 from support.dashboard import make_app, until
 from textual.binding import Binding
 
+from torchx_tui.settings.config import Settings, load_settings
 from torchx_tui.specs import ConfigError
-from torchx_tui.tui.config import Settings, load_settings
+from torchx_tui.tui.job.dialogs import CancelDialog
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.jobs.table import JobTable
 from torchx_tui.tui.keymap import _owners, keys_page, named_keys
-from torchx_tui.tui.screens.dialogs import CancelDialog
-from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.screens.logs import LogsScreen
-from torchx_tui.tui.widgets.bars import KeyBar
-from torchx_tui.tui.widgets.job_table import JobTable
+from torchx_tui.tui.logs.screen import LogsScreen
+from torchx_tui.tui.ui.bars import KeyBar
 
 PAGE = Path(__file__).parents[2] / "docs" / "keys.md"
 
@@ -44,8 +44,6 @@ async def test_a_chosen_key_acts_and_is_shown_and_the_usual_one_does_nothing(tmp
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('"job.cancel" = "x"', "did you mean jobs.cancel"),
-        ('"zzz" = "x"', "known are"),
         ('"jobs.cancel" = ""', "write keys as"),
         ('"jobs.cancel" = "press x"', "write keys as"),
         ('"jobs.cancel" = 3', "keys"),
@@ -57,6 +55,17 @@ def test_a_mistake_is_named(tmp_path, text, words):
     with pytest.raises(ConfigError, match=words) as caught:
         load_settings(path)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "words"), [("job.cancel", "did you mean jobs.cancel"), ("zzz", "known are")])
+async def test_a_name_that_no_key_has_is_said_at_the_start(tmp_path, name, words):
+    keys = {name: "x", "jobs.cancel": "ctrl+x"}
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
+        assert f"config.toml: keys: {name} is no key's name; {words}" in app.status_text().plain
+        await pilot.press("ctrl+x")
+        await until(pilot, lambda: isinstance(app.screen, CancelDialog))
 
 
 def test_every_key_can_be_chosen():

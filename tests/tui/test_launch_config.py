@@ -11,10 +11,10 @@ from support.waiting import PATIENCE
 
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.components import build_app
-from torchx_tui.tui.config import Profile, Settings
-from torchx_tui.tui.launch_defaults import LaunchDefaults
-from torchx_tui.tui.screens.field_dialogs import ChoiceDialog
-from torchx_tui.tui.screens.jobs import JobsScreen
+from torchx_tui.settings.config import Profile, Settings
+from torchx_tui.settings.launch_defaults import LaunchDefaults
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch.field_dialogs import ChoiceDialog
 
 JOB = '''
 def job(data: str = "", lr: float = 0.1, batch: int = 32, steps: int = 1) -> AppDef:

@@ -9,9 +9,9 @@ import pytest
 from torchx_tui.backends.kubernetes.request.request import KubernetesOpts
 from torchx_tui.backends.local.request import LocalOpts
 from torchx_tui.components import describe, parse_value
+from torchx_tui.settings.config import load_settings
+from torchx_tui.settings.launch_defaults import Given, LaunchDefaults
 from torchx_tui.specs import runopts
-from torchx_tui.tui.config import load_settings
-from torchx_tui.tui.launch_defaults import Given, LaunchDefaults
 
 PROFILES = """
 [profiles.prod]

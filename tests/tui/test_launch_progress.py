@@ -11,10 +11,10 @@ from textual.widgets import Button
 
 from torchx_tui.backends.shared.progress import current_progress
 from torchx_tui.specs import AppDef, AppState, Role
-from torchx_tui.tui import launch_watch
-from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.screens.launch import LaunchScreen
-from torchx_tui.tui.screens.launch_dialog import LaunchDialog
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch import progress as launch_watch
+from torchx_tui.tui.launch.progress_dialog import LaunchDialog
+from torchx_tui.tui.launch.screen import LaunchScreen
 
 PATIENCE = 20.0
 

@@ -20,12 +20,12 @@ from textual.widgets import TextArea
 
 from torchx_tui.backends.api import DescribeAppResponse
 from torchx_tui.specs import AppDef, AppState, BindMount, Resource, Role
-from torchx_tui.tui.form_field import role_section
-from torchx_tui.tui.screens.field_dialogs import ChoiceDialog, ItemsDialog
-from torchx_tui.tui.screens.form_filling import FormFilling
-from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.screens.launch import LaunchScreen
-from torchx_tui.tui.widgets.role_rule import RoleRule
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch.field_dialogs import ChoiceDialog, ItemsDialog
+from torchx_tui.tui.launch.form_field import role_section
+from torchx_tui.tui.launch.form_filling import FormFilling
+from torchx_tui.tui.launch.role_rule import RoleRule
+from torchx_tui.tui.launch.screen import LaunchScreen
 
 JOB = '''
 def job(count: int = 2, env: Optional[Dict[str, str]] = None, tags: Optional[List[str]] = None) -> AppDef:

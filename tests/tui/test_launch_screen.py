@@ -30,11 +30,11 @@ from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.shared.progress import while_wanted
 from torchx_tui.components import build_app
 from torchx_tui.specs import AppDryRunInfo, InvalidRunConfigException, get_named_resources
-from torchx_tui.tui import launch_work
-from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.screens.launch import LaunchScreen
-from torchx_tui.tui.widgets.bars import StatusLine
-from torchx_tui.tui.widgets.choice_field import ChoiceField
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch import work as launch_work
+from torchx_tui.tui.launch.screen import LaunchScreen
+from torchx_tui.tui.ui.bars import StatusLine
+from torchx_tui.tui.ui.choice_field import ChoiceField
 
 JOB = '''
 def job(data: str, lr: float = 0.1, flag: bool = False) -> AppDef:

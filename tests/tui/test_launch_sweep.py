@@ -17,12 +17,12 @@ from support.launching import (
     words,
 )
 
+from torchx_tui.settings.config import LaunchSettings, Settings
 from torchx_tui.specs import SchedulerError
-from torchx_tui.tui.config import LaunchSettings, Settings
-from torchx_tui.tui.job_filter import parse_filter
-from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.screens.launch import LaunchScreen
-from torchx_tui.tui.screens.sweep_dialog import SweepDialog
+from torchx_tui.tui.jobs.filter import parse_filter
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch.screen import LaunchScreen
+from torchx_tui.tui.launch.sweep_dialog import SweepDialog
 
 JOB = '''
 def job(data: str, lr: float = 0.1, batch: int = 32, flag: bool = False) -> AppDef:

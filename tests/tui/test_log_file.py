@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from torchx_tui.tui import cli
+from torchx_tui.cli import main as cli
 
 
 def test_a_process_keeps_one_log_file_open() -> None:

@@ -11,8 +11,8 @@ from log_writing import LogWriter
 from textual.pilot import Pilot
 
 from torchx_tui.logs.source.replica_log import ReplicaLog
-from torchx_tui.tui.widgets.log_jump import JumpError, Line, Moment, Share, Times, parse_jump
-from torchx_tui.tui.widgets.search_row import SearchRow
+from torchx_tui.tui.logs.jump import JumpError, Line, Moment, Share, Times, parse_jump
+from torchx_tui.tui.logs.search_row import SearchRow
 
 
 @pytest.fixture(autouse=True)

@@ -13,11 +13,11 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from torchx_tui.tui.app import TorchXTuiApp
-from torchx_tui.tui.command_provider import DashboardCommands
-from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.screens.keys import bindings_of
-from torchx_tui.tui.screens.logs import LogsScreen
-from torchx_tui.tui.widgets.log_keys import LOG_BINDINGS
+from torchx_tui.tui.command_palette import DashboardCommands
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.logs.keys import LOG_BINDINGS
+from torchx_tui.tui.logs.screen import LogsScreen
+from torchx_tui.tui.ui.keys_screen import bindings_of
 
 # The keys of a log that are fixed, and those of every list.
 PROMISED = [

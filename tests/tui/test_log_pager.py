@@ -13,8 +13,8 @@ from support.waiting import PATIENCE
 from torchx_tui.logs.pattern.pattern import parse_pattern
 from torchx_tui.logs.view.filtering import FilteredLog, Rule
 from torchx_tui.logs.view.merge import MergedLog
-from torchx_tui.tui.widgets.log_pager import pager_command, plain_lines, show_plain
-from torchx_tui.tui.widgets.log_text import LineForm
+from torchx_tui.tui.logs.pager import pager_command, plain_lines, show_plain
+from torchx_tui.tui.logs.text import LineForm
 
 
 def script(folder: Path, body: str) -> list[str]:

@@ -10,8 +10,8 @@ from support.waiting import PATIENCE
 from textual.widgets import OptionList
 
 from torchx_tui.logs.view.merge import MergedLog
-from torchx_tui.tui.palette import DARK, PALETTES
-from torchx_tui.tui.widgets.replica_bar import ReplicaBar
+from torchx_tui.tui.logs.replica_bar import ReplicaBar
+from torchx_tui.tui.ui.palette import DARK, PALETTES
 
 
 def replicas(folder: Path, count: int, lines: int = 1) -> list[LogWriter]:

@@ -11,10 +11,10 @@ from log_writing import LogWriter
 from textual.geometry import Size
 
 from torchx_tui.logs.view.merge import MergedLog
-from torchx_tui.tui.widgets.log_pane import LogPane
-from torchx_tui.tui.widgets.log_rows import relative_text
-from torchx_tui.tui.widgets.log_status import LogStatus, StatusRow
-from torchx_tui.tui.widgets.search_row import kind_words
+from torchx_tui.tui.logs.pane import LogPane
+from torchx_tui.tui.logs.rows import relative_text
+from torchx_tui.tui.logs.search_row import kind_words
+from torchx_tui.tui.logs.status import LogStatus, StatusRow
 
 SIZE = (60, 11)
 

@@ -19,13 +19,13 @@ from torchx_tui.logs.pattern.pattern import parse_pattern
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.view.filtering import FilteredLog, Rule
 from torchx_tui.logs.view.merge import MergedLog
-from torchx_tui.tui.screens.save_dialog import SaveDialog
-from torchx_tui.tui.widgets.choice_field import ChoiceField
-from torchx_tui.tui.widgets.log_export import ExportError, ExportTold
-from torchx_tui.tui.widgets.log_pane import LogPane
-from torchx_tui.tui.widgets.log_reading import AnyLog
-from torchx_tui.tui.widgets.log_save import Saved, save, save_path
-from torchx_tui.tui.widgets.log_text import LineForm
+from torchx_tui.tui.logs.export import ExportError, ExportTold
+from torchx_tui.tui.logs.pane import LogPane
+from torchx_tui.tui.logs.reading import AnyLog
+from torchx_tui.tui.logs.save import Saved, save, save_path
+from torchx_tui.tui.logs.save_dialog import SaveDialog
+from torchx_tui.tui.logs.text import LineForm
+from torchx_tui.tui.ui.choice_field import ChoiceField
 
 
 @pytest.fixture(autouse=True)

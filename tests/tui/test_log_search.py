@@ -12,9 +12,9 @@ from textual import events
 from textual.pilot import Pilot
 
 from torchx_tui.logs.view.background import LogFollower
-from torchx_tui.tui.palette import DARK
-from torchx_tui.tui.widgets.log_pane import LogPane
-from torchx_tui.tui.widgets.search_row import SearchRow
+from torchx_tui.tui.logs.pane import LogPane
+from torchx_tui.tui.logs.search_row import SearchRow
+from torchx_tui.tui.ui.palette import DARK
 
 LINES = 400
 

@@ -12,11 +12,11 @@ from textual.events import MouseScrollUp
 from textual.pilot import Pilot
 
 from torchx_tui.logs.view.merge import Bounds, MergedLog
-from torchx_tui.tui.palette import ANSI_DARK, DARK, NO_COLOR
-from torchx_tui.tui.widgets import log_copy
-from torchx_tui.tui.widgets.log_pane import LogPane
-from torchx_tui.tui.widgets.log_selection import LogSelection
-from torchx_tui.tui.widgets.log_view import LogView
+from torchx_tui.tui.logs import copy as log_copy
+from torchx_tui.tui.logs.pane import LogPane
+from torchx_tui.tui.logs.selection import LogSelection
+from torchx_tui.tui.logs.view import LogView
+from torchx_tui.tui.ui.palette import ANSI_DARK, DARK, NO_COLOR
 
 SIZE = (60, 11)
 

@@ -13,11 +13,11 @@ from rich.style import Style
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.text.sgr import RGB, SgrStyle
 from torchx_tui.logs.view.merge import LogLine
-from torchx_tui.tui import signs
-from torchx_tui.tui.governor import repaint_interval
-from torchx_tui.tui.palette import ANSI_DARK, DARK, LIGHT
-from torchx_tui.tui.widgets.log_rows import RowLayout, RowMaker
-from torchx_tui.tui.widgets.log_style import SgrStyles, _parse, contrast
+from torchx_tui.tui.logs.rows import RowLayout, RowMaker
+from torchx_tui.tui.logs.style import SgrStyles, _parse, contrast
+from torchx_tui.tui.ui import glyphs as signs
+from torchx_tui.tui.ui.governor import repaint_interval
+from torchx_tui.tui.ui.palette import ANSI_DARK, DARK, LIGHT
 
 
 def numbered(folder: Path, count: int) -> LogWriter:

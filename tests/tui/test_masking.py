@@ -12,9 +12,9 @@ from support.command import Command
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.history.launch_record import LaunchRecord
 from torchx_tui.backends.shared.secrets import MASK
-from torchx_tui.tui.cli import MaskingFormatter
-from torchx_tui.tui.commands import launch_command
-from torchx_tui.tui.row_making import arguments_text
+from torchx_tui.cli.main import MaskingFormatter
+from torchx_tui.tui.launch.commands import launch_command
+from torchx_tui.tui.watch.make_rows import arguments_text
 
 SECRETS = ("hush1", "hush2", "hush3", "hush4", "hush5")
 SCRIPT = "echo --token hush1; env | grep DB"

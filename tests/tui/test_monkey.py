@@ -17,10 +17,10 @@ from textual.geometry import Size
 from textual.screen import Screen
 
 from torchx_tui.specs import AppState
-from torchx_tui.tui import garbage
 from torchx_tui.tui.app import TorchXTuiApp
-from torchx_tui.tui.screens.dialogs import ConfirmDialog
-from torchx_tui.tui.screens.jobs import JobsScreen
+from torchx_tui.tui.job.dialogs import ConfirmDialog
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.ui import garbage_collection as garbage
 
 BATCH = 40
 # A batch takes some tenths of a second; this long, and something hangs.

@@ -15,7 +15,7 @@ from torchx_tui.backends.workspace.copying import read_patterns
 from torchx_tui.components import list_components
 from torchx_tui.specs import AppDef
 from torchx_tui.specs.files import state_folder
-from torchx_tui.tui.ui_state import UiState, UiStateFile
+from torchx_tui.tui.ui.state import UiState, UiStateFile
 
 pytestmark = pytest.mark.timeout(30)
 

@@ -5,7 +5,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 
-from torchx_tui.tui.output_filter import ControlFilter
+from torchx_tui.tui.terminal.output_filter import ControlFilter
 
 BLACK = Color(0, 0, 0)
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from torchx_tui.tui.palette import COLOR_BLIND, DARK, HIGH_CONTRAST, LIGHT, NO_COLOR, PALETTES, Palette
+from torchx_tui.tui.ui.palette import COLOR_BLIND, DARK, HIGH_CONTRAST, LIGHT, NO_COLOR, PALETTES, Palette
 
 TEXT = (
     "text", "log", "text2", "text3", "accent", "submitted", "pending", "running", "failed", "cancelled", "unknown",

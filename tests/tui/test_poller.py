@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 from support.canned import CannedScheduler
 
-import torchx_tui.tui.poller as poller_module
+import torchx_tui.tui.watch.poller as poller_module
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.runner import Runner
+from torchx_tui.settings.config import WatchSettings
 from torchx_tui.specs import AppDef, AppState, Role
 from torchx_tui.specs.calls import LimitedCaller, NoAnswerError
-from torchx_tui.tui.config import WatchSettings
-from torchx_tui.tui.feed import Feed
-from torchx_tui.tui.job_rows import JobRow
-from torchx_tui.tui.job_store import JobStore
 from torchx_tui.tui.messages import BackendFailed, JobDescribed, JobsChanged
-from torchx_tui.tui.pacing import tick_seconds
-from torchx_tui.tui.poller import BackendPoller
+from torchx_tui.tui.rows import JobRow
+from torchx_tui.tui.watch.feed import Feed
+from torchx_tui.tui.watch.poller import BackendPoller
+from torchx_tui.tui.watch.schedule import tick_seconds
+from torchx_tui.tui.watch.store import JobStore
 
 SETTINGS = WatchSettings(interval_seconds=0.02, slowest_seconds=0.1, timeout_seconds=0.6)
 PATIENCE = 20.0

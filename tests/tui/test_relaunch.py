@@ -15,15 +15,15 @@ from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.history.provenance import Changed
 from torchx_tui.backends.types import DescribeAppResponse
+from torchx_tui.settings.config import Profile, Settings
+from torchx_tui.settings.config_now import config_now
 from torchx_tui.specs import MISSING, AppDef, Role, SchedulerError, UnknownAppException
-from torchx_tui.tui.config import Profile, Settings
-from torchx_tui.tui.config_now import config_now
-from torchx_tui.tui.foreign_job import foreign_job
-from torchx_tui.tui.relaunch import summed_up
-from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.screens.launch import LaunchScreen
-from torchx_tui.tui.screens.relaunch_dialog import RelaunchDialog
-from torchx_tui.tui.widgets.bars import StatusLine
+from torchx_tui.tui.job.relaunch import summed_up
+from torchx_tui.tui.job.relaunch_dialog import RelaunchDialog
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch.foreign_job import foreign_job
+from torchx_tui.tui.launch.screen import LaunchScreen
+from torchx_tui.tui.ui.bars import StatusLine
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchx_tui.specs import AppState
-from torchx_tui.tui.job_rows import JobRow
-from torchx_tui.tui.row_order import RowOrder
+from torchx_tui.tui.jobs.row_order import RowOrder
+from torchx_tui.tui.rows import JobRow
 
 
 def row(number: int, why: str) -> JobRow:

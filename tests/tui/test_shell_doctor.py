@@ -11,8 +11,9 @@ from support.terminal import COMMAND, Terminal
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.local.scheduler import LocalScheduler
-from torchx_tui.tui.doctor import diagnosis, machine_checks
-from torchx_tui.tui.doctor.machine_checks import file_system, terminal_findings
+from torchx_tui.doctor import checks as diagnosis
+from torchx_tui.doctor import machine_checks
+from torchx_tui.doctor.machine_checks import file_system, terminal_findings
 
 
 def findings(command: Command, *argv: str) -> dict[str, list[tuple[str, str, str]]]:

@@ -18,8 +18,10 @@ from support.waiting import PATIENCE
 
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.shared import changes
+from torchx_tui.cli import logs
+from torchx_tui.cli import run as launch
+from torchx_tui.cli import status as watch
 from torchx_tui.specs import AppState, BackendUnavailableError, SchedulerError
-from torchx_tui.tui.shell import launch, logs, watch
 
 HANDLE = "local_cwd://torchx/x-1"
 KUBECONFIG = """

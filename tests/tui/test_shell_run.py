@@ -16,8 +16,8 @@ from support.shell import launches, shell
 from support.terminal import COMMAND, Terminal
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.tui.shell import COMMANDS
-from torchx_tui.tui.shell.run_arguments import flag_names
+from torchx_tui.cli import COMMANDS
+from torchx_tui.cli.run_arguments import flag_names
 
 WAITER = '''
 def waiter(wait: str = "no", text: str = "") -> AppDef:

@@ -12,14 +12,14 @@ from support.waiting import PATIENCE, wait_until
 from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.specs import AppState
 from torchx_tui.specs.files import write_private
-from torchx_tui.tui import ui_state
-from torchx_tui.tui.job_rows import JobRow
+from torchx_tui.tui.jobs.columns import ColumnsDialog
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.jobs.table import Sort
 from torchx_tui.tui.messages import JobsChanged
-from torchx_tui.tui.row_making import history_rows
-from torchx_tui.tui.screens.columns import ColumnsDialog
-from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.ui_state import UiState, UiStateFile
-from torchx_tui.tui.widgets.job_table import Sort
+from torchx_tui.tui.rows import JobRow
+from torchx_tui.tui.ui import state as ui_state
+from torchx_tui.tui.ui.state import UiState, UiStateFile
+from torchx_tui.tui.watch.make_rows import history_rows
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ async def test_order_and_filter_are_kept(scheduler, tmp_path):
 
 
 async def test_only_mine_and_only_torchx(scheduler, tmp_path, monkeypatch):
-    monkeypatch.setattr("torchx_tui.tui.screens.jobs.user_name", lambda: "bob")
+    monkeypatch.setattr("torchx_tui.tui.jobs.screen.user_name", lambda: "bob")
     scheduler.apps["eval-mmlu-h3v9q1zj6pcx0d"].user = "bob"
     scheduler.add("stranger", AppState.RUNNING, 5)
     scheduler.apps["stranger"].foreign = True

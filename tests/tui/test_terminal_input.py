@@ -7,7 +7,7 @@ import random
 import pytest
 from textual import events
 
-from torchx_tui.tui.terminal_input import LARGEST_TERMINAL, TerminalInput
+from torchx_tui.tui.terminal.input import LARGEST_TERMINAL, TerminalInput
 
 _NUMBERS = ["", "0", "1", "5", "27", "97", "255", "1114111", "1114112", "55296", "99999999", "9" * 21, "-1", "٣"]
 _FINALS = "u~ABCDEFHPQRSMmtcyInZ^"

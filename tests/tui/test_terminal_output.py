@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 from support.waiting import wait_until
 
-from torchx_tui.tui import terminal_output
-from torchx_tui.tui.governor import Governor, Repaint
-from torchx_tui.tui.terminal_output import QUESTION, TerminalOutput
+from torchx_tui.tui.terminal import output as terminal_output
+from torchx_tui.tui.terminal.output import QUESTION, TerminalOutput
+from torchx_tui.tui.ui.governor import Governor, Repaint
 
 
 class Link:

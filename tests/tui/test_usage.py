@@ -7,12 +7,12 @@ from support.canned import CannedScheduler
 from support.dashboard import make_app, until
 
 from torchx_tui.backends.api import Capabilities, ReplicaUsage
+from torchx_tui.settings.config import Settings
 from torchx_tui.specs import AppState
-from torchx_tui.tui.config import Settings
-from torchx_tui.tui.screens.job import JobScreen
-from torchx_tui.tui.screens.jobs import JobsScreen
-from torchx_tui.tui.sparkline import spark_words, sparkline
-from torchx_tui.tui.widgets.job_table import JobTable
+from torchx_tui.tui.job.screen import JobScreen
+from torchx_tui.tui.job.sparkline import spark_words, sparkline
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.jobs.table import JobTable
 
 RUNNING = "local_cwd://torchx/llama3-8b-sft-zq2wmx7v5hkdfd"
 GIB = 1 << 30
@@ -48,7 +48,7 @@ def scheduler():
 
 @pytest.mark.parametrize("ascii_only", [False, True])
 async def test_cpu_and_memory_of_the_chosen_replica(scheduler, tmp_path, monkeypatch, ascii_only):
-    monkeypatch.setattr("torchx_tui.tui.feed._USAGE_SECONDS", 0.05)
+    monkeypatch.setattr("torchx_tui.tui.watch.feed._USAGE_SECONDS", 0.05)
     app = make_app(scheduler, tmp_path, settings=Settings(ascii=ascii_only))
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)

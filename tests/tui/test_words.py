@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from torchx_tui.specs import AppState
-from torchx_tui.tui.job_rows import JobRow
-from torchx_tui.tui.terminal_title import has_title, title_text
-from torchx_tui.tui.words import age, clock, cut, duration, fit_name, format_exit, split_name
+from torchx_tui.tui.format import age, clock, cut, duration, fit_name, split_name
+from torchx_tui.tui.rows import JobRow
+from torchx_tui.tui.terminal.title import has_title, title_text
+from torchx_tui.tui.ui.status import _format_exit as format_exit
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.tui.palette import DARK
-from torchx_tui.tui.yaml_text import yaml_text
+from torchx_tui.tui.ui.palette import DARK
+from torchx_tui.tui.ui.yaml_text import yaml_text
 
 
 @given(st.text(alphabet=st.characters(categories=["L", "N", "P", "S", "Zs"], include_characters="\n"), max_size=200))

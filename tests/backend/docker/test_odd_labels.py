@@ -25,9 +25,9 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import ListAppResponse
 from torchx_tui.specs import AppDef, AppState, Role, appdef_to_dict, appdef_to_json, parse_app_handle
 from torchx_tui.specs.foreign import encode_json
-from torchx_tui.tui.poller import RowMaker
-from torchx_tui.tui.row_order import RowOrder
-from torchx_tui.tui.widgets.job_cells import COLUMNS_BY_KEY
+from torchx_tui.tui.jobs.row_order import RowOrder
+from torchx_tui.tui.ui.job_cells import COLUMNS_BY_KEY
+from torchx_tui.tui.watch.poller import RowMaker
 
 CASES = 3000
 _BATCH = 500

@@ -1,0 +1,63 @@
+"""The commands of the shell: what the dashboard does, for scripts and for screen readers.
+
+Each command is in the module that the table names, which is imported when that command is the one.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from ..settings.config import Settings
+
+    AddArguments = Callable[[argparse.ArgumentParser], None]
+    CarryOut = Callable[[Any, Settings], int]
+
+COMMANDS = {
+    "run": ("launch", "launch a component"),
+    "dryrun": ("launch", "print the request of a launch, launch nothing"),
+    "list": ("watch", "list jobs"),
+    "status": ("watch", "show a job's state and replicas"),
+    "describe": ("watch", "show what a job was launched as"),
+    "log": ("logs", "print a job's logs"),
+    "cancel": ("ending", "stop a job"),
+    "delete": ("ending", "stop a job and remove what is kept of it"),
+    "wait": ("watch", "wait for a job's end"),
+    "prune": ("ending", "remove what is kept of finished jobs"),
+    "builtins": ("components", "list the builtin components"),
+    "runopts": ("components", "list the run options of schedulers"),
+    "lint": ("components", "check component files"),
+    "configure": ("configure", "write a .torchxconfig"),
+    "doctor": ("doctor", "check backends, config, terminal and folders"),
+    "completion": ("completion", "print what completes commands in a shell"),
+}
+"""The module of each command, and what it does in words, in the order of the help."""
+
+
+def _command(name: str) -> tuple[AddArguments, CarryOut]:
+    module, _ = COMMANDS[name]
+    return import_module(f".{module}", __name__).COMMANDS[name]
+
+
+def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
+    """Give a command's parser its arguments."""
+    add, _ = _command(name)
+    add(parser)
+
+
+def run_command(arguments: Any, settings: Settings) -> int:
+    """Carry out a command and return its exit code: 0; 1 where a job did not succeed, or is not known.
+
+    Args:
+        arguments: what the command's parser made of the command line.
+        settings: what config.toml and the command line chose.
+
+    Raises:
+        TorchXTuiError: it could not be carried out.
+    """
+    _, carry_out = _command(arguments.command)
+    return carry_out(arguments, settings)

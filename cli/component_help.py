@@ -1,0 +1,54 @@
+"""What `run COMPONENT --help` prints: the component's docstring, and its arguments with types and defaults."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from ..components import REQUIRED, to_text
+from ..components.command_line import flags_of
+from .output import put
+
+if TYPE_CHECKING:
+    from ..components import ComponentDoc, Parameter
+    from ..settings.launch_defaults import LaunchDefaults
+
+_WIDTH = 100
+
+
+def put_component_help(doc: ComponentDoc, defaults: LaunchDefaults) -> None:
+    """Print the help of a component, with what config gives its arguments."""
+    given = {name: f"{one.value} ({one.source})" for name, one in defaults.arguments(doc.name, doc).items()}
+    usage = [_usage(parameter) for parameter in doc.parameters]
+    lines = textwrap.wrap(" ".join([f"usage: torchx-tui run {doc.name}", *usage]), _WIDTH, subsequent_indent="    ")
+    for text in (doc.summary, doc.description):
+        if text:
+            lines += ["", text]
+    if doc.parameters:
+        lines += ["", "arguments:"]
+    for parameter in doc.parameters:
+        lines += _argument(parameter, given.get(parameter.name, ""))
+    put("\n".join([*lines, "", f"{doc.path}:{doc.line}"]))
+
+
+def _usage(parameter: Parameter) -> str:
+    if parameter.kind == "var_positional":
+        return f"[-- {parameter.name.upper()}...]"
+    text = f"{flags_of(parameter)[0]} {parameter.name.upper()}"
+    return text if parameter.required else f"[{text}]"
+
+
+def _argument(parameter: Parameter, given: str) -> list[str]:
+    """Return the lines of one argument: how it is written, its type, its value where none is given, what it does."""
+    flags = f"{parameter.name.upper()}..." if parameter.kind == "var_positional" else ", ".join(flags_of(parameter))
+    kind = " | ".join(parameter.choices) or parameter.type_text
+    if given:
+        default = f", {given}"
+    elif parameter.required:
+        default = ", required"
+    elif parameter.default is REQUIRED or to_text(parameter.default) == "":
+        default = ""
+    else:
+        default = f", {to_text(parameter.default)}"
+    words = textwrap.wrap(parameter.help, _WIDTH, initial_indent="        ", subsequent_indent="        ")
+    return [f"    {flags}  ({kind}{default})", *words]

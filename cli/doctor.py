@@ -1,0 +1,61 @@
+"""The command doctor: what is set up here, what is wrong, and for each fault what to do."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ..doctor.checks import Diagnosed, diagnose
+from ..settings.make_runner import make_runner
+from .output import plain_lines, put, put_json
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ..backends.types import Finding
+    from ..settings.config import Settings
+
+_COLORS = {"ok": "32", "warning": "33", "error": "31"}
+
+
+def _add_doctor(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print a JSON array of objects")
+
+
+def _doctor(arguments: Any, settings: Settings) -> int:
+    told: list[Diagnosed] = []
+    subject = ""
+    for one in diagnose(settings, make_runner(settings), arguments.config):
+        told.append(one)
+        if not arguments.json:
+            if one.subject != subject:
+                put(f"{one.subject}")
+            _put_finding(one.finding)
+            sys.stdout.flush()
+        subject = one.subject
+    if arguments.json:
+        put_json(
+            [
+                {"subject": one.subject, "level": one.finding.level, "what": one.finding.what, "hint": one.finding.hint}
+                for one in told
+            ]
+        )
+    return 1 if any(one.finding.level == "error" for one in told) else 0
+
+
+def _put_finding(finding: Finding) -> None:
+    level = f"{finding.level:<7}"
+    import os
+
+    if sys.stdout.isatty():
+        if not os.environ.get("NO_COLOR"):
+            level = f"\x1b[{_COLORS[finding.level]}m{level}\x1b[0m"
+        what, hint = plain_lines(finding.what), plain_lines(finding.hint)
+    else:
+        what, hint = finding.what, finding.hint
+    print(f"  {level}  {what}")
+    if hint:
+        print(f"           {hint}")
+
+
+COMMANDS = {"doctor": (_add_doctor, _doctor)}

@@ -1,0 +1,359 @@
+"""The command ``torchx-tui``: the dashboard, and the same from the shell."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from .. import __version__
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ..backends.runner import Runner
+    from ..settings.config import Settings
+
+_LOG_HANDLER = "torchx-tui.log"
+# Bytes; a larger log file is put aside when the program starts.
+LARGEST_LOG = 5_000_000
+
+
+class Arguments:
+    """What the command line says where it says nothing; argparse fills one of these."""
+
+    command: str | None = None
+    config: str | None = None
+    profile: str | None = None
+    debug = False
+    read_only = False
+    theme: str | None = None
+    ascii: bool | None = None
+    fps: int | None = None
+    no_mouse = False
+
+
+# Values of TERM for what has no cursor to move, such as a shell within Emacs.
+_CANNOT_DRAW = ("dumb", "unknown")
+
+# How long backends may take to close at the end (s).
+_LAST_SECONDS = 1.0
+
+# The options before a command that have a value.
+_WITH_VALUE = ("--config", "--profile", "--theme", "--fps")
+
+
+def build_parser(commands: Collection[str] | None = None) -> argparse.ArgumentParser:
+    """Return the command's parser.
+
+    Args:
+        commands: the subcommands whose arguments are needed, so that no other is loaded; all of them if None.
+    """
+    import argparse
+
+    from . import COMMANDS, add_arguments
+    from .help_format import help_formatter
+
+    parser = argparse.ArgumentParser(
+        prog="torchx-tui",
+        description="A full-screen dashboard for TorchX jobs. Without a command it opens the dashboard.",
+        allow_abbrev=False,
+        formatter_class=help_formatter,
+    )
+    parser.add_argument("--version", action="version", version=f"torchx-tui {__version__}")
+    add_dashboard_options(parser)
+    parsers = parser.add_subparsers(dest="command", metavar="COMMAND", prog=parser.prog)
+    for name, (_, words) in COMMANDS.items():
+        description = f"{words[0].upper()}{words[1:]}."
+        one = parsers.add_parser(
+            name, help=words, description=description, formatter_class=help_formatter, allow_abbrev=False
+        )
+        if commands is None or name in commands:
+            add_arguments(name, one)
+    return parser
+
+
+def add_dashboard_options(parser: argparse.ArgumentParser) -> None:
+    """Give a parser the options of the dashboard."""
+    from ..settings.choices import THEMES
+
+    parser.add_argument("--config", metavar="FILE", help="settings to read instead of config.toml")
+    parser.add_argument("--profile", metavar="NAME", help="launch with the defaults of this profile of config.toml")
+    parser.add_argument("--debug", action="store_true", help="write tracebacks and details to the log file")
+    parser.add_argument("--read-only", action="store_true", help="refuse whatever would change a job")
+    parser.add_argument("--theme", choices=THEMES, help="colours of the dashboard")
+    parser.add_argument("--ascii", action="store_true", default=None, help="draw with ASCII alone")
+    parser.add_argument("--fps", type=_frames, metavar="N", help="draw at most N times a second, from 30 to 240")
+    parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
+
+
+def _command_of(argv: Sequence[str]) -> str:
+    """Return the subcommand of a command line, empty where that has none or a mistake before it."""
+    from . import COMMANDS
+
+    words = iter(argv)
+    for word in words:
+        if word in _WITH_VALUE:
+            next(words, None)
+        elif not word.startswith("-"):
+            return word if word in COMMANDS else ""
+    return ""
+
+
+def _frames(text: str) -> int:
+    """Return a number of frames a second; argparse says what is wrong with another text."""
+    import argparse
+
+    from ..settings.choices import FRAMES_PER_SECOND, FRAMES_WORDS
+
+    if not text.isdecimal() or int(text) not in FRAMES_PER_SECOND:
+        raise argparse.ArgumentTypeError(f"{text}: {FRAMES_WORDS}")
+    return int(text)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code: 0, 1 when a job failed, 2 when the command could not be carried out.
+
+    Args:
+        argv: its arguments; those of this process if None, which then ends with the exit code.
+    """
+    code = _main(sys.argv[1:] if argv is None else list(argv))
+    if argv is None:
+        leave(code)
+    return code
+
+
+def _main(given: Sequence[str]) -> int:
+    if "_ARGCOMPLETE" in os.environ:
+        from .completion import complete
+
+        complete(build_parser(), os.environ)
+    # Without arguments no parser is made: argparse is 8 ms of the first paint.
+    return run_arguments(build_parser([_command_of(given)]).parse_args(given, Arguments()) if given else Arguments())
+
+
+def run_arguments(arguments: Any) -> int:
+    """Carry out what a parser made of a command line, and return the exit code.
+
+    Args:
+        arguments: has the attributes of `Arguments`, and those of its command.
+    """
+    from ..specs.errors import TorchXTuiError, UnknownAppException
+
+    try:
+        return _carry_out(arguments)
+    except TorchXTuiError as error:
+        logging.getLogger(__name__).debug("the command failed", exc_info=True)
+        from .output import say
+
+        say(str(error))
+        return 1 if isinstance(error, UnknownAppException) else 2
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except BrokenPipeError:
+        # Whoever read our output has gone; nothing is left to say, not even at the interpreter's own flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # what a scheduler of another package raises, or a file system
+        from ..specs.errors import describe_error
+        from .output import say
+
+        logging.getLogger(__name__).exception("the command failed")
+        say(describe_error(error))
+        return 2
+
+
+def _carry_out(arguments: Any) -> int:
+    settings, problem = _settings(arguments)
+    _log_to_file(arguments.debug)
+    if problem:
+        logging.getLogger(__name__).warning("%s", problem)
+    # `torchx tui` has none.
+    if not getattr(arguments, "command", None):
+        return open_dashboard(settings, problem, config_file=arguments.config)
+    from . import run_command
+
+    if problem:
+        from .output import say
+
+        say(problem)
+    return run_command(arguments, settings)
+
+
+def _settings(arguments: Any) -> tuple[Settings, str]:
+    """Return the settings of the file, overridden by the command line, and what is wrong with the file.
+
+    Raises:
+        ConfigError: the command line names a file that cannot be taken, or a profile that is not there.
+    """
+    import dataclasses
+    from pathlib import Path
+
+    from ..backends.shared.secrets import choose_patterns
+    from ..guest.resources import resources_from_guest
+    from ..guest.settings import guest_settings
+    from ..settings.config import check_profile, load_settings, settings_that_hold
+    from ..specs import named_resources
+
+    if arguments.config is not None:
+        settings, problem = load_settings(Path(arguments.config)), ""
+    else:
+        settings, problem = settings_that_hold()
+    choose_patterns(settings.secret_names)
+    guest_settings.python = settings.components.python
+    guest_settings.memory_gigabytes = settings.components.memory_gigabytes
+    named_resources.source = resources_from_guest
+    changes: dict[str, Any] = {}
+    if arguments.theme:
+        changes["theme"] = arguments.theme
+    if arguments.ascii:
+        changes["ascii"] = True
+    if arguments.read_only:
+        changes["read_only"] = True
+    if arguments.fps:
+        changes["frames_per_second"] = arguments.fps
+    if arguments.no_mouse:
+        changes["mouse"] = False
+    if arguments.profile is not None:
+        check_profile(arguments.profile, settings)
+        changes["launch"] = dataclasses.replace(settings.launch, profile=arguments.profile)
+    return dataclasses.replace(settings, **changes), problem
+
+
+def _log_to_file(debug: bool) -> None:
+    """Send loggers and warnings to a file: nothing may print to the terminal while the dashboard runs."""
+    from ..specs.files import NoHomeError, private_folder, state_folder
+
+    logging.captureWarnings(True)
+    root = logging.getLogger()
+    root.setLevel(logging.DEBUG if debug else logging.INFO)
+    try:
+        path = private_folder(state_folder()) / "torchx-tui.log"
+        if path.is_file() and path.stat().st_size > LARGEST_LOG:
+            path.replace(path.with_suffix(".log.1"))
+        path.touch(mode=0o600)
+        # A named pipe would be waited for.
+        handler: logging.Handler = logging.FileHandler(path, delay=True) if path.is_file() else logging.NullHandler()
+    except (OSError, NoHomeError):
+        handler = logging.NullHandler()
+    # A disk that becomes full costs the log its lines, and does not put tracebacks on the terminal.
+    logging.raiseExceptions = False
+    for earlier in [one for one in root.handlers if one.get_name() == _LOG_HANDLER]:
+        root.removeHandler(earlier)
+        earlier.close()
+    handler.set_name(_LOG_HANDLER)
+    handler.setFormatter(MaskingFormatter("%(asctime)s %(process)d %(levelname)s %(name)s %(message)s"))
+    root.addHandler(handler)
+
+
+class MaskingFormatter(logging.Formatter):
+    """Writes records with what looks secret in them masked: messages and tracebacks quote what users gave."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the text of a record."""
+        from ..backends.shared.secrets import mask_text
+
+        return mask_text("", super().format(record))
+
+
+def _give_terminal_a_size() -> None:
+    """Tell a terminal of unknown size, as containers have at first, that it is 80x24; it says so when it learns better.
+
+    Textual and Rich take an unknown size for two different ones, and would draw in turns for each.
+    """
+    import fcntl
+    import struct
+    import termios
+
+    for stream in (sys.stdin, sys.stderr):
+        with contextlib.suppress(OSError):
+            columns, rows = os.get_terminal_size(stream.fileno())
+            if not (columns and rows):
+                size = struct.pack("HHHH", rows or 24, columns or 80, 0, 0)
+                fcntl.ioctl(stream.fileno(), termios.TIOCSWINSZ, size)
+
+
+def _usual_frames(environ: Mapping[str, str]) -> int:
+    """Return how often the screen is drawn a second where nobody chose, 0 for Textual's own way.
+
+    Over SSH less often: every frame is bytes on somebody's link. So seldom that keys seem slow it never is.
+    """
+    from ..settings.choices import FRAMES_PER_SECOND
+
+    least = FRAMES_PER_SECOND.start
+    chosen = environ.get("TEXTUAL_FPS", "")
+    if chosen.isdecimal():
+        return max(least, int(chosen))
+    return least if "SSH_CONNECTION" in environ else 0
+
+
+def leave(code: int) -> NoReturn:
+    """End the program without the interpreter's own end.
+
+    Threads that read logs end with the program. In the midst of an expression of google-re2, which is C++, they cannot
+    be unwound, and the interpreter's end would abort the program in place of its exit code.
+    """
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+def open_dashboard(
+    settings: Settings,
+    problem: str = "",
+    *,
+    launch: Callable[[Runner], str] | None = None,
+    config_file: str | None = None,
+) -> int:
+    """Open the dashboard and end the program with its exit code; return that where there is no terminal.
+
+    Args:
+        settings: what the file and the command line chose.
+        problem: what is wrong with the file, for the status line.
+        launch: launches a job and returns its handle; the dashboard opens on that job.
+        config_file: the config file of the command line, if there is one.
+
+    Raises:
+        TorchXTuiError: the job could not be launched.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        print("torchx-tui: the dashboard needs a terminal; `torchx-tui list` works without one", file=sys.stderr)
+        return 2
+    if (terminal := os.environ.get("TERM", "")) in _CANNOT_DRAW:
+        print(
+            f"torchx-tui: a terminal with TERM={terminal} cannot draw the dashboard; set TERM to what yours is, such "
+            "as TERM=xterm-256color, or use `torchx-tui list`",
+            file=sys.stderr,
+        )
+        return 2
+    _give_terminal_a_size()
+    # Textual reads these when it is imported.
+    frames = settings.frames_per_second or _usual_frames(os.environ)
+    if frames:
+        os.environ["TEXTUAL_FPS"] = str(frames)
+    os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
+
+    import asyncio
+
+    from ..settings.make_runner import make_runner
+    from ..specs.calls import AwaitedCall
+
+    runner = make_runner(settings)
+    try:
+        opens = launch(runner) if launch else ""
+        from ..tui.app import TorchXTuiApp
+
+        app = TorchXTuiApp(runner, settings, problem=problem, opens=opens, config_file=config_file)
+        # On a loop of its own: that of `asyncio.run` waits at its end for every thread that still works.
+        result = app.run(mouse=settings.mouse, loop=asyncio.new_event_loop())
+    finally:
+        # What hangs in a backend ends with the process.
+        AwaitedCall(runner.close, "close").wait(_LAST_SECONDS)
+    # Whoever quits gives a code; without one it was a crash.
+    leave(result if isinstance(result, int) else app.return_code or 1)

@@ -1,0 +1,144 @@
+"""The commands that launch: run and dryrun."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ..settings.launch_defaults import LaunchDefaults
+from ..settings.make_runner import make_runner
+from ..specs import TORCHX_CONTEXT_NAME, AppState, ConfigError, InvalidRunConfigException, parse_app_handle
+from .output import put, put_json, say
+from .run_arguments import add_dryrun_arguments, add_run_arguments
+from .run_request import Launch, launch_of
+
+if TYPE_CHECKING:
+    from ..backends.runner import Runner
+    from ..settings.config import Settings
+    from ..specs import AppDryRunInfo, AppStatus
+
+
+def _run(arguments: Any, settings: Settings) -> int:
+    # Local jobs inherit it, and component functions may read it.
+    os.environ.setdefault(TORCHX_CONTEXT_NAME, "cli_run")
+    defaults = LaunchDefaults.load(settings)
+    with make_runner(settings) as runner, _advised():
+        launch = launch_of(arguments, defaults, runner)
+        if launch is None:
+            return 0
+        _say_findings(launch, runner)
+        if arguments.dryrun:
+            return _print_request(launch, runner, as_json=arguments.json)
+        if arguments.open:
+            return _open(launch, settings, arguments.config)
+        from .follow import interruptible
+
+        with interruptible():
+            return _launch(launch, runner, arguments)
+
+
+@contextmanager
+def _advised() -> Iterator[None]:
+    """Add to an error about run options how they are found out and given."""
+    try:
+        yield
+    except InvalidRunConfigException as error:
+        where = "give them with -cfg KEY=VALUE,... or in .torchxconfig"
+        raise ConfigError(f"{error}; `torchx-tui runopts` lists run options, {where}") from error
+
+
+def _dryrun(arguments: Any, settings: Settings) -> int:
+    defaults = LaunchDefaults.load(settings)
+    with make_runner(settings) as runner, _advised():
+        launch = launch_of(arguments, defaults, runner)
+        if launch is None:
+            return 0
+        _say_findings(launch, runner)
+        return _print_request(launch, runner, as_json=arguments.json)
+
+
+def _print_request(launch: Launch, runner: Runner, *, as_json: bool) -> int:
+    info = launch.dryrun(runner)
+    if as_json:
+        put_json(_request_json(launch, info))
+    else:
+        put(str(info))
+    return 0
+
+
+def _request_json(launch: Launch, info: AppDryRunInfo[Any]) -> dict[str, Any]:
+    import dataclasses
+
+    request: Any = info.request
+    return {
+        "scheduler": launch.scheduler,
+        "cfg": dict(info.cfg),
+        "app": None if info.app is None else dataclasses.asdict(info.app),
+        "request": dataclasses.asdict(request) if hasattr(type(request), "__dataclass_fields__") else str(info),
+    }
+
+
+def _say_findings(launch: Launch, runner: Runner) -> None:
+    for finding in runner.preflight(launch.app, launch.scheduler, launch.cfg):
+        if finding.level != "ok":
+            say(f"{finding.level}: {finding.what}{f' ({finding.hint})' if finding.hint else ''}")
+
+
+def _launch(launch: Launch, runner: Runner, arguments: Any) -> int:
+    from .follow import end_or_leave, follow
+
+    handle = ""
+    status: AppStatus | None = None
+    code = 0
+    is_local = launch.scheduler.startswith("local")
+    waits = not arguments.detach and (is_local or arguments.wait or arguments.log)
+    try:
+        handle = launch.run(runner)
+        if arguments.detach:
+            runner.detach(handle)
+        if not arguments.json:
+            print(handle, flush=True)
+        if waits:
+            status = follow(runner, handle, logs=is_local or arguments.log)
+            code = 0 if status.state is AppState.SUCCEEDED else 1
+    except KeyboardInterrupt as interrupt:
+        code = end_or_leave(runner, handle, interrupt, ends=is_local and not arguments.detach)
+        if not handle:
+            return code
+    if arguments.json:
+        put_json(_launched_json(handle, status or runner.status(handle)))
+    if status is not None and code:
+        from .status import say_status
+
+        say_status(status)
+    return code
+
+
+def _launched_json(handle: str, status: AppStatus | None) -> dict[str, Any]:
+    scheduler, _, app_id = parse_app_handle(handle)
+    return {
+        "handle": handle,
+        "app_id": app_id,
+        "scheduler": scheduler,
+        "state": str(status.state) if status else None,
+        "ui_url": status.ui_url if status else None,
+    }
+
+
+def _open(launch: Launch, settings: Settings, config_file: str | None) -> int:
+    from .main import open_dashboard
+
+    def launched(runner: Runner) -> str:
+        handle = launch.run(runner)
+        print(handle, flush=True)
+        return handle
+
+    return open_dashboard(settings, launch=launched, config_file=config_file)
+
+
+COMMANDS: dict[str, tuple[Callable[..., None], Callable[..., int]]] = {
+    "run": (add_run_arguments, _run),
+    "dryrun": (add_dryrun_arguments, _dryrun),
+}

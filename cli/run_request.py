@@ -1,0 +1,167 @@
+"""What a command line and config make of a launch: component, arguments, scheduler, run options, workspace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..backends.history.launch_record import ARGUMENT_PREFIX, LaunchOrigin
+from ..specs import ConfigError, UnknownSchedulerException
+from .output import say
+from .run_arguments import read_rest
+
+if TYPE_CHECKING:
+    from ..backends.runner import Runner
+    from ..components import ComponentDoc
+    from ..settings.launch_defaults import LaunchDefaults
+    from ..specs import AppDef, AppDryRunInfo, runopts
+
+Texts = dict[str, str | list[str]]
+
+
+@dataclass
+class Launch:
+    """What a command line and config make of a launch."""
+
+    app: AppDef
+    scheduler: str
+    cfg: dict[str, Any]
+    workspace: str | None
+    origin: LaunchOrigin
+    parent_run_id: str | None = None
+
+    def dryrun(self, runner: Runner) -> AppDryRunInfo[Any]:
+        """Return the request, see `Runner.dryrun`."""
+        return runner.dryrun(self.app, self.scheduler, self.cfg, self.workspace, self.parent_run_id)
+
+    def run(self, runner: Runner) -> str:
+        """Launch it and return the handle, see `Runner.run`."""
+        return runner.run(self.app, self.scheduler, self.cfg, self.workspace, self.parent_run_id, origin=self.origin)
+
+
+def launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Launch | None:
+    """Return what is to be launched, or None where the component's help was asked for, and printed.
+
+    What is wrong with config is said on stderr, whatever else is wrong.
+
+    Raises:
+        ConfigError: config cannot be read, so that the job would be launched elsewhere than it says.
+    """
+    try:
+        return _launch_of(arguments, defaults, runner)
+    finally:
+        for problem in defaults.problems:
+            say(problem)
+
+
+def _refuse_faults(defaults: LaunchDefaults) -> None:
+    """Refuse to launch with less than config says.
+
+    Raises:
+        ConfigError: something of config cannot be read; what it is has been said by `launch_of`.
+    """
+    if defaults.faults:
+        way = "use --ignore-config to launch without .torchxconfig"
+        way = way if defaults.has_file_faults else "use --profile NAME to launch with another profile"
+        raise ConfigError(f"nothing was launched: correct that, or {way}")
+
+
+def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Launch | None:
+    from ..components import build_app, describe, find, interpreter_of, parse_command_line
+
+    if arguments.stdin:
+        from .run_stdin import argument_texts, read_stdin
+
+        usual = None if arguments.ignore_config else defaults.scheduler()
+        data = read_stdin(arguments, usual.value if usual else runner.scheduler_names()[0])
+        component = data["component_name"]
+        given = argument_texts(component, data)
+    else:
+        data = {}
+        rest = read_rest(arguments, "" if arguments.ignore_config else defaults.component())
+        component = rest.component
+        if rest.wants_help:
+            from .component_help import put_component_help
+
+            put_component_help(describe(component), defaults)
+            return None
+        given = parse_command_line(component, rest.words)
+    # Among the component's arguments as well, so known only now.
+    if arguments.ignore_config:
+        defaults.ignore_files()
+    _refuse_faults(defaults)
+    config: dict[str, str] = {}
+    scheduler = _scheduler(arguments, defaults, runner, config)
+    cfg = _options(arguments, data, defaults, scheduler, runner.run_opts(scheduler), config)
+    _refuse_faults(defaults)
+    given = _with_defaults(given, describe(component), defaults, config)
+    if arguments.verbose:
+        say(f"{component} is run by {interpreter_of(find(component)) or 'torchx-tui itself'}")
+    app = build_app(component, given, report=lambda text: say(f"{component}: {text}"))
+    overrides: dict[str, dict[str, str]] = {}
+    if arguments.set:
+        from ..components import override_roles, read_overrides
+
+        overrides = read_overrides(arguments.set)
+        app = override_roles(app, overrides)
+    workspace = _workspace(arguments, defaults, runner, scheduler, config)
+    origin = LaunchOrigin(component, given, overrides, config=config)
+    return Launch(app, scheduler, cfg, workspace, origin, arguments.parent_run_id)
+
+
+def _scheduler(arguments: Any, defaults: LaunchDefaults, runner: Runner, config: dict[str, str]) -> str:
+    given = None if arguments.scheduler else defaults.scheduler()
+    if given is None:
+        return arguments.scheduler or runner.default_scheduler()
+    try:
+        runner.scheduler(given.value)
+    except UnknownSchedulerException as error:
+        raise ConfigError(f"{given.source}: {error}") from error
+    config["scheduler"] = given.value
+    return given.value
+
+
+def _options(
+    arguments: Any,
+    data: dict[str, Any],
+    defaults: LaunchDefaults,
+    scheduler: str,
+    known: runopts,
+    config: dict[str, str],
+) -> dict[str, Any]:
+    """Return the run options, those of config among them, and put these into ``config`` as text."""
+    given: dict[str, Any] = {}
+    if arguments.scheduler_args:
+        given = known.cfg_from_str(arguments.scheduler_args)
+    elif data.get("scheduler_args") or data.get("scheduler_cfg"):
+        import json
+
+        both = {**(data.get("scheduler_cfg") or {}), **(data.get("scheduler_args") or {})}
+        given = known.cfg_from_json_repr(json.dumps(both))
+    taken = {key: one.value for key, one in defaults.options(scheduler, known).items() if key not in given}
+    if taken:
+        from ..specs.run_options import format_value
+
+        config.update({key: format_value(value) for key, value in taken.items()})
+    return {**taken, **given}
+
+
+def _with_defaults(given: Texts, doc: ComponentDoc, defaults: LaunchDefaults, config: dict[str, str]) -> Texts:
+    """Return the component's arguments, those of config among them, and put these into ``config``."""
+    taken = defaults.arguments(doc.name, doc)
+    texts: Texts = {key: one.value for key, one in taken.items() if key not in given}
+    config.update({f"{ARGUMENT_PREFIX}{key}": str(text) for key, text in texts.items()})
+    return {**texts, **given}
+
+
+def _workspace(
+    arguments: Any, defaults: LaunchDefaults, runner: Runner, scheduler: str, config: dict[str, str]
+) -> str | None:
+    """Return what is shipped; what config says is left out where the scheduler takes no workspace."""
+    given = defaults.workspace() if arguments.workspace is None else None
+    if given is None:
+        return arguments.workspace or None
+    if not runner.scheduler(scheduler).capabilities.workspace:
+        return None
+    config["workspace"] = given.value
+    return given.value

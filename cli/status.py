@@ -1,0 +1,186 @@
+"""The commands that look at jobs: list, status, describe, wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..settings.make_runner import make_runner
+from ..specs import AppState, SchedulerError, UnknownAppException, parse_app_handle
+from .output import put, put_json, put_table, say
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ..backends.api import DescribeAppResponse, ListAppResponse
+    from ..backends.runner import Runner
+    from ..settings.config import Settings
+    from ..specs import AppStatus, BackendUnavailableError
+
+# What `wait` ends with where the job has not ended in time, as timeout(1) does.
+NOT_IN_TIME = 124
+WAIT_INTERVAL_SECONDS = 1.0
+"""Seconds between two questions about a job that is waited for, as TorchX has it."""
+
+
+def _add_list(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-s", "--scheduler", help="only the jobs of this scheduler")
+    parser.add_argument("-cfg", "--scheduler_args", metavar="K=V,...", help="its run options, such as a namespace")
+    parser.add_argument("--json", action="store_true", help="print a JSON array of objects")
+
+
+def _add_status(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("handle")
+    parser.add_argument("--roles", default="", metavar="A,B", help="only these roles")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+
+
+def _add_describe(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("handle")
+    parser.add_argument("--json", action="store_true", help="print a JSON object, with the values of secrets")
+
+
+def _add_wait(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("handle")
+    parser.add_argument(
+        "--timeout", type=float, metavar="SECONDS", help=f"wait no longer; the exit code is {NOT_IN_TIME}"
+    )
+    parser.add_argument("--json", action="store_true", help="print the status at the end as a JSON object")
+
+
+def _list(arguments: Any, settings: Settings) -> int:
+    from ..settings.launch_defaults import LaunchDefaults
+
+    defaults = LaunchDefaults.load(settings)
+    listed = defaults.listed_scheduler()
+    chosen = arguments.scheduler or (listed.value if listed else "")
+    apps: list[ListAppResponse] = []
+    with make_runner(settings) as runner:
+        if arguments.scheduler_args and not chosen:
+            say("-cfg is for one scheduler: name it with -s")
+            return 2
+        for name in [chosen] if chosen else runner.watched_schedulers():
+            try:
+                apps += runner.list(name, _options(runner, defaults, name, arguments.scheduler_args))
+            except SchedulerError as error:
+                if chosen:
+                    raise
+                say(f"{name} is left out: {error}")
+    for problem in defaults.problems:
+        say(problem)
+    if arguments.json:
+        put_json([_listed(app) for app in apps])
+    else:
+        rows = [(app.app_handle, app.name, app.state.name) for app in apps]
+        put_table([("APP HANDLE", "APP NAME", "APP STATUS"), *rows])
+    return 0
+
+
+def _options(runner: Runner, defaults: Any, name: str, text: str | None) -> dict[str, Any] | None:
+    """Return the run options that a listing minds, of config and of the command line."""
+    if not text and not defaults.has_options(name):
+        return None
+    known = runner.run_opts(name)
+    given = {key: one.value for key, one in defaults.options(name, known).items()}
+    return {**given, **(known.cfg_from_str(text) if text else {})}
+
+
+def _listed(app: ListAppResponse) -> dict[str, Any]:
+    import dataclasses
+
+    scheduler, _, app_id = parse_app_handle(app.app_handle)
+    rest: dict[str, Any] = dataclasses.asdict(app)
+    del rest["app_handle"]
+    return {"handle": app.app_handle, **rest, "app_id": app_id, "scheduler": scheduler, "state": str(app.state)}
+
+
+def status_json(handle: str, status: AppStatus, roles: list[str] | None = None) -> dict[str, Any]:
+    """Return what `status --json` prints: TorchX's keys."""
+    scheduler, _, app_id = parse_app_handle(handle)
+    named = {"handle": handle, "app_id": app_id, "scheduler": scheduler, "ui_url": status.ui_url}
+    return {**status.to_json(roles), **named}
+
+
+def described(runner: Runner, handle: str) -> DescribeAppResponse:
+    """Return what a backend knows of a job.
+
+    Raises:
+        UnknownAppException: it knows nothing.
+    """
+    found = runner.describe(handle)
+    if found is None:
+        raise UnknownAppException(handle)
+    return found
+
+
+def _status(arguments: Any, settings: Settings) -> int:
+    with make_runner(settings) as runner:
+        found = described(runner, arguments.handle)
+    roles = [role for role in arguments.roles.split(",") if role]
+    there = [role.role for role in found.roles_statuses] or [role.name for role in found.roles]
+    for role in roles:
+        if role not in there:
+            say(f"{arguments.handle} has no role {role}; its roles are {', '.join(there) or 'not known'}")
+    if arguments.json:
+        put_json(status_json(arguments.handle, found.status(), roles))
+    else:
+        put(found.status().format(roles))
+    return 0
+
+
+def _describe(arguments: Any, settings: Settings) -> int:
+    import dataclasses
+    from pprint import pformat
+
+    with make_runner(settings) as runner:
+        found = described(runner, arguments.handle)
+    data = dataclasses.asdict(found)
+    if arguments.json:
+        scheduler, _, app_id = parse_app_handle(arguments.handle)
+        named = {"handle": arguments.handle, "app_id": app_id, "scheduler": scheduler, "state": str(found.state)}
+        for replica in (replica for role in data["roles_statuses"] for replica in role["replicas"]):
+            replica["state"] = str(AppState(replica["state"]))
+        for change in data["timeline"]:
+            change["state"] = str(AppState(change["state"]))
+        put_json({**data, **named})
+        return 0
+    from ..backends.shared.secrets import mask_data
+
+    app = mask_data({"name": found.name or found.app_id, "roles": data["roles"], "metadata": data["metadata"]})
+    put(pformat(app, indent=2, width=80, sort_dicts=False))
+    return 0
+
+
+def _wait(arguments: Any, settings: Settings) -> int:
+    with make_runner(settings) as runner:
+        try:
+            status = runner.wait(arguments.handle, WAIT_INTERVAL_SECONDS, timeout=arguments.timeout, on_lost=say_outage)
+        except TimeoutError as error:
+            say(str(error))
+            return NOT_IN_TIME
+    if status is None:
+        raise UnknownAppException(arguments.handle)
+    if arguments.json:
+        put_json(status_json(arguments.handle, status))
+    elif status.state is not AppState.SUCCEEDED:
+        say_status(status)
+    return 0 if status.state is AppState.SUCCEEDED else 1
+
+
+def say_outage(error: BackendUnavailableError) -> None:
+    """Say on stderr that a backend cannot be reached, and that it is asked again."""
+    say(f"{error}; asked again until it answers")
+
+
+def say_status(status: AppStatus) -> None:
+    """Print how a job ended on stderr."""
+    import sys
+
+    put(status.format(), sys.stderr)
+
+
+COMMANDS = {
+    "list": (_add_list, _list),
+    "status": (_add_status, _status),
+    "describe": (_add_describe, _describe),
+    "wait": (_add_wait, _wait),
+}

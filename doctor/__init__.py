@@ -1,0 +1,1 @@
+"""What is set up here, what is wrong with it, and what to do: for the command doctor and for the screen."""

@@ -1,0 +1,93 @@
+"""Asks everything that can be wrong here: program, config, terminal, folders, logout, backends."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..backends.types import Finding
+from ..specs import ConfigError
+from ..specs.errors import describe_error
+
+if TYPE_CHECKING:
+    from ..backends.runner import Runner
+    from ..settings.config import Settings
+
+logger = logging.getLogger(__name__)
+
+# Seconds that one backend has to answer.
+PATIENCE_SECONDS = 10.0
+_MORE = "torchx-tui.log in the state folder has the traceback"
+
+
+@dataclass(frozen=True)
+class Diagnosed:
+    """What was found out about one thing.
+
+    Attributes:
+        subject: what it is about, such as ``config.toml``, or a scheduler's name.
+        finding: the finding.
+    """
+
+    subject: str
+    finding: Finding
+
+
+def diagnose(settings: Settings, runner: Runner, config_file: str | None) -> Iterator[Diagnosed]:
+    """Yield what is found out, as it is: the findings of one subject follow one another.
+
+    Args:
+        settings: the settings in force.
+        runner: the way to the backends.
+        config_file: the config file of the command line, if there is one.
+    """
+    from ..backends.shared.logout import logout_findings
+    from .config_checks import config_findings, launch_config_findings
+    from .machine_checks import folder_findings, program_findings, terminal_findings
+    from .plugin_checks import interpreter_findings, plugin_findings
+
+    yield from _of("program", program_findings())
+    yield from _of("config.toml", config_findings(config_file))
+    yield from _of("profiles and .torchxconfig", launch_config_findings(settings, runner))
+    yield from _of("terminal", terminal_findings())
+    yield from _of("folders", folder_findings())
+    at_logout = logout_findings()
+    yield from _of("logout", at_logout or [Finding("ok", "jobs on this machine go on after you log out")])
+    yield from _of("components", interpreter_findings())
+    yield from _of("plugins", plugin_findings(runner))
+    for name, findings in _backend_findings(runner):
+        yield from _of(name, [one for one in findings if one not in at_logout])
+
+
+def _of(subject: str, findings: Iterable[Finding]) -> Iterator[Diagnosed]:
+    """Yield what is found out about one thing; where that breaks, the others are looked at all the same."""
+    try:
+        for finding in findings:
+            yield Diagnosed(subject, finding)
+    except Exception as error:
+        # What looks at a broken machine is not broken by it.
+        logger.exception("looking at %s failed", subject)
+        yield Diagnosed(subject, Finding("error", f"this could not be found out: {describe_error(error)}", _MORE))
+
+
+def _backend_findings(runner: Runner) -> Iterator[tuple[str, list[Finding]]]:
+    """Ask every backend; one that hangs is left behind."""
+    from ..specs.calls import LimitedCaller, NoAnswerError
+
+    watched = runner.watched_schedulers()
+    for name in runner.scheduler_names():
+        if name not in watched:
+            yield name, [Finding("ok", "not set up here")]
+            continue
+        try:
+            # Each has its own: those that hang are not laid at another's door.
+            caller = LimitedCaller(f"doctor-{name}")
+            yield name, caller.call(lambda name=name: runner.check(name), PATIENCE_SECONDS) or [Finding("ok", "there")]
+        except NoAnswerError as error:
+            yield name, [Finding("error", str(error), "see whether what it asks, and the way to it, answers at all")]
+        except Exception as error:  # whatever the scheduler of another package raises
+            hint = "" if isinstance(error, ConfigError) else _MORE
+            logger.exception("checking %s failed", name)
+            yield name, [Finding("error", describe_error(error), hint)]

@@ -1,0 +1,137 @@
+"""What doctor says of config.toml, its profiles, and .torchxconfig."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..backends.torchxconfig import find_configs, nearest, read_config
+from ..backends.types import Finding
+from ..settings.config import config_path, settings_that_hold
+from ..settings.launch_defaults import LaunchDefaults
+from ..specs import ConfigError, TorchXTuiError, split_context
+from ..specs.calls import LimitedCaller
+from ..specs.files import NoHomeError
+
+if TYPE_CHECKING:
+    from ..backends.runner import Runner
+    from ..settings.config import Profile, Settings
+    from ..specs import runopts
+
+logger = logging.getLogger(__name__)
+
+# Seconds that a scheduler has to tell its run options.
+_OPTION_SECONDS = 10.0
+# Sections of .torchxconfig that are no scheduler's, by what comes before the colon; the tracker's are TorchX's alone.
+_PREFIXES = ("component", "cli", "torchx", "tracker")
+
+
+def config_findings(named: str | None) -> Iterator[Finding]:
+    """Yield what is to be said of config.toml.
+
+    Args:
+        named: the file of the command line, if there is one; it was read without a fault.
+    """
+    try:
+        path = Path(named) if named else config_path()
+    except NoHomeError as error:
+        yield Finding("warning", str(error), _EXAMPLE)
+        return
+    _, problem = (None, "") if named else settings_that_hold()
+    if problem:
+        yield Finding("error", problem, f"correct it; {_EXAMPLE}")
+    elif path.is_file():
+        yield Finding("ok", f"{path} is in force")
+    else:
+        yield Finding("ok", f"{path} is not there: the defaults are in force", _EXAMPLE)
+
+
+_EXAMPLE = "config.example.toml of the project has every setting"
+
+
+def launch_config_findings(settings: Settings, runner: Runner) -> Iterator[Finding]:
+    """Yield what is to be said of `.torchxconfig` and of every profile, each fault once."""
+    seen: set[Finding] = set()
+    for finding in _launch_findings(settings, _run_options(runner)):
+        if finding not in seen:
+            seen.add(finding)
+            yield finding
+
+
+def _launch_findings(settings: Settings, options: dict[str, runopts]) -> Iterator[Finding]:
+    try:
+        paths = find_configs()
+    except ConfigError as error:
+        yield Finding("error", str(error))
+        paths = []
+    if not paths:
+        yield Finding("ok", "no .torchxconfig here or in the home folder", "`torchx-tui configure` writes one")
+    for path in paths:
+        yield from _file_findings(path, options)
+    yield from _findings_of(LaunchDefaults.load(settings, None), options, list(options))
+    for name, profile in settings.profiles.items():
+        chosen = " (the chosen one)" if name == settings.launch.profile else ""
+        yield Finding("ok", f"profile {name}{chosen}{f': {profile.scheduler}' if profile.scheduler else ''}")
+        schedulers = [split_context(profile.scheduler)[0]] if profile.scheduler else _fitting(profile, options)
+        if not schedulers:
+            yield Finding(
+                "warning", f"profiles.{name}.runopts: {', '.join(profile.runopts)}: no scheduler has them all"
+            )
+        yield from _findings_of(LaunchDefaults.load(settings, name), options, schedulers)
+
+
+def _fitting(profile: Profile, options: dict[str, runopts]) -> list[str]:
+    """Return the schedulers that a profile can be meant for which names none: they have all of its options."""
+    return [name for name, known in options.items() if all(known.canonical_key(key) for key in profile.runopts)]
+
+
+def _run_options(runner: Runner) -> dict[str, runopts]:
+    options: dict[str, runopts] = {}
+    for name in runner.scheduler_names():
+        registered, _ = split_context(name)
+        if registered in options:
+            continue
+        caller = LimitedCaller(f"options-{registered}")
+        try:
+            options[registered] = caller.call(lambda name=registered: runner.run_opts(name), _OPTION_SECONDS)
+        except Exception:  # whatever another package raises; its own check tells
+            logger.warning("%s does not tell its run options", registered, exc_info=True)
+    return options
+
+
+def _file_findings(path: str, options: dict[str, runopts]) -> Iterator[Finding]:
+    try:
+        sections = read_config(path)
+    except ConfigError as error:
+        yield Finding("error", str(error), "nothing of this file is in force")
+        return
+    yield Finding("ok", f"{path} is in force")
+    for section in sections:
+        if section not in options and section.partition(":")[0] not in _PREFIXES:
+            yield Finding("warning", f"{path}: [{section}] is no scheduler; {nearest(section, options)}")
+
+
+def _findings_of(defaults: LaunchDefaults, options: dict[str, runopts], schedulers: Iterable[str]) -> Iterator[Finding]:
+    """Yield what is not known of defaults, having asked them for everything.
+
+    Args:
+        defaults: the defaults.
+        options: the run options of every scheduler.
+        schedulers: the schedulers that they are for.
+    """
+    from ..components import describe
+
+    given = defaults.scheduler()
+    if given and split_context(given.value)[0] not in options:
+        yield Finding("error", f"{given.source}: {given.value} is no scheduler; {nearest(given.value, options)}")
+    for name in schedulers:
+        if name in options:
+            defaults.options(name, options[name])
+    for component in defaults.components():
+        try:
+            defaults.arguments(component, describe(component))
+        except TorchXTuiError as error:
+            yield Finding("warning", f"defaults for {component}: {error}")
+    yield from (Finding("warning", problem) for problem in defaults.problems)

@@ -1,0 +1,83 @@
+"""What doctor says of the packages that add schedulers, components and named resources."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..backends.types import Finding
+from ..specs.modules import plugin_sources_error
+
+if TYPE_CHECKING:
+    from ..backends.runner import Runner
+
+_ADVICE = "mend, update or uninstall the package"
+
+
+def plugin_findings(runner: Runner) -> Iterator[Finding]:
+    """Yield each plugin that was found, with its group, and what is wrong with those that are of no use.
+
+    Whether a scheduler can be loaded is told with what else is said of it.
+    """
+    if fault := plugin_sources_error():
+        yield Finding("error", fault, "both are looked at; set it to one of these, or unset it")
+    found = [*_schedulers(runner), *_components(), *_named_resources()]
+    yield from found
+    if not found:
+        yield Finding("ok", "no other package adds schedulers, components or named resources")
+
+
+def interpreter_findings() -> Iterator[Finding]:
+    """Yield which interpreter runs components of the current folder, and whether it has TorchX."""
+    from ..guest.host import GuestError, inspect_interpreter
+    from ..guest.interpreter import choose_interpreter
+    from ..guest.settings import guest_settings
+
+    interpreter = choose_interpreter(Path.cwd() / "component.py", guest_settings.python)
+    try:
+        version, torchx = inspect_interpreter(interpreter)
+    except GuestError as error:
+        yield Finding("error", str(error), "set python of [components] in config.toml, or mend the environment")
+        return
+    names = f"TorchX {torchx}" if torchx else "no TorchX: `import torchx` gives torchx-tui's names"
+    yield Finding("ok", f"files of this folder are run by {interpreter}: Python {version}, {names}")
+
+
+def _schedulers(runner: Runner) -> Iterator[Finding]:
+    plugins, unreadable = runner.scheduler_plugins()
+    for one in plugins:
+        yield Finding("ok", f"scheduler {one.name}: {one.origin} (group {one.group})")
+    for one in unreadable:
+        yield Finding("error", f"schedulers: {one.where}: {one.why}", _ADVICE)
+
+
+def _components() -> Iterator[Finding]:
+    from ..components.finder import plugins
+    from ..guest.packages import ENTRY_POINT_GROUP
+
+    faults: list[tuple[str, str]] = []
+    found = plugins(failed=lambda name, reason: faults.append((name, reason)))
+    for (module, interpreter), count in Counter((item.module, item.interpreter) for item in found).items():
+        components = "1 component" if count == 1 else f"{count} components"
+        source = f", installed for {interpreter}" if interpreter else ""
+        yield Finding("ok", f"{components} of {module} (group {ENTRY_POINT_GROUP}{source})")
+    for name, reason in faults:
+        yield Finding("error", f"components of {name} (group {ENTRY_POINT_GROUP}): {reason}", _ADVICE)
+
+
+def _named_resources() -> Iterator[Finding]:
+    from ..specs import named_resources
+    from ..specs.errors import describe_error
+
+    faults: list[tuple[str, str]] = []
+    for one in named_resources.source(lambda module, reason: faults.append((module, reason))):
+        try:
+            one.make()
+        except Exception as error:  # whatever a package raises
+            yield Finding("error", f"named resource {one.name} (group {one.group}): {describe_error(error)}", _ADVICE)
+        else:
+            yield Finding("ok", f"named resource {one.name}: {one.origin} (group {one.group})")
+    for module, reason in faults:
+        yield Finding("error", f"named resources: {module} could not be read: {reason}", _ADVICE)

@@ -1,0 +1,1 @@
+"""What a person chose: config.toml, its profiles, and the defaults of launches."""

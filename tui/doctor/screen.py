@@ -1,0 +1,161 @@
+"""The Doctor screen: what is wrong here and what to do about it, then what is in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.table import Table
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.message import Message
+from textual.worker import get_current_worker
+
+from ...backends.types import Finding
+from ...doctor.checks import Diagnosed, diagnose
+from ...logs.text.sanitize import plain
+from ...specs.errors import describe_error
+from ..format import count
+from ..ui.bars import Hint
+from ..ui.base import BaseScreen
+from ..ui.text_pane import TextPane
+
+_SUBJECT_WIDTH = 14
+_FAULTS = ("error", "warning")
+
+
+class DoctorScreen(BaseScreen):
+    """Everything that the command ``doctor`` tells, as it is found out."""
+
+    HELP_TITLE = "Doctor"
+    KEY_GROUPS = ("doctor",)
+    BINDINGS = [
+        Binding("R", "look", "Look again", id="doctor.look", show=False),
+        Binding("y", "copy_report", "Copy the report", id="doctor.copy", show=False),
+        Binding("escape", "back", "Back", id="doctor.back", show=False),
+    ]
+
+    @dataclass
+    class Found(Message):
+        """A finding has come; none where that was all."""
+
+        one: Diagnosed | None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pane = TextPane("Doctor", id="doctor")
+        self._found: list[Diagnosed] = []
+        self.is_done = False
+        """Whether everything was asked."""
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the pane."""
+        yield self._pane
+
+    def on_mount(self) -> None:
+        """Begin to look."""
+        self._pane.body.focus()
+        self.action_look()
+
+    def action_look(self) -> None:
+        """Look at everything again."""
+        self._found, self.is_done = [], False
+        self._draw()
+        self._look()
+
+    @work(thread=True, group="doctor", exclusive=True, exit_on_error=False)
+    def _look(self) -> None:
+        worker, dashboard = get_current_worker(), self.dashboard
+        try:
+            for one in diagnose(dashboard.settings, dashboard.runner, dashboard.config_file):
+                if worker.is_cancelled:
+                    return
+                dashboard.post_to(self, self.Found(one))
+        except Exception as error:
+            # What looks at a broken machine is not broken by it.
+            failure = Finding("error", f"not everything was looked at: {describe_error(error)}")
+            dashboard.post_to(self, self.Found(Diagnosed("doctor", failure)))
+        if not worker.is_cancelled:
+            dashboard.post_to(self, self.Found(None))
+
+    def on_doctor_screen_found(self, message: Found) -> None:
+        """Show it among the others."""
+        if message.one is not None:
+            self._found.append(message.one)
+        else:
+            self.is_done = True
+        self._draw()
+
+    def _draw(self) -> None:
+        faults = [one for one in self._found if one.finding.level in _FAULTS]
+        fine = [one for one in self._found if one.finding.level not in _FAULTS]
+        table = Table.grid(padding=(0, 1), expand=True)
+        table.add_column(width=2, no_wrap=True)
+        table.add_column(width=_SUBJECT_WIDTH)
+        table.add_column(ratio=1)
+        colors = self.palette
+        if faults:
+            table.add_row("", Text("To mend", f"bold {colors.text}"))
+            for level in _FAULTS:
+                self._add([one for one in faults if one.finding.level == level], table)
+            table.add_row("")
+        if fine:
+            table.add_row("", Text("In order", f"bold {colors.text}"))
+            self._add(fine, table)
+        self._pane.show_table(table)
+        self._pane.rule.info = self._sum(faults)
+        self.refresh_bars()
+
+    def _sum(self, faults: list[Diagnosed]) -> Text:
+        colors = self.palette
+        if not self.is_done:
+            return Text("looking", colors.pending)
+        if not faults:
+            return Text("nothing to mend", colors.running)
+        errors = sum(one.finding.level == "error" for one in faults)
+        words = Text()
+        if errors:
+            words.append(count(errors, "error"), colors.removed)
+        if len(faults) > errors:
+            words.append(f"{', ' if errors else ''}{count(len(faults) - errors, 'warning')}", colors.pending)
+        return words
+
+    def _add(self, found: list[Diagnosed], table: Table) -> None:
+        colors, signs = self.palette, self.signs
+        looks = {"error": (signs.bad, colors.removed), "warning": ("!", colors.pending)}
+        for one in found:
+            sign, color = looks.get(one.finding.level, (signs.ok, colors.running))
+            is_fault = one.finding.level in _FAULTS
+            subject = Text(plain(one.subject), colors.text if is_fault else colors.text3)
+            what = Text(plain(one.finding.what), colors.text if is_fault else colors.text2)
+            table.add_row(Text(f" {sign}", color), subject, what)
+            # Of what is in order no advice is needed.
+            if one.finding.hint and is_fault:
+                table.add_row("", "", Text(plain(one.finding.hint), colors.text2))
+
+    def action_copy_report(self) -> None:
+        """Copy everything, to be sent to somebody who can help."""
+        lines = []
+        for one in self._found:
+            hint = f" ({one.finding.hint})" if one.finding.hint else ""
+            lines.append(plain(f"{one.finding.level}: {one.subject}: {one.finding.what}{hint}"))
+        self.dashboard.copy("\n".join(lines), "the report")
+
+    def path(self) -> list[str]:
+        """Return the way to this screen."""
+        return ["Jobs", "Doctor"]
+
+    def hints(self) -> list[Hint]:
+        """Return the keys."""
+        return [
+            Hint("R", "Look again"),
+            Hint("y", "Copy report"),
+            Hint("j k", "Scroll"),
+            Hint("esc", "Back"),
+            Hint("?", "Keys"),
+        ]
+
+    def action_back(self) -> None:
+        """Go back."""
+        self.dismiss()

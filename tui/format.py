@@ -1,0 +1,110 @@
+"""Words and figures of the screens: states, ages, durations, sizes, names cut to a width."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from rich.cells import cell_len, set_cell_size
+
+from ..specs import AppState
+
+_STATE_WORDS = {
+    AppState.UNSUBMITTED: "Unsubmitted",
+    AppState.SUBMITTED: "Submitted",
+    AppState.PENDING: "Pending",
+    AppState.RUNNING: "Running",
+    AppState.SUCCEEDED: "Succeeded",
+    AppState.FAILED: "Failed",
+    AppState.CANCELLED: "Cancelled",
+    AppState.UNKNOWN: "Unknown",
+}
+
+# A unique suffix as TorchX makes them: no vowels and no 8, at least eleven characters.
+_SUFFIX = re.compile(r"^(?P<name>.+)-(?P<suffix>[bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz0-9]{9,15})$")
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def state_word(state: AppState) -> str:
+    """Return the word of a state, such as ``Running``."""
+    return _STATE_WORDS[state]
+
+
+def age(seconds: float) -> str:
+    """Return an age in one unit, such as ``<1m``, ``41m``, ``3h``, ``13d``."""
+    if seconds < _MINUTE:
+        return "<1m"
+    if seconds < _HOUR:
+        return f"{int(seconds // _MINUTE)}m"
+    if seconds < _DAY:
+        return f"{int(seconds // _HOUR)}h"
+    return f"{int(seconds // _DAY)}d"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in its two largest units, such as ``3s``, ``1m 52s``, ``2h 07m``, ``3d 04h``."""
+    whole = max(0, round(seconds))
+    if whole < _MINUTE:
+        return f"{whole}s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE}m {whole % _MINUTE:02d}s"
+    if whole < _DAY:
+        return f"{whole // _HOUR}h {whole % _HOUR // _MINUTE:02d}m"
+    return f"{whole // _DAY}d {whole % _DAY // _HOUR:02d}h"
+
+
+def clock(at: float, now: float) -> str:
+    """Return the time of day of ``at``, with the date if that is another than of ``now``; both since the epoch."""
+    moment = time.localtime(at)
+    same_day = moment[:3] == time.localtime(now)[:3]
+    return time.strftime("%H:%M:%S" if same_day else "%Y-%m-%d %H:%M:%S", moment)
+
+
+def bytes_words(size: int) -> str:
+    """Return a size as a person reads it."""
+    amount, unit = float(size), "B"
+    for larger in ("KB", "MB", "GB", "TB"):
+        if amount < 1000:
+            break
+        amount, unit = amount / 1000, larger
+    return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun, such as ``1 replica``, ``1,204 lines``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def split_name(app_id: str) -> tuple[str, str]:
+    """Part an app id into the name that a person gave and the unique suffix, which may be empty."""
+    match = _SUFFIX.match(app_id)
+    return (match["name"], match["suffix"]) if match else (app_id, "")
+
+
+def cut(text: str, width: int, sign: str) -> str:
+    """Return ``text`` in at most ``width`` cells; what was cut ends with ``sign``."""
+    if cell_len(text) <= width:
+        return text
+    if width <= 0:
+        return ""
+    return set_cell_size(text, width - 1).rstrip() + sign
+
+
+def fit_name(app_id: str, width: int, sign: str) -> tuple[str, str]:
+    """Return an app id's name and suffix in at most ``width`` cells.
+
+    The suffix is shortened to its last four letters first; the name itself is cut last.
+    """
+    name, suffix = split_name(app_id)
+    if not suffix:
+        return cut(name, width, sign), ""
+    if cell_len(app_id) <= width:
+        return name, f"-{suffix}"
+    short = f"-{sign}{suffix[-4:]}"
+    if cell_len(name) + len(short) <= width:
+        return name, short
+    room = width - len(suffix[-4:]) - len(sign)
+    if room < 4:
+        return cut(app_id, width, sign), ""
+    return set_cell_size(name, room).rstrip(), f"{sign}{suffix[-4:]}"

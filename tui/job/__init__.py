@@ -1,0 +1,1 @@
+"""One job: what it is, what becomes of it, and what can be done with it."""

@@ -1,0 +1,190 @@
+"""What can be done with jobs, on every screen that shows some: cancel, delete, launch again, copy."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from textual.binding import Binding
+
+from ...specs import torchx_handle
+from ...specs.errors import describe_error
+from ..format import count
+from ..rows import backend_word
+from ..ui.base import BaseScreen
+from .bulk import job_names
+
+if TYPE_CHECKING:
+    from ...backends.runner import Runner
+    from ..rows import JobRow
+
+
+# Jobs that are cancelled or deleted at a time.
+_AT_ONCE = 16
+# How often is said how far that is (s).
+_TELL_SECONDS = 0.25
+
+
+class JobActions(BaseScreen):
+    """A screen whose keys act on jobs. Subclasses say on which."""
+
+    BINDINGS = [
+        Binding("n", "new", "New launch", id="jobs.new", show=False),
+        Binding("l", "logs", "Logs, full screen", id="jobs.logs", show=False),
+        Binding("r", "relaunch", "Relaunch as it was", id="jobs.relaunch", show=False),
+        Binding("e", "edit", "Edit and relaunch", id="jobs.edit", show=False),
+        Binding("x", "cancel", "Cancel", id="jobs.cancel", show=False),
+        Binding("D", "delete", "Delete", id="jobs.delete", show=False),
+        Binding("y", "copy_handle", "Copy the handle", id="jobs.copy_handle", show=False),
+        Binding("Y", "copy_command", "Copy the torchx command", id="jobs.copy_command", show=False),
+        Binding("R", "refresh_jobs", "Refresh", id="jobs.refresh", show=False),
+    ]
+
+    def target_rows(self) -> list[JobRow]:
+        """Return the jobs that a key acts on: the marked ones, else the one at the cursor."""
+        return []
+
+    def any_target(self, test: Callable[[JobRow], bool] = lambda _: True) -> bool:
+        """Return whether a key acts on any job that a test holds for; every key that is drawn asks."""
+        return any(test(row) for row in self.target_rows())
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Dim what read-only mode forbids, and what no job here can do now."""
+        if not super().check_action(action, parameters):
+            return None
+        if action in ("relaunch", "edit", "cancel", "delete", "new") and self.dashboard.runner.read_only:
+            return None
+        if action == "cancel":
+            return True if self.any_target(_is_live) else None
+        if action in ("relaunch", "edit", "delete", "logs", "copy_handle", "copy_command"):
+            return True if self.any_target() else None
+        return True
+
+    def can(self, action: str) -> bool:
+        """Return whether an action can do something now."""
+        return self.check_action(action, ()) is True
+
+    async def action_new(self) -> None:
+        """Pick a component and fill its form."""
+        from ..launch.screen import LaunchScreen
+
+        await self.app.push_screen(LaunchScreen())
+
+    def action_logs(self) -> None:
+        """Show the job's logs on the whole screen."""
+        from ..logs.screen import LogsScreen
+
+        self.app.push_screen(LogsScreen(self.target_rows()[0]))
+
+    def action_refresh_jobs(self) -> None:
+        """Ask every backend now."""
+        self.dashboard.feed.refresh()
+
+    def action_copy_handle(self) -> None:
+        """Copy the handles, a line each."""
+        rows = self.target_rows()
+        self.dashboard.copy("\n".join(torchx_handle(row.handle) for row in rows), f"the handle of {job_names(rows)}")
+
+    def action_copy_command(self) -> None:
+        """Copy the command that launches the same from a shell."""
+        self.dashboard.run_worker(self._copy_command(self.target_rows()), group="actions", exit_on_error=False)
+
+    async def _copy_command(self, rows: list[JobRow]) -> None:
+        dashboard = self.dashboard
+        try:
+            # The journal and the components are files.
+            lines = await asyncio.to_thread(_commands, dashboard.runner, rows)
+        except Exception as error:
+            # The component's file is another by now, or gone; the journal cannot be read.
+            dashboard.say(f"no command: {describe_error(error)}", failed=True)
+            return
+        if not lines:
+            dashboard.say(f"{job_names(rows)} was not launched from a component here", failed=True)
+            return
+        dashboard.copy("\n".join(lines), f"the command of {job_names(rows)}", is_command=True)
+
+    def action_relaunch(self) -> None:
+        """Launch the jobs again as they were; ask first where the world has changed since."""
+        from .relaunch import Relaunch
+
+        Relaunch(self.dashboard, self.target_rows()).start()
+
+    def action_edit(self) -> None:
+        """Open the form with every value of the job's launch."""
+        from .relaunch import open_edit
+
+        open_edit(self.dashboard, self.target_rows()[0])
+
+    def action_cancel(self) -> None:
+        """Ask, then cancel."""
+        from .dialogs import CancelDialog
+
+        rows = [row for row in self.target_rows() if _is_live(row)]
+        if rows:
+            runner = self.dashboard.runner
+            dialog = CancelDialog(rows, lambda: _lost_logs(runner, rows))
+            self.app.push_screen(dialog, lambda yes: self._cancel(rows) if yes else None)
+
+    def _cancel(self, rows: list[JobRow]) -> None:
+        self._act(rows, self.dashboard.runner.cancel, "Cancelling", "")
+
+    def action_delete(self) -> None:
+        """Ask, then delete."""
+        from .dialogs import DeleteDialog
+
+        rows = self.target_rows()
+        if rows:
+            self.app.push_screen(DeleteDialog(rows), lambda yes: self._delete(rows) if yes else None)
+
+    def _delete(self, rows: list[JobRow]) -> None:
+        self._act(rows, self.dashboard.runner.delete, "Deleted", "", forget=True)
+
+    def _act(
+        self, rows: list[JobRow], act: Callable[[str], str | None], verb: str, after: str, *, forget: bool = False
+    ) -> None:
+        """Do something with each job off the event loop, then say how each went."""
+        from ..messages import Told
+        from .bulk import act_on_jobs
+
+        dashboard = self.dashboard
+        doing = "Deleting" if forget else verb
+        told_at = 0.0
+
+        def tell(done: int) -> None:
+            """Say how far it is, now and then."""
+            nonlocal told_at
+            if len(rows) > 1 and done < len(rows) and time.monotonic() - told_at > _TELL_SECONDS:
+                told_at = time.monotonic()
+                dashboard.post_from_thread(Told(f"{doing} {count(len(rows), 'job')}: {done:,} asked"))
+
+        def work() -> None:
+            done = act_on_jobs(rows, act, verb, after, forget=forget, most=_AT_ONCE, on_done=tell)
+            dashboard.post_from_thread(done)
+
+        if not forget:
+            dashboard.expect_cancelled([row.handle for row in rows])
+
+        dashboard.run_worker(work, thread=True, group="actions", exit_on_error=False)
+
+
+def _is_live(row: JobRow) -> bool:
+    return not row.is_final and not row.history
+
+
+def _lost_logs(runner: Runner, rows: Sequence[JobRow]) -> list[str]:
+    """Return what becomes of logs that are not kept when these jobs are cancelled, a sentence for each backend."""
+    said = {name: runner.capabilities(name).logs_after_cancel for name in {row.scheduler for row in rows}}
+    several = len(said) > 1
+    return [f"{backend_word(name)}: {words}" if several else words for name, words in said.items() if words]
+
+
+def _commands(runner: Runner, rows: Sequence[JobRow]) -> list[str]:
+    """Return the commands that launch jobs again; of those that no component of ours made there is none."""
+    from ..launch.commands import launch_command
+
+    records = runner.journal.find_all([row.handle for row in rows])
+    launched = [records[row.handle] for row in rows if row.handle in records]
+    return [shlex.join(launch_command(record)) for record in launched if record.component]

@@ -1,0 +1,318 @@
+"""The dialogs that ask before something ends: cancel, delete, quit. The first button is the harmless one."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.message import Message
+from textual.widgets import Button, Input, Static
+
+from ...backends.types import BY_TORCHX
+from ...logs.text.sanitize import plain
+from ..format import age, clock, count, cut
+from ..rows import JobRow, backend_word
+from ..ui.dialog import MOST_LISTED, TEXT_WIDTH, Dialog
+from ..ui.job_cells import name_text, state_text
+from ..ui.theme import now_of, palette_of, signs_of
+
+if TYPE_CHECKING:
+    from ...backends.api import Finding
+
+# Lines that say why something failed with one of them.
+MOST_WHY = 2
+
+
+class ConfirmDialog(Dialog[bool]):
+    """Asks about jobs; for more than one the count must be typed.
+
+    Args:
+        rows: the jobs.
+    """
+
+    KEEP = "Keep"
+    CONFIRM = "Confirm"
+    CONFIRM_KEY = "y"
+    COMMAND = ""
+
+    BINDINGS = [Binding("y", "confirm", "Confirm", id="dialog.confirm", show=False)]
+
+    def __init__(self, rows: Sequence[JobRow]) -> None:
+        super().__init__()
+        self.rows = rows
+
+    def consequence(self) -> list[str]:
+        """Return what will happen, a sentence in lines."""
+        return []
+
+    def lines(self) -> list[Text]:
+        """Return the jobs, their facts, the consequence and the command."""
+        colors = palette_of(self.app)
+        facts = self._one(self.rows[0]) if len(self.rows) == 1 else self._several()
+        text = [Text(line, colors.text2) for line in self.consequence()]
+        command = ["torchx", self.COMMAND, plain(self.rows[0].handle)]
+        if len(self.rows) == 1:
+            text.append(Text(cut(f"$ {shlex.join(command)}", TEXT_WIDTH, signs_of(self.app).cut), colors.text3))
+        return [*facts, Text(), *text, Text()]
+
+    def _one(self, row: JobRow) -> list[Text]:
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        state = state_text(row.state, colors, signs)
+        seconds = row.age_seconds(now_of(self.app))
+        if seconds is not None:
+            state.append(f"   {age(seconds)}", colors.text2)
+        if row.started_at is not None:
+            state.append(f", since {clock(row.started_at, now_of(self.app))}", colors.text2)
+        lines = [name_text(row.name, TEXT_WIDTH, colors, signs, bold=True), Text()]
+        for label, value in (
+            ("state", state),
+            ("where", Text(backend_word(row.scheduler, long=True), colors.text)),
+            ("replicas", Text(f"{row.running} of {row.wanted} running", colors.text)),
+        ):
+            line = Text(f"{label:<11}", colors.text3, end="")
+            line.append_text(value)
+            lines.append(line)
+        return lines
+
+    def _several(self) -> list[Text]:
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        lines = []
+        for row in self.rows[:MOST_LISTED]:
+            line = state_text(row.state, colors, signs)
+            line.append(" " * (14 - line.cell_len))
+            line.append_text(name_text(row.name, TEXT_WIDTH - 14, colors, signs))
+            lines.append(line)
+        if len(self.rows) > MOST_LISTED:
+            lines.append(Text(f"and {len(self.rows) - MOST_LISTED} more", colors.text3))
+        return lines
+
+    def compose_question(self) -> ComposeResult:
+        """Ask for the count where there is more than one job."""
+        if len(self.rows) > 1:
+            colors = palette_of(self.app)
+            yield Static(Text(f"Type {len(self.rows)} to go on", colors.text2), markup=False)
+            count_input = Input(compact=True, id="dialog-count")
+            count_input.cursor_blink = False
+            yield count_input
+
+    def compose_buttons(self) -> ComposeResult:
+        """Yield the harmless button, the other, and how to go back."""
+        colors = palette_of(self.app)
+        yield Button(self.KEEP, compact=True, id="keep")
+        label = Text(self.CONFIRM_KEY, colors.failed)
+        label.append(f" {self.CONFIRM}", colors.text)
+        yield Button(label, compact=True, id="confirm")
+        yield Static(Text.assemble(("esc", f"bold {colors.accent}"), (" back", colors.text2)), markup=False)
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Take the button's answer."""
+        if event.button.id == "confirm":
+            self.action_confirm()
+        else:
+            self.dismiss(False)
+
+    def on_input_submitted(self) -> None:
+        """Confirm once the count is right."""
+        self.action_confirm()
+
+    def action_confirm(self) -> None:
+        """Answer yes, if the count was typed where it is asked for."""
+        if len(self.rows) > 1:
+            field = self.query_one("#dialog-count", Input)
+            if field.value.strip() != str(len(self.rows)):
+                self.set_focus(field)
+                return
+        self.dismiss(True)
+
+
+class CancelDialog(ConfirmDialog):
+    """Asks before jobs are cancelled.
+
+    Args:
+        rows: the jobs.
+        find_lost_logs: returns what becomes of logs that are not kept, a sentence for each backend; called in a thread.
+    """
+
+    KEEP = "Keep running"
+    CONFIRM = "Cancel the job"
+    COMMAND = "cancel"
+
+    @dataclass
+    class LogsLost(Message):
+        """It is known what becomes of the logs."""
+
+        sentences: list[str]
+
+    def __init__(self, rows: Sequence[JobRow], find_lost_logs: Callable[[], list[str]] = list) -> None:
+        super().__init__(rows)
+        self._find_lost_logs = find_lost_logs
+        self._lost_logs: list[str] | None = None
+
+    def on_mount(self) -> None:
+        """Ask what becomes of the logs."""
+        self._ask_for_lost_logs()
+
+    @work(thread=True, exit_on_error=False)
+    def _ask_for_lost_logs(self) -> None:
+        self.post_message(self.LogsLost(self._find_lost_logs()))
+
+    def on_cancel_dialog_logs_lost(self, message: LogsLost) -> None:
+        """Say it."""
+        self._lost_logs = message.sentences
+        self.query_one("#dialog-text", Static).update(Text("\n", no_wrap=True).join(self.lines()))
+
+    def heading(self) -> str:
+        """The title, with how many jobs are meant."""
+        return "Cancel this job?" if len(self.rows) == 1 else f"Cancel {len(self.rows)} jobs?"
+
+    def consequence(self) -> list[str]:
+        """Say that every process ends and what stays."""
+        which = "The job stays" if len(self.rows) == 1 else "The jobs stay"
+        return [
+            "Every process of it is ended, politely first, then by force.",
+            f"{which} listed as Cancelled{', logs are kept.' if self._lost_logs == [] else '.'}",
+            *(line for sentence in self._lost_logs or () for line in wrap(plain(sentence), TEXT_WIDTH)),
+        ]
+
+
+class DeleteDialog(ConfirmDialog):
+    """Asks before jobs are deleted."""
+
+    KEEP = "Keep"
+    CONFIRM = "Delete"
+    COMMAND = "delete"
+
+    def heading(self) -> str:
+        """The title, with how many jobs are meant."""
+        return "Delete this job?" if len(self.rows) == 1 else f"Delete {len(self.rows)} jobs?"
+
+    def consequence(self) -> list[str]:
+        """Say that logs and history go."""
+        live = sum(not row.is_final and not row.history for row in self.rows)
+        first = f"{count(live, 'job')} still active is cancelled first." if live else ""
+        theirs = sum(BY_TORCHX in row.notes for row in self.rows)
+        last = f"The logs of {count(theirs, 'job')} are in a folder of TorchX's: they stay." if theirs else ""
+        lines = (first, "Logs and history of it are removed. This cannot be undone.", last)
+        if theirs == len(self.rows):
+            lines = (first, "It is not shown any more. Its logs are in a folder of TorchX's: they stay.")
+        return [line for line in lines if line]
+
+
+class ResultsDialog(Dialog[None]):
+    """Says of several jobs how something went that did not go well with all of them.
+
+    Args:
+        results: each job with why it failed, empty where it did not.
+    """
+
+    BINDINGS = [
+        Binding("j,down", "scroll(1)", "Down", id="dialog.down", show=False),
+        Binding("k,up", "scroll(-1)", "Up", id="dialog.up", show=False),
+    ]
+
+    def __init__(self, results: Sequence[tuple[str, str]]) -> None:
+        super().__init__()
+        self.results = results
+
+    def heading(self) -> str:
+        """Return the title, with how many failed."""
+        failed = sum(bool(failure) for _, failure in self.results)
+        return f"{failed:,} of {count(len(self.results), 'job')} failed"
+
+    def compose_question(self) -> ComposeResult:
+        """Yield the list; it may be longer than the screen."""
+        with VerticalScroll(id="dialog-results", can_focus=False):
+            yield Static(Text("\n", no_wrap=True).join(self._results()), markup=False)
+
+    def _results(self) -> list[Text]:
+        """Return each job with its result, those that failed first."""
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        lines: list[Text] = []
+        for name, failure in sorted(self.results, key=lambda result: not result[1]):
+            line = Text(f"{signs.bad if failure else signs.ok} ", colors.failed if failure else colors.running, end="")
+            line.append_text(name_text(name, TEXT_WIDTH - 2, colors, signs))
+            why = wrap(plain(failure), TEXT_WIDTH - 4)[:MOST_WHY]
+            lines += [line, *(Text(f"    {part}", colors.text2) for part in why)]
+        return [*lines, Text()]
+
+    def action_scroll(self, rows: int) -> None:
+        """Scroll the list."""
+        self.query_one("#dialog-results").scroll_relative(y=rows, animate=False)
+
+    def compose_buttons(self) -> ComposeResult:
+        """Yield the way back."""
+        yield Button("Close", compact=True, id="close")
+
+    def on_button_pressed(self) -> None:
+        """Go back."""
+        self.dismiss(None)
+
+
+class QuitDialog(Dialog[Any]):
+    """Asks what becomes of the jobs that this process launched on this machine.
+
+    Args:
+        handles: those that run.
+        warnings: what may end them although they are kept.
+    """
+
+    BINDINGS = [
+        Binding("k,enter", "keep", "Keep running and quit", id="dialog.keep", show=False),
+        Binding("y", "cancel", "Cancel the jobs and quit", id="dialog.cancel", show=False),
+    ]
+
+    def __init__(self, handles: Sequence[str], warnings: Sequence[Finding] = ()) -> None:
+        super().__init__()
+        self.handles = handles
+        self.warnings = warnings
+
+    def heading(self) -> str:
+        """Return the title."""
+        return "Quit?"
+
+    def lines(self) -> list[Text]:
+        """Return the jobs that run."""
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        lines = [
+            Text(f"{count(len(self.handles), 'job')} launched here, still running on this machine:", colors.text2),
+            Text(),
+        ]
+        for handle in self.handles[:MOST_LISTED]:
+            lines.append(name_text(plain(handle.rpartition("/")[2]), TEXT_WIDTH, colors, signs, bold=True))
+        if len(self.handles) > MOST_LISTED:
+            lines.append(Text(f"and {len(self.handles) - MOST_LISTED} more", colors.text3))
+        lines += [Text(), Text("Kept jobs go on without the terminal and are found again.", colors.text2)]
+        for warning in self.warnings:
+            lines.append(Text(f"But {plain(warning.what)}.", colors.pending))
+            for line in wrap(f"What helps: {plain(warning.hint)}", TEXT_WIDTH):
+                lines.append(Text(line, colors.text2))
+        return [*lines, Text()]
+
+    def compose_buttons(self) -> ComposeResult:
+        """Yield the two ways to quit, and the way back."""
+        colors = palette_of(self.app)
+        yield Button("Keep running", compact=True, id="keep")
+        label = Text("y", colors.failed)
+        label.append(" Cancel them", colors.text)
+        yield Button(label, compact=True, id="cancel")
+        yield Static(Text.assemble(("esc", f"bold {colors.accent}"), (" back", colors.text2)), markup=False)
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Take the button's answer."""
+        self.dismiss("cancel" if event.button.id == "cancel" else "keep")
+
+    def action_keep(self) -> None:
+        """Quit, jobs go on."""
+        self.dismiss("keep")
+
+    def action_cancel(self) -> None:
+        """Quit, jobs are cancelled."""
+        self.dismiss("cancel")

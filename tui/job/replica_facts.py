@@ -1,0 +1,112 @@
+"""What is known of one replica, in lines: its state, its ports, what it uses."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.widget import Widget
+
+from ...logs.text.sanitize import plain
+from ...specs import ReplicaStatus
+from ...specs.files import user_name
+from ..format import clock, duration
+from ..launch.commands import ssh_command
+from ..ui.job_cells import state_text
+from ..ui.theme import now_of, signs_of
+from .sparkline import figure, spark_words, sparkline
+
+if TYPE_CHECKING:
+    from ...backends.api import PublishedPort, ReplicaUsage
+    from ..ui.palette import Palette
+
+_GIB = 1 << 30
+
+
+def replica_lines(replica: ReplicaStatus, colors: Palette, widget: Widget) -> tuple[Text, ...]:
+    """Return what is known of one replica."""
+    head = Text(f"{plain(replica.role)}/{replica.id}", f"bold {colors.text}", end="")
+    head.append("  ")
+    head.append_text(state_text(replica.state, colors, signs_of(widget.app)))
+    if replica.signal:
+        head.append(f"  {replica.signal}", colors.text)
+    elif replica.exit_code is not None:
+        head.append(f"  exit {replica.exit_code}", colors.text)
+    lines = [head]
+    facts = []
+    if replica.started_at is not None and replica.finished_at is not None:
+        facts.append(duration(replica.finished_at - replica.started_at))
+    if replica.restarts:
+        facts.append(f"{replica.restarts} restarts")
+    if replica.pid is not None:
+        facts.append(f"pid {replica.pid}")
+    if replica.node:
+        facts.append(f"on {plain(replica.node)}")
+    if replica.node and replica.hostaddr and replica.hostaddr != replica.hostname:
+        facts.append(plain(replica.hostaddr))
+    facts.append(plain(replica.hostname))
+    lines.append(Text(", ".join(facts), colors.text2))
+    for label, at in (("started", replica.started_at), ("ended", replica.finished_at)):
+        if at is not None:
+            line = Text(f"{label:<9}", colors.text3, end="")
+            line.append(clock(at, now_of(widget.app)), colors.text2)
+            lines.append(line)
+    if replica.reason and replica.reason != f"exit {replica.exit_code}":
+        lines.append(Text(plain(replica.reason), colors.text2))
+    return tuple(lines)
+
+
+def usage_lines(samples: Sequence[ReplicaUsage], width: int, colors: Palette, *, ascii_only: bool) -> list[Text]:
+    """Return a line for each thing that is used: its name, its course, and what it is now of what there is.
+
+    Args:
+        samples: what was measured, the latest last.
+        width: cells of the course.
+        colors: the palette.
+        ascii_only: the course is told in figures.
+    """
+    last = samples[-1]
+    courses = (
+        ("cpu", _course(samples, "cpu"), last.cpu_total, "cores"),
+        ("mem", _course(samples, "memory", _GIB), (last.memory_total or 0) / _GIB, "GB"),
+        ("gpu", _course(samples, "gpu"), last.gpus, "busy"),
+        ("vram", _course(samples, "gpu_memory", _GIB), (last.gpu_memory_total or 0) / _GIB, "GB"),
+    )
+    lines = []
+    for name, values, total, unit in courses:
+        if not values or not total:
+            continue
+        line = Text(f"{name:<5}", colors.text3, no_wrap=True, end="")
+        course = spark_words(values) if ascii_only else sparkline(values, total, width)
+        line.append(course.ljust(width), colors.text3 if ascii_only else colors.spark)
+        line.append(f"  {figure(values[-1])} of {figure(total)} {unit}", colors.text2)
+        lines.append(line)
+    return lines
+
+
+def _course(samples: Sequence[ReplicaUsage], what: str, unit: float = 1.0) -> list[float]:
+    values = (getattr(sample, what) for sample in samples)
+    return [value / unit for value in values if value is not None]
+
+
+def port_lines(ports: Sequence[PublishedPort], colors: Palette) -> list[Text]:
+    """Return two lines for each port: its number on the engine's loopback address, and the command that reaches it."""
+    lines = []
+    for port in ports:
+        line = Text(f"{'port':<9}", colors.text3, end="")
+        line.append(f"{port.host_port}", colors.text)
+        if port.command:
+            line.append(f" for {port.container_port} of the pod", colors.text2)
+        else:
+            line.append(f"{f' on {plain(port.host)}' if port.host else ''} for {port.container_port}", colors.text2)
+        line.append(f"  {plain(port.name)}", colors.text3)
+        lines += [line, Text(f"$ {plain(reach_line(port))}", colors.text3)]
+    return lines
+
+
+def reach_line(port: PublishedPort) -> str:
+    """Return the command that makes a port reachable on a person's own machine."""
+    return port.command or shlex.join(ssh_command(port, f"{user_name()}@{os.uname().nodename}"))

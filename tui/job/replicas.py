@@ -1,0 +1,197 @@
+"""The replicas of a job: one sign each, and what is known of the chosen one."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.message import Message
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.widget import Widget
+
+from ...logs.text.sanitize import plain
+from ...specs import ReplicaState, ReplicaStatus
+from ..ui.glyphs import ASCII
+from ..ui.job_cells import first_failed, state_style
+from ..ui.pane import Pane
+from ..ui.theme import palette_of, signs_of
+from .replica_facts import port_lines, reach_line, replica_lines, usage_lines
+
+if TYPE_CHECKING:
+    from ...backends.api import DescribeAppResponse, PublishedPort, ReplicaUsage
+
+CELL_WIDTH = 6
+# Samples that are kept of each replica, and the cells beside their picture.
+_MOST_SAMPLES = 120
+_USAGE_WORDS = 26
+
+
+class ReplicaGrid(Widget, can_focus=True):
+    """A cell a replica; the arrows choose one."""
+
+    HELP_TITLE = "Replicas"
+    DEFAULT_CSS = "ReplicaGrid { height: auto; width: 1fr; padding: 0 1; }"
+    BINDINGS = [
+        Binding("left,h", "move(-1)", "Previous replica", id="replicas.left", show=False),
+        Binding("right", "move(1)", "Next replica", id="replicas.right", show=False),
+        Binding("up,k", "row(-1)", "Row up", id="replicas.up", show=False),
+        Binding("down,j", "row(1)", "Row down", id="replicas.down", show=False),
+        Binding("enter", "choose", "Show this replica's log", id="replicas.show", show=False),
+        Binding("y", "screen.copy_port", "Copy the ssh command of its ports", id="replicas.copy_port", show=False),
+    ]
+
+    replicas: reactive[tuple[ReplicaStatus, ...]] = reactive((), layout=True)
+    chosen: reactive[int] = reactive(0)
+
+    @dataclass
+    class Chosen(Message):
+        """Another replica is chosen; ``opened`` when its log is asked for."""
+
+        number: int
+        opened: bool = False
+
+    @property
+    def per_row(self) -> int:
+        """Cells in a row; ten or eight where there is room, so that numbers are easy to find."""
+        fitting = max(1, self.content_size.width // CELL_WIDTH)
+        return next((count for count in (16, 10, 8, 4) if count <= fitting), fitting)
+
+    def get_content_height(self, container: object, viewport: object, width: int) -> int:
+        """Return the rows that the cells take in ``width``, eight at most."""
+        del container, viewport
+        fitting = max(1, width // CELL_WIDTH)
+        per_row = next((count for count in (16, 10, 8, 4) if count <= fitting), fitting)
+        return min(8, max(1, -(-len(self.replicas) // per_row)))
+
+    def render_line(self, y: int) -> Strip:
+        """Draw a row of cells; the row of the chosen one is kept in sight."""
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        per_row, height = self.per_row, max(1, self.content_size.height)
+        top = max(0, self.chosen // per_row - height + 1)
+        line = Text(no_wrap=True, end="")
+        for number in range((top + y) * per_row, min((top + y + 1) * per_row, len(self.replicas))):
+            replica = self.replicas[number]
+            style = colors.text2 if replica.state is not ReplicaState.FAILED else colors.failed
+            cell = Text(f"{number:>2} ", style, end="")
+            cell.append(signs.state(replica.state), state_style(replica.state, colors))
+            if number == self.chosen:
+                cell.stylize(colors.cursor if self.has_focus else colors.cursor_unfocused)
+            line.append_text(cell)
+            line.append(" " * max(1, CELL_WIDTH - cell.cell_len))
+        width = self.content_size.width
+        segments = list(line.render(self.app.console))
+        base = Style.null() + self.rich_style
+        return Strip(Segment.apply_style(segments, base)).adjust_cell_length(width, base)
+
+    def action_move(self, step: int) -> None:
+        """Choose the next or the previous replica."""
+        if self.replicas:
+            self.chosen = min(max(self.chosen + step, 0), len(self.replicas) - 1)
+            self.post_message(self.Chosen(self.chosen))
+
+    def action_row(self, rows: int) -> None:
+        """Choose the replica a row below or above."""
+        self.action_move(rows * self.per_row)
+
+    def action_choose(self) -> None:
+        """Ask for the log of the chosen replica."""
+        if self.replicas:
+            self.post_message(self.Chosen(self.chosen, opened=True))
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose the replica that was clicked."""
+        number = event.y * self.per_row + event.x // CELL_WIDTH
+        if 0 <= number < len(self.replicas):
+            self.chosen = number
+            self.post_message(self.Chosen(number))
+
+
+class ReplicasPane(Pane):
+    """The grid of replicas over the facts of the chosen one."""
+
+    def __init__(self) -> None:
+        super().__init__("Replicas", id="replicas-pane")
+        self.grid = ReplicaGrid(id="replica-grid")
+        self.facts = FactLines()
+        self._picked = False
+        self._ports: list[PublishedPort] = []
+        self._usages: dict[tuple[str, int], deque[ReplicaUsage]] = {}
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the grid and the facts."""
+        yield self.grid
+        yield self.facts
+
+    def show(self, described: DescribeAppResponse) -> None:
+        """Show the replicas; the first that failed is chosen until a person chooses."""
+        replicas = tuple(replica for status in described.roles_statuses for replica in status.replicas)
+        roles = "  ".join(f"{plain(role.name)} {role.num_replicas}" for role in described.roles)
+        self.rule.info = Text(roles)
+        self._ports = described.ports
+        if replicas != self.grid.replicas:
+            self.grid.replicas = replicas
+            if not self._picked:
+                self.grid.chosen = first_failed(replicas)
+        self._show_facts()
+
+    def add_usage(self, usages: Sequence[ReplicaUsage]) -> None:
+        """Take note of what the replicas use now."""
+        for usage in usages:
+            self._usages.setdefault((usage.role, usage.replica), deque(maxlen=_MOST_SAMPLES)).append(usage)
+        self._show_facts()
+
+    def on_replica_grid_chosen(self, _message: ReplicaGrid.Chosen) -> None:
+        """Show the facts of the chosen replica."""
+        self._picked = True
+        self._show_facts()
+
+    @property
+    def chosen(self) -> ReplicaStatus | None:
+        """The replica that is chosen."""
+        return self.grid.replicas[self.grid.chosen] if self.grid.chosen < len(self.grid.replicas) else None
+
+    @property
+    def reach_lines(self) -> list[str]:
+        """The commands that make the ports of the chosen replica reachable from a person's own machine."""
+        return [reach_line(port) for port in self._chosen_ports()]
+
+    def _chosen_ports(self) -> list[PublishedPort]:
+        replica = self.chosen
+        return [port for port in self._ports if replica and (port.role, port.replica) == (replica.role, replica.id)]
+
+    def _show_facts(self) -> None:
+        replica = self.chosen
+        if replica is not None:
+            colors = palette_of(self.app)
+            lines = (*replica_lines(replica, colors, self), *port_lines(self._chosen_ports(), colors))
+            samples = self._usages.get((replica.role, replica.id))
+            if samples:
+                width = max(8, self.facts.size.width - _USAGE_WORDS)
+                lines = (*lines, Text(), *usage_lines(samples, width, colors, ascii_only=signs_of(self.app) is ASCII))
+            self.facts.lines = lines
+
+
+class FactLines(Widget):
+    """Lines of facts, cut at the width."""
+
+    DEFAULT_CSS = "FactLines { height: 1fr; width: 1fr; padding: 0 1; margin-top: 1; }"
+
+    lines: reactive[tuple[Text, ...]] = reactive(())
+
+    def render(self) -> Text:
+        """Draw the lines."""
+        drawn = []
+        for line in self.lines:
+            copy = line.copy()
+            copy.truncate(self.size.width, overflow="ellipsis")
+            drawn.append(copy)
+        return Text("\n", no_wrap=True, end="").join(drawn)

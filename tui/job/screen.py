@@ -1,0 +1,309 @@
+"""The Job screen: why, the timeline, the replicas, the AppDef, what the backend says, and the logs of one job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.widgets import ContentSwitcher
+
+from ...logs.text.sanitize import plain
+from ...specs import NONE, AppState, ReplicaState
+from ..format import age, cut, duration
+from ..logs.area import LogsArea
+from ..rows import JobRow, backend_word
+from ..ui.bars import Hint, StatusLine
+from ..ui.job_cells import first_failed, name_text, state_text
+from ..ui.pane import Divider
+from ..ui.text_pane import TextPane
+from ..ui.title_rule import TitleRule
+from .actions import JobActions
+from .replicas import ReplicaGrid, ReplicasPane
+from .shell import ReplicaShell
+from .timeline import Timeline
+from .why import WhyPane
+
+if TYPE_CHECKING:
+    from ...backends.api import DescribeAppResponse, StateChange
+    from ..messages import FailureExplained, JobDescribed, UsageSampled
+
+TABS = {"overview": "Overview", "appdef": "AppDef", "native": "Backend"}
+
+
+class JobScreen(JobActions):
+    """One job.
+
+    Args:
+        row: the job as the table had it.
+    """
+
+    HELP_TITLE = "Job"
+    KEY_GROUPS = ("job", "jobs")
+    CSS_PATH = "../styles/job.tcss"
+    BINDINGS = [
+        Binding("escape", "back", "Back", id="job.back", show=False),
+        Binding("i", "tab('native')", "What the backend itself says", id="job.native", show=False),
+        Binding("right_square_bracket", "next_tab(1)", "Next tab", key_display="]", id="job.next_tab", show=False),
+        Binding(
+            "left_square_bracket", "next_tab(-1)", "Previous tab", key_display="[", id="job.previous_tab", show=False
+        ),
+        Binding("z", "zoom", "Zoom the logs", id="job.zoom", show=False),
+        Binding(
+            "exclamation_mark", "shell", "A shell in the chosen replica", key_display="!", id="job.shell", show=False
+        ),
+    ]
+
+    def __init__(self, row: JobRow) -> None:
+        super().__init__()
+        self.row = row
+        self.described: DescribeAppResponse | None = None
+        self.title_rule = TitleRule(id="job-title")
+        self.state_line = StatusLine(id="job-state")
+        self.timeline = Timeline(id="job-timeline")
+        self.why = WhyPane()
+        self.replicas = ReplicasPane()
+        self.logs = LogsArea(id="job-logs", compact=True, with_job=False)
+        self._tab = "overview"
+        self._jumped = False
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the tabs' contents."""
+        yield self.title_rule
+        with ContentSwitcher(initial="overview", id="job-tabs"):
+            with Vertical(id="overview"):
+                with Vertical(id="job-head"):
+                    yield self.state_line
+                    yield self.timeline
+                    with Horizontal(id="job-middle"):
+                        yield self.why
+                        yield Divider(id="job-divider")
+                        yield self.replicas
+                yield self.logs
+            yield TextPane("AppDef", id="appdef")
+            yield TextPane("Backend", id="native")
+
+    def on_mount(self) -> None:
+        """Ask for the job."""
+        self.logs.show_row(self.row)
+        self._watch()
+        self._refresh_head()
+        self.why.body.focus()
+
+    def on_screen_resume(self) -> None:
+        """Ask for the job again."""
+        self._watch()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw the head for the new width."""
+        self._refresh_head()
+
+    # What is shown
+
+    def target_rows(self) -> list[JobRow]:
+        """Return this job."""
+        return [self.row]
+
+    def jobs_updated(self, _changed: object = (), _removed: object = ()) -> None:
+        """Show the job's state as it is now."""
+        self.row = self.dashboard.jobs.rows.get(self.row.handle, self.row)
+        self._refresh_head()
+        self.refresh_bars()
+
+    def show_described(self, message: JobDescribed) -> None:
+        """Show what the backend says of this job."""
+        if message.handle != self.row.handle:
+            return
+        if message.described is None:
+            if message.error:
+                self.dashboard.say(message.error, failed=True, about=message.handle)
+            return
+        self.described = described = message.described
+        self.why.show(described)
+        self.replicas.show(described)
+        self.timeline.changes = tuple(described.timeline) or self._seen_changes()
+        self.logs.show_logs(described, message.logs)
+        self.logs.show_row(self.row)
+        if described.state is AppState.FAILED and not self._jumped and message.logs:
+            self._jumped = True
+            first = first_failed(self.replicas.grid.replicas)
+            patterns = self.dashboard.settings.logs.error_patterns
+            self.dashboard.feed.explain(message.handle, message.logs, first, patterns)
+        self._fill_tab()
+        self._refresh_head()
+        self.refresh_bars()
+
+    def _seen_changes(self) -> tuple[StateChange, ...]:
+        """Return the states that were seen here, for a backend that keeps none."""
+        from ...backends.api import StateChange
+
+        return tuple(StateChange(state, at) for state, at in self.dashboard.jobs.changes(self.row.handle))
+
+    def show_usage(self, message: UsageSampled) -> None:
+        """Show what the replicas use."""
+        if message.handle == self.row.handle:
+            self.replicas.add_usage(message.usages)
+
+    def on_screen_suspend(self) -> None:
+        """Measure nothing that nobody sees."""
+        self.dashboard.feed.watch_usage(None)
+
+    def on_unmount(self) -> None:
+        """Measure nothing any more."""
+        self.dashboard.feed.watch_usage(None)
+
+    def _watch(self) -> None:
+        handle = None if self.row.history else self.row.handle
+        self.dashboard.feed.watch(handle)
+        self.dashboard.feed.watch_usage(None if self.row.is_final else handle)
+
+    def show_failure(self, message: FailureExplained) -> None:
+        """Show which error was the cause, and which ones follow from it."""
+        if message.handle == self.row.handle and self.described is not None:
+            self.why.show(self.described, message.failure)
+
+    def on_replica_grid_chosen(self, message: ReplicaGrid.Chosen) -> None:
+        """Show the chosen replica's log."""
+        self.logs.log_pane.select_replica(message.number)
+        if message.opened:
+            self.logs.log_pane.focus_log()
+
+    def _refresh_head(self) -> None:
+        colors, signs = self.palette, self.signs
+        width = self.app.size.width
+        self.title_rule.title = name_text(self.row.name, max(10, width - 40), colors, signs, bold=True)
+        tabs = Text(end="")
+        for key, word in TABS.items():
+            tabs.append("   " if tabs else "")
+            tabs.append(word, f"bold underline {colors.accent}" if key == self._tab else colors.text2)
+        self.title_rule.right = tabs
+        left = state_text(self.row.state, colors, signs)
+        reason = self.described.msg if self.described and self.described.msg != NONE else self.row.why
+        if reason:
+            left.append(f"   {plain(reason.splitlines()[0])}", f"bold {colors.text}")
+        elif self.row.is_final and self.row.duration_seconds is not None:
+            left.append(f"   in {duration(self.row.duration_seconds)}", colors.text2)
+        else:
+            seconds = self.row.age_seconds(self.clock())
+            left.append(f"   {age(seconds)}" if seconds is not None else "", colors.text2)
+        where = Text(end="")
+        where.append(self.row.component, colors.text2)
+        where.append(f" {cut(self.row.arguments, 40, signs.cut)}" if self.row.arguments else "", colors.text3)
+        where.append(f"   {backend_word(self.row.scheduler, long=True)}", colors.text3)
+        self.state_line.left, self.state_line.right = left, where
+
+    # Tabs
+
+    def _fill_tab(self) -> None:
+        if self._tab == "appdef" and self.described is not None:
+            self.query_one("#appdef", TextPane).show_yaml(appdef_yaml(self.described))
+
+    def action_tab(self, tab: str) -> None:
+        """Show a tab; asked for again, go back to the overview."""
+        self._tab = "overview" if tab == self._tab else tab
+        self.query_one("#job-tabs", ContentSwitcher).current = self._tab
+        self._fill_tab()
+        if self._tab == "native":
+            self._load_native()
+        target = self.why.body if self._tab == "overview" else self.query_one(f"#{self._tab}", TextPane).body
+        target.focus()
+        self._refresh_head()
+
+    def action_next_tab(self, step: int) -> None:
+        """Show the next or the previous tab."""
+        names = list(TABS)
+        self.action_tab(names[(names.index(self._tab) + step) % len(names)])
+
+    def _load_native(self) -> None:
+        pane, runner, handle = self.query_one("#native", TextPane), self.dashboard.runner, self.row.handle
+
+        def work() -> None:
+            try:
+                text = runner.describe_native(handle)
+            except Exception as error:
+                text = str(error) or f"{backend_word(self.row.scheduler)} has nothing more to say"
+            pane.post_message(TextPane.Loaded(text))
+
+        self.run_worker(work, thread=True, group="native", exclusive=True, exit_on_error=False)
+
+    # Bars and actions
+
+    def path(self) -> list[str]:
+        """Return the way to this screen."""
+        return ["Jobs", self.row.name]
+
+    def counts(self) -> Text:
+        """Return the handle."""
+        return Text(plain(self.row.handle), self.palette.text3)
+
+    def hints(self) -> list[Hint]:
+        """Return the keys that act on this job."""
+        read_only = self.dashboard.runner.read_only
+        final = self.row.is_final
+        acting = [
+            Hint("r", "Relaunch", self.can("relaunch")),
+            Hint("e", "Edit", self.can("edit")),
+            Hint("D", "Delete", self.can("delete")) if final else Hint("x", "Cancel", self.can("cancel")),
+        ]
+        return [
+            Hint("l", "Logs"),
+            *([] if read_only else acting),
+            Hint("y", "Copy handle"),
+            Hint("tab", "Next pane"),
+            Hint("] [", "Tabs"),
+            Hint("z", "Zoom"),
+            Hint("esc", "Back"),
+            Hint("?", "Keys"),
+        ]
+
+    def action_copy_reason(self) -> None:
+        """Copy why the job is as it is."""
+        self.dashboard.copy(self.why.reason, "the reason")
+
+    def action_copy_port(self) -> None:
+        """Copy the commands that make the ports of the chosen replica reachable."""
+        lines = self.replicas.reach_lines
+        if lines:
+            self.dashboard.copy("\n".join(lines), f"the {lines[0].split()[0]} command{'' if len(lines) == 1 else 's'}")
+        else:
+            self.dashboard.say("This replica publishes no port", failed=True)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Dim what this job's backend cannot do."""
+        if action == "shell":
+            replica, runner = self.replicas.chosen, self.dashboard.runner
+            runs = replica is not None and replica.state is ReplicaState.RUNNING
+            return True if runs and not runner.read_only and runner.capabilities(self.row.scheduler).shell else None
+        return super().check_action(action, parameters)
+
+    def action_shell(self) -> None:
+        """Open a shell in the chosen replica."""
+        replica = self.replicas.chosen
+        if replica is not None:
+            ReplicaShell(self.dashboard, self.row.handle, replica.role, replica.id).open()
+
+    def action_zoom(self) -> None:
+        """Give the logs the whole screen, or take it back."""
+        self.toggle_class("-zoom-logs")
+
+    def action_back(self) -> None:
+        """Undo the zoom, leave a tab, go back."""
+        if self.has_class("-zoom-logs"):
+            self.remove_class("-zoom-logs")
+        elif self._tab != "overview":
+            self.action_tab("overview")
+        else:
+            self.dismiss()
+
+
+def appdef_yaml(described: DescribeAppResponse) -> str:
+    """Return the AppDef of a described job as YAML, secrets masked."""
+    from ...backends.shared.readable_yaml import readable_yaml
+    from ...backends.shared.secrets import mask_data
+    from ...specs import AppDef, appdef_to_dict
+
+    data = appdef_to_dict(AppDef(name=described.name or described.app_id, roles=described.roles))
+    return readable_yaml(mask_data(data))

@@ -1,0 +1,66 @@
+"""The timeline of a job's states: signs with durations between them, words and clock times below; not to scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from ...specs import is_terminal
+from ..format import clock, duration, state_word
+from ..ui.job_cells import state_style
+from ..ui.theme import now_of, palette_of, signs_of
+
+if TYPE_CHECKING:
+    from ...backends.api import StateChange
+    from ..ui.glyphs import Signs
+    from ..ui.palette import Palette
+
+
+class Timeline(Widget):
+    """Three rows: the line, the states, the times."""
+
+    DEFAULT_CSS = "Timeline { height: 3; width: 1fr; padding: 0 1; }"
+
+    changes: reactive[tuple[StateChange, ...]] = reactive(())
+
+    def render(self) -> Text:
+        """Draw the timeline in the widget's width; the oldest changes go first when there is no room."""
+        return timeline_text(self.changes, self.size.width, palette_of(self.app), signs_of(self.app), now_of(self.app))
+
+
+def timeline_text(changes: Sequence[StateChange], width: int, colors: Palette, signs: Signs, now: float) -> Text:
+    """Return the three rows of a timeline in ``width`` cells."""
+    shown = list(changes)
+    while len(shown) > 1 and _needed(shown, now) > width:
+        shown.pop(0)
+    if not shown:
+        return Text("\n\n", end="")
+    last_width = max(len(state_word(shown[-1].state)), len(clock(shown[-1].at, now)))
+    running_on = not is_terminal(shown[-1].state)
+    gaps = len(shown) - 1
+    step = min(32, (width - last_width) // gaps) if gaps else 0
+    line, words, times = Text(end=""), Text(end=""), Text(end="")
+    for number, change in enumerate(shown):
+        style = state_style(change.state, colors)
+        line.append(signs.state(change.state), style)
+        words.append(state_word(change.state), style)
+        times.append(clock(change.at, now), colors.text3)
+        if number < gaps:
+            took = f" {duration(shown[number + 1].at - change.at)} "
+            rule = max(0, step - 1 - len(took))
+            line.append(signs.rule * (rule // 2), colors.line)
+            line.append(took, colors.text2)
+            line.append(signs.rule * (rule - rule // 2), colors.line)
+            for row in (words, times):
+                row.append(" " * max(1, step * (number + 1) - row.cell_len))
+    if running_on:
+        line.append(f" {signs.rule * 3}", colors.line)
+    return Text("\n", no_wrap=True, end="").join([line, words, times])
+
+
+def _needed(changes: Sequence[StateChange], now: float) -> int:
+    return sum(max(len(state_word(change.state)), len(clock(change.at, now))) + 2 for change in changes)

@@ -1,0 +1,176 @@
+"""Why a job is as it is: the cause in a sentence, then what the job itself said."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from ...logs.text.sanitize import plain
+from ...specs import NONE, AppState
+from ...specs.foreign import decode_json
+from ..format import cut, state_word
+from ..logs.rows import clock_text
+from ..ui.pane import Pane
+from ..ui.theme import palette_of, signs_of
+
+if TYPE_CHECKING:
+    from ...backends.api import DescribeAppResponse
+    from ...logs.view.failure import Failure, LoggedError
+    from ..ui.glyphs import Signs
+    from ..ui.palette import Palette
+
+
+# Errors that are listed of those that follow.
+_MOST_FOLLOWERS = 4
+_KEYS = (("e", "edit and relaunch"), ("l", "logs at this line"), ("y", "copy the reason"))
+
+
+class WhyScroll(VerticalScroll, can_focus=True):
+    """The scrolled body of the pane."""
+
+    HELP_TITLE = "Why"
+    BINDINGS = [
+        ("j,down", "scroll_down", "Down"),
+        ("k,up", "scroll_up", "Up"),
+        ("g,home", "scroll_home", "First line"),
+        ("G,end", "scroll_end", "Last line"),
+        ("y", "screen.copy_reason", "Copy the reason"),
+    ]
+
+
+class WhyPane(Pane):
+    """The reason of a job's state."""
+
+    def __init__(self) -> None:
+        super().__init__("Why", id="why-pane")
+        self.reason = ""
+        self._described: DescribeAppResponse | None = None
+        self._failure: Failure | None = None
+        self._content = Static(markup=False)
+        self.body = WhyScroll(self._content, id="why-scroll")
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the text."""
+        yield self.body
+
+    def show(self, described: DescribeAppResponse, failure: Failure | None = None) -> None:
+        """Show the reason of a described job, and what its logs tell of it once that is known."""
+        self._described, self._failure = described, failure or self._failure
+        reason = self._text(described).plain
+        if reason != self.reason:
+            self.reason = reason
+            self._draw()
+
+    def on_resize(self) -> None:
+        """Cut the lines of other errors for the new width."""
+        self._draw()
+
+    def _draw(self) -> None:
+        described, colors = self._described, palette_of(self.app)
+        if described is None:
+            return
+        keys = Text(end="")
+        for key, words in _KEYS if described.state is AppState.FAILED else ():
+            keys.append(key, f"bold {colors.accent}").append(f" {words}    ", colors.text2)
+        text = self._text(described, self.body.scrollable_content_region.width)
+        self._content.update(Text.assemble(text, "\n\n" if keys else "", keys, end=""))
+
+    def _text(self, described: DescribeAppResponse, width: int | None = None) -> Text:
+        """Return the reason; where a width is given, each error that follows takes one row of it."""
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        text = why_text(described, colors, signs)
+        if self._failure is not None and self._failure.cause is not None:
+            text.rstrip()
+            text.append_text(_failure_text(described, self._failure, colors, signs, width))
+        return text
+
+
+def why_text(described: DescribeAppResponse, colors: Palette, signs: Signs) -> Text:
+    """Return the reason: the sentence, notes, then the quoted error of the job."""
+    text = Text(end="")
+    sentence = "" if described.msg in ("", NONE) else plain(described.msg)
+    text.append(sentence or _nothing_said(described.state), colors.text if sentence else colors.text2)
+    for note in described.notes:
+        text.append(f"\n{plain(note)}", colors.text2)
+    quote = error_quote(described.structured_error_msg)
+    if quote:
+        text.append("\n\n")
+        lines = quote.splitlines()
+        for number, line in enumerate(lines):
+            exception = number == len(lines) - 1 and bool(line) and not line[0].isspace()
+            _quote_line(text, line, exception, colors, signs)
+    return text
+
+
+def _quote_line(text: Text, line: str, exception: bool, colors: Palette, signs: Signs) -> None:
+    text.append(f"{signs.quote} ", colors.failed)
+    text.append(plain(line.expandtabs(4)), colors.failed if exception else colors.text2)
+    text.append("\n")
+
+
+def _failure_text(
+    described: DescribeAppResponse, failure: Failure, colors: Palette, signs: Signs, width: int | None
+) -> Text:
+    """Return which error of the logs was the first, quoted unless the job reported it, and which ones follow."""
+    text = Text("\n", end="")
+    cause, followers = failure.cause, failure.consequences
+    assert cause is not None
+    if cause.text not in error_quote(described.structured_error_msg):
+        text.append("\n")
+        _quote_line(text, cause.text, True, colors, signs)
+    text.append("\n")
+    if cause.time is not None:
+        text.append(f"{clock_text(cause.time, milliseconds=True)}   ", colors.text3)
+    text.append(_replica_name(described, cause), colors.text2)
+    if not followers:
+        return text.append("   the only error in the logs", colors.text3)
+    verb = "follows" if len(followers) == 1 else "follow"
+    text.append(f"   first of {len(followers) + 1} errors, {len(followers)} {verb} from it", colors.text3)
+    for error in followers[:_MOST_FOLLOWERS]:
+        at = "" if error.time is None else f"{clock_text(error.time, milliseconds=True)}   "
+        name = f"{_replica_name(described, error)}   "
+        said = plain(error.text)
+        if width is not None:
+            said = cut(said, max(10, width - len(at) - len(name)), signs.cut)
+        text.append(f"\n{at}", colors.text3).append(name, colors.text2).append(said, colors.text3)
+    if len(followers) > _MOST_FOLLOWERS:
+        text.append(f"\nand {len(followers) - _MOST_FOLLOWERS} more", colors.text3)
+    return text
+
+
+def _replica_name(described: DescribeAppResponse, error: LoggedError) -> str:
+    replicas = [replica for status in described.roles_statuses for replica in status.replicas]
+    if error.replica >= len(replicas):
+        return f"replica {error.replica}"
+    return f"{plain(replicas[error.replica].role)}/{replicas[error.replica].id}"
+
+
+def _nothing_said(state: AppState) -> str:
+    if state is AppState.SUCCEEDED:
+        return "Every replica ended with exit code 0."
+    return f"{state_word(state)}: nothing to explain."
+
+
+def error_quote(structured: str) -> str:
+    """Return the error that a job reported: the traceback of an error file, the message, or the text as it is.
+
+    The two schemas of torchelastic's error file are read: nested (``message.message`` and
+    ``message.extraInfo.py_callstack``) and flat (``message``).
+    """
+    if structured in ("", NONE):
+        return ""
+    try:
+        data = decode_json(structured)
+    except ValueError:
+        return structured
+    message = data.get("message", data) if isinstance(data, dict) else data
+    if isinstance(message, dict):
+        extra = message.get("extraInfo")
+        stack = extra.get("py_callstack") if isinstance(extra, dict) else None
+        message = stack or message.get("message") or json.dumps(message, indent=1)
+    return str(message)

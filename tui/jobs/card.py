@@ -1,0 +1,148 @@
+"""The card under the table: what the job at the cursor is, without a key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from ...specs import MISSING, ReplicaState
+from ..format import age, clock, cut, duration
+from ..rows import JobRow, backend_word
+from ..ui.job_cells import name_text, state_style, state_text
+from ..ui.pane import Pane
+from ..ui.theme import palette_of, signs_of
+
+if TYPE_CHECKING:
+    from ...backends.api import DescribeAppResponse
+    from ..ui.glyphs import Signs
+    from ..ui.palette import Palette
+
+LABEL_WIDTH = 12
+
+
+class JobCard(Pane):
+    """The job at the cursor: its state and why, then its facts."""
+
+    DEFAULT_CSS = "JobCard { height: 9; }"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = CardBody()
+        self._job_name = ""
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the facts."""
+        yield self.body
+
+    def show(self, row: JobRow | None, described: DescribeAppResponse | None, now: float) -> None:
+        """Show a job, or nothing."""
+        self.set_class(row is not None, "-filled")
+        if row is None:
+            return
+        self._job_name = row.name
+        self._fit_title()
+        self.body.facts = card_lines(row, described, palette_of(self.app), signs_of(self.app), now)
+
+    def on_resize(self) -> None:
+        """Cut the name for the new width; before the card is shown it has none."""
+        self._fit_title()
+
+    def _fit_title(self) -> None:
+        width = max(8, self.size.width - 8)
+        self.rule.title = name_text(self._job_name, width, palette_of(self.app), signs_of(self.app), bold=True)
+
+
+class CardBody(Widget):
+    """The lines of the card."""
+
+    DEFAULT_CSS = "CardBody { height: 1fr; padding: 0 1; }"
+
+    facts: reactive[tuple[Text, ...]] = reactive(())
+
+    def render(self) -> Text:
+        """Draw the lines, cut at the widget's width."""
+        lines = []
+        for fact in self.facts:
+            line = fact.copy()
+            line.truncate(self.size.width, overflow="ellipsis")
+            lines.append(line)
+        return Text("\n", no_wrap=True, end="").join(lines)
+
+
+def card_lines(
+    row: JobRow, described: DescribeAppResponse | None, colors: Palette, signs: Signs, now: float
+) -> tuple[Text, ...]:
+    """Return the lines of the card: the state line, a blank one, then the facts."""
+    head = state_text(row.state, colors, signs)
+    seconds = row.duration_seconds if row.is_final else row.age_seconds(now)
+    if seconds is not None:
+        head.append(f"  {duration(seconds) if row.is_final else age(seconds)}", colors.text2)
+    since = row.finished_at if row.is_final else row.started_at
+    if since is not None:
+        head.append(f", {'ended' if row.is_final else 'since'} {clock(since, now)}", colors.text2)
+    head.append(f"   {backend_word(row.scheduler, long=True)}", colors.text2)
+    lines = [head, _why_line(row, colors)]
+    facts: list[tuple[str, Text]] = []
+    if row.component:
+        component = Text(row.component, colors.text, end="")
+        component.append(f"  {row.arguments}", colors.text2)
+        facts.append(("component", component))
+    if row.group:
+        facts.append(("group", Text(row.group, colors.text)))
+    if described is not None:
+        facts += _described_facts(described, colors, signs)
+    elif row.wanted:
+        facts.append(("replicas", Text(f"{row.running}/{row.wanted}", colors.text)))
+    for label, value in facts[:6]:
+        line = Text(f"{label:<{LABEL_WIDTH}}", colors.text3, end="")
+        line.append_text(value)
+        lines.append(line)
+    return tuple(lines)
+
+
+def _why_line(row: JobRow, colors: Palette) -> Text:
+    # Of a job that goes on its notes count first, such as "unsupervised": the line is cut where it meets the edge.
+    parts = (row.why, *row.notes) if row.is_final else (*row.notes, row.why)
+    words = ", ".join(part for part in parts if part)
+    return Text(words, colors.text2)
+
+
+def _described_facts(described: DescribeAppResponse, colors: Palette, signs: Signs) -> list[tuple[str, Text]]:
+    from ...logs.text.sanitize import plain
+
+    facts: list[tuple[str, Text]] = []
+    statuses = {status.role: status.replicas for status in described.roles_statuses}
+    for role in described.roles[:2]:
+        line = Text(f"{plain(role.name)}  ", colors.text)
+        replicas = statuses.get(role.name, [])
+        for replica in replicas[:16]:
+            line.append(signs.state(replica.state), state_style(replica.state, colors))
+        done = sum(r.state in (ReplicaState.RUNNING, ReplicaState.SUCCEEDED) for r in replicas)
+        line.append(f"  {done}/{role.num_replicas}", colors.text2)
+        facts.append(("replicas", line))
+    if described.roles:
+        role = described.roles[0]
+        command = plain(" ".join([role.entrypoint, *role.args]).replace("\n", " "))
+        if role.entrypoint != MISSING:
+            facts.append(("command", Text(cut(command, 200, signs.cut), colors.text2)))
+        if role.resource.cpu > 0 or role.resource.gpu > 0:
+            facts.append(("each", Text(_resource_words(role.resource), colors.text2)))
+    if described.log_dir:
+        facts.append(("log dir", Text(plain(described.log_dir), colors.text2)))
+    return facts
+
+
+def _resource_words(resource: object) -> str:
+    cpu, gpu, memory = (getattr(resource, name) for name in ("cpu", "gpu", "memMB"))
+    parts = []
+    if cpu > 0:
+        parts.append(f"{cpu} cpu")
+    if gpu > 0:
+        parts.append(f"{gpu} gpu")
+    if memory > 0:
+        parts.append(f"{memory / 1024:.1f} GB" if memory >= 1024 else f"{memory} MB")
+    return "   ".join(parts)

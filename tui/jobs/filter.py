@@ -1,0 +1,106 @@
+"""The filter of the job table: words and ``column:value`` terms, several together, ``!`` inverts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...specs.errors import TorchXTuiError
+from ..format import state_word
+from ..rows import JobRow, backend_word
+
+_COLUMNS: dict[str, Callable[[JobRow], str]] = {
+    "state": lambda row: state_word(row.state),
+    "name": lambda row: row.name,
+    "backend": lambda row: f"{row.scheduler} {backend_word(row.scheduler)} {backend_word(row.scheduler, long=True)}",
+    "component": lambda row: row.component,
+    "user": lambda row: row.user,
+    "image": lambda row: row.image,
+    "why": lambda row: row.why,
+    "group": lambda row: row.group,
+}
+
+Test = Callable[[JobRow], bool]
+
+
+class FilterError(TorchXTuiError, ValueError):
+    """A term of a filter that cannot be understood."""
+
+
+def parse_filter(text: str) -> Test:
+    """Return the test that a filter text stands for.
+
+    Terms are parted by spaces and must all hold. ``state:failed`` looks at one column, several values parted by
+    commas; ``name~^llama.*sft`` finds a regular expression in a column; ``~lmsft`` finds its letters in a name, in
+    order, with any between them; a bare word looks at all columns; ``!`` before a term inverts it. Case does not
+    matter.
+
+    Raises:
+        FilterError: a term names no column, or holds no regular expression.
+    """
+    tests = [_term(term) for term in text.split()]
+    return lambda row: all(test(row) for test in tests)
+
+
+def _term(term: str) -> Test:
+    if term.startswith("!") and len(term) > 1:
+        test = _positive(term[1:])
+        return lambda row: not test(row)
+    return _positive(term)
+
+
+def _positive(term: str) -> Test:
+    column, sign, value = _parted(term)
+    if sign == ":":
+        return _any_of(_COLUMNS[column], value)
+    if sign == "~":
+        return _pattern(_COLUMNS[column], value) if column else _letters(value)
+    values = [part for part in term.lower().split(",") if part] or [""]
+    return lambda row: any(value in row.searched for value in values)
+
+
+def _parted(term: str) -> tuple[str, str, str]:
+    """Return a term's column, sign and value; no sign where it is a word."""
+    found = [at for at in (term.find(":"), term.find("~")) if at >= 0]
+    at = min(found, default=-1)
+    if at < 0 or (at == 0 and term[0] == ":"):
+        return "", "", term
+    column = term[:at].lower()
+    if column in _COLUMNS or not column:
+        return column, term[at], term[at + 1 :]
+    if term[at] == "~":
+        raise FilterError(f"{column} is no column: {', '.join(_COLUMNS)}")
+    return "", "", term
+
+
+def _any_of(read: Callable[[JobRow], str], text: str) -> Test:
+    values = [part for part in text.lower().split(",") if part] or [""]
+
+    def holds(row: JobRow) -> bool:
+        shown = read(row).lower()
+        return any(value in shown for value in values)
+
+    return holds
+
+
+def _pattern(read: Callable[[JobRow], str], expression: str) -> Test:
+    if not expression:
+        return lambda _: True
+    # Loaded only for the one filter that needs it: it takes part of the first paint.
+    from ...logs.pattern.engine import PatternError
+    from ...logs.pattern.pattern import parse_pattern
+
+    try:
+        pattern = parse_pattern(expression, regex=True, ignore_case=True)
+    except PatternError as error:
+        raise FilterError(str(error)) from None
+    return lambda row: pattern.matches(read(row).encode())
+
+
+def _letters(text: str) -> Test:
+    letters = text.lower()
+
+    def holds(row: JobRow) -> bool:
+        left = iter(row.name.lower())
+        return all(letter in left for letter in letters)
+
+    return holds

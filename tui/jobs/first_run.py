@@ -1,0 +1,86 @@
+"""What stands on the Jobs screen before there is a job: three keys, and a line for each backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from ..rows import backend_word
+from ..ui.pane import Pane
+from ..ui.theme import palette_of, signs_of
+
+if TYPE_CHECKING:
+    from ...backends.api import Finding
+    from ..watch.store import Outage
+
+_KEYS = (
+    ("n", "Launch a job", "pick a component, fill a form"),
+    ("?", "Keys of this view", "they change with the screen"),
+    (":", "Do anything by name", "commands, jobs, components"),
+)
+
+
+class FirstRun(Pane):
+    """The empty state of the Jobs screen."""
+
+    def __init__(self) -> None:
+        super().__init__("Jobs")
+        self.rule.info = Text("0")
+        self.rule.active = True
+        self._block = LeftBlock()
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the block."""
+        yield self._block
+
+    def show(
+        self, schedulers: Sequence[str], findings: Mapping[str, Sequence[Finding]], outages: Mapping[str, Outage]
+    ) -> None:
+        """Say what the backends found."""
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        lines = [Text("No jobs yet", f"bold {colors.text}"), Text()]
+        for key, what, more in _KEYS:
+            line = Text("  ", end="")
+            line.append(f"{key:<4}", f"bold {colors.accent}")
+            line.append(f"{what:<22}", colors.text)
+            line.append(more, colors.text3)
+            lines.append(line)
+        lines += [Text(), Text()]
+        for name in schedulers:
+            found = findings.get(name, ())
+            bad = next((finding for finding in found if finding.level == "error"), None)
+            reason = outages[name].reason if name in outages else bad.what if bad else ""
+            line = Text("  ", end="")
+            line.append(f"{signs.none if reason else signs.ok}   ", colors.text3 if reason else colors.running)
+            line.append(f"{backend_word(name, long=True):<22}", colors.text2)
+            line.append(reason or "; ".join(finding.what for finding in found if finding.level == "ok"), colors.text3)
+            lines.append(line)
+        self._block.lines = tuple(lines)
+
+
+class LeftBlock(Widget):
+    """Lines aligned with each other, a little above the middle."""
+
+    DEFAULT_CSS = "LeftBlock { height: 1fr; width: 1fr; }"
+
+    lines: reactive[tuple[Text, ...]] = reactive(())
+
+    def render(self) -> Text:
+        """Draw the block left-aligned, a little above the middle."""
+        width, height = self.size.width, self.size.height
+        block = max((line.cell_len for line in self.lines), default=0)
+        left = max(1, min(30, (width - block) // 2))
+        top = max(1, (height - len(self.lines)) * 2 // 5)
+        result = Text("\n" * top, no_wrap=True, end="")
+        for line in self.lines:
+            result.append(" " * left)
+            cut = line.copy()
+            cut.truncate(max(1, width - left), overflow="ellipsis")
+            result.append_text(cut)
+            result.append("\n")
+        return result

@@ -1,0 +1,469 @@
+"""The Jobs screen: the table left, the logs of the job at the cursor right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.widgets import Input
+
+from ...specs import AppState
+from ...specs.files import user_name
+from ..format import clock, count
+from ..job.actions import JobActions
+from ..rows import JobRow, backend_word
+from ..ui.bars import Hint
+from ..ui.garbage_collection import spare_living
+from ..ui.job_cells import COLUMNS_BY_KEY, state_style
+from ..ui.pane import Divider, Pane
+from ..ui.prompt_input import PromptInput
+from .card import JobCard
+from .filter import FilterError
+from .first_run import FirstRun
+from .history import PastJobs
+from .table import JobTable, Sort
+from .view import JobView
+
+if TYPE_CHECKING:
+    from ...backends.api import DescribeAppResponse
+    from ..logs.area import LogsArea
+    from ..messages import HistoryRead, JobDescribed
+
+# Columns of the screen from which table and logs stand side by side.
+SIDE_BY_SIDE = 120
+# Between two turns of showing a long history (s).
+_PAST_PAUSE = 0.01
+# Columns from which the status line parts its counts by backend.
+EXTRA_WIDE = 160
+
+
+class TablePane(Pane):
+    """The table under its title, with a row for the filter while it acts.
+
+    Args:
+        keep_filter: called when the filter was typed to its end.
+    """
+
+    def __init__(self, keep_filter: Callable[[], object]) -> None:
+        super().__init__("Jobs", id="table-pane")
+        self.table = JobTable(id="table")
+        self.filter = PromptInput(keep_filter, placeholder="state:failed backend:local name !word", id="filter")
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the table and the filter."""
+        self.filter.display = False
+        yield self.table
+        yield self.filter
+
+
+class JobsScreen(JobActions):
+    """Every job of every backend."""
+
+    HELP_TITLE = "Jobs"
+    KEY_GROUPS = ("jobs", "table")
+
+    BINDINGS = [
+        Binding("slash", "filter", "Filter", key_display="/", id="jobs.filter", show=False),
+        Binding("escape", "back", "Clear filter, then marks", id="jobs.back", show=False),
+        Binding("H", "history", "History: past launches", id="jobs.history", show=False),
+        Binding("c", "columns", "Choose the columns", id="jobs.columns", show=False),
+        Binding("u", "mine", "Only my jobs, or everybody's", id="jobs.mine", show=False),
+        Binding("T", "torchx_only", "Only TorchX's jobs, or all", id="jobs.torchx_only", show=False),
+        Binding("z", "zoom", "Zoom the pane", id="jobs.zoom", show=False),
+        *[
+            Binding(
+                str(n), f"backend({n})", f"Backend {n}" if n else "All backends", id=f"jobs.backend_{n}", show=False
+            )
+            for n in range(10)
+        ],
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table_pane = TablePane(self._keep_filter)
+        self.card = JobCard()
+        self._logs: LogsArea | None = None
+        self.first_run = FirstRun()
+        self._described: DescribeAppResponse | None = None
+        self.view = JobView()
+        self._past = PastJobs()
+        self._showing_past = False
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the two panes, and what stands there before the first job."""
+        with Horizontal(id="jobs-body"):
+            with Vertical(id="jobs-left"):
+                yield self.table_pane
+                yield self.card
+            yield Divider(id="jobs-divider")
+        yield self.first_run
+
+    @property
+    def logs(self) -> LogsArea:
+        """The logs, made when there is a first job: their engine is a third of what the first paint would load."""
+        if self._logs is None:
+            from ..logs.area import LogsArea
+
+            self._logs = LogsArea(id="logs-area", compact=self.app.size.width < SIDE_BY_SIDE)
+            self.query_one("#jobs-body").mount(self._logs)
+            self.call_after_refresh(spare_living)
+        return self._logs
+
+    @property
+    def table(self) -> JobTable:
+        """The table."""
+        return self.table_pane.table
+
+    def on_mount(self) -> None:
+        """Start with the focus on the table."""
+        self.table.focus()
+        self.set_interval(30, self.table.refresh_ages)
+        self._restore()
+
+    def _restore(self) -> None:
+        """Show the table as it was left the last time."""
+        kept = self.dashboard.ui_state.state
+        if kept.sort_column in COLUMNS_BY_KEY:
+            self.table.sort = Sort(kept.sort_column, kept.sort_reversed)
+        self.table.choose_columns(kept.columns)
+        try:
+            view = JobView(filter=kept.filter, user=user_name() if kept.mine else "", torchx_only=kept.torchx_only)
+        except FilterError:
+            view = JobView()
+        self.table_pane.filter.value = view.filter
+        self.table_pane.filter.display = bool(view.filter)
+        self.choose_view(view)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Stack the panes when they do not fit side by side."""
+        if self._logs is not None:
+            self._logs.set_compact(event.size.width < SIDE_BY_SIDE)
+
+    # What is shown
+
+    def choose_view(self, view: JobView) -> None:
+        """Show other jobs, in place of those that are shown."""
+        self.view = view
+        keep = self.dashboard.ui_state.change
+        keep(filter=view.filter, mine=bool(view.user), torchx_only=view.torchx_only)
+        # A long history follows in turns, but for what the cursor and the marks are on.
+        cursor = self.table.cursor_row
+        past = self._past.of([*self.table.marks, *([cursor.handle] if cursor else [])])
+        self.table.set_rows(row for row in [*self.dashboard.jobs.rows.values(), *past] if view.has(row))
+        self._past.show_again()
+        self._past.take_turn(self._show_past)
+        self.jobs_updated()
+        self._show_more_past()
+
+    def _show_past(self, rows: Iterable[JobRow]) -> None:
+        self.table.change_rows((row for row in rows if self.view.has(row)), ())
+
+    def _show_more_past(self) -> None:
+        """Show the rest of a long history in turns, between which keys are answered."""
+        if not self._showing_past:
+            self._showing_past = True
+            self._take_turn()
+
+    def _take_turn(self) -> None:
+        self._showing_past = self._past.take_turn(self._show_past)
+        self._refresh_title()
+        if self._showing_past:
+            self.set_timer(_PAST_PAUSE, self._take_turn)
+
+    def jobs_updated(self, changed: Iterable[JobRow] = (), removed: Iterable[str] = ()) -> None:
+        """Take over what changed; what did not costs nothing."""
+        if not self.is_mounted:
+            return
+        jobs = self.dashboard.jobs
+        rows, removed = list(changed), set(removed)
+        if removed and self.view.history:
+            # What a backend has forgotten belongs to the past now, and what was deleted no more.
+            self._past.drop(removed)
+            self.dashboard.feed.find_history(removed)
+        gone = [*removed, *(row.handle for row in rows if not self.view.has(row))]
+        self.table.change_rows((row for row in rows if self.view.has(row)), gone)
+        self.table.set_dimmed(jobs.stale)
+        nothing = not jobs.rows and bool(jobs.answered or jobs.outages) and not self.view.history
+        self.first_run.display = nothing
+        self.query_one("#jobs-body").display = not nothing
+        if not nothing and self.focused is None:
+            # What is hidden loses the focus, and does not get it back by itself.
+            self.table.focus()
+        if nothing:
+            self.first_run.show(jobs.schedulers, jobs.findings, jobs.outages)
+        self.table.placeholder = self._placeholder(self._total)
+        self._refresh_title()
+        self._show_cursor_row(self.table.cursor_row)
+        self.refresh_bars()
+
+    def _placeholder(self, total: int) -> Text:
+        jobs = self.dashboard.jobs
+        if self.view.filter and total:
+            return Text(f"No job matches {self.view.filter}   esc clear", self.palette.text2)
+        backend = self.view.backend or ""
+        outage = jobs.outages.get(backend)
+        if outage is not None:
+            from ...logs.text.sanitize import plain
+
+            text = Text(f"{backend_word(backend, long=True)} does not answer", f"bold {self.palette.text}")
+            text.append(f"   {plain(outage.reason)}", self.palette.text2)
+            return text.append("   R asks now", self.palette.text3)
+        if jobs.error:
+            return Text(f"The backends cannot be found: {jobs.error}", self.palette.failed)
+        waiting = [name for name in jobs.schedulers if name not in jobs.answered and name not in jobs.outages]
+        if waiting or not jobs.schedulers:
+            names = ", ".join(backend_word(name, long=True) for name in waiting)
+            return Text(f"Asking {names}" if names else "Asking the backends", self.palette.text3)
+        return Text("No jobs here", self.palette.text3)
+
+    @property
+    def _total(self) -> int:
+        return self.dashboard.jobs.count(self.view.backend) + self._past.count(self.view.backend)
+
+    def _refresh_title(self) -> None:
+        shown, total = self.table.row_count, self._total
+        info = f"{total:,}" if shown == total and not self.view.filter else f"{shown:,} of {total:,}"
+        if self.table.marks:
+            info += f"  {len(self.table.marks):,} marked"
+        newest = self.table.sort.column == "age" and not self.table.sort.reverse
+        info += "  newest first" if newest else f"  by {self.table.sort.column}"
+        info += "".join(f", {word}" for word in self.view.words)
+        self.table_pane.rule.info = Text(info, self.palette.text3)
+
+    def _show_cursor_row(self, row: JobRow | None) -> None:
+        if row is None or self._described is None or self._described.app_id != row.app_id:
+            self._described = None
+        self.card.show(row, self._described, self.clock())
+        if row is not None or self._logs is not None:
+            self.logs.show_row(row)
+
+    def show_described(self, message: JobDescribed) -> None:
+        """Complete card and logs when the backend has described the job at the cursor."""
+        row = self.table.cursor_row
+        if row is None or row.handle != message.handle or message.described is None:
+            return
+        self._described = message.described
+        self.card.show(row, message.described, self.clock())
+        self.logs.show_logs(message.described, message.logs)
+
+    def on_job_table_highlighted(self, message: JobTable.Highlighted) -> None:
+        """Look at the job at the cursor."""
+        self._show_cursor_row(message.row)
+        # Another screen watches the job that it shows.
+        if self.is_active:
+            self._watch(message.row)
+        self.refresh_bars()
+
+    def _watch(self, row: JobRow | None) -> None:
+        self.dashboard.feed.watch(row.handle if row is not None and not row.history else None)
+
+    def on_screen_resume(self) -> None:
+        """Look at the cursor's job again: another screen may have looked elsewhere."""
+        self._watch(self.table.cursor_row)
+
+    def on_descendant_focus(self) -> None:
+        """Keep to the job whose log somebody goes to."""
+        if self._logs is not None and self._logs.has_focus_within:
+            self.table.hold_cursor()
+
+    def on_job_table_marks_changed(self, _message: JobTable.MarksChanged) -> None:
+        """Say how many are marked."""
+        self.jobs_updated()
+
+    def on_job_table_opened(self, message: JobTable.Opened) -> None:
+        """Open the Job screen."""
+        from ..job.screen import JobScreen
+
+        self.app.push_screen(JobScreen(message.row))
+
+    # Bars
+
+    def top_middle(self) -> Text:
+        """Return the backends with their counts; the one chosen is underlined."""
+        colors, jobs = self.palette, self.dashboard.jobs
+        text = Text(end="")
+        for number, name in enumerate([None, *jobs.schedulers]):
+            chosen = name == self.view.backend
+            word = "all" if name is None else backend_word(name, long=self.app.size.width >= SIDE_BY_SIDE)
+            text.append(f"{number} ", colors.text3)
+            text.append(word, f"bold underline {colors.accent}" if chosen else colors.text)
+            outage = jobs.outages.get(name) if name else None
+            if outage is not None and name not in jobs.answered:
+                text.append(f" {self.signs.none}", colors.text3)
+            else:
+                text.append(f" {jobs.count(name):,}", colors.text3)
+            if outage is not None and name in jobs.answered:
+                wide = self.app.size.width >= SIDE_BY_SIDE
+                text.append(f" ! stale {clock(outage.since, outage.since)[:5]}" if wide else " !", colors.pending)
+            text.append("   ")
+        return text
+
+    def counts(self) -> Text:
+        """Return how many run, wait and failed; of each backend where there is room, else of those that are shown."""
+        jobs, chosen = self.dashboard.jobs, self.view.backend
+        listed = [name for name in jobs.schedulers if jobs.count(name)]
+        if chosen is not None or len(listed) < 2 or self.app.size.width < EXTRA_WIDE:
+            return self._state_counts(chosen)
+        text = Text(end="")
+        for name in listed:
+            counts = self._state_counts(name)
+            if counts:
+                text.append("     " if text else "")
+                text.append(f"{backend_word(name)}  ", self.palette.text3)
+                text.append_text(counts)
+        return text
+
+    def _state_counts(self, scheduler: str | None) -> Text:
+        states = self.dashboard.jobs.state_counts(scheduler)
+        text = Text(end="")
+        for state, word in ((AppState.RUNNING, "running"), (AppState.PENDING, "pending"), (AppState.FAILED, "failed")):
+            if states[state]:
+                text.append("   " if text else "")
+                text.append(f"{states[state]:,}", f"bold {state_style(state, self.palette)}")
+                text.append(f" {word}", self.palette.text2)
+        return text
+
+    def hints(self) -> list[Hint]:
+        """Return the keys that act on the job at the cursor."""
+        if self.first_run.display:
+            return [Hint("n", "New"), Hint(":", "Commands"), Hint("R", "Refresh"), Hint("q", "Quit"), Hint("?", "Keys")]
+        if self.table_pane.filter.has_focus:
+            return [Hint("enter", "Keep filter"), Hint("esc", "Clear"), Hint("F1", "Keys")]
+        marked = len(self.table.marks)
+        many = f" {marked}" if marked else ""
+        read_only = self.dashboard.runner.read_only
+        launching = [] if read_only else [Hint("n", "New")]
+        acting = [
+            Hint("r", f"Relaunch{many}", self.can("relaunch")),
+            Hint("e", "Edit", self.can("edit")),
+            Hint("x", f"Cancel{many}", self.can("cancel")),
+        ]
+        deleting = [Hint("D", f"Delete{many}", self.can("delete"))] if marked else []
+        return [
+            *launching,
+            Hint("enter", "Open", self.can("logs")),
+            Hint("l", "Logs", self.can("logs")),
+            *([] if read_only else acting + deleting),
+            Hint("/", "Filter"),
+            Hint("space", "Mark"),
+            Hint(":", "Commands"),
+            Hint("?", "Keys"),
+        ]
+
+    # Actions
+
+    def target_rows(self) -> list[JobRow]:
+        """Return the marked jobs, else the one at the cursor."""
+        return self.table.marked_rows()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer the keys of the backends that there are."""
+        if action == "backend":
+            return parameters[0] in range(len(self.dashboard.jobs.schedulers) + 1)
+        return super().check_action(action, parameters)
+
+    def any_target(self, test: Callable[[JobRow], bool] = lambda _: True) -> bool:
+        """See `JobActions.any_target`; the rows are not sorted for it."""
+        return any(test(row) for row in self.table.targets())
+
+    def action_filter(self) -> None:
+        """Type a filter."""
+        self.table_pane.filter.display = True
+        # At once: the next key may be here already.
+        self.set_focus(self.table_pane.filter)
+        self.refresh_bars()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter while typing."""
+        if event.input is self.table_pane.filter:
+            try:
+                view = replace(self.view, filter=event.value.strip())
+            except FilterError as error:
+                self.dashboard.say(str(error), failed=True)
+                return
+            self.choose_view(view)
+
+    def _keep_filter(self) -> None:
+        self.set_focus(self.table)
+        self.table_pane.filter.display = bool(self.table_pane.filter.value.strip())
+        self.refresh_bars()
+
+    def action_back(self) -> None:
+        """Undo one thing: the filter, the marks, the zoom."""
+        if self.table_pane.filter.display:
+            self.table_pane.filter.value = ""
+            self.table_pane.filter.display = False
+            self.table.focus()
+            self.refresh_bars()
+        elif self.table.marks:
+            self.table.clear_marks()
+        elif self.has_class("-zoom-table") or self.has_class("-zoom-logs"):
+            self.action_zoom()
+        else:
+            self.dashboard.clear_status()
+
+    def action_history(self) -> None:
+        """Show or hide launches that no backend knows any more."""
+        shown = not self.view.history
+        self._past.clear()
+        self.choose_view(replace(self.view, history=shown))
+        self.dashboard.say("Reading the journal" if shown else "History is hidden")
+        if shown:
+            self._past.reading = self.dashboard.feed.read_history(frozenset(self.dashboard.jobs.rows))
+        else:
+            self.dashboard.feed.end_history()
+
+    def show_history(self, message: HistoryRead) -> None:
+        """Show launches that no backend knows any more."""
+        if not self.view.history or message.reading != self._past.reading:
+            return
+        first = not len(self._past)
+        self._past.add(message.rows)
+        self._show_more_past()
+        if first and message.left:
+            self.dashboard.say(f"Reading the journal: {count(message.left, 'record')} left")
+        elif not message.left:
+            self.dashboard.say(f"{count(len(self._past), 'job')} of the past")
+
+    def on_job_table_sorted(self, message: JobTable.Sorted) -> None:
+        """Say and keep the order."""
+        self.dashboard.ui_state.change(sort_column=message.sort.column, sort_reversed=message.sort.reverse)
+        self.jobs_updated()
+
+    def action_columns(self) -> None:
+        """Choose and order the columns."""
+        from .columns import ColumnsDialog
+
+        def take(chosen: tuple[str, ...] | None) -> None:
+            if chosen is not None:
+                self.table.choose_columns(chosen)
+                self.dashboard.ui_state.change(columns=chosen)
+
+        self.app.push_screen(ColumnsDialog(self.table.shown_columns), take)
+
+    def action_mine(self) -> None:
+        """Show only this user's jobs, or everybody's."""
+        self.choose_view(replace(self.view, user="" if self.view.user else user_name()))
+
+    def action_torchx_only(self) -> None:
+        """Show only what TorchX launched, or all that the backends list."""
+        self.choose_view(replace(self.view, torchx_only=not self.view.torchx_only))
+
+    def action_backend(self, number: int) -> None:
+        """Show one backend's jobs, or all."""
+        names = [None, *self.dashboard.jobs.schedulers]
+        if number < len(names):
+            self.choose_view(replace(self.view, backend=names[number]))
+
+    def action_zoom(self) -> None:
+        """Give the pane with the focus the whole screen, or give it back."""
+        zoomed = self.has_class("-zoom-table") or self.has_class("-zoom-logs")
+        in_logs = self._logs is not None and self._logs.has_focus_within
+        self.set_class(not zoomed and not in_logs, "-zoom-table")
+        self.set_class(not zoomed and in_logs, "-zoom-logs")

@@ -1,0 +1,441 @@
+"""The table of jobs on the Line API: only the rows on screen are drawn, rows keep their place by handle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual import events
+from textual.binding import Binding
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from ..ui.job_cells import COLUMNS, COLUMNS_BY_KEY, CellContext, Column
+from ..ui.theme import now_of, palette_of, signs_of
+from .row_order import RowOrder
+
+if TYPE_CHECKING:
+    from ..rows import JobRow
+
+# Text starts one cell from its pane's edge.
+INDENT = 1
+WIDE_NAME = 28
+
+
+@dataclass(frozen=True)
+class Sort:
+    """The column that orders the rows, and whether the largest comes first."""
+
+    column: str = "age"
+    reverse: bool = False
+
+
+class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
+    """Jobs in rows. Cursor, scroll and marks stay with their job when rows change, come or go."""
+
+    DEFAULT_CSS = """
+    JobTable {
+        height: 1fr;
+        width: 1fr;
+        background: $bg;
+        overflow: hidden auto;
+        scrollbar-size: 1 1;
+        scrollbar-gutter: stable;
+    }
+    """
+
+    BINDINGS = [
+        Binding("j,down", "move(1)", "Down", show=False, id="table.down"),
+        Binding("k,up", "move(-1)", "Up", show=False, id="table.up"),
+        Binding("g,home", "edge(-1)", "First", show=False, id="table.first"),
+        Binding("G,end", "edge(1)", "Last", show=False, id="table.last"),
+        Binding("ctrl+d", "page(0.5)", "Half a page down", show=False, id="table.half_down"),
+        Binding("ctrl+u", "page(-0.5)", "Half a page up", show=False, id="table.half_up"),
+        Binding("pagedown", "page(1.0)", "Page down", show=False, id="table.page_down"),
+        Binding("pageup", "page(-1.0)", "Page up", show=False, id="table.page_up"),
+        Binding("enter", "open", "Open the job", show=False, id="table.open"),
+        Binding("space", "mark", "Mark", show=False, id="table.mark"),
+        Binding("asterisk", "mark_all", "Mark all shown", key_display="*", show=False, id="table.mark_all"),
+        Binding("s", "sort", "Sort by the next column", show=False, id="table.sort"),
+        Binding("S", "reverse", "Reverse the order", show=False, id="table.reverse"),
+    ]
+
+    sort: reactive[Sort] = reactive(Sort(), init=False)
+    placeholder: reactive[Text] = reactive(Text)
+
+    @dataclass
+    class Highlighted(Message):
+        """The cursor stands on another job, or on none."""
+
+        row: JobRow | None
+
+    @dataclass
+    class Opened(Message):
+        """Enter, or a click on the row under the cursor."""
+
+        row: JobRow
+
+    @dataclass
+    class Sorted(Message):
+        """The rows are in another order now."""
+
+        sort: Sort
+
+    class MarksChanged(Message):
+        """Rows were marked or unmarked."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._rows: dict[str, JobRow] = {}
+        self._order = RowOrder(COLUMNS_BY_KEY[Sort().column].sort_key)
+        # Which job each row of the screen was drawn for.
+        self._drawn: dict[int, str | None] = {}
+        self._cursor: str | None = None
+        self.marks: set[str] = set()
+        self.dimmed: frozenset[str] = frozenset()
+        self._columns: list[tuple[Column, int]] = []
+        self._wanted: tuple[str, ...] = ()
+        self._last_sent: JobRow | None = None
+        # Whether a person has chosen a row; until then the cursor is on the newest job.
+        self._is_chosen = False
+
+    # Rows
+
+    @property
+    def _width(self) -> int:
+        """The cells of a row, beside the scrollbar, whose place is always kept."""
+        return self.scrollable_content_region.width
+
+    @property
+    def row_count(self) -> int:
+        """How many rows there are."""
+        return len(self._order)
+
+    @property
+    def cursor_row(self) -> JobRow | None:
+        """The job under the cursor."""
+        return self._rows.get(self._cursor) if self._cursor else None
+
+    @property
+    def rows(self) -> list[JobRow]:
+        """The jobs in the order shown."""
+        return [self._rows[handle] for handle in self._order.handles()]
+
+    def marked_rows(self) -> list[JobRow]:
+        """Return the marked jobs in the order shown, else the one under the cursor."""
+        marked = sorted(self.marks, key=self._order.index)
+        return [self._rows[handle] for handle in marked] or ([self.cursor_row] if self.cursor_row else [])
+
+    def targets(self) -> Iterator[JobRow]:
+        """Give the jobs of `marked_rows` in any order: many keys ask for them with each change."""
+        if self.marks:
+            return (self._rows[handle] for handle in self.marks)
+        return iter([self.cursor_row] if self.cursor_row else [])
+
+    def set_rows(self, rows: Iterable[JobRow]) -> None:
+        """Show these jobs and no others."""
+        self._rows = {row.handle: row for row in rows}
+        self.marks &= self._rows.keys()
+        with self._cursor_kept():
+            self._order.reset(self._rows.values())
+        self.refresh()
+
+    def change_rows(self, changed: Iterable[JobRow], removed: Iterable[str]) -> None:
+        """Take over what changed; only rows that are on screen and look different now are drawn again."""
+        touched: set[str] = set()
+        with self._cursor_kept():
+            for handle in removed:
+                if self._rows.pop(handle, None) is not None:
+                    self._order.drop(handle)
+                    self.marks.discard(handle)
+            for row in changed:
+                self._rows[row.handle] = row
+                self._order.put(row)
+                touched.add(row.handle)
+        self._draw_changed(touched)
+
+    def hold_cursor(self) -> None:
+        """Keep the cursor on its job from now on, whatever is launched."""
+        self._is_chosen = True
+
+    def choose_columns(self, wanted: Sequence[str]) -> None:
+        """Show these columns, by their keys, as far as they fit; none: those for the width."""
+        self._wanted = tuple(key for key in wanted if key in COLUMNS_BY_KEY)
+        if self._columns:
+            self._columns = _layout(self._width, self.app.size.width, self._wanted)
+            self.refresh()
+
+    @property
+    def shown_columns(self) -> list[str]:
+        """The keys of the columns that were chosen, or of those that are shown."""
+        return list(self._wanted) or [column.key for column, _ in self._columns if column.label]
+
+    def set_dimmed(self, schedulers: frozenset[str]) -> None:
+        """Dim the rows of backends that do not answer."""
+        if schedulers != self.dimmed:
+            self.dimmed = schedulers
+            self.refresh()
+
+    def refresh_ages(self) -> None:
+        """Draw the ages again; call it once a minute."""
+        self.refresh()
+
+    @contextmanager
+    def _cursor_kept(self) -> Iterator[None]:
+        """Keep the cursor on its job, and that job on its row of the screen, while rows change."""
+        cursor, size = self._cursor, len(self._order)
+        position = self._order.index(cursor) if cursor is not None and cursor in self._order else None
+        yield
+        if not self._is_chosen and len(self._order):
+            self._cursor = self._handle_at(len(self._order) - 1 if self.sort == Sort("age", reverse=True) else 0)
+        elif cursor is None or cursor not in self._order:
+            last = len(self._order) - 1
+            self._cursor = self._handle_at(min(position or 0, last)) if last >= 0 else None
+        elif position is not None:
+            shift = self._order.index(cursor) - position
+            if shift and self.scroll_offset.y:
+                self._resize_virtual()
+                self.scroll_to(y=self.scroll_offset.y + shift, animate=False, immediate=True)
+        if len(self._order) != size:
+            self._resize_virtual()
+        self._keep_cursor()
+        self._send_highlight()
+
+    def _handle_at(self, index: int) -> str:
+        return self._order.handles(index, 1)[0]
+
+    def _draw_changed(self, touched: set[str]) -> None:
+        """Draw the rows of the screen that hold another job, or one of the touched ones."""
+        top, width = round(self.scroll_offset.y), self._width
+        now = dict(enumerate(self._order.handles(top, max(0, self.size.height - 1)), 1))
+        lines = [y for y in range(1, self.size.height) if self._drawn.get(y) != now.get(y) or now.get(y) in touched]
+        if lines:
+            self.refresh(*(Region(0, y, width, 1) for y in lines))
+
+    def _resize_virtual(self) -> None:
+        self.virtual_size = Size(self._width, len(self._order) + 1)
+
+    def watch_sort(self) -> None:
+        """Order the rows anew."""
+        order = RowOrder(COLUMNS_BY_KEY[self.sort.column].sort_key, reverse=self.sort.reverse)
+        order.reset(self._rows.values())
+        with self._cursor_kept():
+            self._order = order
+        self.refresh()
+        self.post_message(self.Sorted(self.sort))
+
+    def watch_placeholder(self) -> None:
+        """Draw the text that stands where there are no rows."""
+        self.refresh()
+
+    # Cursor
+
+    def move_to(self, handle: str) -> None:
+        """Put the cursor on a job."""
+        self.hold_cursor()
+        if handle in self._rows and handle != self._cursor:
+            self._cursor = handle
+            self._keep_cursor()
+            self.refresh()
+            self._send_highlight()
+
+    @property
+    def _cursor_index(self) -> int:
+        return self._order.index(self._cursor) if self._cursor is not None and self._cursor in self._order else 0
+
+    def _keep_cursor(self) -> None:
+        """Scroll so that the cursor's row is in view, under the header."""
+        if not len(self._order) or self.size.height < 2:
+            return
+        body = self.size.height - 1
+        index, top = self._cursor_index, round(self.scroll_offset.y)
+        if index < top:
+            self.scroll_to(y=index, animate=False, immediate=True)
+        elif index >= top + body:
+            self.scroll_to(y=index - body + 1, animate=False, immediate=True)
+
+    def _send_highlight(self) -> None:
+        row = self.cursor_row
+        if row != self._last_sent:
+            self._last_sent = row
+            self.post_message(self.Highlighted(row))
+
+    def action_move(self, rows: int) -> None:
+        """Move the cursor by rows."""
+        if len(self._order):
+            index = min(max(self._cursor_index + rows, 0), len(self._order) - 1)
+            self.move_to(self._handle_at(index))
+
+    def action_edge(self, end: int) -> None:
+        """Move the cursor to the first (-1) or last (1) row."""
+        if len(self._order):
+            self.move_to(self._handle_at(0 if end < 0 else len(self._order) - 1))
+
+    def action_page(self, pages: float) -> None:
+        """Move the cursor by pages."""
+        self.action_move(round(pages * max(1, self.size.height - 1)))
+
+    def action_open(self) -> None:
+        """Say that the job under the cursor shall be opened."""
+        if self.cursor_row:
+            self.post_message(self.Opened(self.cursor_row))
+
+    def action_mark(self) -> None:
+        """Mark or unmark the row under the cursor and go on to the next."""
+        if self._cursor:
+            self.hold_cursor()
+            self.marks ^= {self._cursor}
+            self.action_move(1)
+            self.refresh()
+            self.post_message(self.MarksChanged())
+
+    def action_mark_all(self) -> None:
+        """Mark all rows, or none if all are marked."""
+        every = set(self._rows)
+        self.marks = set() if self.marks >= every else every
+        self.refresh()
+        self.post_message(self.MarksChanged())
+
+    def clear_marks(self) -> None:
+        """Unmark all rows."""
+        self.marks = set()
+        self.refresh()
+        self.post_message(self.MarksChanged())
+
+    def action_sort(self) -> None:
+        """Order by the next column."""
+        keys = [column.key for column, _ in self._columns if column.sortable]
+        following = (keys.index(self.sort.column) + 1) % len(keys) if self.sort.column in keys else 0
+        self.sort = Sort(keys[following])
+
+    def action_reverse(self) -> None:
+        """Reverse the order."""
+        self.sort = Sort(self.sort.column, not self.sort.reverse)
+
+    def on_click(self, event: events.Click) -> None:
+        """Move to the row that was clicked; open it if the cursor was there."""
+        index = event.y - 1 + round(self.scroll_offset.y)
+        if event.y >= 1 and 0 <= index < len(self._order):
+            if self._handle_at(index) == self._cursor:
+                self.action_open()
+            else:
+                self.move_to(self._handle_at(index))
+
+    # Drawing
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Choose the columns for the new width."""
+        self._columns = _layout(self._width, self.app.size.width, self._wanted)
+        self._resize_virtual()
+        self._keep_cursor()
+        self.refresh()
+
+    def on_focus(self) -> None:
+        """Show the cursor as the focused one."""
+        self.refresh()
+
+    def on_blur(self) -> None:
+        """Show the cursor as one without focus."""
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one row of the screen: the header, a job, or nothing."""
+        width = self._width
+        background = self.rich_style
+        if y == 0:
+            return self._line(self._header(), width, background)
+        index = y - 1 + round(self.scroll_offset.y)
+        self._drawn[y] = handle = self._handle_at(index) if index < len(self._order) else None
+        if handle is not None:
+            return self._job_line(handle, width, background)
+        if y == 1 and not len(self._order) and self.placeholder:
+            return self._line([(self.placeholder, width - INDENT)], width, background)
+        return Strip.blank(width, background)
+
+    def _header(self) -> list[tuple[Text, int]]:
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        cells = []
+        for column, width in self._columns:
+            label = column.label
+            if column.key == self.sort.column:
+                descending = column.right != self.sort.reverse
+                label = f"{signs.descending if descending else signs.ascending}{label}"
+            cells.append((Text(label, colors.text3, justify="right" if column.right else "left"), width))
+        return cells
+
+    def _job_line(self, handle: str, width: int, background: Style) -> Strip:
+        colors = palette_of(self.app)
+        row = self._rows[handle]
+        context = CellContext(
+            palette=colors,
+            signs=signs_of(self.app),
+            marked=handle in self.marks,
+            dimmed=row.scheduler in self.dimmed or row.history,
+            now=now_of(self.app),
+        )
+        cells = [(column.cell(row, context, cell_width), cell_width) for column, cell_width in self._columns]
+        style = background
+        on_cursor = handle == self._cursor
+        if on_cursor:
+            style += Style.parse(colors.cursor if self.has_focus else colors.cursor_unfocused)
+        strip = self._line(cells, width, style)
+        if on_cursor and colors.ansi and self.has_focus:
+            # State colours under reverse are patchy: the cursor row is plain reverse there.
+            return Strip([Segment(strip.text, style)], width)
+        return strip
+
+    def _line(self, cells: list[tuple[Text, int]], width: int, style: Style) -> Strip:
+        line = Text(" " * INDENT, end="", no_wrap=True)
+        for number, (cell, cell_width) in enumerate(cells):
+            text = cell.copy()
+            text.truncate(cell_width, overflow="crop")
+            pad = " " * (cell_width - text.cell_len)
+            if text.justify == "right":
+                line.append(pad)
+                line.append_text(text)
+            else:
+                line.append_text(text)
+                line.append(pad)
+            if number < len(cells) - 1:
+                line.append(" " * self._columns[number][0].gap)
+        segments = list(line.render(self.app.console))
+        return Strip(Segment.apply_style(segments, style)).adjust_cell_length(width, style)
+
+
+def _layout(width: int, screen_width: int, wanted: Sequence[str] = ()) -> list[tuple[Column, int]]:
+    """Return the columns for a table of ``width`` cells on a screen of ``screen_width``, with their widths.
+
+    The last flexible column takes what is left. Of columns that were chosen those at the right go that do not fit.
+    """
+    if wanted:
+        chosen = _fitting([COLUMNS[0], *(COLUMNS_BY_KEY[key] for key in wanted)], width)
+    else:
+        chosen = [column for column in COLUMNS if column.from_width is not None and screen_width >= column.from_width]
+    taker = next((column for column in reversed(chosen) if column.flexible), None)
+    # Once WHY takes what is left, a name has a width of its own, in which most unique suffixes still fit.
+    wide = not wanted and taker is not None and taker.key != "name"
+    widths = [WIDE_NAME if column.key == "name" and wide else column.width for column in chosen]
+    spare = width - INDENT - sum(widths) - sum(column.gap for column in chosen[:-1])
+    return [
+        (column, max(1, cells + (spare if column is taker else 0)))
+        for column, cells in zip(chosen, widths, strict=True)
+    ]
+
+
+def _fitting(columns: list[Column], width: int) -> list[Column]:
+    fitting, used = columns[:2], INDENT + columns[0].width + columns[0].gap + columns[1].width
+    for before, column in pairwise(columns[1:]):
+        used += before.gap + column.width
+        if used > width:
+            break
+        fitting.append(column)
+    return fitting

@@ -1,0 +1,1 @@
+"""From a component to a submitted job: picker, form, preview."""

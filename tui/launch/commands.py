@@ -1,0 +1,95 @@
+"""The shell commands that do the same as a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ...backends.api import PublishedPort
+    from ...backends.history.journal import LaunchRecord
+    from ...components import Parameter
+    from .plan import LaunchPlan
+
+# Components that TorchX does not have: only our own command launches them.
+_OURS = ("demo.",)
+
+
+def program_for(component: str) -> str:
+    """Return ``torchx``, or ``torchx-tui`` for a component that TorchX lacks."""
+    return "torchx-tui" if component.startswith(_OURS) else "torchx"
+
+
+def run_command(
+    component: str,
+    arguments: dict[str, Any],
+    scheduler: str,
+    cfg: dict[str, Any],
+    workspace: str = "",
+    overrides: Mapping[str, Mapping[str, str]] | None = None,
+    parameters: Sequence[Parameter] | None = None,
+    *,
+    ignores_config: bool = False,
+) -> list[str]:
+    """Return the argument list that launches a component with these arguments and run options, secrets masked.
+
+    The component's file is read where its parameters are not given.
+    """
+    from ...backends.shared.secrets import mask_args, mask_data, mask_text
+    from ...components import to_command_line
+    from ...specs import format_cfg, split_context
+
+    # TorchX knows the current context alone, and reads its config always.
+    ours = split_context(scheduler)[1] or cfg.get("context") or overrides or ignores_config
+    program = "torchx-tui" if ours else program_for(component)
+    command = [program, "run", "--scheduler", scheduler]
+    if cfg:
+        command += ["--scheduler_args", format_cfg(_masked_options(cfg))]
+    if ignores_config:
+        command.append("--ignore-config")
+    if workspace:
+        command += ["--workspace", workspace]
+    for role, texts in (overrides or {}).items():
+        for name, text in texts.items():
+            command += ["--set", f"{role}.{name}={mask_text(name, text)}"]
+    return [*command, component, *mask_args(to_command_line(component, mask_data(arguments), parameters))]
+
+
+def plan_command(plan: LaunchPlan, parameters: Sequence[Parameter]) -> list[str]:
+    """Return the argument list of a plan of the form; of one that is no component's, only the job's name."""
+    if plan.base is not None:
+        return ["#", plan.base.name, "was made by no component that is known here"]
+    arguments, cfg = dict(plan.arguments), dict(plan.cfg)
+    return run_command(
+        plan.component,
+        arguments,
+        plan.scheduler,
+        cfg,
+        plan.workspace,
+        plan.overrides,
+        parameters,
+        ignores_config=plan.ignores_config,
+    )
+
+
+def launch_command(record: LaunchRecord) -> list[str]:
+    """Return the argument list that repeats a launch."""
+    return run_command(
+        record.component, record.arguments, record.scheduler, record.cfg, record.workspace, record.overrides
+    )
+
+
+def ssh_command(port: PublishedPort, login: str) -> list[str]:
+    """Return the argument list that makes a replica's port reachable on a person's own machine, under its own number.
+
+    Args:
+        port: the port, published on the loopback address of a machine.
+        login: the user and this machine, as in ``alice@login03``.
+    """
+    return ["ssh", "-N", "-L", f"{port.container_port}:127.0.0.1:{port.host_port}", port.host or login]
+
+
+def _masked_options(cfg: Mapping[str, Any]) -> dict[str, Any]:
+    from ...backends.shared.secrets import MASK, is_secret, mask_data
+
+    return {key: MASK if value and is_secret(key) else mask_data(value, key) for key, value in cfg.items()}

@@ -1,0 +1,155 @@
+"""A component's documentation: what it does, and a table of its arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from ...components import REQUIRED, ComponentDoc, ComponentSummary, to_text
+from ...logs.text.sanitize import plain
+from ...specs import AppState
+from ..format import age, count, cut
+from ..ui.job_cells import name_text, state_text
+from ..ui.pane import Pane
+from ..ui.theme import palette_of, signs_of
+
+# Cells under which the table of arguments has no column for types, and the title no module.
+NARROW = 60
+# A job's name in fewer cells says nothing.
+_SHORTEST_NAME = 8
+
+if TYPE_CHECKING:
+    from ...backends.history.journal import LaunchRecord
+    from ..ui.glyphs import Signs
+    from ..ui.palette import Palette
+
+
+class ComponentDocs(Pane):
+    """The documentation of the highlighted component."""
+
+    def __init__(self) -> None:
+        super().__init__(id="docs")
+        self._content = Static(markup=False)
+        self._body = VerticalScroll(self._content)
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the text."""
+        self._body.can_focus = False
+        yield self._body
+
+    def show(self, doc: ComponentDoc, launches: list[LaunchRecord], now: float) -> None:
+        """Show a component: what keeps it from being launched, what it does, and how its last launch went."""
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        width = max(20, self.size.width - 3)
+        self.rule.title = Text(plain(doc.name))
+        where = f"  {doc.module or f'{doc.path.name}:{doc.line}'}" if width >= NARROW else ""
+        self.rule.info = Text(doc.kind + plain(where))
+        broken = any(one.severity == "error" for one in doc.findings)
+        text = Text(end="")
+        if broken:
+            text.append("This component cannot be used\n", f"bold {colors.text}")
+        text.append_text(findings_text(doc, colors))
+        text.append_text(docs_text(doc, width, colors, signs))
+        if launches:
+            text.append_text(last_launch_text(launches, now, width, colors, signs))
+        text.append("\n")
+        if not broken:
+            words = "fill the form, from the last launch" if launches else "fill the form"
+            text.append_text(Text.assemble(("enter", f"bold {colors.accent}"), (f" {words}\n", colors.text2)))
+        if doc.findings:
+            text.append_text(self._edit_hint())
+        self._show(text)
+
+    def show_error(self, one: ComponentSummary) -> None:
+        """Say why a component cannot be shown, and where."""
+        colors = palette_of(self.app)
+        self.rule.title, self.rule.info = Text(plain(one.name)), Text(one.kind)
+        text = Text("This component cannot be used\n", f"bold {colors.text}", end="")
+        if one.line:
+            text.append(plain(f"{one.path.name}:{one.line}  "), colors.text3)
+        text.append(plain(one.error or "") + "\n\n", colors.text2)
+        if one.path.name:
+            text.append_text(self._edit_hint())
+        self._show(text)
+
+    def _edit_hint(self) -> Text:
+        colors = palette_of(self.app)
+        return Text.assemble(("ctrl+e", f"bold {colors.accent}"), (" open the file in your editor\n", colors.text2))
+
+    def _show(self, text: Text) -> None:
+        self._content.update(text)
+        self._body.scroll_to(y=0, animate=False)
+
+    def show_nothing(self) -> None:
+        """Say that nothing matches."""
+        colors = palette_of(self.app)
+        self.rule.title, self.rule.info = Text(), Text()
+        text = Text("No component matches\n", f"bold {colors.text}")
+        text.append("file.py:name and package.module:name are taken as they are", colors.text2)
+        self._show(text)
+
+
+def findings_text(doc: ComponentDoc, colors: Palette) -> Text:
+    """Return what `validate` says of a component: where, what, and what to write instead."""
+    text = Text(end="")
+    for one in doc.findings:
+        style = colors.failed if one.severity == "error" else colors.pending
+        text.append(plain(f"{doc.path.name}:{one.line}"), colors.text3)
+        text.append(f"  {one.severity}  ", style)
+        text.append(plain(one.description) + "\n", colors.text)
+        if one.fix:
+            text.append(f"{plain(one.fix)}\n", colors.text2)
+    return text.append("\n") if text else text
+
+
+def docs_text(doc: ComponentDoc, width: int, colors: Palette, signs: Signs) -> Text:
+    """Return the documentation in ``width`` cells."""
+    text = Text(end="")
+    for number, paragraph in enumerate(part for part in (doc.summary, doc.description) if part):
+        style = colors.text if number == 0 else colors.text2
+        text.append(plain(" ".join(paragraph.split())) + "\n", style)
+    text.append("\n")
+    if not doc.parameters:
+        text.append("No arguments\n", colors.text3)
+        return text
+    text.append_text(_arguments_table(doc, width, colors, signs))
+    return text
+
+
+def _arguments_table(doc: ComponentDoc, width: int, colors: Palette, signs: Signs) -> Text:
+    """Return a row for each argument; types go first where there is little room."""
+    rows = [("ARGUMENT", "TYPE", "DEFAULT", "WHAT")]
+    for one in doc.parameters:
+        default = "-" if one.default is REQUIRED or one.default in (None, "", ()) else plain(to_text(one.default))
+        kind = f"*{one.type_text}" if one.kind == "var_positional" else one.type_text
+        rows.append((one.name, kind, default, plain(" ".join(one.help.split()))))
+    limits = (15, 9, 9) if width >= NARROW else (13, 0, 8)
+    widths = [min(limit, max(len(row[i]) for row in rows)) for i, limit in enumerate(limits)]
+    text = Text(end="")
+    for number, row in enumerate(rows):
+        styles = (colors.text3,) * 4 if number == 0 else (colors.text, colors.text3, colors.text3, colors.text2)
+        for i, cell_width in enumerate(widths):
+            if cell_width:
+                text.append(f"{cut(row[i], cell_width, signs.cut):<{cell_width}}  ", styles[i])
+        rest = width - sum(cells + 2 for cells in widths if cells)
+        text.append(cut(row[3], max(8, rest), signs.cut) + "\n", styles[3])
+    return text
+
+
+def last_launch_text(launches: list[LaunchRecord], now: float, width: int, colors: Palette, signs: Signs) -> Text:
+    """Return how often a component was launched, and how the last launch went."""
+    last = launches[0]
+    text = Text(f"\nLaunched {count(len(launches), 'time')}, last {age(now - last.at)} ago: ", colors.text3, end="")
+    if last.state in AppState.__members__:
+        text.append_text(state_text(AppState[last.state], colors, signs))
+    room = width - cell_len(text.plain.strip()) - 2
+    name = last.app_id or last.expected_app_id
+    if name and room >= _SHORTEST_NAME:
+        text.append("  ")
+        text.append_text(name_text(plain(name), room, colors, signs))
+    return text.append("\n")

@@ -1,0 +1,105 @@
+"""The order of the components in the picker: pinned, then launched lately, then the others by kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...components import component_key
+
+if TYPE_CHECKING:
+    from ...backends.history.journal import Journal, LaunchRecord
+    from ...components import ComponentSummary
+    from ...specs import AppState
+
+MOST_RECENT = 5
+"""How many components that were launched lately come first."""
+
+# Of one component; nobody looks at more, and each is a file to read.
+_MOST_LAUNCHES = 1000
+
+
+@dataclass(frozen=True)
+class LastLaunch:
+    """The last launch of a component.
+
+    Attributes:
+        at: when, in seconds since the epoch.
+        state: how it ended, or how it does; None where nobody knows.
+    """
+
+    at: float
+    state: AppState | None
+
+
+@dataclass(frozen=True)
+class Section:
+    """Components under a heading.
+
+    Attributes:
+        title: the heading, empty for none.
+        keys: the components, as `component_key` calls them.
+    """
+
+    title: str
+    keys: tuple[str, ...]
+
+
+def arranged(listed: Mapping[str, ComponentSummary], pinned: Sequence[str], recent: Sequence[str]) -> list[Section]:
+    """Return all components, each once.
+
+    Args:
+        listed: the components, in the order of their kinds.
+        pinned: those to have first; of what is not listed nothing is said.
+        recent: those that were launched, the latest first.
+    """
+    first = tuple(key for key in dict.fromkeys(pinned) if key in listed)
+    late = tuple(key for key in recent if key in listed and key not in first)[:MOST_RECENT]
+    rest = tuple(key for key in listed if key not in first and key not in late)
+    sections = [Section("Pinned", first), Section("Launched lately", late)]
+    sections = [section for section in sections if section.keys]
+    return [*sections, Section("Components" if sections else "", rest)]
+
+
+def newest_launches(journal: Journal, patience: float = math.inf) -> dict[str, LaunchRecord]:
+    """Return the newest launch of each component, the latest first.
+
+    Args:
+        journal: where launches are recorded.
+        patience: seconds that reading may take; what that is not enough for is left out.
+    """
+    seen: set[tuple[str, str]] = set()
+
+    def is_new(component: str, cwd: str) -> bool:
+        # A key costs more than the thousands of launches of the same name in the same folder should.
+        known = (component, cwd) in seen
+        seen.add((component, cwd))
+        return not known
+
+    found: dict[str, LaunchRecord] = {}
+    for record in journal.launches(is_new, patience=patience):
+        found.setdefault(component_key(record.component, record.cwd), record)
+    return found
+
+
+def launches_of(key: str, journal: Journal, patience: float = math.inf) -> list[LaunchRecord]:
+    """Return the latest launches of a component, newest first.
+
+    Args:
+        key: the component, as `component_key` calls it.
+        journal: where launches are recorded.
+        patience: see `newest_launches`.
+    """
+    function = key.rpartition(":")[2]
+    known: dict[tuple[str, str], bool] = {}
+
+    def is_wanted(component: str, cwd: str) -> bool:
+        if not component.endswith(function):
+            return False
+        if (component, cwd) not in known:
+            known[component, cwd] = component_key(component, cwd) == key
+        return known[component, cwd]
+
+    return journal.launches(is_wanted, _MOST_LAUNCHES, patience)

@@ -1,0 +1,180 @@
+"""Picking a component: listing, describing, pinning, opening its file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual import work
+from textual.worker import get_current_worker
+
+from ...components import ComponentSummary, component_key, name_here, read_component
+from ...specs import AppState
+from ...specs.errors import describe_error
+from ..format import count
+from ..terminal.editor import EditorError, editor_command
+from ..terminal.external import run_outside
+from ..ui.base import BaseScreen
+from .component_docs import ComponentDocs
+from .component_listing import component_folders, growing_list
+from .component_order import LastLaunch, launches_of, newest_launches
+from .component_picker import ComponentPicker
+from .messages import ComponentDescribed, ComponentsListed
+
+if TYPE_CHECKING:
+    from ...backends.history.journal import LaunchRecord
+    from ...components import ComponentDoc
+    from ...components.model import ComponentKind
+
+# Seconds that the list of components waits for the journal.
+_JOURNAL_PATIENCE = 0.5
+_KINDS: dict[ComponentKind, str] = {
+    "builtin": "builtin",
+    "plugin": "of packages",
+    "file": "in files",
+    "module": "in modules",
+}
+
+
+class ComponentPicking(BaseScreen):
+    """A screen with the list of components and their documentation. Subclasses show both, and make the form."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.picker = ComponentPicker()
+        self.docs = ComponentDocs()
+
+    def open_form(self, doc: ComponentDoc, launches: list[LaunchRecord]) -> None:
+        """Make the form of the component that was chosen.
+
+        Args:
+            doc: the component.
+            launches: its launches, newest first.
+        """
+        raise NotImplementedError
+
+    @work(thread=True, group="components", exclusive=True, exit_on_error=False)
+    def list_components(self) -> None:
+        """Hand over the components, the builtins at once, the others as they are read."""
+        worker, dashboard = get_current_worker(), self.dashboard
+        folders = component_folders(dashboard.settings.launch.component_folders)
+        # What of the journal cannot be read at once is left out: the list does not wait for a slow disk.
+        launches = newest_launches(dashboard.runner.journal, _JOURNAL_PATIENCE)
+        for listed in growing_list(folders, dashboard.ui_state.state.pinned, launches):
+            if worker.is_cancelled:
+                return
+            dashboard.post_to(self, ComponentsListed(listed, launches))
+
+    def on_components_listed(self, message: ComponentsListed) -> None:
+        """Show the components; the one at the cursor is described anew, as its file may be another by now."""
+        launches = {key: self._last_launch(record) for key, record in message.launches.items()}
+        before = self.picker.highlighted
+        self.picker.show(message.listed, launches, self.dashboard.ui_state.state.pinned)
+        if before is not None and self.picker.highlighted != before:
+            self._show_highlighted(self.picker.highlighted)
+        self.refresh_bars()
+
+    def _last_launch(self, record: LaunchRecord) -> LastLaunch:
+        row = self.dashboard.jobs.rows.get(record.handle)
+        state = row.state if row is not None else AppState.__members__.get(record.state)
+        return LastLaunch(record.at, state)
+
+    def on_component_picker_highlighted(self, message: ComponentPicker.Highlighted) -> None:
+        """Show the documentation of the highlighted component."""
+        self._show_highlighted(message.component)
+
+    def _show_highlighted(self, component: ComponentSummary | None) -> None:
+        if component is None:
+            self.docs.show_nothing()
+        else:
+            self._describe(component)
+
+    def on_component_picker_chosen(self, message: ComponentPicker.Chosen) -> None:
+        """Go on to the form."""
+        self.choose(message.component)
+
+    def choose_record(self, record: LaunchRecord) -> None:
+        """Make the form of a launch, from whichever folder that was."""
+        name = name_here(component_key(record.component, record.cwd))
+        self.choose(ComponentSummary(name, "file", Path(), 0))
+
+    @work(thread=True, group="describe", exclusive=True, exit_on_error=False)
+    def _describe(self, listed: ComponentSummary) -> None:
+        self._read(listed, chosen=False)
+
+    # In a group of its own: word of the highlight, which may come after the choice, must not end it.
+    @work(thread=True, group="choose", exclusive=True, exit_on_error=False)
+    def choose(self, listed: ComponentSummary) -> None:
+        """Read a component and make its form."""
+        self._read(listed, chosen=True)
+
+    def _read(self, listed: ComponentSummary, *, chosen: bool) -> None:
+        launches = launches_of(component_key(listed.name), self.dashboard.runner.journal, _JOURNAL_PATIENCE)
+        try:
+            doc = read_component(listed.name)
+            faults = [fault for fault in doc.findings if fault.severity == "error"]
+            error = f"{doc.path}:{faults[0].line}: {faults[0].description}" if faults else ""
+            message = ComponentDescribed(listed, doc, launches, error, chosen)
+        except Exception as failure:
+            # The list has shorter words for what it found.
+            words = listed.error or describe_error(failure)
+            message = ComponentDescribed(replace(listed, error=words), None, launches, words, chosen)
+        self.dashboard.post_to(self, message)
+
+    def on_component_described(self, message: ComponentDescribed) -> None:
+        """Show the documentation, or make the form."""
+        if message.doc is None or message.error:
+            if message.doc is None:
+                self.docs.show_error(message.listed)
+            else:
+                self.docs.show(message.doc, message.launches, self.clock())
+            if message.chosen:
+                self.dashboard.say(f"{message.listed.name}: {message.error}", failed=True)
+            return
+        if not message.chosen:
+            self.docs.show(message.doc, message.launches, self.clock())
+            return
+        self.open_form(message.doc, message.launches)
+
+    def summary(self) -> Text:
+        """Return how many components there are of each kind."""
+        kinds = Counter(one.kind for one in self.picker.components)
+        parts = [f"{kinds[kind]:,} {words}" for kind, words in _KINDS.items() if kinds[kind]]
+        return Text(f"{count(kinds.total(), 'component')}: {', '.join(parts)}" if parts else "", self.palette.text3)
+
+    def action_pick(self, rows: int) -> None:
+        """Move in the list of components."""
+        self.picker.move(rows)
+
+    def action_pin(self) -> None:
+        """Pin the highlighted component, or unpin it."""
+        key, one = self.picker.highlighted_key, self.picker.highlighted
+        if one is None:
+            return
+        pinned = self.dashboard.ui_state.state.pinned
+        changed = tuple(other for other in pinned if other != key) if key in pinned else (*pinned, key)
+        self.dashboard.ui_state.change(pinned=changed)
+        self.picker.show_pinned(changed)
+        self.dashboard.say(
+            f"{one.name} is no longer pinned" if key in pinned else f"{one.name} is pinned: it comes first"
+        )
+
+    def action_edit_file(self) -> None:
+        """Leave the terminal to the editor with the highlighted component's file, then read the components anew."""
+        one = self.picker.highlighted
+        if one is None or not one.path.name:
+            self.dashboard.say(f"{one.name} has no file to open" if one else "no component to open", failed=True)
+            return
+        try:
+            command = editor_command(one.path, one.line)
+        except EditorError as error:
+            self.dashboard.say(str(error), failed=True)
+            return
+        code, failure = run_outside(self.dashboard, command, command[0])
+        if failure or code:
+            self.dashboard.say(failure or f"{command[0]} ended with exit code {code}", failed=True)
+        self.list_components()
+        self._describe(one)

@@ -1,0 +1,219 @@
+"""Dialogs for one field of the launch form: its items, one a line; and what it can be, searched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
+from textual.widgets import Button, Input, Static, TextArea
+
+from ...logs.text.sanitize import plain
+from ..format import cut
+from ..ui.dialog import TEXT_WIDTH, Dialog
+from ..ui.theme import palette_of, signs_of
+from .field_items import HINTS, items_of, text_of
+
+if TYPE_CHECKING:
+    from .form_field import Field
+
+# Choices that are drawn at once.
+_ROWS = 12
+
+
+class ItemsDialog(Dialog[str]):
+    """Edits a list, pairs, arguments or mounts, one a line; it answers with the field's new text.
+
+    Args:
+        field: the field.
+    """
+
+    HELP_TITLE = "Items"
+    BINDINGS = [Binding("ctrl+s", "take", "Take them", priority=True, id="dialog.take", show=False)]
+
+    def __init__(self, field: Field) -> None:
+        super().__init__()
+        self._field = field
+        try:
+            lines, self._unreadable = items_of(field), ""
+        except ValueError as error:
+            lines, self._unreadable = field.text.splitlines(), str(error)
+        self._area = TextArea("\n".join(lines), soft_wrap=False, tab_behavior="focus", id="items", compact=True)
+        self._area.cursor_blink = False
+        self._words = Static(markup=False, id="items-words")
+
+    def heading(self) -> str:
+        """Return the field's name."""
+        return plain(self._field.name)
+
+    def lines(self) -> list[Text]:
+        """Say what a line is."""
+        return [Text(HINTS[self._field.editor], palette_of(self.app).text2), Text()]
+
+    def compose_question(self) -> ComposeResult:
+        """Yield the lines, and what is wrong with them."""
+        yield self._area
+        yield self._words
+
+    def compose_buttons(self) -> ComposeResult:
+        """Yield the ways out."""
+        colors = palette_of(self.app)
+        yield Button("Take", compact=True, id="take")
+        yield Button("Leave as it was", compact=True, id="leave")
+        words = Text()
+        for key, word in (("ctrl+s", "take"), ("esc", "leave")):
+            words.append(key, f"bold {colors.accent}").append(f" {word}   ", colors.text2)
+        yield Static(words, markup=False)
+
+    def first_focus(self) -> Widget:
+        """Return the lines."""
+        return self._area
+
+    def on_mount(self) -> None:
+        """Put the cursor behind what is there."""
+        self._area.move_cursor(self._area.document.end)
+        self._say(self._unreadable)
+
+    def on_text_area_changed(self) -> None:
+        """Check what was typed."""
+        self._text()
+
+    def _text(self) -> str | None:
+        """Return the text of the lines, None while something is wrong with them, which is said."""
+        try:
+            text = text_of(self._field, self._area.text.split("\n"))
+        except ValueError as error:
+            self._say(str(error))
+            return None
+        fault = self._field.check(text) if text and text != self._field.default else ""
+        self._say(fault)
+        return None if fault else text
+
+    def _say(self, fault: str) -> None:
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        self._words.update(Text(f"{signs.bad} {plain(fault)}" if fault else "", colors.removed))
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Take the button's answer."""
+        if event.button.id == "take":
+            self.action_take()
+        else:
+            self.dismiss(None)
+
+    def action_take(self) -> None:
+        """Answer with the text, if nothing is wrong."""
+        text = self._text()
+        if text is None:
+            self.set_focus(self._area)
+        else:
+            self.dismiss(text)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One choice: its text, what is said of it in columns, and the word for an empty text."""
+
+    text: str
+    columns: tuple[str, ...] = ()
+    word: str = ""
+
+
+class ChoiceDialog(Dialog[str]):
+    """Searches among many choices; it answers with the text of the chosen one.
+
+    Args:
+        title: what is chosen.
+        choices: all of them.
+        headers: the names of the columns, right-aligned.
+        taken: the text that holds now.
+    """
+
+    HELP_TITLE = "Choices"
+    BINDINGS = [
+        Binding("down,ctrl+n", "move(1)", "Down", priority=True, id="choices.down", show=False),
+        Binding("up,ctrl+p", "move(-1)", "Up", priority=True, id="choices.up", show=False),
+        Binding("pagedown", f"move({_ROWS})", "Page down", id="choices.page_down", show=False),
+        Binding("pageup", f"move(-{_ROWS})", "Page up", id="choices.page_up", show=False),
+    ]
+
+    def __init__(self, title: str, choices: Sequence[Choice], headers: Sequence[str] = (), taken: str = "") -> None:
+        super().__init__()
+        self._title = title
+        self._choices = list(choices)
+        self._headers = headers
+        self._found = self._choices
+        self._cursor = next((place for place, one in enumerate(self._choices) if one.text == taken), 0)
+        self._search = Input(compact=True, placeholder="type to search", id="choice-search")
+        self._search.cursor_blink = False
+        self._list = Static(markup=False, id="choice-list")
+
+    def compose(self) -> ComposeResult:
+        """Yield the box with the search and the list."""
+        with Vertical(id="dialog") as box:
+            box.border_title = plain(self._title)
+            yield self._search
+            yield self._list
+            with Horizontal(id="dialog-buttons"):
+                colors = palette_of(self.app)
+                words = Text()
+                for key, word in (("enter", "choose"), ("esc", "back")):
+                    words.append(key, f"bold {colors.accent}").append(f" {word}   ", colors.text2)
+                yield Static(words, markup=False)
+
+    def first_focus(self) -> Widget:
+        """Return the search."""
+        return self._search
+
+    def on_mount(self) -> None:
+        """Draw the list."""
+        self._draw()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Keep the choices that have every word that was typed."""
+        words = event.value.lower().split()
+        self._found = [one for one in self._choices if all(word in one.text.lower() for word in words)]
+        self._cursor = 0
+        self._draw()
+
+    def on_input_submitted(self) -> None:
+        """Answer with the choice at the cursor."""
+        if self._found:
+            self.dismiss(self._found[self._cursor].text)
+
+    def action_move(self, step: int) -> None:
+        """Go to another choice."""
+        self._cursor = min(max(self._cursor + step, 0), max(len(self._found) - 1, 0))
+        self._draw()
+
+    def _draw(self) -> None:
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        rows = max(3, min(_ROWS, self.app.size.height - 14))
+        first = max(0, min(self._cursor - rows // 2, len(self._found) - rows))
+        shown = self._found[first : first + rows]
+        widths = [
+            max(len(header), *(len(one.columns[place]) for one in self._choices))
+            for place, header in enumerate(self._headers)
+        ]
+        room = TEXT_WIDTH - sum(width + 2 for width in widths) - 2
+        text = Text(no_wrap=True, end="")
+        text.append(" " * (room + 1), colors.text3)
+        for header, width in zip(self._headers, widths, strict=True):
+            text.append(f"  {header:>{width}}", colors.text3)
+        for place, one in enumerate(shown, first):
+            line = Text(f" {cut(plain(one.text or one.word), room, signs.cut):<{room}}", colors.text, end="")
+            for cell, width in zip(one.columns, widths, strict=True):
+                line.append(f"  {cell:>{width}}", colors.text2)
+            line.pad_right(max(0, TEXT_WIDTH - line.cell_len))
+            if place == self._cursor:
+                line.stylize(colors.cursor)
+            text.append("\n").append_text(line)
+        hidden = len(self._found) - len(shown)
+        text.append("\n" * (rows - len(shown) + 1))
+        text.append(f" and {hidden} more" if hidden > 0 else " nothing is like that" if not shown else "", colors.text3)
+        text.append("\n")
+        self._list.update(text)

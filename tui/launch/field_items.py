@@ -1,0 +1,92 @@
+"""A field's text as one item a line, for a dialog, and back."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from ...components import to_text
+from ...specs import format_value, runopt
+from ...specs.run_options import split_cfg, split_items
+from .form_field import OPTION, Field
+
+_NOT_IN_NAMES = ",;'\""
+_EMPTY_WORD = "''"
+_MOUNT_EDGE = re.compile(r",(?=\s*type=)")
+HINTS = {
+    "items": "One item a line",
+    "pairs": "One NAME=value a line",
+    "words": "One argument a line, without quotes; '' is an empty one",
+    "mounts": "One mount a line: type=bind,src=/data,dst=/data,readonly",
+}
+
+
+def items_of(one: Field) -> list[str]:
+    """Return the lines of a field's text.
+
+    Raises:
+        ValueError: it cannot be read as what it should be.
+    """
+    if not one.text.strip():
+        return []
+    if one.editor == "words":
+        return [word or _EMPTY_WORD for word in shlex.split(one.text)]
+    if one.editor == "mounts":
+        return [part.strip() for part in _MOUNT_EDGE.split(one.text)]
+    if one.editor == "pairs":
+        pairs = _option_pairs(one.text) if one.section == OPTION else split_cfg(one.text.strip())
+        return [f"{key}={value}" for key, value in pairs.items()]
+    return split_items(one.text) if one.section == OPTION else [part.strip() for part in one.text.split(",")]
+
+
+def text_of(one: Field, lines: list[str]) -> str:
+    """Return the text of a field that has these items.
+
+    Args:
+        one: the field.
+        lines: its items; empty ones are left out.
+
+    Raises:
+        ValueError: a line is no item; the message says which and why.
+    """
+    if one.editor == "words":
+        return shlex.join("" if line.strip() == _EMPTY_WORD else line for line in lines if line)
+    items = [line for line in lines if line.strip()]
+    if one.editor == "mounts":
+        return ",".join(item.strip().rstrip(",") for item in items)
+    if one.editor == "pairs":
+        pairs = _pairs(items)
+        return format_value(pairs) if one.section == OPTION else to_text(_plainly_named(pairs))
+    if one.section == OPTION:
+        return format_value([item.strip() for item in items])
+    for item in items:
+        if "," in item:
+            raise ValueError(f"{item}: an item has no comma")
+    return ",".join(item.strip() for item in items)
+
+
+def _pairs(lines: list[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for line in lines:
+        name, sign, value = line.partition("=")
+        name = name.strip()
+        if not sign or not name:
+            raise ValueError(f"{line.strip()}: want NAME=value")
+        if name in pairs:
+            raise ValueError(f"{name} is given twice")
+        pairs[name] = value
+    return pairs
+
+
+def _plainly_named(pairs: dict[str, str]) -> dict[str, str]:
+    """Return pairs whose names need no quotes: the text of an argument has none around a name."""
+    for name in pairs:
+        if any(letter in _NOT_IN_NAMES for letter in name):
+            raise ValueError(f"{name}: a name has no comma, semicolon or quote")
+    return pairs
+
+
+def _option_pairs(text: str) -> dict[str, str]:
+    pairs = runopt(None, dict[str, str], False, "").cast_to_type(text)
+    assert isinstance(pairs, dict)
+    return pairs

@@ -1,0 +1,456 @@
+"""Filling the form of a launch: its fields, what config and the last launch say, the request that it makes."""
+
+from __future__ import annotations
+
+import shlex
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from textual import work
+from textual.binding import Binding
+from textual.timer import Timer
+from textual.worker import get_current_worker
+
+from ...backends.shared.progress import Progress
+from ...backends.torchxconfig import CONFIG_FILE
+from ...components import ComponentDoc
+from ...guest.settings import guest_settings
+from ...settings.launch_defaults import LaunchDefaults
+from ...specs.errors import describe_error
+from ..messages import ActionDone
+from .commands import plan_command
+from .component_picking import ComponentPicking
+from .field_editing import FieldEditing
+from .form import LaunchForm
+from .form_field import ARGUMENT, LAUNCH, OPTION
+from .form_model import FormModel
+from .messages import (
+    DryRunDone,
+    DryRunSlow,
+    FormReady,
+    ResourceRead,
+    ResourcesListed,
+    SchedulersChecked,
+    ValuesKnown,
+    WorkspaceListed,
+)
+from .preview import Preview
+from .work import list_shipped, named_resource, resource_rows, try_plan, why_unusable
+
+if TYPE_CHECKING:
+    from ...backends.api import Finding
+    from ...backends.history.journal import LaunchRecord
+    from ..ui.choice_field import ChoiceField
+    from .foreign_job import ForeignJob
+    from .form_field import Field
+    from .form_rows import FieldChanged, FieldFocused, FieldOpened
+    from .plan import LaunchPlan
+    from .role_rule import RoleRule
+
+# Seconds of quiet typing after which the request is made anew.
+DRY_RUN_DELAY = 0.25
+
+
+class FormFilling(ComponentPicking):
+    """A screen with a form and the preview of what it would launch. Subclasses show both, and submit.
+
+    Args:
+        record: a launch to fill the form from.
+        foreign: a job to be launched again from what its backend tells.
+    """
+
+    BINDINGS = [
+        Binding("ctrl+d", "dry_run", "Dry run: show the request", priority=True, id="launch.dry_run", show=False),
+        Binding(
+            "ctrl+t",
+            "next_preview",
+            "Next preview: dry run, diff, command, workspace",
+            priority=True,
+            id="launch.preview",
+            show=False,
+        ),
+        Binding("ctrl+o", "profile", "Choose a profile", priority=True, id="launch.profile", show=False),
+        Binding(
+            "ctrl+l",
+            "ignore_config",
+            "Launch without .torchxconfig, or with it again",
+            priority=True,
+            id="launch.ignore_config",
+            show=False,
+        ),
+        Binding("ctrl+g", "several", "Several values: a sweep", priority=True, id="launch.several", show=False),
+        Binding("ctrl+y", "copy_command", "Copy the command", priority=True, id="launch.copy", show=False),
+        Binding("down", "next_field(1)", "Next field", id="launch.next_field", show=False),
+        Binding("up", "next_field(-1)", "Previous field", id="launch.previous_field", show=False),
+    ]
+
+    def __init__(self, record: LaunchRecord | None = None, foreign: ForeignJob | None = None) -> None:
+        super().__init__()
+        self.form = LaunchForm()
+        self.preview = Preview()
+        self.model: FormModel | None = None
+        self._record = record
+        self._foreign = foreign
+        self._fields = FieldEditing(self)
+        self._defaults: LaunchDefaults | None = None
+        self._last: LaunchRecord | None = None
+        self._generation = self._answered = 0
+        self._failure = ""
+        # Why config cannot be read where the form takes something of it: a launch would go elsewhere than config says.
+        self._config_fault = ""
+        # Of the launch itself: the same may be tried again, as a full disk or an engine that was away do not last.
+        self._may_try_again = False
+        self._findings: list[Finding] = []
+        self._timer: Timer | None = None
+        self._trial: Progress | None = None
+
+    def on_mount(self) -> None:
+        """Keep the process that runs the component, which may have taken seconds to import its libraries."""
+        self.set_interval(guest_settings.idle_s / 3, self._keep_guest)
+
+    @work(thread=True, group="keep-guest", exit_on_error=False)
+    def _keep_guest(self) -> None:
+        from ...guest.host import guests
+
+        guests.keep()
+
+    def on_unmount(self) -> None:
+        """Give up the dry run: nobody waits for it."""
+        self._end_trial()
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether what stands beside the form is about what stands in it."""
+        return self._answered == self._generation
+
+    def open_form(self, doc: ComponentDoc, launches: list[LaunchRecord]) -> None:
+        """Make the form of a component; see `ComponentPicking.open_form`."""
+        self.model = FormModel(doc)
+        self._last = self._record or (launches[0] if launches else None)
+        self._load_options(self._record.scheduler if self._record else "", first=True)
+
+    def open_foreign(self, job: ForeignJob) -> None:
+        """Make the form of a job that was not launched here."""
+        self.model = FormModel(ComponentDoc("", "module", "", ""), job.app, job.unknown)
+        self._load_options(job.scheduler, first=True)
+
+    @work(thread=True, group="options", exclusive=True, exit_on_error=False)
+    def _load_options(self, scheduler: str, *, first: bool = False, refill: bool = False) -> None:
+        """Read what a form needs; the scheduler is config's, else that of the last launch, where none is named."""
+        try:
+            self._read_options(scheduler, first=first, refill=refill)
+        except Exception as error:
+            # A scheduler's own code, which raises what it likes.
+            reason = describe_error(error)
+            self.dashboard.post_from_thread(ActionDone(f"no form for {scheduler or 'it'}: {reason}", True))
+
+    def _read_options(self, scheduler: str, *, first: bool, refill: bool) -> None:
+        runner, last = self.dashboard.runner, self._last.scheduler if self._last else ""
+        ignored = self.model is not None and self.model.ignores_config
+        defaults = LaunchDefaults.load(self.dashboard.settings, self.dashboard.profile, ignore_files=ignored)
+        given = defaults.scheduler()
+        now = self.model.scheduler if self.model is not None else ""
+        wanted = scheduler or (given.value if given else "") or now or last
+        chosen = wanted if wanted in runner.scheduler_names() else runner.default_scheduler()
+        ready = FormReady(chosen, runner.run_opts(chosen), runner.capabilities(chosen).workspace, defaults)
+        ready.first, ready.refill = first, refill
+        if get_current_worker().is_cancelled:
+            # A later reading answers for this one, and may have done so already.
+            return
+        self.dashboard.post_to(self, ready)
+        if first:
+            self.dashboard.post_to(self, SchedulersChecked(why_unusable(runner)))
+
+    async def on_form_ready(self, message: FormReady) -> None:
+        """Show the form with the run options of its scheduler."""
+        model, defaults = self.model, message.defaults
+        if model is None:
+            return
+        self._defaults = defaults
+        if message.refill:
+            model.drop_given()
+        model.choose_scheduler(message.scheduler, message.options, takes_workspace=message.takes_workspace)
+        if message.first:
+            self._fill_first(model)
+        self._config_fault = ""
+        if not message.first or not (self._record or self._foreign):
+            if message.first or message.refill:
+                model.fill_given(ARGUMENT, defaults.arguments(model.doc.name, model.doc))
+            model.fill_given(OPTION, defaults.options(message.scheduler, message.options))
+            workspace = defaults.workspace()
+            model.fill_given(LAUNCH, {"workspace": workspace} if workspace else {})
+            self._config_fault = _config_fault(defaults)
+        if defaults.problems:
+            self.dashboard.say(defaults.problems[0], failed=True)
+        if message.first:
+            self.set_class(False, "-picking")
+            self.set_class(True, "-filling")
+            await self.form.show(model, self.dashboard.jobs.schedulers or [message.scheduler])
+            self.form.focus_first()
+        else:
+            self.form.show_scheduler(message.scheduler)
+            await self.form.show_options(model)
+            self.form.show_known()
+        # Read anew for the new field.
+        self.preview.set_workspace("")
+        self._changed(delay=0.01)
+        self._load_values(message.scheduler)
+
+    def _fill_first(self, model: FormModel) -> None:
+        if self._last is not None:
+            model.fill(self._last)
+        if self._foreign is not None:
+            model.fill_cfg(self._foreign.cfg)
+
+    def on_schedulers_checked(self, message: SchedulersChecked) -> None:
+        """Note which schedulers cannot be used, and why."""
+        self.form.show_reasons(message.reasons)
+
+    @work(thread=True, group="values", exclusive=True, exit_on_error=False)
+    def _load_values(self, scheduler: str) -> None:
+        values = self.dashboard.runner.known_values(scheduler)
+        if values:
+            self.dashboard.post_to(self, ValuesKnown(scheduler, values))
+
+    def on_values_known(self, message: ValuesKnown) -> None:
+        """Offer what the run options can be, and fill in what can be one thing only."""
+        if self.model is None or self.model.scheduler != message.scheduler:
+            return
+        filled = self.model.learn(message.values)
+        self.form.show_known()
+        if filled:
+            self._changed(delay=0.01)
+
+    def on_field_changed(self, message: FieldChanged) -> None:
+        """Check what was typed, and make the request anew after a moment of quiet."""
+        if self.model is None:
+            return
+        if self.model.set(message.section, message.name, message.text) is not None:
+            self._changed()
+
+    def on_field_focused(self, message: FieldFocused) -> None:
+        """Show the field's help."""
+        self.form.show_help(self.model.get(message.section, message.name) if self.model else None)
+
+    def on_choice_field_changed(self, message: ChoiceField.Changed) -> None:
+        """Take another scheduler's run options."""
+        if message.field is self.form.scheduler:
+            self._load_options(message.value)
+
+    def on_field_opened(self, message: FieldOpened) -> None:
+        """Edit a field in a dialog, where it has one."""
+        one = self.model.get(message.section, message.name) if self.model else None
+        if one is not None:
+            self._fields.open(one)
+
+    async def on_role_rule_toggled(self, message: RoleRule.Toggled) -> None:
+        """Show the fields of a role, or hide them."""
+        if self.model is not None:
+            await self.form.toggle_role(self.model, message.role)
+
+    async def take_text(self, section: str, name: str, text: str) -> None:
+        """Take a text that a dialog made for a field."""
+        row = self.form.row(section, name)
+        if self.model is None or row is None:
+            return
+        self.model.set(section, name, text)
+        row.set_text(text)
+        self._changed()
+
+    async def action_several(self) -> None:
+        """Take the field's text for several values, each of which is launched; or for one again."""
+        row = self.form.focused_row()
+        if self.model is None or row is None:
+            return
+        if not row.field.can_be_several:
+            self.dashboard.say(f"{row.field.name} is one for all jobs of a launch", failed=True)
+            return
+        self.model.toggle_several(row.field)
+        await self.form.replace_row(row)
+        self._changed()
+        words = "several values, parted by commas: each is launched" if row.field.several else "one value"
+        self.dashboard.say(f"{row.field.name}: {words}")
+
+    def action_profile(self) -> None:
+        """Choose the profile whose defaults are taken."""
+        if self.model is not None:
+            self._fields.choose_profile(self.dashboard.settings.profiles, self._defaults)
+
+    def action_ignore_config(self) -> None:
+        """Leave out what .torchxconfig says, or read it again."""
+        if self.model is None or not self.model.is_whole:
+            return
+        self.model.ignores_config = not self.model.ignores_config
+        self.dashboard.say(f"{'without' if self.model.ignores_config else 'with'} .torchxconfig")
+        self.read_config()
+
+    def read_config(self) -> None:
+        """Read config again; what was typed stays."""
+        if self.model is not None:
+            self._load_options(self.model.scheduler, refill=True)
+
+    def take_profile(self, name: str | None) -> None:
+        """Take the defaults of a profile, none's where None."""
+        self.dashboard.profile = name
+        self._load_options("", refill=True)
+
+    def _changed(self, delay: float = DRY_RUN_DELAY) -> None:
+        model = self.model
+        if model is None:
+            return
+        self._generation += 1
+        self._end_trial()
+        self._failure, self._findings, self._may_try_again = "", [], False
+        if name := model.unread_resource:
+            self._read_resource(name)
+        self._refresh_form()
+        self.preview.set_diff(model.diff(self._last), self._last is not None)
+        if model.errors() or self._config_fault:
+            wrong = model.errors()[0] if model.errors() else None
+            self.preview.set_note(f"{wrong.name}: {wrong.error}" if wrong else self._config_fault)
+            self._answered = self._generation
+            return
+        self.preview.set_command(self._command_text())
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(delay, self._start_dry_run)
+
+    @work(thread=True, group="resource", exclusive=True, exit_on_error=False)
+    def _read_resource(self, name: str) -> None:
+        # It may be a package's, and is made by code of others.
+        self.dashboard.post_to(self, ResourceRead(name, named_resource(name)))
+
+    def on_resource_read(self, message: ResourceRead) -> None:
+        """Show the figures of a named resource beside it."""
+        if self.model is not None:
+            self.model.learn_resource(message.name, message.resource)
+            self._refresh_form()
+
+    @work(thread=True, group="resources", exclusive=True, exit_on_error=False)
+    def list_resources(self, field: Field) -> None:
+        """Read the named resources to choose from for a field; a `ResourcesListed` brings them."""
+        self.dashboard.post_to(self, ResourcesListed(field, resource_rows()))
+
+    def on_resources_listed(self, message: ResourcesListed) -> None:
+        """Let one be chosen, where nobody has gone on meanwhile."""
+        row = self.form.focused_row()
+        if self.is_active and row is not None and row.field is message.field:
+            self._fields.choose_resource(message.field, message.rows)
+
+    def _command_text(self, most: int = 20) -> str:
+        """Return the commands that do the same from a shell, one a line, the first ones of a large sweep."""
+        assert self.model is not None
+        parameters = self.model.doc.parameters
+        lines = [shlex.join(plan_command(plan, parameters)) for plan in islice(self.model.plans(), most)]
+        more = self.model.launch_count() - len(lines)
+        return "\n".join([*lines, *([f"# and {more} more"] if more > 0 else [])])
+
+    def _start_dry_run(self) -> None:
+        if self.model is not None and not self.model.errors() and not self._config_fault:
+            self._list_workspace()
+            self._end_trial()
+            generation = self._generation
+            self._trial = Progress(lambda text: self.dashboard.post_to(self, DryRunSlow(generation, text)))
+            self._dry_run(generation, self.model.plan(), self._trial)
+
+    def _end_trial(self) -> None:
+        if self._trial is not None:
+            self._trial.cancel()
+            self._trial = None
+
+    @work(thread=True, group="dry-run", exclusive=True, exit_on_error=False)
+    def _dry_run(self, generation: int, plan: LaunchPlan, progress: Progress) -> None:
+        self.dashboard.post_to(self, try_plan(self.dashboard.runner, generation, plan, progress))
+
+    def _list_workspace(self) -> None:
+        assert self.model is not None
+        one = self.model.get(LAUNCH, "workspace")
+        text = one.text if one is not None else ""
+        if self.preview.set_workspace(text) and text:
+            self._read_workspace(text)
+
+    @work(thread=True, group="workspace", exclusive=True, exit_on_error=False)
+    def _read_workspace(self, text: str) -> None:
+        worker = get_current_worker()
+        listed = list_shipped(self.dashboard.runner, text, lambda: not worker.is_cancelled)
+        # One that was given up is not whole, and may be of the path that stands there again.
+        if not worker.is_cancelled:
+            self.dashboard.post_to(self, WorkspaceListed(text, *listed))
+
+    def on_workspace_listed(self, message: WorkspaceListed) -> None:
+        """Show what would be shipped; one that cannot be read is wrong."""
+        self.preview.show_workspace(message.workspace, message.listing, message.error)
+        one = self.model.get(LAUNCH, "workspace") if self.model else None
+        if message.error and one is not None and one.text == message.workspace:
+            one.error = message.error
+            self._refresh_form()
+
+    def on_dry_run_slow(self, message: DryRunSlow) -> None:
+        """Say that the request is late."""
+        if message.generation == self._generation and self._answered != message.generation:
+            self.preview.set_note(f"the component runs: {message.text}")
+
+    async def on_dry_run_done(self, message: DryRunDone) -> None:
+        """Show the request, or the error at the field that it is about."""
+        if message.generation != self._generation or self.model is None:
+            return
+        self._answered = message.generation
+        if message.app is not None and self.model.base is None and self.model.take_app(message.app):
+            await self.form.show_roles(self.model)
+            # The form may have been left meanwhile.
+            if self.model is None:
+                return
+            if self.model.lost:
+                self.dashboard.say(f"no longer there, so not changed: {', '.join(self.model.lost)}", failed=True)
+        wrong = self.model.get(message.section, message.field_name) if message.error else None
+        if wrong is not None:
+            wrong.error = message.error
+        self._failure, self._may_try_again = message.error if wrong is None else "", False
+        self._findings = message.findings
+        if message.error:
+            self.preview.set_note(message.error)
+        else:
+            self.preview.set_request(message.text, self.model.plan().label, message.interpreter)
+        self._refresh_form()
+
+    def _refresh_form(self) -> None:
+        if self.model is not None:
+            self.form.refresh_state(self.model, self._config_fault or self._failure, self._findings)
+        self.refresh_bars()
+
+    def _is_ready(self) -> bool:
+        model = self.model
+        if model is None or not model.is_whole or model.errors() or self._config_fault:
+            return False
+        return not self._failure or self._may_try_again
+
+    def action_next_field(self, step: int) -> None:
+        """Go to the next or the previous field."""
+        if step > 0:
+            self.focus_next()
+        else:
+            self.focus_previous()
+
+    def action_dry_run(self) -> None:
+        """Show the request."""
+        self.preview.show("dry run")
+        if self.app.size.width < 120:
+            self.toggle_class("-previewing")
+        self._start_dry_run()
+
+    def action_next_preview(self) -> None:
+        """Show the next tab of the preview."""
+        self.preview.next_tab()
+
+    def action_copy_command(self) -> None:
+        """Copy the command that does the same from a shell."""
+        if self.model is not None and not self.model.errors():
+            self.dashboard.copy(self._command_text(), "the command", is_command=True)
+
+
+def _config_fault(defaults: LaunchDefaults) -> str:
+    """Return why config cannot be read and how to go on, empty where it can be."""
+    if not defaults.faults:
+        return ""
+    way = f"ctrl+l goes on without {CONFIG_FILE}" if defaults.has_file_faults else "ctrl+o chooses another profile"
+    return f"{defaults.faults[0]}; correct it and press ctrl+s, or {way}"

@@ -1,0 +1,357 @@
+"""The launch form without its widgets: its fields, who filled them, and the launches that they make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from ...backends.history.launch_record import ARGUMENT_PREFIX
+from ...backends.shared.secrets import mask_text
+from ...components import ComponentDoc, role_texts
+from ...specs import AppDef, Resource, runopts
+from .form_field import (
+    ARGUMENT,
+    CONFIG,
+    DEFAULT,
+    LAST_RUN,
+    LAUNCH,
+    ONLY_ONE,
+    OPTION,
+    PROFILE,
+    TYPED,
+    UNKNOWN,
+    Field,
+    argument_field,
+    given_text,
+    given_texts,
+    option_field,
+    plain_text,
+    role_field,
+    role_of,
+    role_section,
+)
+from .plan import LaunchPlan
+
+if TYPE_CHECKING:
+    from ...backends.history.journal import LaunchRecord
+    from ...settings.launch_defaults import Given
+
+# Who filled a field, from the weakest to the strongest; what is as strong or stronger takes its place.
+_RANKS = {DEFAULT: 0, CONFIG: 1, LAST_RUN: 2, PROFILE: 3, ONLY_ONE: 1, UNKNOWN: 0, TYPED: 4}
+_FIGURES = ("cpu", "gpu", "memMB")
+WORKSPACE_HELP = (
+    "A local folder that travels with the first role, or {/a: a, /b: b} for several; ctrl+t shows what is shipped"
+)
+
+
+@dataclass
+class FormModel:
+    """The form of one component, or of an AppDef, on one scheduler.
+
+    Attributes:
+        doc: the component.
+        base: the AppDef of a job that no component of ours made; the form then has its roles alone.
+        unknown: of that AppDef what its backend does not tell, by role.
+        scheduler: the chosen scheduler's name.
+        fields: arguments first, then the workspace and run options, then those of roles.
+        lost: what an earlier launch had changed in roles that the app does not have now.
+        ignores_config: whether `.torchxconfig` is left out.
+    """
+
+    doc: ComponentDoc
+    base: AppDef | None = None
+    unknown: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    scheduler: str = ""
+    fields: list[Field] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    ignores_config: bool = False
+    _figures: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
+    _options: runopts | None = None
+    _kept: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.fields = [argument_field(parameter) for parameter in self.doc.parameters]
+        for one in self.fields:
+            one.verify()
+        if self.base is not None:
+            self.take_app(self.base)
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    def section(self, name: str) -> list[Field]:
+        """Return the fields of a section."""
+        return [one for one in self.fields if one.section == name]
+
+    def get(self, section: str, name: str) -> Field | None:
+        """Return a field, or None."""
+        return next((one for one in self.fields if (one.section, one.name) == (section, name)), None)
+
+    @property
+    def roles(self) -> list[str]:
+        """The roles of the app as it was made last, in order; none before."""
+        return list(dict.fromkeys(role for one in self.fields if (role := role_of(one.section))))
+
+    # Filling
+
+    def choose_scheduler(self, name: str, options: runopts, *, takes_workspace: bool = False) -> None:
+        """Take another scheduler's run options; texts of options that it has too are kept."""
+        kept = {(one.section, one.name): one for one in self.fields if one.section in (OPTION, LAUNCH)}
+        self.scheduler, self._options = name, options
+        fresh = [option_field(key, option) for key, option in options]
+        if takes_workspace:
+            fresh.insert(0, _workspace_field())
+        for one in fresh:
+            before = kept.get((one.section, one.name))
+            if before is not None and before.origin in (TYPED, LAST_RUN):
+                one.several = before.several
+                one.take(before.text, before.origin, before.source)
+            one.verify()
+        roles = [one for one in self.fields if role_of(one.section)]
+        self.fields = [*self.section(ARGUMENT), *fresh, *roles]
+
+    def fill(self, record: LaunchRecord) -> None:
+        """Take every value of an earlier launch that the form still has a field for."""
+        for one in self.fields:
+            if one.section == LAUNCH:
+                one.take(record.workspace, LAST_RUN)
+                continue
+            if role_of(one.section):
+                continue
+            values = record.arguments if one.section == ARGUMENT else record.cfg
+            if one.name in values:
+                one.take(given_text(values[one.name], one), LAST_RUN)
+        self._kept = {role: dict(texts) for role, texts in record.overrides.items()}
+        self._take_kept()
+        self._derive()
+
+    def fill_cfg(self, cfg: Mapping[str, Any]) -> None:
+        """Take the run options that a backend tells of a job."""
+        for one in self.section(OPTION):
+            if one.name in cfg:
+                one.take(given_text(cfg[one.name], one), LAST_RUN)
+
+    def fill_given(self, section: str, given: Mapping[str, Given]) -> None:
+        """Take what config or a profile says, where nothing stronger has filled the field."""
+        for one in self.section(section):
+            value = given.get(one.name)
+            if value is None:
+                continue
+            origin = PROFILE if value.origin.startswith(PROFILE) else CONFIG
+            if _RANKS[one.origin] <= _RANKS[origin]:
+                one.take(given_text(value.value, one), origin, value.source)
+        self._derive()
+
+    def drop_given(self) -> None:
+        """Take back what config and a profile filled in, before those of another profile are taken."""
+        for one in self.fields:
+            if one.origin in (PROFILE, CONFIG):
+                one.take(one.default, DEFAULT)
+        self._derive()
+
+    def learn(self, known: Mapping[str, Sequence[str]]) -> list[Field]:
+        """Take what run options can be; return the fields that were filled: what must be given and can be one thing."""
+        filled = []
+        for one in self.section(OPTION):
+            one.known = tuple(known.get(one.name, ()))
+            if one.required and not one.text and len(one.known) == 1:
+                one.take(one.known[0], ONLY_ONE)
+                filled.append(one)
+        return filled
+
+    def set(self, section: str, name: str, text: str) -> Field | None:
+        """Take what was typed into a field and check it."""
+        one = self.get(section, name)
+        if one is not None and one.text != text:
+            one.take(text, TYPED)
+            self._derive()
+        return one
+
+    def toggle_several(self, one: Field) -> None:
+        """Take a field's text for several values, or for one again."""
+        one.several = one.can_be_several and not one.several
+        one.verify()
+
+    def take_app(self, app: AppDef) -> bool:
+        """Take the roles of the app as its component makes it now; return whether there are other fields than before.
+
+        A text that nobody changed becomes what the role has now.
+        """
+        before = {(one.section, one.name): one for one in self.fields if role_of(one.section)}
+        fresh: list[Field] = []
+        for role in {role.name: role for role in app.roles}.values():
+            unknown = self.unknown.get(role.name, ())
+            for name, text in role_texts(role).items():
+                one = before.get((role_section(role.name), name))
+                if one is None:
+                    one = role_field(role.name, name, text, known=name not in unknown)
+                elif one.is_given:
+                    one.default = text
+                else:
+                    one.default = one.text = text
+                one.verify()
+                fresh.append(one)
+        self.fields = [one for one in self.fields if not role_of(one.section)] + fresh
+        self._take_kept()
+        # What the app has no more cannot be changed in it.
+        self.lost = [f"{role}.{name}" for role, texts in self._kept.items() for name in texts]
+        self._kept = {}
+        return [(one.section, one.name) for one in fresh] != list(before)
+
+    def _take_kept(self) -> None:
+        """Give roles what an earlier launch had changed in them, once they are known."""
+        for role in [role for role in self._kept if role in self.roles]:
+            for name, text in self._kept.pop(role).items():
+                if (one := self.get(role_section(role), name)) is not None:
+                    one.take(text, LAST_RUN)
+
+    def _derive(self) -> None:
+        """Let a named resource say what the figures beside it are, which do not count then."""
+        named = self._named_resource()
+        if named is None:
+            return
+        found = self._figures.get(named.text) if not named.is_swept else None
+        for name, figure in zip(_FIGURES, found or ("",) * len(_FIGURES), strict=True):
+            if (one := self.get(ARGUMENT, name)) is not None:
+                one.from_other = (figure, named.name) if found else ("", "")
+
+    def _named_resource(self) -> Field | None:
+        return next((one for one in self.section(ARGUMENT) if one.editor == "resource"), None)
+
+    @property
+    def unread_resource(self) -> str:
+        """The named resource whose figures are to be read, see `learn_resource`; empty for none."""
+        named = self._named_resource()
+        if named is None or named.is_swept or named.text in self._figures:
+            return ""
+        return named.text
+
+    def learn_resource(self, name: str, resource: Resource | None) -> None:
+        """Take what a named resource is; None where there is none of that name."""
+        self._figures[name] = tuple(str(getattr(resource, figure)) for figure in _FIGURES) if resource else None
+        self._derive()
+
+    # What it says
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the run options of the chosen scheduler are known."""
+        return self._options is not None
+
+    def errors(self) -> list[Field]:
+        """Return the fields that something is wrong with, in the order of the form."""
+        return [one for one in self.fields if one.error]
+
+    def swept(self) -> list[Field]:
+        """Return the fields with several values."""
+        return [one for one in self.fields if one.is_swept]
+
+    def launch_count(self) -> int:
+        """Return how many jobs would be launched; 0 while something is wrong with a swept field."""
+        return math.prod(len(one.values) for one in self.swept()) if not self.errors() else 0
+
+    def plan(self) -> LaunchPlan:
+        """Return the launch, the first one of a sweep.
+
+        Raises:
+            ValueError: a text is not of its field's type; `errors` names the field.
+        """
+        return next(self.plans())
+
+    def plans(self) -> Iterator[LaunchPlan]:
+        """Give every launch of the form: the product of its fields with several values, the last varying first.
+
+        Raises:
+            ValueError: as for `plan`.
+        """
+        swept = self.swept()
+        for values in product(*(one.values for one in swept)):
+            texts = {id(one): text for one, text in zip(swept, values, strict=True)}
+            label = " ".join(f"{one.name}={mask_text(one.name, text)}" for one, text in zip(swept, values, strict=True))
+            yield self._planned(lambda one, texts=texts: texts.get(id(one), one.text), label)
+
+    def _planned(self, text_of: Callable[[Field], str], label: str) -> LaunchPlan:
+        workspace = self.get(LAUNCH, "workspace")
+        config = {
+            (f"{ARGUMENT_PREFIX}{one.name}" if one.section == ARGUMENT else one.name): one.text
+            for one in self.fields
+            if one.origin in (CONFIG, PROFILE)
+        }
+        return LaunchPlan(
+            component="" if self.base else self.doc.name,
+            arguments={one.name: text_of(one) for one in self.section(ARGUMENT) if text_of(one) != one.default},
+            overrides=self._overrides(text_of),
+            scheduler=self.scheduler,
+            cfg=self._cfg(text_of),
+            workspace=workspace.text if workspace else "",
+            base=self.base,
+            config=config,
+            label=label,
+            ignores_config=self.ignores_config,
+        )
+
+    def _overrides(self, text_of: Callable[[Field], str]) -> dict[str, dict[str, str]]:
+        found = {role: dict(texts) for role, texts in self._kept.items()}
+        for one in self.fields:
+            if (role := role_of(one.section)) and text_of(one) != one.default:
+                found.setdefault(role, {})[one.name] = text_of(one)
+        return found
+
+    def _cfg(self, text_of: Callable[[Field], str]) -> dict[str, Any]:
+        given: dict[str, Any] = {}
+        for one in self.section(OPTION):
+            option = self._options.get(one.name) if self._options is not None else None
+            text = text_of(one)
+            if option is not None and text != one.default:
+                given[one.name] = option.cast_to_type(text) if text else None
+        return given
+
+    def origins(self) -> dict[str, int]:
+        """Return how many fields come from where; those of roles count where they were changed."""
+        counts: dict[str, int] = {}
+        for one in self.fields:
+            if not role_of(one.section) or one.origin != DEFAULT:
+                counts[one.origin] = counts.get(one.origin, 0) + 1
+        return counts
+
+    def diff(self, record: LaunchRecord | None) -> list[tuple[str, str, str]]:
+        """Return name, text then and text now of each field that differs from an earlier launch, in form order.
+
+        What looks secret is masked. What the launch was given and the form has no field for any more is empty now.
+        """
+        if record is None:
+            return []
+        rows = []
+        for one in self.fields:
+            before = self._before(one, record)
+            if before != one.text:
+                role = role_of(one.section)
+                name = f"{role} {one.name}" if role else one.name
+                rows.append((name, mask_text(one.name, before), mask_text(one.name, one.text)))
+        for section, values in ((ARGUMENT, record.arguments), (OPTION, record.cfg)):
+            names = {one.name for one in self.section(section)}
+            gone = {name: plain_text(value) for name, value in values.items() if name not in names}
+            rows += [(name, mask_text(name, text), "") for name, text in gone.items() if text]
+        if record.scheduler != self.scheduler:
+            rows.append(("scheduler", record.scheduler, self.scheduler))
+        return rows
+
+    def _before(self, one: Field, record: LaunchRecord) -> str:
+        if one.section == LAUNCH:
+            return record.workspace
+        if role := role_of(one.section):
+            return record.overrides.get(role, {}).get(one.name, one.default)
+        return given_texts(record.arguments if one.section == ARGUMENT else record.cfg, one)
+
+
+def _workspace_field() -> Field:
+    return Field("workspace", LAUNCH, "folder", help=WORKSPACE_HELP, check=_workspace_fault)
+
+
+def _workspace_fault(text: str) -> str:
+    from ...components import check_role_field
+
+    return check_role_field("workspace", text)

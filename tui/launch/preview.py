@@ -1,0 +1,184 @@
+"""What a launch would do: the dry run, the difference to the last launch, the command, what would be shipped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from ...logs.text.sanitize import plain
+from ..format import bytes_words, count
+from ..ui.pane import Pane
+from ..ui.theme import palette_of
+from ..ui.yaml_text import yaml_text
+
+if TYPE_CHECKING:
+    from ...backends.api import WorkspaceListing
+    from ..ui.palette import Palette
+
+TABS = ("dry run", "diff", "command", "workspace")
+_WORDS = {"dry run": "Dry run", "diff": "Diff", "command": "Command", "workspace": "Workspace"}
+# Files that are listed, the largest first.
+_MOST_FILES = 500
+
+
+class Preview(Pane):
+    """Texts behind tabs; that of the workspace is there where one is chosen.
+
+    The dry run keeps the last valid request and says from when it is.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="preview")
+        self._content = Static(markup=False)
+        self.body = VerticalScroll(self._content, id="preview-body")
+        self._tab = TABS[0]
+        self._request = ""
+        self._note = ""
+        self._diff: list[tuple[str, str, str]] = []
+        self._compared = False
+        self._command = ""
+        self._label = ""
+        self._interpreter = ""
+        self._workspace = ""
+        self._listing: WorkspaceListing | None = None
+        self._unreadable = ""
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the text."""
+        yield self.body
+
+    def on_mount(self) -> None:
+        """Draw the tabs."""
+        self._draw()
+
+    def set_request(self, text: str, label: str = "", interpreter: str = "") -> None:
+        """Show a request that is up to date.
+
+        Args:
+            text: the request.
+            label: which one of a sweep it is, empty where there is one alone.
+            interpreter: what ran the component, empty where that is not worth saying.
+        """
+        self._request, self._note, self._label, self._interpreter = text, "", label, interpreter
+        self._draw()
+
+    def set_workspace(self, workspace: str) -> bool:
+        """Take the workspace that is chosen, empty for none; return whether it is another one than before."""
+        if workspace == self._workspace:
+            return False
+        self._workspace, self._listing, self._unreadable = workspace, None, ""
+        self._draw()
+        return True
+
+    def show_workspace(self, workspace: str, listing: WorkspaceListing | None, unreadable: str) -> None:
+        """Show what would be shipped of a workspace, if it is still the one that is chosen."""
+        if workspace == self._workspace:
+            self._listing, self._unreadable = listing, unreadable
+            self._draw()
+
+    def set_note(self, note: str) -> None:
+        """Say why the request is not up to date; the last valid one stays below."""
+        self._note = note
+        self._draw()
+
+    def set_diff(self, rows: list[tuple[str, str, str]], compared: bool) -> None:
+        """Show what differs from the last launch; ``compared`` is False if there was none."""
+        self._diff, self._compared = rows, compared
+        self._draw()
+
+    def set_command(self, text: str) -> None:
+        """Show the command."""
+        self._command = text
+        self._draw()
+
+    @property
+    def tab(self) -> str:
+        """The tab that is shown: the first one while there is no workspace for that of the workspace."""
+        return self._tab if self._tab in self._tabs() else TABS[0]
+
+    def show(self, tab: str) -> None:
+        """Show a tab."""
+        self._tab = tab
+        self._draw()
+
+    def next_tab(self) -> None:
+        """Show the next tab."""
+        tabs = self._tabs()
+        self.show(tabs[(tabs.index(self.tab) + 1) % len(tabs)])
+
+    def _tabs(self) -> tuple[str, ...]:
+        return TABS if self._workspace else TABS[:-1]
+
+    def _draw(self) -> None:
+        if not self.is_mounted:
+            return
+        colors = palette_of(self.app)
+        tabs = Text(end="")
+        for tab in self._tabs():
+            tabs.append("   " if tabs else "", "not bold")
+            style = f"bold underline {colors.accent}" if tab == self.tab else f"not bold {colors.text2}"
+            tabs.append(_WORDS[tab], style)
+            if tab == "diff" and self._diff:
+                tabs.append(f" {len(self._diff)}", f"not bold {colors.text3}")
+        self.rule.title = tabs
+        self._content.update(self._text(colors))
+
+    def _text(self, colors: Palette) -> Text:
+        if self.tab == "diff":
+            return diff_text(self._diff, self._compared, colors)
+        if self.tab == "command":
+            lines = [plain(line) for line in self._command.splitlines()]
+            return Text("\n\n".join(line if line.startswith("#") else f"$ {line}" for line in lines), colors.log)
+        if self.tab == "workspace":
+            return workspace_text(self._listing, self._unreadable, colors)
+        text = Text(end="")
+        if self._note:
+            text.append(f"{plain(self._note)}\n", colors.pending)
+            text.append("The last valid request:\n\n" if self._request else "", colors.text2)
+        if self._label:
+            text.append(f"the first of the sweep: {plain(self._label)}\n\n", colors.text3)
+        if self._interpreter:
+            text.append(f"component run by {plain(self._interpreter)}\n\n", colors.text3)
+        text.append_text(yaml_text("\n".join(plain(line) for line in self._request.splitlines()), colors))
+        return text
+
+
+def workspace_text(listing: WorkspaceListing | None, unreadable: str, colors: Palette) -> Text:
+    """Return what would be shipped: the sum, the rules, the files with the largest first."""
+    if unreadable:
+        return Text(plain(unreadable), colors.removed)
+    if listing is None:
+        return Text("Reading the workspace", colors.text3)
+    more = "" if listing.is_whole else " and more: not all of it was looked at"
+    text = Text(f"{count(len(listing.files), 'file')}, {bytes_words(listing.total)}{more}\n", colors.text, end="")
+    if not listing.rules:
+        text.append("no ignore file: everything is shipped\n", colors.text3)
+    for name in listing.rules:
+        text.append(f"by {plain(name)}\n", colors.text3)
+    for rule, number in sorted(listing.left.items(), key=lambda one: -one[1]):
+        text.append(f"  {number:>6,} left out by {plain(rule)}\n", colors.text2)
+    text.append("\n")
+    largest = sorted(listing.files, key=lambda one: (-one[1], one[0]))
+    for path, size in largest[:_MOST_FILES]:
+        text.append(f"{bytes_words(size):>10}  ", colors.text3).append(f"{plain(path)}\n", colors.log)
+    if len(largest) > _MOST_FILES:
+        text.append(f"and {len(largest) - _MOST_FILES:,} smaller ones\n", colors.text3)
+    return text
+
+
+def diff_text(rows: list[tuple[str, str, str]], compared: bool, colors: Palette) -> Text:
+    """Return the difference of arguments to the last launch, in form order."""
+    if not compared:
+        return Text("This component was not launched from here before", colors.text3)
+    if not rows:
+        return Text("As the last launch", colors.text3)
+    text = Text(end="")
+    for name, before, after in rows:
+        text.append(f"{name}\n", colors.text)
+        text.append(f"  - {plain(before) or 'none'}\n", colors.removed)
+        text.append(f"  + {plain(after) or 'none'}\n", colors.added)
+    return text

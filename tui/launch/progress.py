@@ -1,0 +1,82 @@
+"""Launches that take long before anything runs: how far they are, and a way to end them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from textual.screen import Screen
+
+from ...backends.shared.progress import Progress
+from ..messages import LaunchProgressed
+
+if TYPE_CHECKING:
+    from ..app import TorchXTuiApp
+    from .progress_dialog import LaunchDialog
+
+
+# A launch that is over so soon after its first word (s) shows no dialog, only words in the status line.
+SOON = 2.0
+
+
+class LaunchWatch:
+    """Shows a dialog for a launch once that has something to say, and takes it away at its end.
+
+    Args:
+        app: the app whose launches they are.
+    """
+
+    def __init__(self, app: TorchXTuiApp) -> None:
+        self._app = app
+        self._dialogs: dict[Progress, LaunchDialog] = {}
+        # The screen that each was begun on, and when (`time.monotonic`).
+        self._begun: dict[Progress, tuple[Screen[Any], float]] = {}
+
+    def begin(self, what: str) -> Progress:
+        """Return what a launch reports to; `end` is called for it.
+
+        Args:
+            what: is launched, in words.
+        """
+        progress = Progress(lambda text: self._app.post_from_thread(LaunchProgressed(progress, what, text)))
+        self._begun[progress] = self._app.screen, time.monotonic()
+        return progress
+
+    @property
+    def under_way(self) -> list[tuple[str, Progress]]:
+        """What is launched just now and has said how far it is."""
+        return [(dialog.what, progress) for progress, dialog in self._dialogs.items()]
+
+    def show(self, message: LaunchProgressed) -> None:
+        """Show how far a launch is."""
+        progress = message.progress
+        if progress.is_over:
+            return
+        if progress not in self._dialogs:
+            from .progress_dialog import LaunchDialog
+
+            self._dialogs[progress] = LaunchDialog(message.what, progress)
+            self._app.set_timer(SOON, lambda: self._open(progress))
+        if not self._dialogs[progress].is_attached:
+            self._app.say(message.text)
+        self._dialogs[progress].say(message.text)
+
+    def _open(self, progress: Progress) -> None:
+        """Show the dialog where somebody waits for the launch; who has gone on to something else is not disturbed."""
+        screen, at = self._begun.get(progress, (None, 0.0))
+        if self._app.screen is screen and self._app.feed.last_key_at < at:
+            self.open(progress)
+
+    def open(self, progress: Progress) -> None:
+        """Show how far a launch is, in a dialog that can end it; nothing happens where it is over."""
+        dialog = self._dialogs.get(progress)
+        if dialog is not None and not dialog.is_attached:
+            self._app.push_screen(dialog)
+
+    def end(self, progress: Progress) -> None:
+        """Take note of a launch's end."""
+        progress.is_over = True
+        self._begun.pop(progress, None)
+        dialog = self._dialogs.pop(progress, None)
+        if dialog is not None and dialog.is_attached:
+            dialog.leave()

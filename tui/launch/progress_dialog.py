@@ -1,0 +1,99 @@
+"""The dialog of a launch that takes long before anything runs."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.widgets import Button, Static
+
+from ...logs.text.sanitize import plain
+from ..format import cut
+from ..ui.dialog import TEXT_WIDTH, Dialog
+from ..ui.theme import palette_of, signs_of
+
+if TYPE_CHECKING:
+    from ...backends.shared.progress import Progress
+
+# Lines of what was said last.
+_LINES = 4
+
+
+class LaunchDialog(Dialog[None]):
+    """Says how far a launch is, until it is over or goes on in the background.
+
+    Args:
+        what: is launched.
+        progress: of the launch.
+    """
+
+    HELP_TITLE = "Launch"
+
+    def __init__(self, what: str, progress: Progress) -> None:
+        super().__init__()
+        self.what = what
+        self._progress = progress
+        self._said: list[str] = []
+        self._left = False
+        self._text = Static(markup=False, id="launch-progress")
+
+    def heading(self) -> str:
+        """Return the title."""
+        return "Launching"
+
+    def lines(self) -> list[Text]:
+        """Return what is launched."""
+        return [Text(cut(plain(self.what), TEXT_WIDTH, signs_of(self.app).cut), f"bold {palette_of(self.app).text}")]
+
+    def compose_question(self) -> ComposeResult:
+        """Yield how far it is."""
+        yield self._text
+
+    def compose_buttons(self) -> ComposeResult:
+        """Yield the two ways out; the first ends nothing."""
+        yield Button("Go on in the background", compact=True, id="background")
+        # No letter ends it: the dialog comes by itself, perhaps while somebody reaches for a key of the screen below.
+        yield Button("End the launch", compact=True, id="end")
+
+    def on_mount(self) -> None:
+        """Show what was said before the dialog was there."""
+        self._draw()
+
+    def say(self, text: str) -> None:
+        """Show a word of progress; one of the same thing takes the place of the last."""
+        if self._said and self._said[-1].partition(":")[0] == text.partition(":")[0]:
+            self._said[-1] = text
+        else:
+            self._said = [*self._said[1 - _LINES :], text]
+        if self.is_mounted:
+            self._draw()
+
+    def _draw(self) -> None:
+        colors = palette_of(self.app)
+        rows = [row for text in self._said for row in wrap(plain(text), TEXT_WIDTH)][-_LINES:]
+        lines = [Text(row, colors.text2) for row in rows] + [Text()] * (_LINES - len(rows))
+        self._text.update(Text("\n", no_wrap=True).join([Text(), *lines, Text()]))
+
+    def leave(self) -> None:
+        """Go away: the launch is over."""
+        self._left = True
+        self.dismiss(None)
+
+    def on_screen_resume(self) -> None:
+        """Go away if the launch ended while another screen was above."""
+        if self._left:
+            self.dismiss(None)
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Take the button's answer."""
+        if event.button.id == "end":
+            self._end_launch()
+        else:
+            self.dismiss(None)
+
+    def _end_launch(self) -> None:
+        """End the launch before anything runs."""
+        self.say("Ending it")
+        self._progress.cancel()

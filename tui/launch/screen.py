@@ -1,0 +1,247 @@
+"""The Launch screen: pick a component, fill its form, see the request, submit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal
+from textual.widgets import Button
+
+from ...logs.text.sanitize import plain
+from ...specs import AppState, make_unique
+from ..format import count
+from ..messages import ActionDone
+from ..rows import JobRow
+from ..ui.bars import Hint
+from ..ui.pane import Divider
+from .form_filling import FormFilling
+from .messages import Submitted
+from .sweep_dialog import SweepDialog
+from .work import launch_all
+
+if TYPE_CHECKING:
+    from ...backends.history.journal import LaunchRecord
+    from ...backends.shared.progress import Progress
+    from ...components import ComponentSummary
+    from .foreign_job import ForeignJob
+    from .plan import LaunchPlan
+
+# A sweep beyond this is refused before all of it is worked out.
+MOST_PLANS = 10_000
+
+
+class LaunchScreen(FormFilling):
+    """Two steps, or three columns where there is room.
+
+    Args:
+        record: a launch to fill the form from; the picker is skipped then.
+        foreign: a job that was not launched here, to be launched again from what its backend tells; so it is then too.
+        component: what to open the form of first.
+    """
+
+    HELP_TITLE = "Launch"
+    KEY_GROUPS = ("launch", "picker")
+    CSS_PATH = "../styles/launch.tcss"
+    BINDINGS = [
+        Binding("ctrl+s", "submit", "Submit", priority=True, id="launch.submit", show=False),
+        Binding("escape", "back", "Back", priority=True, id="launch.back", show=False),
+    ]
+
+    def __init__(
+        self,
+        record: LaunchRecord | None = None,
+        foreign: ForeignJob | None = None,
+        component: ComponentSummary | None = None,
+    ) -> None:
+        super().__init__(record, foreign)
+        self._component = component
+        self._submitting = False
+
+    def compose_body(self) -> ComposeResult:
+        """Yield picker, documentation, form and preview; the style sheet shows what the step and the width ask for."""
+        with Horizontal(id="launch-body"):
+            yield self.picker
+            yield Divider(id="launch-divider")
+            yield self.docs
+            yield self.form
+            yield Divider(id="form-divider")
+            yield self.preview
+
+    def on_mount(self) -> None:
+        """Find the components, or fill the form of a relaunch."""
+        self.set_class(True, "-picking")
+        self.list_components()
+        if self._record is not None:
+            self.choose_record(self._record)
+        elif self._foreign is not None:
+            self.open_foreign(self._foreign)
+        elif self._component is not None:
+            self.choose(self._component)
+        else:
+            # At once: the next key may be here already. And again once it is shown: before, nothing takes the focus.
+            self.set_focus(self.picker.search)
+            self.picker.search.focus()
+
+    # Submitting
+
+    def action_submit(self) -> None:
+        """Launch, if nothing is wrong."""
+        # A key of the screen overtakes letters that the field was sent and has not taken yet: let it take them first.
+        (self.focused or self).call_later(self._submit_typed)
+
+    def _submit_typed(self) -> None:
+        """Launch what stands in the fields."""
+        model = self.model
+        if model is None or self._submitting:
+            return
+        before = [one.text for one in model]
+        for row in self.form.rows:
+            model.set(row.field.section, row.field.name, row.input.value)
+        if before != [one.text for one in model]:
+            self._changed()
+        if not self._is_ready():
+            if not model.is_whole:
+                self.dashboard.say(f"not launched: the run options of {model.scheduler} are not known yet", failed=True)
+                return
+            wrong = model.errors()
+            names = ", ".join(one.name for one in wrong)
+            self.dashboard.say(f"not launched: {names or self._config_fault or self._failure}", failed=True)
+            if self._config_fault and not wrong:
+                # It may have been corrected meanwhile.
+                self.read_config()
+            if wrong and (row := self.form.row(wrong[0].section, wrong[0].name)):
+                row.input.focus()
+            return
+        self._submitting = True
+        # A dry run that ends after the launch says nothing about it: its answer would take a failure's words away.
+        self._generation += 1
+        if self._timer is not None:
+            self._timer.stop()
+        count_of_jobs, most = model.launch_count(), self.dashboard.settings.launch.most_of_a_sweep
+        if count_of_jobs == 1:
+            self._launch([model.plan()])
+            return
+        self._submitting = False
+        if count_of_jobs > min(most, MOST_PLANS):
+            words = f"not launched: {count_of_jobs:,} jobs; most_of_a_sweep in config.toml is {most}"
+            self.dashboard.say(words, failed=True)
+            return
+        plans = list(model.plans())
+        self.app.push_screen(SweepDialog(plans), lambda yes: self._launch(plans) if yes else None)
+
+    def _launch(self, plans: list[LaunchPlan]) -> None:
+        self._submitting = True
+        name = plans[0].name
+        progress = self.dashboard.launches.begin(name if len(plans) == 1 else f"{count(len(plans), 'job')} of {name}")
+        group = make_unique(name.rpartition(".")[2].rpartition(":")[2] or "sweep", 4) if len(plans) > 1 else ""
+        self._submit(progress, plans, group)
+
+    @work(thread=True, group="submit", exit_on_error=False)
+    def _submit(self, progress: Progress, plans: list[LaunchPlan], group: str) -> None:
+        # A screen that was left has no app any more.
+        dashboard, relaunch_of = self.dashboard, (self._record.id if self._record else "")
+        done = launch_all(dashboard.runner, plans, progress, relaunch_of=relaunch_of, group=group)
+        if self.is_running:
+            dashboard.post_to(self, done)
+        else:
+            # The form was left while it went on.
+            words = f"{plans[0].name} was not launched: {done.error}" if done.error else _launched_words(done, plans[0])
+            dashboard.post_from_thread(ActionDone(words, bool(done.error), tuple(done.handles), progress=progress))
+
+    def on_submitted(self, message: Submitted) -> None:
+        """Show the new jobs in the table, or keep the form and say what went wrong."""
+        self._submitting = False
+        self.dashboard.launches.end(message.progress)
+        if message.error:
+            self._failure, self._may_try_again = message.error, True
+            self._refresh_form()
+            self.dashboard.say(f"not launched: {message.error}", failed=True)
+        plan = message.plan
+        if not message.error:
+            self.dismiss()
+        for handle, wanted in zip(message.handles, message.wanted, strict=True):
+            self.dashboard.show_new_job(
+                JobRow(
+                    handle=handle,
+                    scheduler=plan.scheduler,
+                    app_id=handle.rpartition("/")[2],
+                    state=AppState.SUBMITTED,
+                    wanted=wanted,
+                    submitted_at=self.clock(),
+                    component=plan.component,
+                    group=message.group,
+                )
+            )
+        if not message.error:
+            self.dashboard.post_message(ActionDone(_launched_words(message, plan), handles=tuple(message.handles)))
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Submit."""
+        if event.button is self.form.submit:
+            self.action_submit()
+
+    # Keys and bars
+
+    def action_back(self) -> None:
+        """Close the preview, go back to the picker, then to the jobs."""
+        if self.has_class("-previewing"):
+            self.remove_class("-previewing")
+        elif self.has_class("-filling") and self._record is None and self._foreign is None:
+            self.set_class(False, "-filling")
+            self.set_class(True, "-picking")
+            self.model = None
+            self.picker.search.focus()
+            self.refresh_bars()
+        else:
+            self.dismiss()
+
+    def path(self) -> list[str]:
+        """Return the way to this screen."""
+        return ["Jobs", "Relaunch" if self._record or self._foreign else "New launch"]
+
+    def summary(self) -> Text:
+        """Return how many components there are, while one is picked."""
+        return super().summary() if self.has_class("-picking") else Text()
+
+    def counts(self) -> Text:
+        """Return how many components there are that did not load."""
+        broken = [one for one in self.picker.components if one.error] if self.has_class("-picking") else []
+        if not broken:
+            return Text()
+        where = f"{broken[0].name} line {broken[0].line}" if broken[0].line else broken[0].name
+        return Text(f"{count(len(broken), 'component')} cannot be used: {plain(where)}", self.palette.pending)
+
+    def hints(self) -> list[Hint]:
+        """Return the keys of the step."""
+        if self.has_class("-picking"):
+            return [
+                Hint("type", "Search"),
+                Hint("enter", "Choose"),
+                Hint("↑ ↓" if not self.dashboard.ascii_signs else "up down", "Move"),
+                Hint("ctrl+k", "Pin"),
+                Hint("esc", "Back"),
+                Hint("ctrl+e", "Edit file"),
+                Hint("F1", "Keys"),
+            ]
+        ready = self._is_ready()
+        return [
+            Hint("ctrl+s", "Submit", ready),
+            Hint("ctrl+d", "Dry run", ready),
+            Hint("ctrl+t", "Diff, command"),
+            Hint("ctrl+y", "Copy command", ready),
+            Hint("ctrl+g", "Several"),
+            Hint("ctrl+o", "Profile"),
+            Hint("tab", "Next field"),
+            Hint("esc", "Back"),
+            Hint("F1", "Keys"),
+        ]
+
+
+def _launched_words(done: Submitted, plan: LaunchPlan) -> str:
+    if done.group:
+        return f"Launched {count(len(done.handles), 'job')} of {plan.name}, group {done.group}"
+    return f"Launched {done.handles[0].rpartition('/')[2]}"

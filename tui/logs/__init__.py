@@ -1,0 +1,1 @@
+"""A job's logs on screen: follow, search, filter, select, copy, save."""

@@ -1,0 +1,255 @@
+"""What is searched for in a log, and which lines are let through: the log pane's side of the search engine."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from rich.text import Text
+from textual.message import Message
+from textual.message_pump import MessagePump
+
+from ...logs.pattern.engine import PatternError
+from ...logs.pattern.error_kinds import error_pattern
+from ...logs.pattern.pattern import Pattern, parse_pattern
+from ...logs.text.sanitize import plain
+from ...logs.view.background import Search
+from ...logs.view.failure import find_cause
+from ...logs.view.filtering import FilteredLog, Rule
+from ...logs.view.merge import LogLine, MergedLog
+from ..format import count
+from ..ui.palette import Palette
+
+# How the words of the key hints go together: key, what it does.
+_HINTS = (("n", "next"), ("N", "previous"))
+
+# Matches are marked while lines are drawn. A line that takes longer is costly, and after so much of it in all no more
+# are marked for this pattern (s): the keys come first.
+_LONG_MARKING = 0.004
+_MOST_MARKING = 0.1
+
+
+@dataclass
+class SearchTold(Message, bubble=False):
+    """A search is further than it was."""
+
+    search: Search
+
+
+@dataclass
+class LineFound(Message, bubble=False):
+    """A line was found, or none in that direction.
+
+    Attributes:
+        line: its number, None if there is none.
+        forward: whether it was looked for downwards.
+        what: what was looked for, in a word.
+    """
+
+    search: Search
+    line: int | None
+    forward: bool
+    what: str
+
+
+@dataclass
+class MatchRanked(Message, bubble=False):
+    """Which of the matches a line is: ``rank`` matches come before it; None if it is none."""
+
+    search: Search
+    line: int
+    rank: int | None
+
+
+@dataclass
+class CauseFound(Message, bubble=False):
+    """A log was looked through for the error that it ended of; ``line`` is its number, None if there is none."""
+
+    log: MergedLog | FilteredLog
+    line: int | None
+
+
+class LogFinder:
+    """Keeps a search, the search for errors, and the filters of one log pane.
+
+    Args:
+        target: who is told; messages are posted from the searching threads, which never wait.
+    """
+
+    def __init__(self, target: MessagePump) -> None:
+        self._target = target
+        self.error_patterns: tuple[str, ...] = ()
+        """Regular expressions that are errors besides those of the table."""
+        self._log: MergedLog | FilteredLog | None = None
+        self.pattern: Pattern | None = None
+        self.rules: tuple[Rule, ...] = ()
+        self.search: Search | None = None
+        self._errors: Search | None = None
+        self._marking = 0.0
+        self.current: int | None = None
+        """The line that the last search stopped at, or that was gone to."""
+        self._ranked: MatchRanked | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether something is searched for or filtered."""
+        return self.pattern is not None or bool(self.rules)
+
+    def attach(self, log: MergedLog | FilteredLog | None) -> None:
+        """Look in this log from now on."""
+        self.close()
+        self._log = log
+        self.current = self._ranked = None
+        if log is not None and self.pattern is not None:
+            self.search = self._started(self.pattern)
+
+    def close(self) -> None:
+        """End the searching threads; none is waited for."""
+        for search in (self.search, self._errors):
+            if search is not None:
+                search.close()
+        self.search = self._errors = None
+        self._marking = 0.0
+
+    def set_pattern(self, text: str, *, regex: bool) -> None:
+        """Search for a pattern.
+
+        Raises:
+            PatternError: it is none; what was searched for goes on.
+        """
+        self.pattern = parse_pattern(text, regex=regex)
+        self.attach(self._log)
+
+    def add_rule(self, text: str, *, regex: bool) -> None:
+        """Keep lines with a pattern; drop them where the text begins with ``!``.
+
+        Raises:
+            PatternError: it is none.
+        """
+        drop = text.startswith("!") and len(text) > 1
+        self.rules = (*self.rules, Rule(parse_pattern(text[1:] if drop else text, regex=regex), keep=not drop))
+
+    def clear(self) -> None:
+        """Search for nothing, let every line through."""
+        self.pattern, self.rules, self.current = None, (), None
+        self.close()
+
+    def grew(self) -> None:
+        """Say that the log has more lines."""
+        for search in (self.search, self._errors):
+            if search is not None:
+                search.poll_now()
+
+    def find(self, start: int, *, forward: bool, errors: bool = False) -> bool:
+        """Look for the nearest match, or error, from a line on; the answer is a `LineFound`.
+
+        Returns:
+            whether there is anything to look for: else no answer comes.
+        """
+        if errors and self._errors is None and self._log is not None:
+            self._errors = self._started(error_pattern(self.error_patterns), quiet=True)
+        search = self._errors if errors else self.search
+        if search is None or search.state.failure:
+            return False
+        what = "error" if errors else "match"
+        search.find(start, forward, lambda line: self._post(LineFound(search, line, forward, what)))
+        return True
+
+    def find_cause(self) -> None:
+        """Look for the error that the log ended of; the answer is a `CauseFound`."""
+        shown = self._log
+        if shown is None:
+            return
+
+        def work() -> None:
+            log = shown.log if isinstance(shown, FilteredLog) else shown
+            line = find_cause(log, extra_patterns=self.error_patterns, stopped=lambda: self._log is not shown)
+            if line is not None and isinstance(shown, FilteredLog):
+                line = shown.position(line)
+            self._post(CauseFound(shown, line))
+
+        threading.Thread(target=work, name="find-cause", daemon=True).start()
+
+    def owns(self, search: Search) -> bool:
+        """Whether a search goes on; answers of others are late."""
+        return search in (self.search, self._errors)
+
+    def rank(self) -> None:
+        """Ask which of the matches the current line is; the answer is a `MatchRanked`."""
+        search, line = self.search, self.current
+        if search is not None and line is not None:
+            search.rank(line, lambda rank: self._post(MatchRanked(search, line, rank)))
+
+    def take_rank(self, message: MatchRanked) -> bool:
+        """Take an answer over; return whether it is another than was known."""
+        if message.search is not self.search or message == self._ranked:
+            return False
+        self._ranked = message
+        return True
+
+    def spans(self, line: LogLine) -> list[tuple[int, int]]:
+        """Return where the pattern is in a line as it is shown."""
+        search = self.search
+        if search is None or search.state.failure or self._marking > _MOST_MARKING:
+            return []
+        # Its own time: where others keep the machine busy, a cheap pattern stays cheap.
+        began = time.thread_time()
+        found = search.spans(line)
+        taken = time.thread_time() - began
+        if taken > _LONG_MARKING:
+            self._marking += taken
+        return found
+
+    def words(self, colors: Palette) -> Text:
+        """Return how far the search is, and which filters are on."""
+        text = Text(end="")
+        search = self.search
+        if search is not None and search.state.failure:
+            text.append(search.state.failure, colors.removed)
+        elif search is not None:
+            text.append(self._figures(search), f"bold {colors.text}")
+            for key, word in _HINTS if search.state.found else ():
+                text.append(f"   {key}", f"bold {colors.accent}")
+                text.append(f" {word}", colors.text2)
+        if self.rules:
+            text.append("   " if text else "")
+            text.append(self.rule_words, colors.pending)
+        if text:
+            text.append("   esc", f"bold {colors.accent}")
+            text.append(" clear", colors.text2)
+        return text
+
+    @property
+    def rule_words(self) -> str:
+        """The filters, as they were typed; empty where there are none."""
+        kept = " ".join(f"&{'' if rule.keep else '!'}{rule.pattern.text}" for rule in self.rules)
+        return f"{count(len(self.rules), 'filter')}: {plain(kept)}" if kept else ""
+
+    def _figures(self, search: Search) -> str:
+        state, ranked = search.state, self._ranked
+        if not state.found:
+            return "no match" if state.complete else "searching"
+        total = f"{state.found:,}{'' if state.complete else '+'}"
+        if ranked is None or ranked.search is not search or ranked.line != self.current or ranked.rank is None:
+            return f"{total} found"
+        return f"{ranked.rank + 1:,} of {total}"
+
+    def _started(self, pattern: Pattern, *, quiet: bool = False) -> Search:
+        assert self._log is not None
+        told: list[Callable[[], object]] = []
+        search = Search(self._log, pattern, lambda: [tell() for tell in told])
+        if not quiet:
+            told.append(lambda: self._post(SearchTold(search)))
+        search.start()
+        return search
+
+    def _post(self, message: Message) -> None:
+        # The loop may be gone already when the app ends.
+        with suppress(RuntimeError):
+            self._target.post_message(message)
+
+
+__all__ = ["CauseFound", "LineFound", "LogFinder", "MatchRanked", "PatternError", "SearchTold"]

@@ -1,0 +1,169 @@
+"""What leaves the log pane: copies, saved files, and the plain view."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from textual.app import SuspendNotSupported
+
+from ...logs.text.sanitize import plain
+from ..format import count
+from .copy import Copied, copy
+from .export import ExportDone, ExportTold, LogExport
+from .reading import LogReading
+from .save import save
+from .search import LogSearch
+from .text import LineForm
+from .view import LogView
+
+if TYPE_CHECKING:
+    from .pane import LogPane
+    from .save_dialog import SaveRequest
+
+# How long leaving waits for a file that was being written to be removed (s).
+_CLEAN_UP = 1.0
+
+
+class LogOutput:
+    """Selects, copies and saves lines of a pane's log.
+
+    Args:
+        pane: the pane, which says what came of it.
+        view: the lines on screen.
+        reading: the log.
+        search: knows the current line.
+    """
+
+    def __init__(self, pane: LogPane, view: LogView, reading: LogReading, search: LogSearch) -> None:
+        self._pane = pane
+        self._view = view
+        self._reading = reading
+        self._search = search
+        self._saving: LogExport | None = None
+        self._copying: LogExport | None = None
+
+    @property
+    def saving(self) -> bool:
+        """Whether a file is being written."""
+        return self._saving is not None
+
+    def select(self) -> None:
+        """Begin to select lines, at the current one or at the end of the screen; again: select none."""
+        last, current = self._view.last_line, self._search.current
+        if self._view.selection is not None:
+            self._view.unselect()
+        elif last is not None:
+            self._view.select(last.number if current is None else current)
+
+    def copy(self) -> None:
+        """Copy the selected lines, else the current one, else those on screen; nothing is selected any more then."""
+        view, current = self._view, self._search.current
+        if view.selection is not None:
+            numbers = view.selection.numbers(view.bounds)
+        elif current is not None:
+            numbers = range(current, current + 1)
+        else:
+            first, last = view.first_line, view.last_line
+            numbers = range(first.number, last.number + 1) if first is not None and last is not None else range(0)
+        if self._reading.log is not None and numbers:
+            self.stop_copying()
+            self._copying = LogExport(self._pane, copy(self._reading.log, numbers), "Copying")
+            view.unselect()
+
+    def stop_copying(self) -> None:
+        """Copy nothing: the log is closed."""
+        if self._copying is not None:
+            self._copying.stop()
+            self._copying = None
+
+    def ask_to_save(self) -> None:
+        """Ask where to save the log, and save it."""
+        from .save_dialog import SaveDialog
+
+        reading = self._reading
+        which = "merged" if reading.replica is None else str(reading.replica)
+        name = f"{_file_name(self._pane.job_name) or 'log'}-{which}.log"
+        bounds = self._view.bounds
+        words = [reading.words, count(bounds.end - bounds.first, "line")]
+        words += [reading.stream] if reading.stream != "combined" else []
+        words += [f"since {reading.since}"] if reading.since else []
+        words += [self._search.rule_words] if reading.rules else []
+        self._pane.app.push_screen(SaveDialog(name, "   ".join(words)), self._save)
+
+    def _save(self, request: SaveRequest | None) -> None:
+        reading = self._reading
+        if request is None or reading.log is None:
+            return
+        if request.kind == "all":
+            log, form = reading.everything(), LineForm(tuple(range(len(reading.logs))), "date")
+        else:
+            log, form = reading.anew(), self._form() if request.kind == "shown" else None
+        self.stop_saving()
+        self._saving = LogExport(self._pane, save(log, request.path, form, replace=request.replace), "Saving")
+        self._pane.refresh_bindings()
+
+    def stop_saving(self) -> None:
+        """Save nothing: what was written is removed."""
+        if self._saving is not None:
+            self._saving.stop()
+            self._saving = None
+            self._pane.say("Saving was stopped: nothing of it is left")
+
+    def tell(self, message: ExportTold) -> None:
+        """Say how far saving is."""
+        if message.export is self._saving:
+            share = "" if message.share is None else f" {int(message.share * 100)} %"
+            self._pane.say(f"Saving{share}   esc stops it")
+
+    def finish(self, message: ExportDone) -> None:
+        """Say what was saved, or hand on what was copied."""
+        if message.export not in (self._saving, self._copying):
+            return
+        if message.export is self._saving:
+            self._saving = None
+            self._pane.refresh_bindings()
+        if message.failure:
+            self._pane.say(message.failure, failed=True)
+        elif isinstance(message.result, Copied):
+            copied = message.result
+            self._pane.post_message(self._pane.Copied(copied.text, count(copied.lines, "line")))
+        else:
+            self._pane.say(str(message.result))
+
+    async def leave(self) -> None:
+        """Stop everything, and give a file that was being written the time to be removed."""
+        saving, self._saving = self._saving, None
+        self.stop_copying()
+        if saving is None:
+            return
+        saving.stop()
+        await asyncio.to_thread(saving.join, _CLEAN_UP)
+
+    def show_plain(self) -> None:
+        """Leave the screen for a pager with the log as plain text."""
+        from .pager import MOST_PRINTED, pager_command, plain_lines, show_plain
+
+        try:
+            command = pager_command()
+        except ValueError as error:
+            self._pane.say(f"PAGER is no command: {error}", failed=True)
+            return
+        lines = plain_lines(self._reading.anew(), self._form(), *([] if command else [MOST_PRINTED]))
+        try:
+            with self._pane.app.suspend():
+                failure = show_plain(lines, command)
+        except SuspendNotSupported:
+            failure = "this terminal cannot be left for a plain view"
+        if failure:
+            self._pane.say(failure, failed=True)
+
+    def _form(self) -> LineForm:
+        """Return how lines are shown."""
+        times = self._view.times
+        return LineForm(self._reading.numbers, times, self._reading.start_time() if times == "relative" else None)
+
+
+def _file_name(name: str) -> str:
+    """Return a job's name as part of a file's name."""
+    return "".join(char if char.isalnum() or char in "-_.+=" else "_" for char in plain(name)).lstrip(".")

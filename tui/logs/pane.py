@@ -1,0 +1,385 @@
+"""The log pane: replicas, lines and state of one job's logs, and the keys that act on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+from textual.reactive import var
+
+from ...logs.source.replica_log import ReplicaLog
+from ..ui.theme import palette_of
+from .export import ExportDone, ExportTold
+from .keys import LOG_BINDINGS
+from .output import LogOutput
+from .reading import LogGrew, LogReading
+from .replica_bar import ReplicaBar
+from .replica_picker import ALL, ReplicaPicker
+from .rows import TIME_MODES
+from .search import LogSearch
+from .search_row import Mode
+from .status import LogStatus, PillPressed, StatusRow, state_text, status_of
+from .view import LogView
+
+# From this width on the replicas have a row of their own, and lines their time.
+_WIDE = 100
+_TIMES_FROM = 70
+
+
+class LogPane(Vertical):
+    """Shows the logs of a job's replicas, merged or one of them, as they come.
+
+    A thread of its own reads the files; it is ended when other logs are shown or the pane goes away.
+    """
+
+    DEFAULT_CSS = "LogPane { width: 1fr; height: 1fr; }"
+    BINDING_GROUP_TITLE = "Logs"
+    BINDINGS = LOG_BINDINGS
+
+    compact: var[bool] = var(False)
+    """Leave out the status row and the replicas' row, for a layout that says the state in its title."""
+
+    class StatusChanged(Message):
+        """The pane follows, stands still, has more lines, or shows another replica or stream."""
+
+        def __init__(self, status: LogStatus) -> None:
+            super().__init__()
+            self.status = status
+
+        def can_replace(self, message: Message) -> bool:
+            """Only the last of several that wait matters."""
+            return isinstance(message, LogPane.StatusChanged)
+
+    class Said(Message):
+        """Something to tell the person, such as that nothing was found."""
+
+        def __init__(self, text: str, *, failed: bool = False) -> None:
+            super().__init__()
+            self.text = text
+            self.failed = failed
+
+    class Copied(Message):
+        """A text to be copied, and what it is, such as ``12 lines``."""
+
+        def __init__(self, text: str, what: str) -> None:
+            super().__init__()
+            self.text = text
+            self.what = what
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self.status = LogStatus()
+        """What the pane shows and does now."""
+        self.job_name = ""
+        """The job's name, for the name of a file that its log is saved to."""
+        self._bar = ReplicaBar()
+        self._view = LogView()
+        self._row = StatusRow()
+        self._reading = LogReading(self)
+        self._search = LogSearch(self._view, self._reading)
+        self._output = LogOutput(self, self._view, self._reading, self._search)
+        self._failed: frozenset[int] = frozenset()
+        self._times_chosen = False
+        self._reason = ""
+
+    def compose(self) -> ComposeResult:
+        """Yield the replicas, the lines and the state."""
+        yield self._bar
+        yield self._view
+        yield self._row
+        yield self._search
+
+    def on_mount(self) -> None:
+        """Begin to read what `show` was told before."""
+        self._view.start_time = self._reading.start_time
+        self._arrange()
+        self._open()
+
+    async def on_unmount(self) -> None:
+        """End the reading thread, and what is being saved."""
+        self._reading.close()
+        await self._output.leave()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Take the layout of the new width."""
+        self._arrange()
+
+    # What is shown
+
+    def show(self, logs: Sequence[ReplicaLog], *, is_final: Callable[[], bool] | None = None) -> None:
+        """Show the logs of a job's replicas from their end; they are numbered in this order.
+
+        Args:
+            logs: the replicas.
+            is_final: tells whether the job has ended; it is called in the reading thread.
+        """
+        self._reading.choose(logs, is_final)
+        self._failed = frozenset()
+        self._search.clear()
+        self._reason = ""
+        self._open()
+
+    def clear(self, reason: str = "") -> None:
+        """Show no log, and why."""
+        self.show(())
+        self._reason = reason
+        self._open()
+
+    def check_final(self) -> None:
+        """Look at once whether the job has ended."""
+        self._reading.look()
+
+    def set_failed(self, replicas: frozenset[int]) -> None:
+        """Mark the replicas that failed, by their numbers."""
+        self._failed = replicas
+        self._bar.failed = replicas
+
+    def select_replica(self, replica: int | None) -> None:
+        """Show one replica by its number, or all of them (None)."""
+        reading = self._reading
+        count = len(reading.logs)
+        if count > 1 and replica != reading.replica and (replica is None or 0 <= replica < count):
+            with self._search.travel.kept_places():
+                reading.replica = replica
+                self._open()
+
+    def set_error_patterns(self, patterns: Sequence[str]) -> None:
+        """Take regular expressions that are errors besides those that are known."""
+        self._search.set_error_patterns(patterns)
+
+    def show_cause(self) -> None:
+        """Go to the error that the log ended of, once it has ended and is read; nothing happens if there is none.
+
+        Any key that moves the view before cancels it.
+        """
+        self._search.travel.go_to_cause()
+
+    def say(self, text: str, *, failed: bool = False) -> None:
+        """Let the screen tell a person something."""
+        self.post_message(self.Said(text, failed=failed))
+
+    def focus_log(self) -> None:
+        """Give the lines the focus."""
+        self._view.focus()
+
+    def state_text(self) -> Text:
+        """Return the state in its colour, such as ``Following``."""
+        return state_text(self.status, palette_of(self.app))
+
+    def watch_compact(self) -> None:
+        """Take the layout with or without rows of state."""
+        if self.is_mounted:
+            self._arrange()
+
+    def _open(self) -> None:
+        """Read and show what is chosen, in place of what was shown."""
+        self._output.stop_copying()
+        self._reading.close()
+        if not self.is_mounted:
+            return
+        self._reading.open()
+        self._view.on_paint = self._reading.seen
+        self._view.placeholder = self._reason
+        self._show_log()
+        self._arrange()
+        self.refresh_bindings()
+
+    def _show_log(self) -> None:
+        self._view.set_log(self._reading.log, self._reading.numbers)
+        self._search.attach(self._reading.log)
+
+    def _arrange(self) -> None:
+        """Show and hide rows and times by the pane's width."""
+        width = self.size.width
+        self._bar.display = not self.compact and len(self._reading.logs) > 1 and width >= _WIDE
+        self._row.display = not self.compact
+        if not self._times_chosen:
+            self._view.times = "clock" if width >= _TIMES_FROM and not self.compact else "off"
+        self._refresh_status()
+
+    def _refresh_status(self) -> None:
+        status = status_of(self._reading, self._view, self._reason)
+        bar, reading = self._bar, self._reading
+        bar.replica_count, bar.chosen, bar.failed = len(reading.logs), reading.replica, self._failed
+        bar.stream, bar.wrap, bar.times = reading.stream, self._view.wrap, self._view.times
+        self._row.options_shown = not bar.display
+        self._row.status = status
+        if status != self.status:
+            if (status.state == "selecting") != (self.status.state == "selecting"):
+                self.refresh_bindings()
+            self.status = status
+            self.post_message(self.StatusChanged(status))
+
+    def on_log_grew(self, message: LogGrew) -> None:
+        """Take note of what the reading thread found."""
+        reading = self._reading
+        if reading.is_read(message.log) and reading.is_behind:
+            self._open()
+        elif reading.is_read(message.log):
+            empty = reading.since and message.log.bounds().complete
+            self._view.placeholder = reading.failure or (f"no line in the last {reading.since}" if empty else "")
+            self._view.log_changed()
+            self._search.grew()
+
+    def on_log_view_changed(self, message: LogView.Changed) -> None:
+        """Say what is shown now."""
+        message.stop()
+        self._refresh_status()
+
+    def on_replica_bar_chosen(self, message: ReplicaBar.Chosen) -> None:
+        """Show the replica that was clicked."""
+        message.stop()
+        self.select_replica(message.replica)
+
+    def on_pill_pressed(self, message: PillPressed) -> None:
+        """Follow again."""
+        message.stop()
+        self._view.follow()
+
+    # Keys
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Dim keys that can do nothing for these logs."""
+        count = len(self._reading.logs)
+        if action == "stream":
+            return True if self._reading.has_streams else None
+        if action in ("neighbour", "choose", "merged"):
+            return True if count > 1 else None
+        if action == "match":
+            # Without a search the key is the screen's.
+            return self._search.is_searching
+        if action == "leave":
+            return self._view.selection is not None or self._output.saving or bool(self._search.display)
+        if action in ("ask", "error", "select", "copy", "save", "since", "plain"):
+            return True if self._reading.log is not None else None
+        if action == "replica":
+            return True if count > 1 and parameters[0] in range(count) else None
+        return True
+
+    def action_follow(self) -> None:
+        """Follow the log."""
+        self._view.follow()
+
+    def action_start(self) -> None:
+        """Go to the first line."""
+        self._view.go_to_start()
+
+    def action_scroll(self, rows: int) -> None:
+        """Scroll by rows."""
+        self._view.scroll_rows(rows)
+
+    def action_page(self, pages: float) -> None:
+        """Scroll by pages."""
+        self._view.scroll_pages(pages)
+
+    def action_side(self, steps: int) -> None:
+        """Scroll sideways."""
+        self._view.scroll_side(steps)
+
+    def action_wrap(self) -> None:
+        """Wrap long lines, or cut them."""
+        self._view.wrap = not self._view.wrap
+
+    def action_times(self) -> None:
+        """Show no time, the time of day, that with milliseconds, or the time since the start."""
+        self._times_chosen = True
+        self._view.times = TIME_MODES[(TIME_MODES.index(self._view.times) + 1) % len(TIME_MODES)]
+
+    def action_stream(self) -> None:
+        """Show both streams, stdout or stderr."""
+        with self._search.travel.kept_places():
+            self._reading.next_stream()
+            self._open()
+
+    def action_since(self) -> None:
+        """Show what came in the last minute, ten minutes, hour, or all of it."""
+        self._search.travel.forget()
+        self._reading.next_since()
+        self._open()
+
+    def action_neighbour(self, step: int) -> None:
+        """Show the replica before or after; from all merged the last or the first one."""
+        count, replica = len(self._reading.logs), self._reading.replica
+        start = (-1 if step > 0 else count) if replica is None else replica
+        self.select_replica((start + step) % count)
+
+    def action_merged(self) -> None:
+        """Show all replicas."""
+        self.select_replica(None)
+
+    def action_replica(self, number: int) -> None:
+        """Show one replica."""
+        self.select_replica(number)
+
+    def action_choose(self) -> None:
+        """Choose a replica from a list."""
+
+        def take(number: int | None) -> None:
+            if number is not None:
+                self.select_replica(None if number == ALL else number)
+
+        self.app.push_screen(ReplicaPicker(self._reading.logs, self._reading.replica, self._failed), take)
+
+    def action_leave(self) -> None:
+        """Leave what is entered, one level: saving, the selection, then search and filters."""
+        if self._output.saving:
+            self._output.stop_saving()
+        elif self._view.selection is not None:
+            self._view.unselect()
+        else:
+            self._search.leave()
+
+    # Search, filters, errors, places
+
+    def action_ask(self, mode: Mode) -> None:
+        """Type what to search for, which lines to keep or drop, or where to go."""
+        self._search.ask(mode)
+
+    def action_match(self, step: int) -> None:
+        """Go to the next or the previous line that matches."""
+        self._search.step(forward=step > 0)
+
+    def action_error(self, step: int) -> None:
+        """Go to the next or the previous error."""
+        self._search.step(forward=step > 0, errors=True)
+
+    def on_log_search_filtered(self, message: LogSearch.Filtered) -> None:
+        """Show only what the filters let through."""
+        message.stop()
+        self._reading.filter(message.rules)
+        self._show_log()
+
+    def on_log_search_missed(self, message: LogSearch.Missed) -> None:
+        """Say that there is none."""
+        message.stop()
+        self.say(message.words)
+
+    # Out of the pane
+
+    def action_select(self) -> None:
+        """Begin to select lines, where the search stopped or at the end of the screen; again: select none."""
+        self._output.select()
+
+    def action_copy(self) -> None:
+        """Copy the selected lines, else the line that the search stopped at, else those on screen."""
+        self._output.copy()
+
+    def action_save(self) -> None:
+        """Ask where to save the log, and save it."""
+        self._output.ask_to_save()
+
+    def action_plain(self) -> None:
+        """Leave the screen for a pager with the log as plain text."""
+        self._output.show_plain()
+
+    def on_export_told(self, message: ExportTold) -> None:
+        """Say how far it is."""
+        self._output.tell(message)
+
+    def on_export_done(self, message: ExportDone) -> None:
+        """Say what came of it."""
+        self._output.finish(message)

@@ -1,0 +1,86 @@
+"""The row of replicas over a log: which one is shown, and which failed."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual import events
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from ...logs.source.replica_log import StreamName
+from ..ui.theme import palette_of, signs_of
+from .rows import TimeMode
+
+_TIMES: dict[TimeMode, list[str]] = {
+    "off": [],
+    "clock": ["time"],
+    "milliseconds": ["milliseconds"],
+    "relative": ["since start"],
+}
+
+
+class ReplicaBar(Widget):
+    """``a all 16   0  1  2  3✗           combined   time   no wrap``; a click chooses a replica."""
+
+    DEFAULT_CSS = "ReplicaBar { height: 1; width: 1fr; padding: 0 1; }"
+
+    replica_count: reactive[int] = reactive(0)
+    chosen: reactive[int | None] = reactive(None)
+    failed: reactive[frozenset[int]] = reactive(frozenset)
+    stream: reactive[StreamName] = reactive("combined")
+    wrap: reactive[bool] = reactive(False)
+    times: reactive[TimeMode] = reactive("off")
+
+    class Chosen(Message):
+        """A replica was clicked; None means all of them."""
+
+        def __init__(self, replica: int | None) -> None:
+            super().__init__()
+            self.replica = replica
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._places: list[tuple[int, int, int | None]] = []
+
+    def render(self) -> Text:
+        """Draw the bar; where not all replicas fit, those around the chosen one are shown."""
+        colors = palette_of(self.app)
+        right = self._options()
+        row = Text(no_wrap=True, end="")
+        row.append("a ", f"bold {colors.accent}")
+        self._places = []
+        self._add(row, f"all {self.replica_count}", None, colors.text2 if self.chosen is not None else colors.text)
+        row.append(" ")
+        room = self.size.width - row.cell_len - right.cell_len - 2
+        for number in self._fitting(room):
+            row.append("  ")
+            sign = signs_of(self.app).failed if number in self.failed else ""
+            style = colors.failed if sign else colors.replica(number)
+            self._add(row, f"{number}{sign}", number, style)
+        row.append(" " * max(2, self.size.width - row.cell_len - right.cell_len))
+        row.append_text(right)
+        row.truncate(self.size.width, overflow="crop")
+        return row
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose the replica under the pointer."""
+        x = event.x - 1
+        for start, end, number in self._places:
+            if start <= x < end:
+                self.post_message(self.Chosen(number))
+
+    def _add(self, row: Text, words: str, number: int | None, style: str) -> None:
+        start = row.cell_len
+        row.append(words, f"{style} bold underline" if number == self.chosen else style)
+        self._places.append((start, row.cell_len, number))
+
+    def _fitting(self, room: int) -> range:
+        cell = len(str(max(0, self.replica_count - 1))) + 3
+        most = max(1, room // cell)
+        first = max(0, min((self.chosen or 0) - most // 2, self.replica_count - most))
+        return range(first, min(self.replica_count, first + most))
+
+    def _options(self) -> Text:
+        words = [self.stream, *_TIMES[self.times], "wrap" if self.wrap else "no wrap"]
+        return Text("   ".join(words), palette_of(self.app).text3, end="")

@@ -1,0 +1,175 @@
+"""The dialog that asks where and how to save a log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Button, Input, Static
+
+from ...logs.text.sanitize import plain
+from ..ui.choice_field import ChoiceField
+from ..ui.dialog import Dialog
+from ..ui.theme import palette_of
+from .export import ExportError
+from .save import SaveKind, save_path
+
+_KINDS: dict[SaveKind, str] = {"shown": "as shown", "all": "all of it", "printed": "as printed"}
+_MEANINGS: dict[SaveKind, str] = {
+    "shown": "the lines shown, with their times and numbers",
+    "all": "every line of every replica, with its number, date and time",
+    "printed": "the chosen replicas' own bytes, with colours and controls",
+}
+
+
+@dataclass(frozen=True)
+class SaveRequest:
+    """What a person wants to be saved.
+
+    Attributes:
+        path: the file.
+        kind: which lines, and how.
+        replace: a file that is there may be replaced.
+    """
+
+    path: Path
+    kind: SaveKind
+    replace: bool = False
+
+
+class SaveDialog(Dialog[SaveRequest]):
+    """Gives what to save where, or None.
+
+    Args:
+        path: where to, unless another path is typed.
+        what: what is shown now, in words.
+    """
+
+    BINDINGS = [
+        Binding("y", "replace", "Replace the file", id="dialog.replace", show=False),
+    ]
+
+    @dataclass
+    class Checked(Message):
+        """What is to be said of a path: a failure, or that a file is there already."""
+
+        request: SaveRequest
+        failure: str
+        exists: bool
+
+    def __init__(self, path: str, what: str) -> None:
+        super().__init__()
+        self._path = path
+        self._what = what
+        self._asked: SaveRequest | None = None
+
+    def heading(self) -> str:
+        """Return the title."""
+        return "Save the log"
+
+    def lines(self) -> list[Text]:
+        """Return what is shown now."""
+        return [Text(plain(self._what), palette_of(self.app).text2), Text()]
+
+    def compose_question(self) -> ComposeResult:
+        """Yield the path, the choice, and what either means."""
+        field = Input(self._path, compact=True, id="save-path")
+        field.cursor_blink = False
+        yield field
+        yield ChoiceField(tuple(_KINDS), "shown", words={str(kind): words for kind, words in _KINDS.items()})
+        yield Static(id="save-words", markup=False)
+
+    def compose_buttons(self) -> ComposeResult:
+        """Yield the way back and the way on."""
+        colors = palette_of(self.app)
+        yield Button("Back", compact=True, id="keep")
+        yield Button(self._label("enter", "Save"), compact=True, id="confirm")
+        yield Static(Text.assemble(("esc", f"bold {colors.accent}"), (" back", colors.text2)), markup=False)
+
+    def first_focus(self) -> Widget:
+        """Begin at the path."""
+        return self.query_one(Input)
+
+    def on_mount(self) -> None:
+        """Say what the choice means."""
+        self._explain()
+
+    def on_input_changed(self) -> None:
+        """Forget what was asked about another path."""
+        if self._asked is not None:
+            self._asked = None
+            self._explain()
+
+    def on_choice_field_changed(self) -> None:
+        """Say what the choice means."""
+        self._asked = None
+        self._explain()
+
+    def on_input_submitted(self) -> None:
+        """Save, if that can be."""
+        self._check(replace=False)
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Take the button's answer."""
+        if event.button.id != "confirm":
+            self.dismiss(None)
+        elif self._asked is not None:
+            self.action_replace()
+        else:
+            self._check(replace=False)
+
+    def action_replace(self) -> None:
+        """Replace the file that was asked about."""
+        if self._asked is not None:
+            self._check(replace=True)
+
+    def on_save_dialog_checked(self, message: Checked) -> None:
+        """Give the request, or say what is wrong with it."""
+        if message.failure:
+            self._say(message.failure)
+        elif message.exists and not message.request.replace:
+            self._asked = message.request
+            self._say(f"{message.request.path} is there already.")
+            self._relabel("y", "Replace it")
+            self.query_one("#keep", Button).focus()
+        else:
+            self.dismiss(message.request)
+
+    def _check(self, *, replace: bool) -> None:
+        """Look at the path off the event loop: its disk may be slow."""
+        text, kind = self.query_one(Input).value, self._kind()
+
+        def look() -> None:
+            try:
+                request = SaveRequest(save_path(text), kind, replace)
+            except ExportError as error:
+                self.post_message(self.Checked(SaveRequest(Path(), kind), str(error), False))
+                return
+            self.post_message(self.Checked(request, "", request.path.exists()))
+
+        self.run_worker(look, thread=True, group="save-path", exclusive=True, exit_on_error=False)
+
+    def _kind(self) -> SaveKind:
+        value = self.query_one(ChoiceField).value
+        return next(kind for kind in _KINDS if kind == value)
+
+    def _explain(self) -> None:
+        self.query_one("#save-words", Static).update(Text(_MEANINGS[self._kind()], palette_of(self.app).text3))
+        self._relabel("enter", "Save")
+
+    def _say(self, sentence: str) -> None:
+        self.query_one("#save-words", Static).update(Text(plain(sentence), palette_of(self.app).failed))
+
+    def _relabel(self, key: str, word: str) -> None:
+        button = self.query_one("#confirm", Button)
+        button.label = self._label(key, word)
+        button.refresh(layout=True)
+
+    def _label(self, key: str, word: str) -> Text:
+        colors = palette_of(self.app)
+        return Text.assemble((key, colors.failed if key == "y" else colors.accent), (f" {word}", colors.text))

@@ -1,0 +1,102 @@
+"""The Logs screen: one job's logs on the whole screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+
+from ...logs.text.sanitize import plain
+from ..format import age
+from ..ui.bars import Hint
+from ..ui.base import BaseScreen
+from ..ui.job_cells import name_text, state_text
+from .area import LogsArea
+
+if TYPE_CHECKING:
+    from ..messages import JobDescribed
+    from ..rows import JobRow
+
+
+class LogsScreen(BaseScreen):
+    """All replicas' logs of one job.
+
+    Args:
+        row: the job.
+    """
+
+    HELP_TITLE = "Logs screen"
+    KEY_GROUPS = ("logs",)
+    BINDINGS = [Binding("escape", "back", "Back", id="logs.back", show=False)]
+
+    def __init__(self, row: JobRow) -> None:
+        super().__init__()
+        self.row = row
+        self.logs = LogsArea(id="logs-area")
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the logs."""
+        yield self.logs
+
+    def on_mount(self) -> None:
+        """Ask for the job."""
+        self.logs.show_row(self.row)
+        self.logs.log_pane.focus_log()
+        self.dashboard.feed.watch(self.row.handle)
+        self._refresh_title()
+
+    def on_screen_resume(self) -> None:
+        """Ask for the job again."""
+        self.dashboard.feed.watch(self.row.handle)
+
+    def show_described(self, message: JobDescribed) -> None:
+        """Show the job's logs."""
+        if message.handle == self.row.handle:
+            self.logs.show_logs(message.described, message.logs)
+
+    def jobs_updated(self, _changed: object = (), _removed: object = ()) -> None:
+        """Show the job's state as it is now."""
+        self.row = self.dashboard.jobs.rows.get(self.row.handle, self.row)
+        self._refresh_title()
+
+    def _refresh_title(self) -> None:
+        rule = self.logs.rule
+        rule.info = name_text(self.row.name, max(10, self.app.size.width - 30), self.palette, self.signs)
+        right = state_text(self.row.state, self.palette, self.signs)
+        seconds = self.row.age_seconds(self.clock())
+        if seconds is not None:
+            right.append(f"  {age(seconds)}", self.palette.text3)
+        rule.right = right
+
+    def on_log_pane_status_changed(self) -> None:
+        """Keep the job's own title."""
+        self._refresh_title()
+
+    def path(self) -> list[str]:
+        """Return the way to this screen."""
+        return ["Jobs", self.row.name, "Logs"]
+
+    def hints(self) -> list[Hint]:
+        """Return the keys of the log pane."""
+        return [
+            Hint("f", "Follow"),
+            Hint("/", "Search"),
+            Hint("&", "Keep"),
+            Hint("e", "Error"),
+            Hint("< >", "Replica"),
+            Hint("w", "Wrap"),
+            Hint("t", "Time"),
+            Hint("v", "Select"),
+            Hint("S", "Save"),
+            Hint("?", "Keys"),
+        ]
+
+    def action_back(self) -> None:
+        """Go back."""
+        self.dismiss()
+
+    def counts(self) -> Text:
+        """Return the handle, to be read and copied."""
+        return Text(plain(self.row.handle), self.palette.text3)

@@ -1,0 +1,102 @@
+"""One row of the job table."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..specs import AppState, is_terminal, split_context
+
+# What people call a scheduler in a column of six cells.
+BACKEND_WORDS = {"local_cwd": "local", "local_docker": "docker", "kubernetes": "k8s"}
+
+
+def backend_word(scheduler: str, *, long: bool = False) -> str:
+    """Return a scheduler's word on screen, such as ``local`` for ``local_cwd``; of one in a context, the context."""
+    scheduler, context = split_context(scheduler)
+    if context:
+        return context
+    if long and scheduler == "kubernetes":
+        return scheduler
+    return BACKEND_WORDS.get(scheduler, scheduler)
+
+
+@dataclass(frozen=True)
+class JobRow:
+    """What the table knows of one job.
+
+    Attributes:
+        handle: the app handle, the row's key.
+        scheduler: the scheduler's name.
+        app_id: the app's id.
+        state: the state as the backend says it; for history, the last one seen.
+        running: replicas that run now; succeeded ones once the job is final.
+        wanted: replicas asked for.
+        component: the component that made it, if the journal knows.
+        arguments: that component's arguments, as typed.
+        why: the reason of the state in words, cause first; empty where there is nothing to say.
+        history: the backend no longer knows the job, the journal does.
+        foreign: TorchX did not launch it.
+        group: what the jobs of one sweep share.
+        called: the app's name, where its id does not tell it.
+    """
+
+    handle: str
+    scheduler: str
+    app_id: str
+    state: AppState
+    running: int = 0
+    wanted: int = 0
+    submitted_at: float | None = None
+    started_at: float | None = None
+    finished_at: float | None = None
+    component: str = ""
+    arguments: str = ""
+    why: str = ""
+    user: str = ""
+    image: str = ""
+    notes: tuple[str, ...] = ()
+    history: bool = False
+    foreign: bool = False
+    group: str = ""
+    called: str = ""
+
+    @cached_property
+    def name(self) -> str:
+        """The app id as it may be drawn, less its namespace: a backend could hold anything.
+
+        One that is a number has the app's name in front.
+        """
+        # Not on the way to the first paint.
+        from ..logs.text.sanitize import plain
+
+        shown = plain(self.app_id.rpartition(":")[2] or self.app_id)
+        return f"{self.called} {shown}" if self.called else shown
+
+    @cached_property
+    def searched(self) -> str:
+        """What a word of the filter is looked for in, in lower case."""
+        from .format import state_word
+
+        words = (state_word(self.state), self.name, self.scheduler, backend_word(self.scheduler))
+        more = (backend_word(self.scheduler, long=True), self.component, self.user, self.image, self.why, self.group)
+        return " ".join((*words, *more)).lower()
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the job has ended; where nobody saw how, its state is UNKNOWN."""
+        return is_terminal(self.state) or (self.state is AppState.UNKNOWN and self.finished_at is not None)
+
+    def age_seconds(self, now: float | None = None) -> float | None:
+        """Return how long ago the job was submitted, or None if that is not known."""
+        if self.submitted_at is None:
+            return None
+        return max(0.0, (time.time() if now is None else now) - self.submitted_at)
+
+    @property
+    def duration_seconds(self) -> float | None:
+        """How long the job ran, for a job that ended."""
+        if self.finished_at is None or self.started_at is None:
+            return None
+        return max(0.0, self.finished_at - self.started_at)

@@ -1,0 +1,1 @@
+"""What all screens share: theme, glyphs, format, bars, panes, dialogs."""

@@ -1,0 +1,127 @@
+"""The top bar, the status line and the key bar: one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from ..format import cut
+from .theme import palette_of, signs_of
+
+if TYPE_CHECKING:
+    from .palette import Palette
+
+
+@dataclass(frozen=True)
+class Hint:
+    """One hint of the key bar.
+
+    Attributes:
+        key: the key as a person reads it, such as ``ctrl+s``.
+        word: what it does, in one or two words.
+        enabled: a key that does nothing now is dimmed in its place.
+    """
+
+    key: str
+    word: str
+    enabled: bool = True
+
+
+def _two_ends(left: Text, right: Text, width: int, sign: str) -> Text:
+    """Return a row with ``left`` and ``right`` at its ends; the left one is cut if they meet."""
+    room = width - right.cell_len - (2 if right else 0)
+    if left.cell_len > room:
+        left = left.copy()
+        left.truncate(max(0, room - 1), overflow="crop")
+        left.append(sign if room > 0 else "")
+    row = Text(no_wrap=True, end="")
+    row.append_text(left)
+    row.append(" " * max(0, width - left.cell_len - right.cell_len))
+    row.append_text(right)
+    return row
+
+
+class TopBar(Widget):
+    """The program's name, then the tabs or the path of the screen, and who is where at the right."""
+
+    DEFAULT_CSS = "TopBar { height: 1; width: 1fr; background: $bar; padding: 0 1; }"
+
+    middle: reactive[Text] = reactive(Text)
+    right: reactive[str] = reactive("")
+
+    def render(self) -> Text:
+        """Draw the bar."""
+        colors = palette_of(self.app)
+        left = Text("torchx-tui", f"bold {colors.text}", end="")
+        left.append("   ")
+        left.append_text(self.middle)
+        right = Text(self.right, colors.text3)
+        if left.cell_len + right.cell_len + 2 > self.size.width:
+            right = Text()
+        return _two_ends(left, right, self.size.width, signs_of(self.app).cut)
+
+
+def path_text(parts: Sequence[str], colors: Palette, sign: str) -> Text:
+    """Return ``Jobs › New launch``, the last part standing out."""
+    text = Text(end="")
+    for number, part in enumerate(parts):
+        last = number == len(parts) - 1
+        text.append(part, f"bold {colors.text}" if last else colors.text3)
+        if not last:
+            text.append(f"  {sign}  ", colors.text3)
+    return text
+
+
+class StatusLine(Widget):
+    """A message at the left, figures at the right."""
+
+    DEFAULT_CSS = "StatusLine { height: 1; width: 1fr; padding: 0 1; }"
+
+    left: reactive[Text] = reactive(Text)
+    right: reactive[Text] = reactive(Text)
+
+    def render(self) -> Text:
+        """Draw the line."""
+        return _two_ends(self.left, self.right, self.size.width, signs_of(self.app).cut)
+
+
+class KeyBar(Widget):
+    """The keys that act now: the most used first, help last, none cut."""
+
+    DEFAULT_CSS = "KeyBar { height: 1; width: 1fr; background: $bar; padding: 0 1; }"
+
+    hints: reactive[tuple[Hint, ...]] = reactive(())
+    message: reactive[Text] = reactive(Text)
+
+    def render(self) -> Text:
+        """Draw as many hints as fit, always with the last one; a message takes the right end."""
+        colors = palette_of(self.app)
+        width = self.size.width
+        message = self.message.copy()
+        if message.cell_len > width // 2:
+            message = Text(cut(message.plain, width // 2, signs_of(self.app).cut), message.style)
+        room = width - (message.cell_len + 2 if message else 0)
+        most = 10 if width >= 100 else 7
+        row = Text(no_wrap=True, end="")
+        *others, last = self.hints or (Hint("?", "Keys"),)
+        end = self._hint(last, colors)
+        for hint in others[: most - 1]:
+            drawn = self._hint(hint, colors)
+            if row.cell_len + drawn.cell_len + 3 + end.cell_len > room:
+                break
+            row.append_text(drawn)
+            row.append("   ")
+        row.append_text(end)
+        return _two_ends(row, message, width, "")
+
+    @staticmethod
+    def _hint(hint: Hint, colors: Palette) -> Text:
+        text = Text(end="")
+        text.append(hint.key, f"bold {colors.accent}" if hint.enabled else colors.text3)
+        text.append(f" {hint.word}", colors.text2 if hint.enabled else colors.text3)
+        return text

@@ -1,0 +1,131 @@
+"""What all full screens share: the top bar, the status line, the key bar, and messages in them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.screen import Screen
+
+from .bars import Hint, KeyBar, StatusLine, TopBar, path_text
+from .governor import PacedScreen
+from .leaving import LeavesOnce
+from .theme import now_of, palette_of, signs_of
+
+if TYPE_CHECKING:
+    from ..app import TorchXTuiApp
+    from .glyphs import Signs
+    from .palette import Palette
+
+# Rows from which the status line has a row of its own.
+TALL = 30
+
+
+class BaseScreen(PacedScreen, LeavesOnce, Screen[Any]):
+    """A screen between a top bar and a key bar."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-stacked"), (120, "-wide"), (160, "-extra-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall"), (34, "-taller")]
+
+    # What the help screen is headed with, and the path in the top bar.
+    HELP_TITLE = ""
+    # The first parts of the names of the keys that its hints show.
+    KEY_GROUPS: tuple[str, ...] = ()
+
+    @property
+    def dashboard(self) -> TorchXTuiApp:
+        """The app, with its own type."""
+        return cast("TorchXTuiApp", self.app)
+
+    @property
+    def palette(self) -> Palette:
+        """The colours of the theme."""
+        return palette_of(self.app)
+
+    @property
+    def signs(self) -> Signs:
+        """The signs in use."""
+        return signs_of(self.app)
+
+    def compose(self) -> ComposeResult:
+        """Yield the bars around `compose_body`."""
+        yield TopBar()
+        yield from self.compose_body()
+        yield StatusLine()
+        yield KeyBar()
+
+    def compose_body(self) -> ComposeResult:
+        """Yield what stands between the bars."""
+        yield from ()
+
+    def hints(self) -> list[Hint]:
+        """Return the key bar's hints, the most used first, help last."""
+        return [Hint("?", "Keys")]
+
+    def path(self) -> list[str]:
+        """Return the path of the top bar."""
+        return []
+
+    def counts(self) -> Text:
+        """Return the figures at the right end of the status line."""
+        return Text()
+
+    def summary(self) -> Text:
+        """Return what the status line says while there is no message, where it has a row of its own."""
+        return Text()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Do nothing yet for a key that comes before the screen is there."""
+        del action, parameters
+        return True if self.is_mounted else None
+
+    def on_mount(self) -> None:
+        """Fill the bars."""
+        self.refresh_bars()
+
+    def on_screen_resume(self) -> None:
+        """Fill the bars anew: the message may be another by now."""
+        self.refresh_bars()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Move the message to where there is room for it."""
+        self.call_after_refresh(self.refresh_bars)
+
+    def top_middle(self) -> Text:
+        """Return what the top bar shows after the program's name."""
+        return path_text(self.path(), self.palette, self.signs.path)
+
+    def refresh_bars(self) -> None:
+        """Draw the three bars as things stand now."""
+        # A screen that is leaving has no bars any more.
+        if not self.is_mounted or not (bars := self.query(TopBar)):
+            return
+        top = bars.first()
+        top.middle = self.top_middle()
+        top.right = self.dashboard.who
+        message = self.dashboard.status_text()
+        counts = self.counts()
+        tall = self.app.size.height >= TALL
+        line = self.query_one(StatusLine)
+        line.left, line.right = message or self.summary(), counts
+        bar = self.query_one(KeyBar)
+        bar.hints = tuple(self._with_chosen_keys(self.hints()))
+        bar.message = Text() if tall else message
+
+    def _with_chosen_keys(self, hints: list[Hint]) -> list[Hint]:
+        """Return the hints with the keys of the settings' keymap."""
+        chosen = self.dashboard.chosen_keys
+        if not chosen:
+            return hints
+        shown = []
+        for hint in hints:
+            keys = (chosen.get((group, hint.key)) for group in (*self.KEY_GROUPS, "app"))
+            shown.append(replace(hint, key=next(filter(None, keys), hint.key)))
+        return shown
+
+    def clock(self) -> float:
+        """Return the time that the screen shows; frozen in pictures."""
+        return now_of(self.app)

@@ -1,0 +1,105 @@
+"""The signs that stand for states, rules and cuts, in Unicode and in ASCII."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...specs import AppState
+
+
+@dataclass(frozen=True)
+class Signs:
+    """One set of signs; every sign is one cell wide, the radio signs are three."""
+
+    submitted: str
+    pending: str
+    running: str
+    succeeded: str
+    failed: str
+    cancelled: str
+    unknown: str
+    mark: str
+    rule: str
+    focused_rule: str
+    vertical: str
+    bar_out: str
+    bar_err: str
+    quote: str
+    focus_bar: str
+    cut: str
+    descending: str
+    ascending: str
+    path: str
+    radio_on: str
+    radio_off: str
+    ok: str
+    bad: str
+    none: str
+
+    def state(self, state: AppState) -> str:
+        """Return the sign of ``state``; what was not submitted yet has Submitted's."""
+        return {
+            AppState.UNSUBMITTED: self.submitted,
+            AppState.SUBMITTED: self.submitted,
+            AppState.PENDING: self.pending,
+            AppState.RUNNING: self.running,
+            AppState.SUCCEEDED: self.succeeded,
+            AppState.FAILED: self.failed,
+            AppState.CANCELLED: self.cancelled,
+        }.get(state, self.unknown)
+
+
+UNICODE = Signs(
+    submitted="·",
+    pending="○",
+    running="●",
+    succeeded="✓",
+    failed="✗",
+    cancelled="–",
+    unknown="?",
+    mark="◆",
+    rule="─",
+    focused_rule="━",
+    vertical="│",
+    bar_out="│",
+    bar_err="┆",
+    quote="▎",
+    focus_bar="▌",
+    cut="…",
+    descending="↓",
+    ascending="↑",
+    path="›",
+    radio_on="(●)",
+    radio_off="( )",
+    ok="✓",
+    bad="✗",
+    none="–",
+)
+
+# N stands for new: Submitted and Succeeded cannot share a letter.
+ASCII = Signs(
+    submitted="N",
+    pending="P",
+    running="R",
+    succeeded="S",
+    failed="F",
+    cancelled="C",
+    unknown="?",
+    mark="*",
+    rule="-",
+    focused_rule="=",
+    vertical="|",
+    bar_out="|",
+    bar_err=":",
+    quote="|",
+    focus_bar=">",
+    cut="~",
+    descending="v",
+    ascending="^",
+    path=">",
+    radio_on="(*)",
+    radio_off="( )",
+    ok="+",
+    bad="!",
+    none="-",
+)

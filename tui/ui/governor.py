@@ -1,0 +1,125 @@
+"""How often may be drawn: as the terminal takes it, and as the event loop keeps up.
+
+A person's key is answered before a log moves on: its frame goes out as soon as little is under way to the terminal,
+while a growing log is drawn again only when nothing is, and when the terminal has rested for as long as it was busy.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from textual.app import App
+from textual.worker import Worker
+
+if TYPE_CHECKING:
+    from ..terminal.output import TerminalOutput
+
+# Repaints a second while lines come, and bytes a second that they may cost (about 1.6 bytes a cell).
+_MOST_REPAINTS = 8
+_BYTES_A_SECOND = 76_000
+_BYTES_A_CELL = 1.6
+# With more than this on its way (bytes), frames wait. One more, of some 16 to 30 KB, is what a link of 50 KB/s takes in
+# under a second.
+_MOST_IN_FLIGHT = 20_000
+# When to look again whether the terminal has taken what is on its way (s).
+_LOOK = 0.03
+# How late the event loop may be (s) before a growing log is drawn half as often, and how that is taken back.
+_LATE = 0.1
+_SLOWEST = 8.0
+_RESTORE = 0.95
+
+
+def repaint_interval(cells: int) -> float:
+    """Return the seconds between two repaints of so many cells while lines come without a pause."""
+    return max(1 / _MOST_REPAINTS, cells * _BYTES_A_CELL / _BYTES_A_SECOND)
+
+
+@dataclass(frozen=True)
+class Repaint:
+    """A repaint of a growing log: when it was (`time.monotonic`), and the bytes that had been written before it."""
+
+    at: float = 0.0
+    written: int = 0
+
+
+class Governor:
+    """Says when to draw."""
+
+    def __init__(self) -> None:
+        self._slowness = 1.0
+
+    def output(self) -> TerminalOutput | None:
+        """Return the terminal's output; None where nothing is drawn, as under test."""
+        return None
+
+    def holds_frames(self) -> bool:
+        """Return whether a frame has to wait, whatever it shows."""
+        output = self.output()
+        return output is not None and output.in_flight() > _MOST_IN_FLIGHT
+
+    def repainted(self) -> Repaint:
+        """Return what is to be known of a repaint that begins now."""
+        output = self.output()
+        self._slowness = max(1.0, self._slowness * _RESTORE)
+        return Repaint(time.monotonic(), output.written if output is not None else 0)
+
+    def repaint_delay(self, last: Repaint, cells: int) -> float:
+        """Return the seconds until a growing log may be drawn again, 0 for now.
+
+        Args:
+            last: its last repaint.
+            cells: its size.
+        """
+        now = time.monotonic()
+        due = last.at + repaint_interval(cells) * self._slowness
+        output = self.output()
+        if output is not None:
+            due = max(due, last.at + (output.written - last.written) / _BYTES_A_SECOND, output.rested_at)
+            if output.in_flight():
+                due = max(due, now + _LOOK)
+        return max(0.0, due - now)
+
+    def was_late(self, seconds: float) -> None:
+        """Take note of how late the event loop came to a repaint."""
+        if seconds > _LATE:
+            self._slowness = min(_SLOWEST, self._slowness * 2)
+
+
+class AppGovernor(Governor):
+    """Says when to draw on an app's terminal."""
+
+    def __init__(self, app: App[Any]) -> None:
+        super().__init__()
+        self._app = app
+
+    def output(self) -> TerminalOutput | None:
+        """Return the output of the app's driver, which may be another after the app has left the terminal."""
+        return getattr(self._app._driver, "output", None)
+
+
+def governor_of(app: App[Any]) -> Governor:
+    """Return the app's governor; an app without one draws on no terminal."""
+    governor = getattr(app, "governor", None)
+    return governor if isinstance(governor, Governor) else Governor()
+
+
+class PacedScreen:
+    """Draws when the governor lets it; to be named before `Screen` among a screen's bases.
+
+    What changes meanwhile is drawn at once, as it is by then: frames never pile up.
+    """
+
+    app: Any
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Say of a worker that failed."""
+        if say_failed := getattr(self.app, "say_failed", None):
+            say_failed(event)
+
+    def _on_timer_update(self) -> None:
+        # Textual's own method draws and stops the timer that calls it; without that it is called again at the next
+        # frame's time.
+        if not governor_of(self.app).holds_frames():
+            super()._on_timer_update()  # type: ignore[misc]

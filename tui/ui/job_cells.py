@@ -1,0 +1,223 @@
+"""The columns of the job table: what each shows, how wide it is, and how it sorts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from ...specs import AppState, ReplicaState, ReplicaStatus
+from ..format import age, clock, cut, duration, fit_name, state_word
+from ..rows import JobRow, backend_word
+
+if TYPE_CHECKING:
+    from .glyphs import Signs
+    from .palette import Palette
+
+
+@dataclass(frozen=True)
+class CellContext:
+    """What a cell needs beside its job."""
+
+    palette: Palette
+    signs: Signs
+    marked: bool = False
+    dimmed: bool = False
+    now: float | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    Attributes:
+        key: its name in settings and sort orders.
+        label: its header.
+        width: cells; the least for a flexible column.
+        cell: draws a job's cell.
+        sort_key: what rows are ordered by; of figures the largest first, of ages the newest.
+        from_width: the screen width, in cells, from which the column is shown; None where it has to be chosen.
+        words: what it shows, for the dialog that chooses columns.
+        gap: cells between this column and the next.
+    """
+
+    key: str
+    label: str
+    width: int
+    cell: Callable[[JobRow, CellContext, int], Text]
+    sort_key: Callable[[JobRow], Any]
+    right: bool = False
+    flexible: bool = False
+    from_width: int | None = 0
+    gap: int = 2
+    sortable: bool = True
+    words: str = ""
+
+
+_STATE_STYLES = {
+    AppState.UNSUBMITTED: "submitted",
+    AppState.SUBMITTED: "submitted",
+    AppState.PENDING: "pending",
+    AppState.RUNNING: "running",
+    AppState.SUCCEEDED: "succeeded",
+    AppState.FAILED: "failed",
+    AppState.CANCELLED: "cancelled",
+    AppState.UNKNOWN: "unknown",
+}
+
+# What needs a person comes first.
+_STATE_ORDER = [
+    AppState.RUNNING,
+    AppState.PENDING,
+    AppState.SUBMITTED,
+    AppState.UNSUBMITTED,
+    AppState.UNKNOWN,
+    AppState.FAILED,
+    AppState.CANCELLED,
+    AppState.SUCCEEDED,
+]
+
+
+def state_style(state: AppState, palette: Palette) -> str:
+    """Return the style of a state's sign."""
+    return getattr(palette, _STATE_STYLES[state])
+
+
+def state_text(state: AppState, palette: Palette, signs: Signs, *, dimmed: bool = False) -> Text:
+    """Return a state's sign and word; only what lives or went wrong has a coloured word."""
+    style = palette.text3 if dimmed else state_style(state, palette)
+    word_style = style
+    if state is AppState.SUCCEEDED:
+        word_style = palette.text2 if not palette.ansi else palette.text3
+    elif state is AppState.CANCELLED:
+        word_style = palette.text3
+    text = Text(end="")
+    text.append(signs.state(state), style)
+    text.append(" ")
+    text.append(state_word(state), palette.text3 if dimmed else word_style)
+    return text
+
+
+def name_text(
+    app_id: str, width: int, palette: Palette, signs: Signs, *, dimmed: bool = False, bold: bool = False
+) -> Text:
+    """Return an app id whose unique suffix is dimmer than its name, in at most ``width`` cells."""
+    name, suffix = fit_name(app_id, width, signs.cut)
+    text = Text(end="")
+    text.append(name, palette.text3 if dimmed else f"bold {palette.text}" if bold else palette.text)
+    text.append(suffix, palette.text3)
+    return text
+
+
+def _mark(_row: JobRow, context: CellContext, _width: int) -> Text:
+    return Text(context.signs.mark if context.marked else " ", context.palette.accent)
+
+
+def _state(row: JobRow, context: CellContext, _width: int) -> Text:
+    return state_text(row.state, context.palette, context.signs, dimmed=context.dimmed)
+
+
+def _name(row: JobRow, context: CellContext, width: int) -> Text:
+    return name_text(row.name, width, context.palette, context.signs, dimmed=context.dimmed)
+
+
+def _backend(row: JobRow, context: CellContext, width: int) -> Text:
+    word = cut(backend_word(row.scheduler), width, context.signs.cut)
+    return Text(word, context.palette.text3 if context.dimmed else context.palette.text2)
+
+
+def _replicas(row: JobRow, context: CellContext, _width: int) -> Text:
+    figure = f"{row.running}/{row.wanted}" if row.wanted else ""
+    return Text(figure, context.palette.text3 if context.dimmed else context.palette.text2, justify="right")
+
+
+def _age(row: JobRow, context: CellContext, _width: int) -> Text:
+    seconds = row.age_seconds(context.now)
+    return Text("" if seconds is None else age(seconds), context.palette.text3, justify="right")
+
+
+def _component(row: JobRow, context: CellContext, width: int) -> Text:
+    return Text(cut(row.component, width, context.signs.cut), context.palette.text3)
+
+
+def _why(row: JobRow, context: CellContext, width: int) -> Text:
+    bright = row.state is AppState.FAILED and not context.dimmed
+    return Text(cut(row.why, width, context.signs.cut), context.palette.text2 if bright else context.palette.text3)
+
+
+def _plain_cell(read: Callable[[JobRow], str]) -> Callable[[JobRow, CellContext, int], Text]:
+    def cell(row: JobRow, context: CellContext, width: int) -> Text:
+        return Text(cut(read(row), width, context.signs.cut), context.palette.text3)
+
+    return cell
+
+
+def _handle(row: JobRow) -> str:
+    from ...logs.text.sanitize import plain
+
+    return plain(row.handle)
+
+
+def _ran_seconds(row: JobRow, now: float | None) -> float | None:
+    """Return how long a job ran, or has run until now."""
+    if row.started_at is None or row.is_final:
+        return row.duration_seconds
+    return max(0.0, (time.time() if now is None else now) - row.started_at)
+
+
+def _duration(row: JobRow, context: CellContext, _width: int) -> Text:
+    seconds = _ran_seconds(row, context.now)
+    # Of a running job the minutes are enough: a figure of seconds would change with each poll.
+    words = "" if seconds is None else duration(seconds) if row.is_final else age(seconds)
+    return Text(words, context.palette.text3, justify="right")
+
+
+def _started(row: JobRow, context: CellContext, _width: int) -> Text:
+    words = "" if row.started_at is None else clock(row.started_at, context.now or time.time())
+    return Text(words, context.palette.text3)
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("mark", "", 1, _mark, lambda row: 0, gap=2, sortable=False),
+    Column("state", "STATE", 11, _state, lambda row: _STATE_ORDER.index(row.state), words="the job's state"),
+    Column("name", "NAME", 24, _name, lambda row: row.name, flexible=True, words="the app's id"),
+    Column("backend", "ON", 6, _backend, lambda row: row.scheduler, words="where it runs"),
+    Column(
+        "replicas", "REPL", 5, _replicas, lambda row: -row.wanted, right=True, words="replicas, running of wanted"
+    ),
+    Column("age", "AGE", 4, _age, lambda row: -(row.submitted_at or 0), right=True, words="since it was submitted"),
+    Column(
+        "component", "COMPONENT", 12, _component, lambda row: row.component, from_width=160,
+        words="what it was launched from",
+    ),
+    Column("why", "WHY", 20, _why, lambda row: row.why, from_width=160, flexible=True, words="why it is in its state"),
+    Column(
+        "duration", "RAN", 8, _duration, lambda row: -(_ran_seconds(row, None) or 0), right=True, from_width=None,
+        words="how long it ran",
+    ),
+    Column("user", "USER", 10, _plain_cell(lambda row: row.user), lambda row: row.user, from_width=None,
+           words="who launched it"),
+    Column("started", "STARTED", 19, _started, lambda row: -(row.started_at or 0), from_width=None,
+           words="when its first replica started"),
+    Column("image", "IMAGE", 20, _plain_cell(lambda row: row.image), lambda row: row.image, from_width=None,
+           words="the first role's image"),
+    Column("group", "GROUP", 16, _plain_cell(lambda row: row.group), lambda row: row.group, from_width=None,
+           words="the sweep that it belongs to"),
+    Column("handle", "HANDLE", 40, _plain_cell(_handle), lambda row: row.handle, from_width=None,
+           words="scheduler://session/app"),
+)  # fmt: skip
+
+COLUMNS_BY_KEY = {column.key: column for column in COLUMNS}
+
+
+def first_failed(replicas: Sequence[ReplicaStatus]) -> int:
+    """Return the number of the failed replica that ended first, or 0 if none failed."""
+    failed = [
+        (replica.finished_at or float("inf"), number)
+        for number, replica in enumerate(replicas)
+        if replica.state is ReplicaState.FAILED
+    ]
+    return min(failed)[1] if failed else 0

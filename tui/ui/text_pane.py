@@ -1,0 +1,74 @@
+"""A pane with a text to read: YAML, or what a backend says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.message import Message
+from textual.widgets import Static
+
+from ...logs.text.sanitize import plain
+from .pane import Pane
+from .theme import palette_of
+from .yaml_text import yaml_text
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+class TextScroll(VerticalScroll, can_focus=True):
+    """The scrolled body of a text pane."""
+
+    HELP_TITLE = "Text"
+    BINDINGS = [
+        ("j,down", "scroll_down", "Down"),
+        ("k,up", "scroll_up", "Up"),
+        ("g,home", "scroll_home", "First line"),
+        ("G,end", "scroll_end", "Last line"),
+        ("ctrl+d,pagedown", "page_down", "Page down"),
+        ("ctrl+u,pageup", "page_up", "Page up"),
+    ]
+
+
+class TextPane(Pane):
+    """A text under a title."""
+
+    @dataclass
+    class Loaded(Message):
+        """The text has come."""
+
+        text: str
+
+    def __init__(self, title: str, *, id: str | None = None) -> None:
+        super().__init__(title, id=id)
+        self._content = Static(markup=False)
+        self.body = TextScroll(self._content)
+        self._shown = ""
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the text."""
+        yield self.body
+
+    def show_yaml(self, text: str) -> None:
+        """Show YAML, keys and values told apart."""
+        if text != self._shown:
+            self._shown = text
+            self._content.update(yaml_text(text, palette_of(self.app)))
+
+    def show_text(self, text: Text) -> None:
+        """Show a text as it is."""
+        self._shown = text.plain
+        self._content.update(text)
+
+    def show_table(self, table: Table) -> None:
+        """Show rows of texts."""
+        self._shown = ""
+        self._content.update(table)
+
+    def on_text_pane_loaded(self, message: Loaded) -> None:
+        """Show what was loaded, line by line made safe."""
+        self.show_yaml("\n".join(plain(line) for line in message.text.splitlines()))

@@ -1,0 +1,116 @@
+"""Textual themes made from the palettes, and the palette and signs that an app shows now."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from textual.app import App
+from textual.theme import Theme
+
+from . import glyphs as signs
+from . import palette
+from .palette import PALETTES, Palette
+
+if TYPE_CHECKING:
+    from .glyphs import Signs
+
+# What the style sheets may use beside Textual's own variables.
+_CSS_COLORS = ("bg", "bar", "raised", "sel", "line", "text2", "text3")
+
+
+def _css_color(value: str) -> str:
+    """Return a palette colour as CSS; CSS has no dim, so dim text is plain there."""
+    color = value.split()[-1] if value else ""
+    if color.startswith("#"):
+        return color
+    return f"ansi_{color}" if color not in ("", "dim", "default", "bold") else "ansi_default"
+
+
+def css_variables(colors: Palette) -> dict[str, str]:
+    """Return the CSS variables of a palette, such as ``bar`` for ``$bar``."""
+    variables = {name: _css_color(getattr(colors, name)) for name in _CSS_COLORS}
+    variables.update(
+        {
+            "words": _css_color(colors.text),
+            "log": _css_color(colors.log),
+            "accent-color": _css_color(colors.accent),
+            "failed": _css_color(colors.failed),
+            "accent-text": _css_color(colors.accent_fill.split()[1]) if not colors.ansi else "ansi_default",
+            "error-row": _css_color(colors.error_row),
+            "block-cursor-background": _css_color(colors.sel),
+            "block-cursor-foreground": _css_color(colors.text),
+            "block-cursor-text-style": "none",
+            "block-cursor-blurred-background": _css_color(colors.raised),
+            "block-cursor-blurred-foreground": _css_color(colors.text),
+            "scrollbar": _css_color(colors.line),
+            "scrollbar-hover": _css_color(colors.text3),
+            "scrollbar-active": _css_color(colors.accent),
+            "scrollbar-background": _css_color(colors.bg),
+            "scrollbar-background-hover": _css_color(colors.bg),
+            "scrollbar-background-active": _css_color(colors.bg),
+            "scrollbar-corner-color": _css_color(colors.bg),
+            "footer-key-foreground": _css_color(colors.accent),
+        }
+    )
+    if colors.ansi:
+        variables.update(_ANSI_VARIABLES)
+    else:
+        variables["input-cursor-background"] = colors.accent
+        variables["input-cursor-foreground"] = colors.bg
+        variables["input-selection-background"] = f"{colors.accent} 40%"
+    return variables
+
+
+# A theme in the terminal's own colours must define these, else the style sheets do not load.
+_ANSI_VARIABLES = {
+    "ansi-background": "ansi_default",
+    "ansi-foreground": "ansi_default",
+    "border-blurred": "ansi_default",
+    "input-cursor-background": "ansi_default",
+    "input-cursor-foreground": "ansi_default",
+    "input-cursor-text-style": "reverse",
+    "input-selection-background": "ansi_default",
+    "input-selection-foreground": "ansi_default",
+    "screen-selection-background": "ansi_default",
+    "screen-selection-foreground": "ansi_default",
+}
+
+
+def textual_theme(colors: Palette) -> Theme:
+    """Return the Textual theme of a palette, for its stock widgets."""
+    background = _css_color(colors.bg)
+    surface = _css_color(colors.raised)
+    return Theme(
+        name=colors.name,
+        primary=_css_color(colors.accent),
+        secondary=_css_color(colors.text2),
+        warning=_css_color(colors.pending),
+        error=_css_color(colors.failed),
+        success=_css_color(colors.running),
+        accent=_css_color(colors.accent),
+        foreground=_css_color(colors.text),
+        background=background,
+        surface=surface,
+        panel=_css_color(colors.bar),
+        boost=surface,
+        dark=colors.dark,
+        ansi=colors.ansi,
+        variables=css_variables(colors),
+    )
+
+
+def palette_of(app: App[Any]) -> Palette:
+    """Return the palette of the app's theme; the dark one where the theme is not ours."""
+    return PALETTES.get(app.theme, palette.DARK)
+
+
+def now_of(app: App[Any]) -> float:
+    """Return the app's time in seconds since the epoch; pictures freeze it."""
+    clock = getattr(app, "now", time.time)
+    return clock()
+
+
+def signs_of(app: App[Any]) -> Signs:
+    """Return the app's signs: ASCII where it was asked for, else Unicode."""
+    return signs.ASCII if getattr(app, "ascii_signs", False) else signs.UNICODE

@@ -1,0 +1,72 @@
+"""The one-row rule with a title that stands over each pane."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from .theme import palette_of, signs_of
+
+
+class TitleRule(Widget):
+    """``━ Title  info ━━━━━━ right ━``: heavy and in the accent while its pane has the focus.
+
+    Args:
+        title: the pane's name.
+        info: what qualifies it, after the title.
+    """
+
+    DEFAULT_CSS = "TitleRule { height: 1; width: 1fr; }"
+
+    title: reactive[Text] = reactive(Text)
+    info: reactive[Text] = reactive(Text)
+    right: reactive[Text] = reactive(Text)
+    active: reactive[bool] = reactive(False)
+
+    def __init__(self, title: str | Text = "", info: str | Text = "", *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.set_reactive(TitleRule.title, title if isinstance(title, Text) else Text(title))
+        self.set_reactive(TitleRule.info, info if isinstance(info, Text) else Text(info))
+
+    def render(self) -> Text:
+        """Draw the rule in the widget's width; the right-hand text goes first when there is no room."""
+        colors, signs = palette_of(self.app), signs_of(self.app)
+        rule_style = colors.accent if self.active else colors.line
+        rule = signs.focused_rule if self.active else signs.rule
+        width = self.size.width
+        line = Text(no_wrap=True, end="")
+        line.append(rule, rule_style)
+        if self.title:
+            line.append(" ")
+            line.append_text(_styled(self.title, f"bold {colors.accent if self.active else colors.text}"))
+            line.append(" ")
+        if self.info:
+            line.append(" ")
+            line.append_text(_styled(self.info, colors.text3))
+            line.append(" ")
+        right = _styled(self.right, colors.text3) if self.right else Text()
+        rest = width - line.cell_len - (right.cell_len + 4 if right else 0)
+        if rest < 0:
+            right, rest = Text(), width - line.cell_len
+        if right:
+            line.append(rule * (rest + 1), rule_style)
+            line.append(" ")
+            line.append_text(right)
+            line.append(" ")
+            line.append(rule, rule_style)
+        elif rest > 0:
+            line.append(rule * rest, rule_style)
+        if cell_len(line.plain) > width:
+            line.truncate(width, overflow="crop")
+        return line
+
+
+def _styled(text: Text, style: str) -> Text:
+    """Return ``text`` with ``style`` under the styles of its own."""
+    copy = text.copy()
+    copy.style = style
+    result = Text(end="")
+    result.append_text(copy)
+    return result

@@ -1,0 +1,268 @@
+"""The threads that ask the backends: one poller a backend, and one for the job that is looked at."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
+
+from ...specs import NotAllowedError, parse_app_handle
+from ...specs.calls import CallDroppedError, LimitedCaller, NoAnswerError
+from ..messages import FailureExplained, HistoryRead, JobDescribed, UsageSampled
+from .make_rows import history_rows
+from .poller import BackendPoller, Post
+from .schedule import UNWATCHED_SECONDS, tick_seconds
+from .thread import JobWatchingThread
+
+if TYPE_CHECKING:
+    from ...backends.api import DescribeAppResponse
+    from ...backends.runner import Runner
+    from ...logs.source.replica_log import ReplicaLog
+    from ...settings.config import WatchSettings
+
+logger = logging.getLogger(__name__)
+
+# How often what replicas use is measured while somebody looks (s).
+_USAGE_SECONDS = 2.0
+# Between two parts of the journal that are shown (s).
+_HISTORY_PAUSE = 0.05
+
+
+class JobWatcher(JobWatchingThread):
+    """Describes the job that is looked at, until it is final."""
+
+    def __init__(self, runner: Runner, post: Post, settings: WatchSettings, last_key_at: Callable[[], float]) -> None:
+        super().__init__("watch-job")
+        self._runner = runner
+        self._post = post
+        self._interval = settings.interval_seconds / 2
+        self._slowest = settings.slowest_seconds
+        self._last_key_at = last_key_at
+        self._changed_at = time.monotonic()
+        self._limit = settings.timeout_seconds
+        self._callers: dict[str, LimitedCaller] = {}
+        self._noted = ("", "")
+        # What was posted last, as text: a scheduler may give the same object again, changed.
+        self._posted = ""
+
+    def run(self) -> None:
+        """Describe until `end`."""
+        delay: float | None = None
+        while True:
+            if self._wake.wait(delay):
+                # Whoever begins to look has not seen it.
+                self._posted = ""
+            self._wake.clear()
+            if self._ended.is_set():
+                return
+            handle = self._handle
+            delay = None if handle is None else self._describe(handle)
+
+    def _describe(self, handle: str) -> float | None:
+        """Describe once; return the seconds until the next time, or None when nothing will change."""
+        # A backend that hangs holds up no job of another one.
+        backend = parse_app_handle(handle).scheduler_backend
+        caller = self._callers.setdefault(backend, LimitedCaller(f"describe-{backend}"))
+        try:
+            # An answer about this job is taken, also where it was asked for once more meanwhile.
+            described, logs = caller.call(lambda: self._read(handle), self._limit, lambda: self._handle != handle)
+        except CallDroppedError:
+            return 0.0
+        except NoAnswerError as error:
+            self._posted = ""
+            self._post(JobDescribed(handle, None, error=f"{backend}: {error}"))
+            return self._interval * 4
+        except Exception as error:
+            self._note(handle, error)
+            self._posted = ""
+            self._post(JobDescribed(handle, None, error=str(error) or type(error).__name__))
+            return self._slowest if isinstance(error, NotAllowedError) else self._interval * 4
+        if self._posted != (found := repr((described, logs))):
+            self._posted = found
+            self._changed_at = time.monotonic()
+            self._post(JobDescribed(handle, described, logs))
+        return None if described is None or described.has_ended else self._pause()
+
+    def _pause(self) -> float:
+        now = time.monotonic()
+        return tick_seconds(
+            active=True,
+            quiet=now - self._changed_at,
+            unwatched=now - self._last_key_at(),
+            fastest=self._interval,
+            slowest=self._slowest,
+        )
+
+    def _note(self, handle: str, error: Exception) -> None:
+        """Write an error into the log file once, not with each of a day's tries."""
+        if (noted := (handle, str(error))) != self._noted:
+            self._noted = noted
+            logger.warning("describe of %s: %s", handle, error, exc_info=True)
+
+    def _read(self, handle: str) -> tuple[DescribeAppResponse | None, list[ReplicaLog]]:
+        from .job_logs import replica_logs
+
+        described = self._runner.describe(handle)
+        return described, replica_logs(self._runner, handle, described) if described else []
+
+
+class UsageWatcher(JobWatchingThread):
+    """Measures what the replicas of a job use, while somebody looks."""
+
+    def __init__(self, runner: Runner, post: Post, limit: float) -> None:
+        super().__init__("watch-usage")
+        self._runner = runner
+        self._post = post
+        self._limit = limit
+        self._caller = LimitedCaller("measure-usage")
+
+    def run(self) -> None:
+        """Measure until `end`."""
+        while not self._ended.is_set():
+            handle = self._handle
+            if handle is not None:
+                self._measure(handle)
+            self._wake.wait(None if handle is None else _USAGE_SECONDS)
+            self._wake.clear()
+
+    def _measure(self, handle: str) -> None:
+        try:
+            usages = self._caller.call(lambda: self._runner.usage(handle), self._limit, lambda: self._handle != handle)
+        except Exception as error:
+            logger.debug("usage of %s: %s", handle, error)
+            return
+        if usages and handle == self._handle:
+            self._post(UsageSampled(handle, usages))
+
+
+class Feed:
+    """All threads of one app.
+
+    Args:
+        runner: the door to the backends.
+        post: hands a message to the app, from any thread.
+        settings: how often backends are asked, and how long is waited for an answer.
+    """
+
+    def __init__(self, runner: Runner, post: Post, settings: WatchSettings) -> None:
+        self._runner = runner
+        self._post = post
+        self._settings = settings
+        self._pollers: dict[str, BackendPoller] = {}
+        self._watcher = JobWatcher(runner, post, settings, lambda: self._last_key_at)
+        self._usage_watcher = UsageWatcher(runner, post, settings.timeout_seconds)
+        self._last_key_at = time.monotonic()
+        self._ended = threading.Event()
+        self._history_reading = 0
+
+    def start(self, schedulers: list[str]) -> None:
+        """Start a poller for each of these schedulers, and the watcher."""
+        self._watcher.start()
+        self._usage_watcher.start()
+        for name in schedulers:
+            self._pollers[name] = BackendPoller(
+                self._runner, name, self._post, self._settings, lambda: self._last_key_at
+            )
+            self._pollers[name].start()
+
+    def touch(self) -> None:
+        """Say that a person pressed a key: who comes back sees what is, not what was."""
+        now = time.monotonic()
+        away, self._last_key_at = now - self._last_key_at, now
+        if away >= UNWATCHED_SECONDS:
+            self.refresh()
+
+    @property
+    def last_key_at(self) -> float:
+        """When a person last pressed a key (`time.monotonic`)."""
+        return self._last_key_at
+
+    @property
+    def seconds_without_keys(self) -> float:
+        """How long ago the last key was pressed."""
+        return time.monotonic() - self._last_key_at
+
+    def refresh(self, handle: str | None = None) -> None:
+        """Ask every backend now, or the one that has a job."""
+        if handle is None:
+            for poller in self._pollers.values():
+                poller.refresh()
+            self._watcher.refresh()
+            return
+        poller = self._pollers.get(parse_app_handle(handle).scheduler_backend)
+        if poller is not None:
+            poller.refresh()
+
+    def watch(self, handle: str | None) -> None:
+        """Describe this job from now on."""
+        self._watcher.watch(handle)
+
+    def watch_usage(self, handle: str | None) -> None:
+        """Measure what this job's replicas use from now on, or nobody's."""
+        self._usage_watcher.watch(handle)
+
+    def explain(self, handle: str, logs: list[ReplicaLog], first_failed: int, error_patterns: Sequence[str]) -> None:
+        """Read the logs of a failed job for its cause; the answer is a `FailureExplained`."""
+
+        def work() -> None:
+            from ...logs.view.failure import explain_failure
+
+            try:
+                failure = explain_failure(logs, first_failed, extra_patterns=error_patterns, stopped=self._ended.is_set)
+            except Exception:
+                logger.exception("the logs of %s cannot be read for its cause", handle)
+                return
+            self._post(FailureExplained(handle, failure))
+
+        threading.Thread(target=work, name="explain-failure", daemon=True).start()
+
+    def read_history(self, known: frozenset[str]) -> int:
+        """Read the launches that no backend knows any more, newest first; the answers are `HistoryRead`.
+
+        Args:
+            known: the handles that the backends list.
+
+        Returns:
+            The number of this reading; one that was begun before ends.
+        """
+        self._history_reading += 1
+        reading = self._history_reading
+
+        def work() -> None:
+            found = False
+            for records, left in self._runner.journal.pages():
+                if reading != self._history_reading or self._ended.is_set():
+                    return
+                found = True
+                self._post(HistoryRead(reading, history_rows(records, known), left))
+                # The rows are drawn, and keys answered, before more of them come.
+                self._ended.wait(_HISTORY_PAUSE)
+            if not found:
+                self._post(HistoryRead(reading, [], 0))
+
+        threading.Thread(target=work, name="read-history", daemon=True).start()
+        return reading
+
+    def find_history(self, handles: Collection[str]) -> None:
+        """Read the launches of these jobs, which backends have just forgotten; the answer is a `HistoryRead`."""
+        reading = self._history_reading
+
+        def work() -> None:
+            records = self._runner.journal.find_all(handles)
+            self._post(HistoryRead(reading, history_rows(records.values(), frozenset()), 0))
+
+        threading.Thread(target=work, name="find-history", daemon=True).start()
+
+    def end_history(self) -> None:
+        """Read no further in the journal for what the backends have forgotten."""
+        self._history_reading += 1
+
+    def end(self) -> None:
+        """End all threads; none is waited for."""
+        self._ended.set()
+        self._watcher.end()
+        self._usage_watcher.end()
+        for poller in self._pollers.values():
+            poller.end()

@@ -1,0 +1,122 @@
+"""What the screens know of all jobs: the rows of every backend, their counts, and which backends are silent."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..rows import JobRow
+
+if TYPE_CHECKING:
+    from ...backends.api import Finding
+    from ...specs import AppState
+    from ..messages import BackendFailed, JobsChanged
+
+
+# Changes of state that are kept of a job.
+_MOST_CHANGES = 100
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A backend that does not answer."""
+
+    reason: str
+    since: float
+    next_try: float
+
+
+class JobStore:
+    """The rows of all backends, as last heard."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, JobRow] = {}
+        self.schedulers: list[str] = []
+        self.error = ""
+        self.answered: set[str] = set()
+        self.outages: dict[str, Outage] = {}
+        self.findings: dict[str, list[Finding]] = {}
+        # Kept as rows come and go: with many jobs, counting them would cost more than drawing the screen.
+        self._counts: Counter[tuple[str, AppState]] = Counter()
+        self._changes: dict[str, list[tuple[AppState, float]]] = {}
+
+    def set_schedulers(self, names: list[str], error: str = "") -> None:
+        """Take the backends that are watched, or why they cannot be found."""
+        self.schedulers, self.error = names, error
+
+    def apply(self, message: JobsChanged) -> list[JobRow]:
+        """Take one backend's changes; return the jobs that have just become final while we looked."""
+        self.outages.pop(message.scheduler, None)
+        self.answered.add(message.scheduler)
+        ended = []
+        for handle, row in message.changed.items():
+            before = self.rows.get(handle)
+            if before is not None and not before.is_final and row.is_final:
+                ended.append(row)
+            self._put(row)
+        for handle in message.removed:
+            self.forget(handle)
+        return ended
+
+    def fail(self, message: BackendFailed) -> bool:
+        """Note that a backend is silent; return whether that is news, as is what an answer that was late came to."""
+        before = self.outages.get(message.scheduler)
+        news = before is None or (before.next_try == 0 and message.next_try != 0)
+        self.outages[message.scheduler] = Outage(message.reason, message.since, message.next_try)
+        return news
+
+    def add(self, row: JobRow) -> None:
+        """Show a job before its backend lists it: one that was just submitted."""
+        if row.handle not in self.rows:
+            self._put(row)
+
+    def forget(self, handle: str) -> None:
+        """Take a job off the screen."""
+        row = self.rows.pop(handle, None)
+        self._changes.pop(handle, None)
+        if row is not None:
+            self._counts[row.scheduler, row.state] -= 1
+
+    def _put(self, row: JobRow) -> None:
+        before = self.rows.get(row.handle)
+        if before is not None:
+            self._counts[before.scheduler, before.state] -= 1
+            if before.state is not row.state:
+                seen = self._changes.setdefault(row.handle, [(before.state, _since(before))])
+                seen.append((row.state, _since(row) if row.is_final else time.time()))
+                # A job that is restarted for weeks has its last changes only.
+                del seen[:-_MOST_CHANGES]
+        self.rows[row.handle] = row
+        self._counts[row.scheduler, row.state] += 1
+
+    def changes(self, handle: str) -> list[tuple[AppState, float]]:
+        """Return the states that a job was in while we looked, each with when it began, in seconds since the epoch."""
+        row = self.rows.get(handle)
+        return self._changes.get(handle) or ([(row.state, _since(row))] if row is not None else [])
+
+    def count(self, scheduler: str | None = None) -> int:
+        """Return how many jobs a backend lists, or all of them."""
+        if scheduler is None:
+            return len(self.rows)
+        return sum(number for (name, _), number in self._counts.items() if name == scheduler)
+
+    def state_counts(self, scheduler: str | None = None) -> Counter[AppState]:
+        """Return how many jobs of a backend, or of all, are in each state."""
+        counts: Counter[AppState] = Counter()
+        for (name, state), number in self._counts.items():
+            if scheduler in (None, name):
+                counts[state] += number
+        return counts
+
+    @property
+    def stale(self) -> frozenset[str]:
+        """The backends whose rows are old."""
+        return frozenset(self.outages)
+
+
+def _since(row: JobRow) -> float:
+    """Return when a job entered its state, as nearly as its backend tells."""
+    known = row.finished_at if row.is_final else row.started_at if row.running else row.submitted_at
+    return known or time.time()
