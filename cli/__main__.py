@@ -1,4 +1,4 @@
-"""``python -m torchx_tui.tui`` is the command ``torchx-tui``."""
+"""``python -m torchx_tui.cli`` is the command ``torchx-tui``."""
 
 import sys
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import logging
 import os
@@ -17,6 +18,24 @@ if TYPE_CHECKING:
 
     from ..backends.runner import Runner
     from ..settings.config import Settings
+
+_WIDEST = 120
+
+
+def help_formatter(prog: str) -> argparse.HelpFormatter:
+    """Return a formatter as wide as the terminal; argparse's own asks for its width, by a slow import, per argument."""
+    return argparse.HelpFormatter(prog, width=_width() - 2)
+
+
+def _width() -> int:
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
+    try:
+        return min(_WIDEST, os.get_terminal_size(sys.stdout.fileno()).columns or 80)
+    except (OSError, ValueError):
+        return 80
+
 
 _LOG_HANDLER = "torchx-tui.log"
 # Bytes; a larger log file is put aside when the program starts.
@@ -56,7 +75,6 @@ def build_parser(commands: Collection[str] | None = None) -> argparse.ArgumentPa
     import argparse
 
     from . import COMMANDS, add_arguments
-    from .help_format import help_formatter
 
     parser = argparse.ArgumentParser(
         prog="torchx-tui",

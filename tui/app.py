@@ -349,7 +349,7 @@ class TorchXTuiApp(TellingApp):
 
     def on_relaunch_asked(self, message: RelaunchAsked) -> None:
         """Ask whether jobs are launched again although the world has changed."""
-        from .job.relaunch_dialog import RelaunchDialog
+        from .job.relaunch import RelaunchDialog
 
         relaunch = message.relaunch
         answers = {"launch": relaunch.launch, "edit": relaunch.edit}

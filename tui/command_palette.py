@@ -21,11 +21,10 @@ from textual.worker import get_current_worker
 from ..logs.text.sanitize import plain
 from .format import state_word
 from .job.bulk import job_names
-from .launch.component_listing import component_folders, growing_list
+from .launch.component_list import component_folders, growing_list
 from .ui.fuzzy import fuzzy_match
 from .ui.governor import PacedScreen
 from .ui.keys_screen import key_words
-from .ui.leaving import LeavesOnce
 from .ui.options import ChangingOptions
 from .ui.palette import PALETTES
 
@@ -62,7 +61,7 @@ class Commands(ChangingOptions, CommandList):
     """The list of the palette."""
 
 
-class CommandsScreen(PacedScreen, LeavesOnce, CommandPalette):
+class CommandsScreen(PacedScreen, CommandPalette):
     """The command palette."""
 
     def compose(self) -> ComposeResult:

@@ -14,26 +14,21 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
         ["tests/backend/test_*.py"],
     ),
     "launch": (
-        [
-            *("tui/screens/launch*.py", "tui/screens/form_filling.py", "tui/screens/field_dialogs.py"),
-            *("tui/screens/sweep_dialog.py", "tui/launch_*.py", "tui/form_*.py", "tui/field_*.py"),
-        ],
+        ["tui/launch/*.py"],
         [
             *("tests/tui/test_launch*.py", "tests/tui/test_form_model.py", "tests/tui/test_field_items.py"),
             *("tests/tui/test_choice_field.py", "tests/tui/test_every_component.py", "tests/tui/test_*sweep.py"),
+            "tests/tui/test_picker.py",
         ],
     ),
     "jobs": (
-        [
-            *("tui/screens/jobs.py", "tui/screens/columns.py", "tui/screens/job_actions.py", "tui/job_*.py"),
-            *("tui/row_*.py", "tui/past_jobs.py", "tui/poller.py", "tui/feed.py"),
-        ],
+        ["tui/jobs/*.py", "tui/job/*.py", "tui/watch/*.py"],
         [
             *("tests/tui/test_job*.py", "tests/tui/test_row_order.py", "tests/tui/test_poller.py"),
-            *("tests/tui/test_history.py", "tests/tui/test_table_choices.py"),
+            *("tests/tui/test_history.py", "tests/tui/test_table_choices.py", "tests/tui/test_relaunch.py"),
         ],
     ),
-    "shell": (["tui/shell/*.py"], ["tests/tui/test_shell_*.py"]),
+    "cli": (["cli/*.py"], ["tests/cli/test_*.py"]),
 }
 
 # By file and statements, as a run prints them. Only what no program that uses the package could tell from the original.

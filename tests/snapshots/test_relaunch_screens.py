@@ -4,7 +4,7 @@ from support.dashboard import until
 from support.pictures import FAILED, RUNNING, SIZES, at_job
 
 from torchx_tui.backends.history.provenance import Changed
-from torchx_tui.tui.job.relaunch_dialog import RelaunchDialog
+from torchx_tui.tui.job.relaunch import RelaunchDialog
 
 COMMIT = Changed("git commit", "1a2b3c4d5e", "9f8e7d6c5b, 3 files differ")
 IMAGE = Changed("image ghcr.io/pytorch/torchx:0.8.0dev0", "sha256:0123456789ab", "sha256:ba9876543210")

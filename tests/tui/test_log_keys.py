@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.command_palette import DashboardCommands
 from torchx_tui.tui.jobs.screen import JobsScreen
-from torchx_tui.tui.logs.keys import LOG_BINDINGS
+from torchx_tui.tui.logs.pane import LOG_BINDINGS
 from torchx_tui.tui.logs.screen import LogsScreen
 from torchx_tui.tui.ui.keys_screen import bindings_of
 

@@ -12,7 +12,7 @@ from textual.events import MouseScrollUp
 from textual.pilot import Pilot
 
 from torchx_tui.logs.view.merge import Bounds, MergedLog
-from torchx_tui.tui.logs import copy as log_copy
+from torchx_tui.tui.logs import output as log_copy
 from torchx_tui.tui.logs.pane import LogPane
 from torchx_tui.tui.logs.selection import LogSelection
 from torchx_tui.tui.logs.view import LogView

@@ -91,7 +91,7 @@ def test_log_file(make: Make):
 
     state_folder().mkdir(parents=True)
     make(state_folder() / "torchx-tui.log")
-    argv = [sys.executable, "-m", "torchx_tui.tui", "list", "-s", "local_cwd"]
+    argv = [sys.executable, "-m", "torchx_tui.cli", "list", "-s", "local_cwd"]
     ended = subprocess.run(
         argv, capture_output=True, text=True, timeout=PATIENCE, check=False, stdin=subprocess.DEVNULL
     )

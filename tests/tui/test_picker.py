@@ -19,8 +19,7 @@ from torchx_tui.specs import AppState
 from torchx_tui.tui.command_palette import Commands, CommandsScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch import component_picking
-from torchx_tui.tui.launch.component_listing import growing_list
-from torchx_tui.tui.launch.component_order import MOST_RECENT, arranged
+from torchx_tui.tui.launch.component_list import MOST_RECENT, arranged, growing_list
 from torchx_tui.tui.launch.component_picker import ComponentPicker
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.ui.bars import StatusLine
@@ -260,7 +259,7 @@ async def test_the_builtins_are_there_before_the_files_and_the_cursor_stays(app,
         yield from parts
 
     ComponentFile(here / "jobs.py").write(JOB)
-    monkeypatch.setattr("torchx_tui.tui.launch.component_listing.each_listed", slow)
+    monkeypatch.setattr("torchx_tui.tui.launch.component_list.each_listed", slow)
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
         await pilot.press("n")

@@ -16,10 +16,9 @@ from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.history.provenance import Changed
 from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.settings.config import Profile, Settings
-from torchx_tui.settings.config_now import config_now
+from torchx_tui.settings.launch_defaults import config_now
 from torchx_tui.specs import MISSING, AppDef, Role, SchedulerError, UnknownAppException
-from torchx_tui.tui.job.relaunch import summed_up
-from torchx_tui.tui.job.relaunch_dialog import RelaunchDialog
+from torchx_tui.tui.job.relaunch import RelaunchDialog, summed_up
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.foreign_job import foreign_job
 from torchx_tui.tui.launch.screen import LaunchScreen

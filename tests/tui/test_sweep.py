@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchx_tui.specs.run_options import quoted
-from torchx_tui.tui.launch.sweep import MOST_OF_A_RANGE, SweepError, values_of
+from torchx_tui.tui.launch.form_field import MOST_OF_A_RANGE, SweepError, values_of
 
 # What people mistype in a range, so that arbitrary texts come near to real ones.
 RANGE_LETTERS = st.text("0123456789.,*eE+-_x '\"", max_size=14)

@@ -9,8 +9,8 @@ from support.dashboard import make_app, until
 from torchx_tui.backends.api import Capabilities, ReplicaUsage
 from torchx_tui.settings.config import Settings
 from torchx_tui.specs import AppState
+from torchx_tui.tui.job.replica_facts import spark_words, sparkline
 from torchx_tui.tui.job.screen import JobScreen
-from torchx_tui.tui.job.sparkline import spark_words, sparkline
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.jobs.table import JobTable
 

@@ -24,11 +24,10 @@ from ..ui.job_cells import COLUMNS_BY_KEY, state_style
 from ..ui.pane import Divider, Pane
 from ..ui.prompt_input import PromptInput
 from .card import JobCard
-from .filter import FilterError
+from .filter import FilterError, JobView
 from .first_run import FirstRun
 from .history import PastJobs
 from .table import JobTable, Sort
-from .view import JobView
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse

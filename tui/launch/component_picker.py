@@ -23,7 +23,7 @@ from ..ui.job_cells import state_style, state_text
 from ..ui.options import Options
 from ..ui.pane import Pane
 from ..ui.theme import now_of, palette_of, signs_of
-from .component_order import LastLaunch, arranged
+from .component_list import LastLaunch, arranged
 
 if TYPE_CHECKING:
     from ..ui.glyphs import Signs

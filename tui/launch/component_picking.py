@@ -19,8 +19,7 @@ from ..terminal.editor import EditorError, editor_command
 from ..terminal.external import run_outside
 from ..ui.base import BaseScreen
 from .component_docs import ComponentDocs
-from .component_listing import component_folders, growing_list
-from .component_order import LastLaunch, launches_of, newest_launches
+from .component_list import LastLaunch, component_folders, growing_list, launches_of, newest_launches
 from .component_picker import ComponentPicker
 from .messages import ComponentDescribed, ComponentsListed
 

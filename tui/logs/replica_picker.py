@@ -15,14 +15,13 @@ from textual.widgets.option_list import Option
 from ...logs.source.replica_log import ReplicaLog
 from ...logs.text.sanitize import plain
 from ..ui.governor import PacedScreen
-from ..ui.leaving import LeavesOnce
 from ..ui.options import Options
 from ..ui.theme import palette_of, signs_of
 
 ALL = -1
 
 
-class ReplicaPicker(PacedScreen, LeavesOnce, ModalScreen[int | None]):
+class ReplicaPicker(PacedScreen, ModalScreen[int | None]):
     """Gives the number of a replica, `ALL` for all of them, or None if nothing was chosen.
 
     Args:

@@ -27,9 +27,8 @@ from ...logs.text.shown import shown_text
 from ...logs.view.merge import Bounds, LogLine
 from ..ui.governor import Repaint, governor_of
 from ..ui.theme import palette_of, signs_of
-from .line_drag import LineDrag
 from .rows import Marks, RowLayout, RowMaker, TimeMode
-from .selection import LogSelection
+from .selection import LineDrag, LogSelection
 from .viewport import Position, Viewport
 
 _WHEEL = 3

@@ -12,7 +12,6 @@ from textual.screen import Screen
 
 from .bars import Hint, KeyBar, StatusLine, TopBar, path_text
 from .governor import PacedScreen
-from .leaving import LeavesOnce
 from .theme import now_of, palette_of, signs_of
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 TALL = 30
 
 
-class BaseScreen(PacedScreen, LeavesOnce, Screen[Any]):
+class BaseScreen(PacedScreen, Screen[Any]):
     """A screen between a top bar and a key bar."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-stacked"), (120, "-wide"), (160, "-extra-wide")]

@@ -13,7 +13,6 @@ from textual.widget import Widget
 from textual.widgets import Button, Static
 
 from .governor import PacedScreen
-from .leaving import LeavesOnce
 
 TEXT_WIDTH = 60
 # A list in a dialog shows so many items, then how many more there are.
@@ -22,7 +21,7 @@ MOST_LISTED = 8
 Answer = TypeVar("Answer")
 
 
-class Dialog(PacedScreen, LeavesOnce, ModalScreen[Answer]):
+class Dialog(PacedScreen, ModalScreen[Answer]):
     """A box in the middle of the dimmed screen."""
 
     BINDINGS = [

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from textual.app import App
+from textual.await_complete import AwaitComplete
 from textual.worker import Worker
 
 if TYPE_CHECKING:
@@ -106,12 +107,21 @@ def governor_of(app: App[Any]) -> Governor:
 
 
 class PacedScreen:
-    """Draws when the governor lets it; to be named before `Screen` among a screen's bases.
+    """What all screens do; to be named before `Screen` among a screen's bases.
 
-    What changes meanwhile is drawn at once, as it is by then: frames never pile up.
+    A screen draws when the governor lets it: what changes meanwhile is drawn at once, as it is by then, and frames
+    never pile up. It leaves only while it is on top, and its workers are heard when they fail.
     """
 
     app: Any
+    is_active: Any
+
+    def dismiss(self, result: Any = None) -> AwaitComplete:
+        """Leave, with an answer; nothing happens where that was done already.
+
+        Textual takes away whatever screen is on top: of two keys that come at once the second would take the one below.
+        """
+        return super().dismiss(result) if self.is_active else AwaitComplete()  # type: ignore[misc]
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Say of a worker that failed."""

@@ -12,7 +12,6 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
 from .governor import PacedScreen
-from .leaving import LeavesOnce
 from .theme import palette_of
 
 _KEY_WORDS = {
@@ -82,7 +81,7 @@ def _title_of(owner: object) -> str:
     )
 
 
-class KeysScreen(PacedScreen, LeavesOnce, ModalScreen[None]):
+class KeysScreen(PacedScreen, ModalScreen[None]):
     """Lists the keys that act on a screen.
 
     Args:

@@ -22,6 +22,15 @@ if TYPE_CHECKING:
     from ...logs.source.replica_log import ReplicaLog
     from ...settings.config import WatchSettings
 
+
+def replica_logs(runner: Runner, handle: str, described: DescribeAppResponse) -> list[ReplicaLog]:
+    """Return the log of every replica of ``described``, in the order of its roles.
+
+    Replicas are numbered through all roles, so that each has a number of its own in the pane.
+    """
+    return [runner.replica_log(handle, role.name, k) for role in described.roles for k in range(role.num_replicas)]
+
+
 logger = logging.getLogger(__name__)
 
 # How often what replicas use is measured while somebody looks (s).
@@ -102,8 +111,6 @@ class JobWatcher(JobWatchingThread):
             logger.warning("describe of %s: %s", handle, error, exc_info=True)
 
     def _read(self, handle: str) -> tuple[DescribeAppResponse | None, list[ReplicaLog]]:
-        from .job_logs import replica_logs
-
         described = self._runner.describe(handle)
         return described, replica_logs(self._runner, handle, described) if described else []
 

@@ -87,7 +87,7 @@ def test_a_log_file_that_cannot_be_written_puts_nothing_on_the_terminal(own_home
     config.parent.mkdir(parents=True)
     config.write_text("nope = 1\n")
     ended = subprocess.run(
-        [sys.executable, "-m", "torchx_tui.tui", "list", "-s", "local_cwd"],
+        [sys.executable, "-m", "torchx_tui.cli", "list", "-s", "local_cwd"],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
