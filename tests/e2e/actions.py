@@ -23,7 +23,7 @@ def fill(terminal: Terminal, values: dict[str, str]) -> None:
     for name, value in values.items():
         go_to(terminal, name)
         label = rf"^▌{name}(?: \*)?\s+"
-        empty = rf"{label}(?:none)?\s*(?:typed|default|last run)"
+        empty = rf"{label}(?:none)?\s*(?:typed|default|last run|required)"
         if not re.search(empty, terminal.text(), re.MULTILINE):
             terminal.press("ctrl+e", "ctrl+u")
             # Textual carries out a key that is bound later than one that is a letter: type once the field is empty.
