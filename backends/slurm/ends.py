@@ -1,0 +1,127 @@
+"""Why a job ended as it did: Slurm's state, exit code and signal, and what srun and slurmstepd wrote of it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from ...logs.text.sanitize import plain
+from ...specs.files import open_file
+from ..shared.exit_reasons import format_cancelled, format_exit, short_time
+from .jobs import Job, parse_tasks
+
+_TAIL_BYTES = 1 << 16
+# srun(1) on its standard error: `srun: error: n1: task 0: Exited with exit code 4`, `tasks 1-3: Killed`.
+_ENDED = re.compile(
+    r"^srun: error: [^:]+: tasks? (?P<tasks>[\d,-]+): (?:Exited with exit code (?P<code>\d+)|(?P<word>[A-Z][\w ()]*))",
+    re.MULTILINE,
+)
+_SIGNALS = {
+    "Killed": 9, "Terminated": 15, "Aborted": 6, "Segmentation fault": 11, "Bus error": 7, "Interrupt": 2, "Hangup": 1,
+    "Floating point exception": 8, "Illegal instruction": 4, "Out Of Memory": 9,
+}  # fmt: skip
+_SAID = (
+    re.compile(r"^slurmstepd: error: (?!\*\*\*)(?P<said>.*)$", re.MULTILINE),
+    re.compile(r"^srun: error: (?P<said>(?!.*: tasks? [\d,-]+: )(?!Unable to create step).*)$", re.MULTILINE),
+)
+# What Slurm says of a job whose output or folder cannot be used on its node, or whose script died of a signal.
+_LAUNCH_FAILED = 53
+
+
+class TaskEnd(NamedTuple):
+    """How a replica ended: an exit code, or the number of a signal."""
+
+    exit_code: int | None
+    signal: int
+
+
+def read_tail(path: Path | None) -> str:
+    """Return the end of a batch script's output; nothing where it cannot be read."""
+    if path is None:
+        return ""
+    try:
+        descriptor = open_file(path)
+    except OSError:
+        return ""
+    try:
+        size = os.fstat(descriptor).st_size
+        return os.pread(descriptor, _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
+
+
+def task_ends(batch_output: str) -> dict[int, TaskEnd]:
+    """Return how the tasks of a step ended that srun wrote of, by their numbers; the first word on a task counts."""
+    ends: dict[int, TaskEnd] = {}
+    for found in _ENDED.finditer(batch_output):
+        if found["code"]:
+            end = TaskEnd(int(found["code"][:6]), 0)
+        elif number := next((number for word, number in _SIGNALS.items() if found["word"].startswith(word)), 0):
+            end = TaskEnd(None, number)
+        else:
+            continue
+        for task in parse_tasks(found["tasks"]):
+            ends.setdefault(task, end)
+    return ends
+
+
+def why_ended(job: Job, batch_output: str = "") -> str:
+    """Return why a job ended, empty for one that succeeded or has not ended.
+
+    Args:
+        job: its record.
+        batch_output: the end of its batch script's output.
+    """
+    state = job.state
+    if state == "CANCELLED":
+        ran = job.finished_at - job.started_at if job.finished_at and job.started_at else None
+        return format_cancelled(user_name(job.cancelled_by), ran)
+    if state == "TIMEOUT":
+        limit = f" of {short_time(job.limit)}" if job.limit else ""
+        return f"its time limit{limit} was reached: ask for a longer time, or go on from a checkpoint"
+    if state == "OUT_OF_MEMORY":
+        asked = f" of {job.memory}" if job.memory and job.memory != "0" else ""
+        return f"out of memory: it used more than the limit{asked}: ask for more memory"
+    if state == "NODE_FAIL":
+        return f"a node failed{_of_nodes(job)}: launch it again, without that node"
+    if state == "PREEMPTED":
+        return "a job of higher priority took its nodes"
+    if state == "DEADLINE":
+        return "it could not end before its deadline"
+    if state == "BOOT_FAIL":
+        return f"a node did not boot{_of_nodes(job)}: launch it again"
+    if state in ("FAILED", "LAUNCH_FAILED"):
+        return _failed(job, batch_output)
+    return ""
+
+
+def user_name(user: str) -> str:
+    """Return the login name of a user whose number accounting has."""
+    if not user.isdecimal():
+        return user
+    try:
+        return pwd.getpwuid(int(user)).pw_name
+    except (KeyError, OverflowError):
+        return f"user {user}"
+
+
+def _failed(job: Job, batch_output: str) -> str:
+    said = next((found["said"] for pattern in _SAID if (found := pattern.search(batch_output))), "")
+    if job.reason == "BadConstraints":
+        return "no node can fulfil what it asked for: change its constraint or resources"
+    if (job.signal == _LAUNCH_FAILED and not job.exit_code) or job.state == "LAUNCH_FAILED":
+        return (
+            f"it could not be launched: its folder {plain(job.work_dir)}, or that of its output, cannot be used on "
+            f"the node {plain(job.node_list)}"
+        )
+    ended = format_exit(-job.signal if job.signal else job.exit_code)
+    return f"{ended}: {plain(said)[:300]}" if said and ended else ended or plain(said)[:300]
+
+
+def _of_nodes(job: Job) -> str:
+    return f" (it ran on {plain(job.node_list)})" if job.node_list else ""

@@ -1,0 +1,308 @@
+"""The scheduler slurm: an app is a job of a Slurm cluster, its replicas are tasks that ``srun`` starts."""
+
+from __future__ import annotations
+
+import builtins
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...logs.source.log_file import LogFile
+from ...logs.source.replica_log import ReplicaLog
+from ...specs import (
+    AppDef,
+    AppDryRunInfo,
+    AppState,
+    CfgVal,
+    JobNotFoundError,
+    SchedulerError,
+    is_terminal,
+    runopts,
+)
+from ..api import (
+    Capabilities,
+    DescribeAppResponse,
+    Finding,
+    ListAppResponse,
+    LogQuery,
+    NameFault,
+    Scheduler,
+    Stream,
+)
+from ..shared.file_lines import FileLines
+from ..shared.secrets import mask_text
+from ..workspace.mixin import DirWorkspaceMixin
+from . import commands
+from .cluster import Cluster
+from .describe import describe_app, list_row, replica_files
+from .jobs import App, is_app_id
+from .known_jobs import HISTORY_DAYS, KnownJobs
+from .layout import Replica, find_replica, replicas_of
+from .options import SlurmOpts
+from .records import Launch, Records, read_launch
+from .request import SlurmRequest, check_app, launch_findings, make_request, name_faults
+from .script import launch_in
+from .shared_answer import Intervals
+
+logger = logging.getLogger(__name__)
+
+# Submitting may wait for a busy controller longer than a question does (s).
+_SUBMIT_S = 60.0
+# A log that is followed looks so often whether its job has ended (s); the answers are kept much longer.
+_LOOK_S = 0.1
+_JOB_ID = re.compile(r"^(?P<id>\d+)(?:;|$)", re.MULTILINE)
+
+
+class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
+    """Runs apps as jobs of a Slurm cluster, by the commands on the PATH.
+
+    An app is one allocation, in which each role is a step whose tasks are its replicas; roles that differ in resources
+    are components of a heterogeneous job. A job that fails is queued again as often as all its roles may be retried.
+    Logs are files in the folder of the launch, or in the run option ``job_dir``; they have TorchX's names.
+
+    All jobs of this user are listed: ours, TorchX's, and those of their own scripts.
+
+    Args:
+        session_name: the session part of handles.
+        interval: seconds between two questions about the queue, of all sessions of this user on this host together.
+        quick_interval: the same for a minute after an action of this user's.
+        history_days: how far back accounting is asked for jobs that have left the queue, in days.
+        records: where launches are kept; the state folder's ``slurm`` if None.
+    """
+
+    capabilities = Capabilities(
+        log_streams=(Stream.STDOUT, Stream.STDERR, Stream.COMBINED),
+        log_files=True,
+        retries=True,
+        resources=True,
+        workspace=True,
+        native=True,
+        working_folder=True,
+        named_ids=False,
+    )
+
+    def __init__(
+        self,
+        session_name: str,
+        *,
+        interval: float = 10.0,
+        quick_interval: float = 1.0,
+        history_days: float = HISTORY_DAYS,
+        records: Path | None = None,
+    ) -> None:
+        super().__init__("slurm", session_name)
+        self._jobs = KnownJobs(Intervals(float(interval), float(quick_interval)), float(history_days))
+        self._records = Records(records)
+        self._cluster = Cluster()
+        self._scripts: dict[str, Launch | None] = {}
+        self._lock = threading.Lock()
+
+    # Launching
+
+    def _run_opts(self) -> runopts:
+        return SlurmOpts.as_runopts()
+
+    def known_values(self) -> dict[str, builtins.list[str]]:
+        """Return the partitions, the default first; see `Scheduler.known_values`."""
+        names = self._cluster.partition_names()
+        return {"partition": names} if names else {}
+
+    def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[SlurmRequest]:
+        check_app(app)
+        opts = SlurmOpts.from_cfg(cfg)
+        return AppDryRunInfo(make_request(app, self.session_name, opts, self._cluster.tracks_memory), str)
+
+    def build_workspaces(self, roles: Any, cfg: Mapping[str, CfgVal]) -> None:
+        """Copy workspaces into job_dir; see `WorkspaceMixin.build_workspaces`.
+
+        Raises:
+            SchedulerError: there is no job_dir, or a workspace cannot be copied.
+        """
+        if any(role.workspace for role in roles) and not cfg.get("job_dir"):
+            raise SchedulerError("a workspace is copied into job_dir: set it to a folder that is not there yet")
+        super().build_workspaces(roles, cfg)
+
+    def schedule(self, dryrun_info: AppDryRunInfo[SlurmRequest]) -> str:
+        """Submit what a dry run gave, and return the job's id.
+
+        Raises:
+            SchedulerError: Slurm refused it; the message is Slurm's.
+        """
+        request = dryrun_info.request
+        answer = commands.run(
+            request.command, stdin=request.script, env=commands.submit_environment(), timeout=_SUBMIT_S
+        )
+        self._jobs.actions.note()
+        found = _JOB_ID.search(answer.out)
+        if answer.code != 0 or found is None:
+            raise commands.failure("sbatch", answer)
+        try:
+            self._records.add(found["id"], request.launch)
+        except OSError as error:
+            # The batch script has the same.
+            logger.warning("the launch of %s cannot be kept: %s", found["id"], error)
+        return found["id"]
+
+    def _validate(self, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
+        """Accept roles without resources: they get what the partition gives by default."""
+
+    # Watching
+
+    def describe(self, app_id: str) -> DescribeAppResponse | None:
+        """Describe a job, whoever submitted it; None when neither the controller nor accounting knows it."""
+        app = self._find(app_id)
+        return None if app is None else describe_app(app, self._launch(app))
+
+    def describe_native(self, app_id: str) -> str:
+        """Return what ``scontrol show job`` says, and the batch script where Slurm keeps it, secret values masked.
+
+        Raises:
+            JobNotFoundError: there is no such job.
+        """
+        app = self._get(app_id)
+        try:
+            text = commands.ask(["scontrol", "show", "job", app.app_id])
+        except SchedulerError:
+            # The controller forgets a job some minutes after its end.
+            text = commands.ask(["sacct", "--jobs", app.app_id, "--format", "ALL", "--parsable2"])
+        return "\n".join(mask_text("", line) for line in text.splitlines())
+
+    def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
+        """Return every job of this user, the latest first: those of the queue, and those that accounting has."""
+        rows = [list_row(app, self._records.find(app)) for app in self._jobs.apps().values() if self._is_shown(app)]
+        return sorted(rows, key=lambda row: row.submitted_at or 0.0, reverse=True)
+
+    # Ending
+
+    def _cancel_existing(self, app_id: str) -> None:
+        app = self._get(app_id)
+        if not is_terminal(app.state):
+            answer = commands.run(["scancel", app.app_id])
+            self._jobs.actions.note()
+            if answer.code != 0:
+                raise commands.failure("scancel", answer)
+
+    def _delete_existing(self, app_id: str) -> None:
+        """Cancel a job, remove what is kept of its launch, and show it no more; logs and Slurm's own records stay."""
+        self._cancel_existing(app_id)
+        self._records.hide(self._get(app_id))
+
+    # Logs
+
+    def _log_lines(self, query: LogQuery) -> FileLines:
+        app = self._get(query.app_id)
+        replica = self._replica(app, query.role_name, query.k)
+        combined, stdout, stderr = replica_files(replica)
+        if combined is not None and query.stream is not Stream.COMBINED:
+            raise ValueError(f"{query.app_id}: stdout and stderr go to one file: ask for the stream combined")
+        if combined is None and stdout is None:
+            raise SchedulerError(f"the log of {query.app_id} cannot be read: Slurm does not say where it is")
+        wanted = {
+            Stream.COMBINED: (combined, stdout, stderr),
+            Stream.STDOUT: (None, stdout, None),
+            Stream.STDERR: (None, None, stderr),
+        }[query.stream]
+        files = [path for path in wanted if path is not None]
+        has_run = replica.job.end is not None and replica.job.start is not None
+        if has_run and not any(LogFile(path).stat() for path in files):
+            raise SchedulerError(
+                f"there is no log {files[0]}: it was removed or never written, "
+                f"or {replica.job.node_list or 'its node'} keeps it on a disk of its own"
+            )
+        return FileLines(ReplicaLog(replica.role, replica.number, *wanted), query, self._outlook(query.app_id))
+
+    def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
+        """Return the file of one replica's log, None where there is no such job or replica, or no such file."""
+        app = self._find(app_id)
+        if app is None:
+            return None
+        try:
+            combined, stdout, stderr = replica_files(self._replica(app, role_name, k))
+        except ValueError:
+            return None
+        return {Stream.COMBINED: combined, Stream.STDOUT: stdout, Stream.STDERR: stderr}[Stream(streams)]
+
+    def _outlook(self, app_id: str) -> Callable[[], _Outlook]:
+        """Return a function that tells whether a job writes no more, at most some time ago."""
+        looked_at, last = 0.0, _Outlook(over=False)
+
+        def look() -> _Outlook:
+            nonlocal looked_at, last
+            now = time.monotonic()
+            if not last.over and now - looked_at > _LOOK_S:
+                state = self._get(app_id).state
+                last = _Outlook(over=is_terminal(state) or state is AppState.UNKNOWN)
+                looked_at = now
+            return last
+
+        return look
+
+    # Advice
+
+    def check(self) -> builtins.list[Finding]:
+        """Return Slurm's version, its partitions, and how often it is asked; or why it cannot be used."""
+        return self._cluster.findings(self._jobs.queue_answer.asks_per_minute())
+
+    def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
+        """Return the names that cannot be those of a job and its log files; see `Scheduler.check_names`."""
+        return [*name_faults(app)]
+
+    def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
+        """Find what sbatch would accept, and what would go wrong on the nodes."""
+        check_app(app)
+        return [*launch_findings(app, SlurmOpts.from_cfg(self.run_opts().resolve(cfg)))]
+
+    # What others need
+
+    def _find(self, app_id: str) -> App | None:
+        app = self._jobs.find(app_id) if is_app_id(app_id) else None
+        return app if app is not None and self._is_shown(app) else None
+
+    def _get(self, app_id: str) -> App:
+        app = self._find(app_id)
+        if app is None:
+            raise JobNotFoundError(app_id, "slurm")
+        return app
+
+    def _is_shown(self, app: App) -> bool:
+        return not self._records.is_hidden(app)
+
+    def _replica(self, app: App, role_name: str, k: int) -> Replica:
+        return find_replica(app.app_id, replicas_of(app, self._launch(app)), app, role_name, k)
+
+    def _launch(self, app: App) -> Launch | None:
+        return self._records.find(app, self._launch_in_script)
+
+    def _launch_in_script(self, job_id: str) -> Launch | None:
+        """Read the launch in the batch script that the controller keeps, once a job."""
+        with self._lock:
+            if job_id in self._scripts:
+                return self._scripts[job_id]
+        try:
+            launch = read_launch(launch_in(commands.ask(["scontrol", "write", "batch_script", job_id, "-"])))
+        except SchedulerError:
+            launch = None
+        with self._lock:
+            self._scripts[job_id] = launch
+        return launch
+
+
+class _Outlook:
+    """Whether a job writes no more."""
+
+    supervised = True
+
+    def __init__(self, over: bool) -> None:
+        self.over = over
+
+
+def create_scheduler(session_name: str, **kwargs: Any) -> SlurmScheduler:
+    """Return the scheduler slurm; further arguments are those of `SlurmScheduler`."""
+    return SlurmScheduler(session_name, **kwargs)
+
+
+__all__ = ["SlurmOpts", "SlurmRequest", "SlurmScheduler", "create_scheduler"]
