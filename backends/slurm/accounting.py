@@ -17,12 +17,15 @@ from .jobs import Job, parse_count, parse_exit, parse_time, text_or_nothing
 
 # sacct(1), --format. Those of versions after 20.11 are asked for first, and left out where they are refused.
 _FIELDS = (
-    "JobIDRaw", "JobID", "JobName", "User", "State", "ExitCode", "Reason", "Submit", "Eligible", "Start", "End",
-    "ElapsedRaw", "TimelimitRaw", "Partition", "QOS", "Account", "NNodes", "NCPUS", "NTasks", "NodeList", "ReqMem",
+    "JobIDRaw", "JobID", "JobName", "User", "State", "ExitCode", "DerivedExitCode", "Reason", "Submit", "Eligible",
+    "Start", "End", "ElapsedRaw", "TimelimitRaw", "Partition", "QOS", "Account", "NNodes", "NCPUS", "NTasks", "NodeList", "ReqMem",
     "MaxRSS", "TotalCPU", "AllocTRES", "WorkDir", "Comment",
 )  # fmt: skip
-_NEWER = ("SubmitLine",)
+# SubmitLine is of 21.08, FailedNode of 23.02.
+_NEWER = (("SubmitLine", "FailedNode"), ("SubmitLine",), ())
 _DISABLED = "accounting storage is disabled"
+# Which of these the sacct that is here knows.
+_known_from = 0
 # How many ids one question has: a command line has its limits.
 _MOST_IDS = 500
 _JOB = re.compile(r"(?P<id>\d+)(?:_(?P<tasks>\d+|\[[^\]]*\]?)|\+(?P<offset>\d+))?")
@@ -141,17 +144,22 @@ def _rows(chosen: Sequence[str]) -> Iterator[tuple[Job, Step | None]]:
 
 def _ask(chosen: Sequence[str]) -> str:
     """Return what sacct prints, behind a line with the names of its fields; nothing where there is no accounting."""
-    for fields in ((*_FIELDS, *_NEWER), _FIELDS):
+    global _known_from
+    for number in range(_known_from, len(_NEWER)):
+        fields = (*_FIELDS, *_NEWER[number])
         command = ["sacct", "--noheader", "--parsable", f"--delimiter={FIELD}", *chosen, "--format", ",".join(fields)]
         try:
-            return ",".join(fields) + "\n" + ask(command)
+            text = ask(command)
         except BackendUnavailableError:
             raise
         except SchedulerError as error:
             if _DISABLED in str(error):
                 return ""
-            if fields is _FIELDS or "nvalid field" not in str(error):
+            if not _NEWER[number] or "nvalid field" not in str(error):
                 raise
+        else:
+            _known_from = number
+            return ",".join(fields) + "\n" + text
     return ""
 
 
@@ -159,6 +167,10 @@ def _job(row: dict[str, str], raw: str, found: re.Match[str]) -> Job:
     # Such as `CANCELLED by 1000`, and `COMPLETED+` where a column was too narrow.
     state, _, by = row["State"].partition(" by ")
     code, number = parse_exit(row["ExitCode"])
+    derived = parse_exit(row["DerivedExitCode"])
+    if code and derived == (None, code):
+        # A script that exits with 128 and a signal's number, as srun does, reads as one that exited with that number.
+        code, number = derived
     offset, tasks = found["offset"], found["tasks"]
     word = state.split(" ")[0].rstrip("+").upper()
     limit = row["TimelimitRaw"]
@@ -192,6 +204,7 @@ def _job(row: dict[str, str], raw: str, found: re.Match[str]) -> Job:
         memory=row["ReqMem"],
         tres=row["AllocTRES"],
         cancelled_by=by,
+        failed_node=text_or_nothing(row.get("FailedNode", "")),
         elapsed=float(row["ElapsedRaw"]) if row["ElapsedRaw"].isdecimal() and len(row["ElapsedRaw"]) < 12 else None,
         accounted=True,
     )

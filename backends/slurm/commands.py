@@ -31,6 +31,8 @@ FIELD, RECORD = "\x1f", "\x1e"
 _FOREIGN = ("SLURM_", "SQUEUE_", "SACCT_", "SINFO_", "SCONTROL_", "SCANCEL_", "SPRIO_", "SSHARE_", "SSTAT_", "SLURMD_")
 # What tells the commands which cluster to ask, and who asks.
 _KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_SACK_SOCKET")
+# What would make sbatch wait for the job's end, launch an array, or submit to a cluster that nothing here asks.
+_UNSUBMITTED = ("SBATCH_WAIT", "SBATCH_ARRAY_INX", "SBATCH_CLUSTERS", "SLURM_TIME_FORMAT", "SLURM_BITSTR_LEN")
 _UNREACHABLE = (
     "Unable to contact slurm controller",
     "Unable to connect to database",
@@ -70,8 +72,7 @@ def clean_environment() -> dict[str, str]:
 
 def submit_environment() -> dict[str, str]:
     """Return the environment that a job gets: this process's, without the variables of a job that it runs in."""
-    added = ("SLURM_TIME_FORMAT", "SLURM_BITSTR_LEN")
-    return {name: value for name, value in clean_environment().items() if name not in added}
+    return {name: value for name, value in clean_environment().items() if name not in _UNSUBMITTED}
 
 
 def run(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from ...specs import AppState, ReplicaStatus, RoleStatus, is_terminal
-from ..shared.exit_reasons import format_exit, short_time, signal_name
+from ..shared.exit_reasons import format_exit, signal_name
 from ..types import BY_TORCHX, DescribeAppResponse, ListAppResponse, StateChange
-from .ends import TaskEnd, read_tail, task_ends, why_ended
-from .jobs import App, Job
+from .accounting import Step
+from .ends import TaskEnd, asked_memory, format_size, read_tail, task_ends, why_ended
+from .jobs import App, Job, format_duration
 from .known_jobs import LOST
 from .layout import Replica, is_torchx, log_files, replicas_of
 from .reasons import reason
@@ -26,7 +26,7 @@ _PASSING = {
     "REQUEUE_HOLD": "it went back to the queue and is held: release it",
     "SPECIAL_EXIT": "it went back to the queue and is held: release it",
     "RESIZING": "its size is changed",
-    LOST: "accounting believes that it runs, and the controller does not know it: how it ended is not known",
+    LOST: "it has left the queue, and accounting does not say how it ended",
 }
 
 
@@ -58,13 +58,16 @@ def list_row(app: App, launch: Launch | None) -> ListAppResponse:
     )
 
 
-def describe_app(app: App, launch: Launch | None, evidence: Sequence[str] = ()) -> DescribeAppResponse:
+def describe_app(
+    app: App, launch: Launch | None, evidence: Sequence[str] = (), steps: Sequence[Step] = ()
+) -> DescribeAppResponse:
     """Return the description of an app.
 
     Args:
         app: the app.
         launch: what is known of its launch, where it is ours.
         evidence: what was found out beside, on why it is in its state.
+        steps: what accounting has of its steps, once it has ended.
     """
     notes: list[str] = []
     by_torchx = launch is None and is_torchx(app)
@@ -73,7 +76,7 @@ def describe_app(app: App, launch: Launch | None, evidence: Sequence[str] = ()) 
     if app.state is AppState.FAILED and not app.is_array:
         batch_output = read_tail(log_files(app.first)[0])
     replicas = replicas_of(app, launch)
-    why = _why(app, batch_output)
+    why = _why(app, batch_output, max((step.max_rss or 0 for step in steps), default=0))
     if by_torchx:
         notes.append(BY_TORCHX)
     return DescribeAppResponse(
@@ -81,7 +84,7 @@ def describe_app(app: App, launch: Launch | None, evidence: Sequence[str] = ()) 
         state=app.state,
         num_restarts=app.restarts,
         msg="; ".join(filter(None, (why, *evidence))) or "<NONE>",
-        metadata=_metadata(app),
+        metadata={**_metadata(app), **efficiency(app, steps)},
         roles_statuses=_role_statuses(app, replicas, task_ends(batch_output) if _is_one_step(replicas) else {}),
         roles=app_def.roles if app_def is not None else [],
         name=_name(app, launch),
@@ -119,9 +122,9 @@ def _counts(app: App, launch: Launch | None, by_torchx: bool) -> tuple[int, int,
     return wanted, running, sum(size for state, size in sizes if state is AppState.SUCCEEDED)
 
 
-def _why(app: App, batch_output: str = "") -> str:
+def _why(app: App, batch_output: str = "", peak: int = 0) -> str:
     """Return why an app is in its state, empty where there is nothing to say."""
-    told = [_why_job(job, batch_output) for job in app.jobs if job.app_state is app.state]
+    told = [_why_job(job, batch_output, peak) for job in app.jobs if job.app_state is app.state]
     if app.is_array and app.state is AppState.RUNNING:
         failed = sum(job.app_state is AppState.FAILED for job in app.jobs)
         return f"{failed} of {app.task_count()} tasks failed" if failed else ""
@@ -129,7 +132,7 @@ def _why(app: App, batch_output: str = "") -> str:
     return next(filter(None, told), "")
 
 
-def _why_job(job: Job, batch_output: str) -> str:
+def _why_job(job: Job, batch_output: str = "", peak: int = 0) -> str:
     if job.state in _PASSING:
         return _PASSING[job.state]
     if job.state == "PENDING":
@@ -137,7 +140,23 @@ def _why_job(job: Job, batch_output: str) -> str:
         return f"{found.sentence}: {found.hint}" if found.hint else found.sentence
     if job.app_state is AppState.UNKNOWN:
         return f"Slurm says {job.state}" if job.state else "Slurm does not say its state"
-    return why_ended(job, batch_output)
+    return why_ended(job, batch_output, peak)
+
+
+def efficiency(app: App, steps: Sequence[Step]) -> dict[str, str]:
+    """Return how much of what an app had it used, as seff(1) figures it; nothing for an array."""
+    job = app.first
+    if app.is_array or len(app.jobs) > 1 or not steps:
+        return {}
+    told = {}
+    cpu_seconds = sum(step.cpu_seconds for step in steps)
+    if job.elapsed and job.cpus:
+        told["cpu used"] = f"{100 * cpu_seconds / (job.elapsed * job.cpus):.0f} % of {job.cpus} cpu"
+    used = max((step.max_rss or 0) * max(1, step.tasks) for step in steps)
+    asked = asked_memory(job)
+    if used and asked:
+        told["memory used"] = f"{format_size(used)} of {format_size(asked)}, {100 * used / asked:.0f} %"
+    return told
 
 
 def _role_statuses(app: App, replicas: Sequence[Replica], ends: dict[int, TaskEnd]) -> list[RoleStatus]:
@@ -172,7 +191,7 @@ def _replica_status(app: App, replica: Replica, end: TaskEnd) -> ReplicaStatus:
         hostname=replica.node,
         exit_code=end.exit_code if is_terminal(state) else None,
         signal=signal_name(-end.signal) if end.signal and is_terminal(state) else "",
-        reason=(_why_job(job, "") if app.is_array else "") or (ended if end.exit_code != 0 else ""),
+        reason=(_why_job(job) if app.is_array else "") or (ended if end.exit_code != 0 else ""),
         node=replica.node,
         started_at=job.start,
         finished_at=job.end,
@@ -214,7 +233,7 @@ def _metadata(app: App) -> dict[str, str]:
         "constraint": job.features,
         "dependency": job.dependency,
         "priority": "" if is_terminal(app.state) else job.priority,
-        "time limit": short_time(job.limit) if job.limit else "",
+        "time limit": format_duration(job.limit) if job.limit else "",
         "nodes": _nodes(app) or job.scheduled_nodes,
         "resources": job.tres,
         "memory": job.memory,
@@ -229,10 +248,3 @@ def _cfg(job: Job) -> dict[str, str]:
     """Return the run options of a job of TorchX's or of a user's own script, as far as Slurm tells."""
     values = {"partition": job.partition, "account": job.account, "qos": job.qos, "job_dir": job.work_dir}
     return {name: value for name, value in values.items() if value}
-
-
-def replica_files(replica: Replica) -> tuple[Path | None, Path | None, Path | None]:
-    """Return the files of a replica's log: both streams together, its output, its errors."""
-    if replica.stderr is None:
-        return replica.stdout, None, None
-    return None, replica.stdout, replica.stderr

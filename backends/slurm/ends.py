@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 from ...logs.text.sanitize import plain
 from ...specs.files import open_file
-from ..shared.exit_reasons import format_cancelled, format_exit, short_time
-from .jobs import Job, parse_tasks
+from ..shared.exit_reasons import format_cancelled, format_exit
+from .accounting import parse_size
+from .jobs import Job, format_duration, parse_tasks, parse_tres
+from .layout import log_files
 
 _TAIL_BYTES = 1 << 16
 # srun(1) on its standard error: `srun: error: n1: task 0: Exited with exit code 4`, `tasks 1-3: Killed`.
@@ -70,25 +72,26 @@ def task_ends(batch_output: str) -> dict[int, TaskEnd]:
     return ends
 
 
-def why_ended(job: Job, batch_output: str = "") -> str:
+def why_ended(job: Job, batch_output: str = "", peak: int | None = None) -> str:
     """Return why a job ended, empty for one that succeeded or has not ended.
 
     Args:
         job: its record.
         batch_output: the end of its batch script's output.
+        peak: the most memory that one of its tasks had, in bytes, where accounting has it.
     """
     state = job.state
     if state == "CANCELLED":
         ran = job.finished_at - job.started_at if job.finished_at and job.started_at else None
         return format_cancelled(user_name(job.cancelled_by), ran)
     if state == "TIMEOUT":
-        limit = f" of {short_time(job.limit)}" if job.limit else ""
+        limit = f" of {format_duration(job.limit)}" if job.limit else ""
         return f"its time limit{limit} was reached: ask for a longer time, or go on from a checkpoint"
     if state == "OUT_OF_MEMORY":
-        asked = f" of {job.memory}" if job.memory and job.memory != "0" else ""
-        return f"out of memory: it used more than the limit{asked}: ask for more memory"
+        return _out_of_memory(job, peak)
     if state == "NODE_FAIL":
-        return f"a node failed{_of_nodes(job)}: launch it again, without that node"
+        node = f"the node {plain(job.failed_node)} failed" if job.failed_node else f"a node failed{_of_nodes(job)}"
+        return f"{node}: launch it again, without that node"
     if state == "PREEMPTED":
         return "a job of higher priority took its nodes"
     if state == "DEADLINE":
@@ -115,12 +118,50 @@ def _failed(job: Job, batch_output: str) -> str:
     if job.reason == "BadConstraints":
         return "no node can fulfil what it asked for: change its constraint or resources"
     if (job.signal == _LAUNCH_FAILED and not job.exit_code) or job.state == "LAUNCH_FAILED":
-        return (
-            f"it could not be launched: its folder {plain(job.work_dir)}, or that of its output, cannot be used on "
-            f"the node {plain(job.node_list)}"
-        )
+        return f"it could not be launched: {_unusable_folder(job)}"
     ended = format_exit(-job.signal if job.signal else job.exit_code)
     return f"{ended}: {plain(said)[:300]}" if said and ended else ended or plain(said)[:300]
+
+
+def _out_of_memory(job: Job, peak: int | None) -> str:
+    """Say what was asked for, and the peak where it was measured: Slurm looks at it only now and then."""
+    asked = asked_memory(job)
+    told = f"of the {format_size(asked)} that it asked for" if asked else ""
+    if peak:
+        told = f"{format_size(peak)} was measured in one task, {told or 'its limit is lower'}"
+    else:
+        told = f"it used more than {told.removeprefix('of ')}" if told else "it used more than its limit"
+    return f"out of memory: {told}: ask for more memory"
+
+
+def _unusable_folder(job: Job) -> str:
+    """Name the folder that cannot be used, by what is seen here: Slurm does not say which."""
+    folders = [Path(job.work_dir or "/"), *(path.parent for path in log_files(job) if path is not None)]
+    missing = next((folder for folder in folders if not folder.is_dir()), None)
+    if missing is not None:
+        return f"there is no folder {plain(str(missing))}: create it, or take another one"
+    on = f" on the node {plain(job.node_list)}" if job.node_list else ""
+    return f"its folder {plain(job.work_dir)}, or that of its output, cannot be used{on}"
+
+
+def asked_memory(job: Job) -> int | None:
+    """Return what memory a job asked for in all, in bytes; None where that is not known."""
+    allocated = parse_size(parse_tres(job.tres).get("mem", ""))
+    if allocated:
+        return allocated
+    # Older versions end it with n for each node, c for each CPU.
+    asked = parse_size(job.memory)
+    if not asked:
+        return None
+    return asked * (job.cpus if job.memory.endswith("c") else max(1, job.nodes) if job.memory.endswith("n") else 1)
+
+
+def format_size(size: float) -> str:
+    """Return a size in bytes as Slurm's users write it, such as ``1.5G``."""
+    for unit, factor in (("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20)):
+        if size >= factor:
+            return f"{size / factor:.1f}".removesuffix(".0") + unit
+    return f"{max(1, round(size / 1024))}K"
 
 
 def _of_nodes(job: Job) -> str:

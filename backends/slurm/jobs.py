@@ -55,6 +55,7 @@ class Job:
         signal: the number of the signal that ended it, 0 for none.
         memory: what was asked for, as Slurm prints it.
         cancelled_by: the number or name of the user who cancelled it.
+        failed_node: the node that failed, where accounting tells.
         elapsed: how long it ran, in seconds, where accounting told.
         accounted: whether this is of sacct.
     """
@@ -94,9 +95,12 @@ class Job:
     signal: int = 0
     memory: str = ""
     tres: str = ""
+    tres_per_node: str = ""
+    licenses: str = ""
     features: str = ""
     reservation: str = ""
     cancelled_by: str = ""
+    failed_node: str = ""
     elapsed: float | None = None
     accounted: bool = False
 
@@ -232,6 +236,16 @@ def parse_duration(value: str) -> int | None:
     else:
         hours, minutes, seconds = [0, 0, 0, *parts][-3:] if len(parts) > 1 else (0, parts[0], 0)
     return int(found["days"] or 0) * 86400 + hours * 3600 + minutes * 60 + seconds
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration with all of its units, such as ``1d 2h`` and ``90s`` as ``1m 30s``."""
+    left, parts = int(seconds), []
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m"), (1, "s")):
+        if left >= size:
+            parts.append(f"{left // size}{unit}")
+            left %= size
+    return " ".join(parts) or "0s"
 
 
 def parse_exit(value: str) -> tuple[int | None, int]:

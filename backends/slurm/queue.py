@@ -18,20 +18,22 @@ _FIELDS = (
     "JobID", "ArrayJobID", "ArrayTaskID", "HetJobID", "HetJobOffset", "Name", "UserName", "State", "Reason",
     "SubmitTime", "EligibleTime", "StartTime", "EndTime", "TimeLimit", "Partition", "QOS", "Account", "NumNodes",
     "NumCPUs", "NumTasks", "NodeList", "SchedNodes", "PriorityLong", "Dependency", "WorkDir", "Command", "Comment",
-    "STDOUT", "STDERR", "RestartCnt", "exit_code", "MinMemory", "tres-alloc", "Feature", "Reservation",
+    "STDOUT", "STDERR", "RestartCnt", "exit_code", "MinMemory", "tres-alloc", "tres-per-node", "Licenses", "Feature",
+    "Reservation",
 )  # fmt: skip
 # A job that waits has no exit status; squeue prints 0.
 _UNENDED = frozenset(("PENDING", "RUNNING", "CONFIGURING", "SUSPENDED", "RESIZING", "REQUEUED", "REQUEUE_HOLD"))
 
 
-def queue_command(job_id: str = "") -> list[str]:
-    """Return the command that asks for this user's jobs, or for one job, whoever's it is.
+def queue_command(job_id: str = "", *, all_users: bool = False) -> list[str]:
+    """Return the command that asks for this user's jobs, for everybody's, or for one job, whoever's it is.
 
     The controller itself looks up a user's jobs, and one job; with a list of ids every job travels.
     """
     named = [f"{name}:{FIELD}" for name in _FIELDS]
     named[-1] = f"{_FIELDS[-1]}:{RECORD}"
-    chosen = ["--jobs", job_id] if job_id else ["--user", str(os.getuid())]
+    whose = [] if all_users else ["--user", str(os.getuid())]
+    chosen = ["--jobs", job_id] if job_id else whose
     return ["squeue", "--noheader", "--states=all", *chosen, "--Format", ",".join(named)]
 
 
@@ -88,6 +90,8 @@ def _job(values: dict[str, str]) -> Job:
         signal=number,
         memory=text_or_nothing(values["MinMemory"]),
         tres=text_or_nothing(values["tres-alloc"]),
+        tres_per_node=text_or_nothing(values["tres-per-node"]),
+        licenses=text_or_nothing(values["Licenses"]),
         features=text_or_nothing(values["Feature"]),
         reservation=text_or_nothing(values["Reservation"]),
     )

@@ -38,15 +38,17 @@ from ..shared.secrets import mask_text
 from ..workspace.mixin import DirWorkspaceMixin
 from . import commands
 from .cluster import Cluster
-from .describe import describe_app, list_row, replica_files
+from .describe import describe_app, list_row
+from .facts import Facts
 from .jobs import App, is_app_id
-from .known_jobs import HISTORY_DAYS, KnownJobs
+from .known_jobs import HISTORY_DAYS, EndedJobs, KnownJobs
 from .layout import Replica, find_replica, replicas_of
 from .options import SlurmOpts
 from .records import Launch, Records, read_launch
 from .request import SlurmRequest, check_app, launch_findings, make_request, name_faults
 from .script import launch_in
 from .shared_answer import Intervals
+from .waiting import evidence
 
 logger = logging.getLogger(__name__)
 
@@ -69,8 +71,9 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     Args:
         session_name: the session part of handles.
         interval: seconds between two questions about the queue, of all sessions of this user on this host together.
-        quick_interval: the same for a minute after an action of this user's.
+        quick_interval: the same for half a minute after an action of this user's.
         history_days: how far back accounting is asked for jobs that have left the queue, in days.
+        all_users: list the queue of every user, not of this one alone.
         records: where launches are kept; the state folder's ``slurm`` if None.
     """
 
@@ -90,14 +93,18 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         session_name: str,
         *,
         interval: float = 10.0,
-        quick_interval: float = 1.0,
+        quick_interval: float = 2.0,
         history_days: float = HISTORY_DAYS,
+        all_users: bool = False,
         records: Path | None = None,
     ) -> None:
         super().__init__("slurm", session_name)
-        self._jobs = KnownJobs(Intervals(float(interval), float(quick_interval)), float(history_days))
+        intervals = Intervals(float(interval), float(quick_interval))
+        self._jobs = KnownJobs(intervals, float(history_days), all_users=all_users)
         self._records = Records(records)
         self._cluster = Cluster()
+        self._facts = Facts()
+        self._ended = EndedJobs()
         self._scripts: dict[str, Launch | None] = {}
         self._lock = threading.Lock()
 
@@ -155,7 +162,16 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def describe(self, app_id: str) -> DescribeAppResponse | None:
         """Describe a job, whoever submitted it; None when neither the controller nor accounting knows it."""
         app = self._find(app_id)
-        return None if app is None else describe_app(app, self._launch(app))
+        if app is None:
+            return None
+        launch, state = self._launch(app), app.state
+        if state is AppState.PENDING:
+            waiting = next(job for job in app.jobs if job.app_state is state)
+            return describe_app(app, launch, evidence(waiting, self._facts, self._jobs.apps()))
+        if is_terminal(state):
+            app, steps = self._ended.details(app)
+            return describe_app(app, launch, steps=steps)
+        return describe_app(app, launch)
 
     def describe_native(self, app_id: str) -> str:
         """Return what ``scontrol show job`` says, and the batch script where Slurm keeps it, secret values masked.
@@ -169,7 +185,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         except SchedulerError:
             # The controller forgets a job some minutes after its end.
             text = commands.ask(["sacct", "--jobs", app.app_id, "--format", "ALL", "--parsable2"])
-        return "\n".join(mask_text("", line) for line in text.splitlines())
+        return mask_text("", text)
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return every job of this user, the latest first: those of the queue, and those that accounting has."""
@@ -196,24 +212,22 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def _log_lines(self, query: LogQuery) -> FileLines:
         app = self._get(query.app_id)
         replica = self._replica(app, query.role_name, query.k)
-        combined, stdout, stderr = replica_files(replica)
-        if combined is not None and query.stream is not Stream.COMBINED:
+        if replica.stderr is None and query.stream is Stream.STDERR:
             raise ValueError(f"{query.app_id}: stdout and stderr go to one file: ask for the stream combined")
-        if combined is None and stdout is None:
+        if replica.stdout is None:
             raise SchedulerError(f"the log of {query.app_id} cannot be read: Slurm does not say where it is")
-        wanted = {
-            Stream.COMBINED: (combined, stdout, stderr),
-            Stream.STDOUT: (None, stdout, None),
-            Stream.STDERR: (None, None, stderr),
-        }[query.stream]
-        files = [path for path in wanted if path is not None]
+        stdout = replica.stdout if query.stream is not Stream.STDERR else None
+        stderr = replica.stderr if query.stream is not Stream.STDOUT else None
+        files = [path for path in (stdout, stderr) if path is not None]
         has_run = replica.job.end is not None and replica.job.start is not None
         if has_run and not any(LogFile(path).stat() for path in files):
             raise SchedulerError(
                 f"there is no log {files[0]}: it was removed or never written, "
                 f"or {replica.job.node_list or 'its node'} keeps it on a disk of its own"
             )
-        return FileLines(ReplicaLog(replica.role, replica.number, *wanted), query, self._outlook(query.app_id))
+        return FileLines(
+            ReplicaLog(replica.role, replica.number, None, stdout, stderr), query, self._outlook(query.app_id)
+        )
 
     def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
         """Return the file of one replica's log, None where there is no such job or replica, or no such file."""
@@ -221,10 +235,10 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         if app is None:
             return None
         try:
-            combined, stdout, stderr = replica_files(self._replica(app, role_name, k))
+            replica = self._replica(app, role_name, k)
         except ValueError:
             return None
-        return {Stream.COMBINED: combined, Stream.STDOUT: stdout, Stream.STDERR: stderr}[Stream(streams)]
+        return {Stream.STDOUT: replica.stdout, Stream.STDERR: replica.stderr}.get(Stream(streams))
 
     def _outlook(self, app_id: str) -> Callable[[], _Outlook]:
         """Return a function that tells whether a job writes no more, at most some time ago."""

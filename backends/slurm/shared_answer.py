@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...specs import BackendUnavailableError
+from ...specs import BackendUnavailableError, SchedulerError
 from ...specs.backoff import jittered
 from ...specs.files import private_folder, read_file, write_private
 from ...specs.foreign import decode_json
@@ -21,11 +21,11 @@ from .commands import MAX_BYTES, TIMEOUT_S
 
 logger = logging.getLogger(__name__)
 
-ACTION_S = 60.0
+ACTION_S = 30.0
 """Seconds for which an answer may be asked for more often after an action of the user's."""
 _LONGEST_S = 120.0
-# An answer that took long is asked for seldom: so many times as long.
-_SLOW_FACTOR = 20.0
+# An answer that took long is asked for seldom: so many times as long, and after an action of the user's.
+_SLOW_FACTOR, _QUICK_FACTOR = 20.0, 4.0
 _LOCK_CHECK_S = 0.05
 _ASKS_KEPT_S = 600.0
 
@@ -36,11 +36,11 @@ class Intervals:
 
     Args:
         usual: seconds between two questions of all sessions together.
-        quick: the same for a minute after an action of this user's.
+        quick: the same for half a minute after an action of this user's.
     """
 
     usual: float = 10.0
-    quick: float = 1.0
+    quick: float = 2.0
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,9 @@ class SharedAnswer:
         acted = self._actions.last() if self._actions is not None else 0.0
         if acted > known.asked_at:
             return False
-        interval = self._intervals.quick if now - acted < ACTION_S else self._intervals.usual
-        interval = max(interval, min(_LONGEST_S, _SLOW_FACTOR * known.took))
+        is_quick = now - acted < ACTION_S
+        interval = self._intervals.quick if is_quick else self._intervals.usual
+        interval = max(interval, min(_LONGEST_S, (_QUICK_FACTOR if is_quick else _SLOW_FACTOR) * known.took))
         if known.failures:
             interval = min(_LONGEST_S, interval * 2.0 ** min(known.failures, 10))
         return now - known.asked_at < interval
@@ -156,7 +157,7 @@ class SharedAnswer:
         asks = (*(at for at in before.asks if asked_at - _ASKS_KEPT_S < at <= asked_at), asked_at)
         try:
             text = self._ask()
-        except BackendUnavailableError as error:
+        except SchedulerError as error:
             took = time.monotonic() - began
             self._known = Answered(before.text, asked_at, took, str(error), before.failures + 1, asks)
         else:
