@@ -18,8 +18,8 @@ from .jobs import Job, parse_count, parse_exit, parse_time, text_or_nothing
 # sacct(1), --format. Those of versions after 20.11 are asked for first, and left out where they are refused.
 _FIELDS = (
     "JobIDRaw", "JobID", "JobName", "User", "State", "ExitCode", "DerivedExitCode", "Reason", "Submit", "Eligible",
-    "Start", "End", "ElapsedRaw", "TimelimitRaw", "Partition", "QOS", "Account", "NNodes", "NCPUS", "NTasks", "NodeList", "ReqMem",
-    "MaxRSS", "TotalCPU", "AllocTRES", "WorkDir", "Comment",
+    "Start", "End", "ElapsedRaw", "TimelimitRaw", "Partition", "QOS", "Account", "NNodes", "NCPUS", "NTasks",
+    "NodeList", "ReqMem", "MaxRSS", "TotalCPU", "AllocTRES", "WorkDir", "Comment",
 )  # fmt: skip
 # SubmitLine is of 21.08, FailedNode of 23.02.
 _NEWER = (("SubmitLine", "FailedNode"), ("SubmitLine",), ())

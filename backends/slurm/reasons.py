@@ -101,6 +101,7 @@ _WHAT = {
     "license": "licences", "unknown": "resources", "job": "jobs", "jobs": "jobs", "submitjob": "queued jobs",
     "submitjobs": "queued jobs", "wall": "time", "wallduration": "time",
 }  # fmt: skip
+_UNCOUNTED = ("memory", "time", "energy", "burst buffer")
 
 
 def code_of(text: str) -> str:
@@ -150,10 +151,12 @@ def limit_reason(code: str) -> Reason | None:
         return None
     whose = "its account" if limit.of == "Assoc" else "its QOS"
     what = _WHAT[limit.what]
+    is_counted = what not in _UNCOUNTED
+    much = "as many" if is_counted else "as much"
     if limit.kind == "Min":
-        return Reason(
-            f"it asks for fewer {what} than {whose} wants of a job", "ask for more, or take another QOS", True
-        )
+        less = "fewer" if is_counted else "less"
+        sentence = f"it asks for {less} {what} than {whose} wants of a job"
+        return Reason(sentence, "ask for more, or take another QOS", True)
     if limit.time == "Minutes" and limit.kind == "Grp":
         return Reason(f"the budget of {whose} for {what} is used up", "take another account or QOS")
     if limit.time == "RunMinutes":
@@ -168,5 +171,5 @@ def limit_reason(code: str) -> Reason | None:
     if limit.kind == "Max" and limit.what in ("jobs", "job"):
         return Reason(f"as many of your jobs run as {whose} allows")
     if limit.kind == "Max":
-        return Reason(f"your jobs have as many {what} as {whose} allows you", "wait for them, or take another QOS")
-    return Reason(f"the jobs of {whose} have as many {what} as it allows")
+        return Reason(f"your jobs have {much} {what} as {whose} allows you", "wait for them, or take another QOS")
+    return Reason(f"the jobs of {whose} have {much} {what} as it allows")

@@ -140,7 +140,8 @@ def _partition_nodes(job: Job, facts: Facts) -> Iterator[str]:
     if told:
         least, most, there = told.get("MinNodes", "0"), told.get("MaxNodes", ""), told.get("TotalNodes", "?")
         bound = there if most == "UNLIMITED" else most
-        yield f"it asks for {job.nodes} nodes, and {plain(job.partition)} allows {plain(least)} to {plain(bound)} of its {plain(there)}"
+        allowed = f"{plain(least)} to {plain(bound)} of its {plain(there)}"
+        yield f"it asks for {job.nodes} nodes, and {plain(job.partition)} allows {allowed}"
 
 
 def _partition_size(job: Job, facts: Facts) -> Iterator[str]:
