@@ -207,7 +207,8 @@ def unusable(nodes: Sequence[Node], names: Sequence[str] = ()) -> list[Node]:
 
 
 def _has_limit(value: str) -> bool:
-    return any(limit_and_use(value, name) is not None for name in ("", *parse_tres(value)))
+    names = parse_tres(value) or ("",)
+    return any(limit_and_use(value, name) is not None for name in names)
 
 
 def _gpus(text: str) -> int:

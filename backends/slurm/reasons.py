@@ -111,10 +111,10 @@ def code_of(text: str) -> str:
 
 def reason(text: str) -> Reason:
     """Return what a reason means; one that is not known is shown as Slurm has it."""
-    code = code_of(text)
+    code = code_of(text) or "None"
     found = _REASONS.get(code) or limit_reason(code)
     if found is None:
-        return Reason(f"Slurm says {plain(text)}" if text else "Slurm does not say why")
+        return Reason(f"Slurm says {plain(text)}")
     return found
 
 
