@@ -126,10 +126,21 @@ def _why(app: App, batch_output: str = "", peak: int = 0) -> str:
     """Return why an app is in its state, empty where there is nothing to say."""
     told = [_why_job(job, batch_output, peak) for job in app.jobs if job.app_state is app.state]
     if app.is_array and app.state is AppState.RUNNING:
-        failed = sum(job.app_state is AppState.FAILED for job in app.jobs)
-        return f"{failed} of {app.task_count()} tasks failed" if failed else ""
+        return _why_array(app)
     # The components of a job differ in their state only for moments.
     return next(filter(None, told), "")
+
+
+def _why_array(app: App) -> str:
+    """Return how many tasks of an array that runs failed, and how many wait and why."""
+    count = app.task_count()
+    failed = sum(len(job.task_numbers()) for job in app.jobs if job.app_state is AppState.FAILED)
+    waiting = [job for job in app.jobs if job.app_state is AppState.PENDING]
+    told = [f"{failed} of {count} tasks failed"] if failed else []
+    if waiting:
+        number = sum(len(job.task_numbers()) for job in waiting)
+        told.append(f"{number} of {count} tasks wait: {_why_job(waiting[0])}")
+    return "; ".join(told)
 
 
 def _why_job(job: Job, batch_output: str = "", peak: int = 0) -> str:

@@ -165,8 +165,8 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         if app is None:
             return None
         launch, state = self._launch(app), app.state
-        if state is AppState.PENDING:
-            waiting = next(job for job in app.jobs if job.app_state is state)
+        waiting = next((job for job in app.jobs if job.app_state is AppState.PENDING), None)
+        if waiting is not None:
             return describe_app(app, launch, evidence(waiting, self._facts, self._jobs.apps()))
         if is_terminal(state):
             app, steps = self._ended.details(app)

@@ -15,7 +15,7 @@ from torchx_tui.specs import AppState
 
 
 def ended(
-    slurm: SlurmScheduler, commands: SlurmCommands, steps: tuple[dict[str, str], ...] = (), **fields: str
+    slurm: SlurmScheduler, commands: SlurmCommands, *steps: dict[str, str], **fields: str
 ) -> DescribeAppResponse:
     """Return the description of a job that has left the queue, by what sacct says of it and its steps."""
     commands.queue()
@@ -65,7 +65,7 @@ def test_memory_that_was_measured(slurm: SlurmScheduler, commands: SlurmCommands
         {"JobIDRaw": "7.batch", "JobName": "batch", "MaxRSS": "3200K", "NTasks": "1", "TotalCPU": "00:01.500"},
         {"JobIDRaw": "7.0", "JobName": "train", "MaxRSS": "199.50M", "NTasks": "1", "TotalCPU": "01:38.500"},
     )
-    described = ended(slurm, commands, steps, State="OUT_OF_MEMORY", ExitCode="0:125")
+    described = ended(slurm, commands, *steps, State="OUT_OF_MEMORY", ExitCode="0:125")
     assert described.msg == (
         "out of memory: 199.5M was measured in one task, of the 200M that it asked for: ask for more memory"
     )

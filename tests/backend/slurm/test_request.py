@@ -112,7 +112,9 @@ def test_secrets(slurm: SlurmScheduler, commands: SlurmCommands, own_home: Path)
 
 def test_a_refusal_is_slurms_sentence(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     commands.answer("sbatch", err="sbatch: error: Batch job submission failed: Invalid qos specification\n", code=1)
-    with pytest.raises(SchedulerError, match="^sbatch failed: Batch job submission failed: Invalid qos specification$"):
+    with pytest.raises(
+        SchedulerError, match=r"^sbatch failed: Batch job submission failed: Invalid qos specification$"
+    ):
         slurm.submit(AppDef("job", [role()]), {})
 
 
