@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...specs import AppState, ReplicaStatus, RoleStatus, is_terminal
+from ...specs import AppState, ReplicaStatus, Role, RoleStatus, is_terminal
 from ..shared.exit_reasons import format_exit, signal_name
 from ..types import BY_TORCHX, DescribeAppResponse, ListAppResponse, StateChange
 from .accounting import Step
@@ -12,6 +12,7 @@ from .ends import TaskEnd, asked_memory, format_size, read_tail, task_ends, why_
 from .jobs import App, Job, format_duration
 from .known_jobs import LOST
 from .layout import Replica, is_torchx, log_files, replicas_of
+from .others import is_torchx_script, script_role, torchx_cfg, torchx_roles
 from .reasons import reason
 from .records import Launch
 from .request import without_key
@@ -59,7 +60,7 @@ def list_row(app: App, launch: Launch | None) -> ListAppResponse:
 
 
 def describe_app(
-    app: App, launch: Launch | None, evidence: Sequence[str] = (), steps: Sequence[Step] = ()
+    app: App, launch: Launch | None, evidence: Sequence[str] = (), steps: Sequence[Step] = (), script: str = ""
 ) -> DescribeAppResponse:
     """Return the description of an app.
 
@@ -68,10 +69,12 @@ def describe_app(
         launch: what is known of its launch, where it is ours.
         evidence: what was found out beside, on why it is in its state.
         steps: what accounting has of its steps, once it has ended.
+        script: its batch script where it is not ours, empty where that is not known.
     """
     notes: list[str] = []
     by_torchx = launch is None and is_torchx(app)
     app_def = launch.app_def(notes) if launch is not None else None
+    roles = app_def.roles if app_def is not None else _roles_of(app, script)
     batch_output = ""
     if app.state is AppState.FAILED and not app.is_array:
         batch_output = read_tail(log_files(app.first)[0])
@@ -86,7 +89,7 @@ def describe_app(
         msg="; ".join(filter(None, (why, *evidence))) or "<NONE>",
         metadata={**_metadata(app), **efficiency(app, steps)},
         roles_statuses=_role_statuses(app, replicas, task_ends(batch_output) if _is_one_step(replicas) else {}),
-        roles=app_def.roles if app_def is not None else [],
+        roles=roles,
         name=_name(app, launch),
         submitted_at=app.submitted_at,
         started_at=app.started_at,
@@ -95,9 +98,9 @@ def describe_app(
         user=app.first.user,
         host=_nodes(app),
         notes=notes,
-        image=app_def.roles[0].image if app_def is not None and app_def.roles else "",
+        image=roles[0].image if roles else "",
         log_dir=launch.folder if launch is not None else app.first.work_dir,
-        cfg=dict(launch.cfg) if launch is not None else _cfg(app.first),
+        cfg=dict(launch.cfg) if launch is not None else _cfg(app.first, script),
     )
 
 
@@ -255,7 +258,24 @@ def _metadata(app: App) -> dict[str, str]:
     return {name: value for name, value in values.items() if value}
 
 
-def _cfg(job: Job) -> dict[str, str]:
+def _roles_of(app: App, script: str) -> list[Role]:
+    """Return the roles with which a job that was not launched here can be launched again."""
+    if not script:
+        return []
+    return torchx_roles(script) if is_torchx_script(script) else [script_role(script, app.first)]
+
+
+def _cfg(job: Job, script: str) -> dict[str, str]:
     """Return the run options of a job of TorchX's or of a user's own script, as far as Slurm tells."""
-    values = {"partition": job.partition, "account": job.account, "qos": job.qos, "job_dir": job.work_dir}
+    values = {"account": job.account, "qos": job.qos, "job_dir": job.work_dir}
+    if is_torchx_script(script):
+        values |= torchx_cfg(script)
+    else:
+        limit = f"{job.limit // 60}:{job.limit % 60:02d}" if job.limit else ""
+        values |= {
+            "partition": job.partition,
+            "time": limit,
+            "constraint": job.features,
+            "reservation": job.reservation,
+        }
     return {name: value for name, value in values.items() if value}

@@ -126,7 +126,15 @@ class Facts:
     def pending_before(self, partition: str, job_id: str) -> tuple[int, int] | None:
         """Return how many jobs of a partition wait before a job, and how many wait in all; None where it does not."""
         text = self._ask(
-            "squeue", "--noheader", "--states=PENDING", "--partition", partition, "--sort=-p", "--format", "%A"
+            "squeue",
+            "--noheader",
+            "--local",
+            "--states=PENDING",
+            "--partition",
+            partition,
+            "--sort=-p",
+            "--format",
+            "%A",
         )
         ids = text.split()
         return (ids.index(job_id), len(ids)) if job_id in ids else None

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from ...specs import AppState, is_terminal
 from ...specs.foreign import epoch_seconds
 
+BATCH, TASK = "batch", "task"
+"""The roles of a job that was not launched as an app: its batch script, and the tasks of its array."""
+
 # The job states of squeue(1) and sacct(1). A flag, such as COMPLETING, stands in the place of the state while it lasts.
 _STATES = {
     **dict.fromkeys(

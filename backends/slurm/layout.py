@@ -10,11 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..shared.replicas import pick_replica
-from .jobs import App, Job
+from .jobs import BATCH, TASK, App, Job
 from .records import Launch
-
-BATCH, TASK = "batch", "task"
-"""The roles of a job that was not launched as an app: its batch script, and the tasks of its array."""
 
 _TORCHX_NAME = re.compile(r"(?P<role>.+)-(?P<number>\d{1,9})", re.DOTALL)
 _TORCHX_SCRIPT = "torchx-sbatch.sh"
@@ -63,7 +60,7 @@ def replicas_of(app: App, launch: Launch | None) -> list[Replica]:
         app: the app.
         launch: what is known of its launch, where it is ours.
     """
-    if launch is not None:
+    if launch is not None and not launch.is_script:
         return [*(_array_replicas(app, launch) if launch.is_array else _own_replicas(app, launch))]
     if is_torchx(app):
         return [*_torchx_replicas(app)]

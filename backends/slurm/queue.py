@@ -34,7 +34,7 @@ def queue_command(job_id: str = "", *, all_users: bool = False) -> list[str]:
     named[-1] = f"{_FIELDS[-1]}:{RECORD}"
     whose = [] if all_users else ["--user", str(os.getuid())]
     chosen = ["--jobs", job_id] if job_id else whose
-    return ["squeue", "--noheader", "--states=all", *chosen, "--Format", ",".join(named)]
+    return ["squeue", "--noheader", "--local", "--states=all", *chosen, "--Format", ",".join(named)]
 
 
 def parse_queue(text: str) -> list[Job]:

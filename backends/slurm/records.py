@@ -39,6 +39,7 @@ class Launch:
         name: the app's name.
         roles: the names of its roles, with the numbers of their replicas and of their component of a het job.
         is_array: whether the replicas are the tasks of an array.
+        is_script: whether it is a script of the user's, whose logs and replicas are its own.
         folder: the folder of its logs.
         cfg: the run options.
         app: the AppDef as text, empty where it was too large.
@@ -51,6 +52,7 @@ class Launch:
     roles: tuple[tuple[str, int, int], ...]
     is_array: bool
     folder: str
+    is_script: bool = False
     cfg: Mapping[str, Any] = field(default_factory=dict)
     app: str = ""
     left_out: str = ""
@@ -83,6 +85,7 @@ def read_launch(told: Mapping[str, Any] | None) -> Launch | None:
         name=told["name"],
         roles=tuple(roles),
         is_array=told.get("array") is True,
+        is_script=told.get("script") is True,
         folder=told["folder"],
         cfg=told["cfg"],
         app=told["app"],

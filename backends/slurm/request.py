@@ -6,7 +6,7 @@ import copy
 import re
 import secrets
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from ..shared.secrets import MASK, mask_args, mask_env, mask_text
 from ..types import Finding, NameFault
 from ..workspace.scripts import script_findings
 from .options import SlurmOpts
+from .others import script_of
 from .script import Part, write_script
 
 _MOST_NAME_BYTES = 150
@@ -65,11 +66,14 @@ def make_request(
         AppDefError: the app cannot be run so.
         InvalidRunConfigException: an option of ``sbatch_args`` cannot be given there.
     """
-    if opts.array and (len(app.roles) > 1 or app.roles[0].num_replicas > 1):
-        raise AppDefError("an array runs one role of one replica, once for each task: leave `array` out")
     folder = Path(opts.job_dir).expanduser().absolute() if opts.job_dir else current_folder()
     if folder is None:
         raise AppDefError("the current folder was removed: set job_dir, or start in another folder")
+    own = script_of(app.roles)
+    if own is not None:
+        return _script_request(app, session, opts, folder, own)
+    if opts.array and (len(app.roles) > 1 or app.roles[0].num_replicas > 1):
+        raise AppDefError("an array runs one role of one replica, once for each task: leave `array` out")
     key = secrets.token_hex(8)
     resources = _distinct_resources(app.roles)
     kept, left_out = kept_text(app, _MOST_KEPT_BYTES)
@@ -90,6 +94,25 @@ def make_request(
         launch=launch,
         shown=write_script(masked, {"key": key, "app": MASK}, **how),
     )
+
+
+def _script_request(app: AppDef, session: str, opts: SlurmOpts, folder: Path, own: Mapping[str, Any]) -> SlurmRequest:
+    """Return the request for a script of the user's: it stays as it is, and options beside it win over its own."""
+    key = secrets.token_hex(8)
+    kept, left_out = kept_text(app, _MOST_KEPT_BYTES)
+    launch = {
+        "version": 1, "key": key, "name": app.name, "session": session, "app": kept, "left_out": left_out,
+        "cfg": dict(opts), "array": False, "script": True, "folder": str(folder),
+        "roles": [[app.roles[0].name, 1, 0]],
+    }  # fmt: skip
+    comment = f"{opts.comment or ''} {_COMMENT_MARK}{key}".strip()
+    command = [
+        "sbatch", "--parsable", *own["options"], f"--comment={comment}", f"--chdir={folder}", *opts.command_options(),
+        *([f"--nodes={opts.nodes}"] if opts.nodes else []),
+        # A script on the standard input has no name, and sbatch takes arguments behind one only.
+        *(["/dev/stdin", *own["args"]] if own["args"] else []),
+    ]  # fmt: skip
+    return SlurmRequest(command, own["script"], launch, mask_text("", own["script"]))
 
 
 def key_in(comment: str) -> str:

@@ -56,6 +56,7 @@ logger = logging.getLogger(__name__)
 _SUBMIT_S = 60.0
 # A log that is followed looks so often whether its job has ended (s); the answers are kept much longer.
 _LOOK_S = 0.1
+_MOST_SCRIPTS = 200
 _JOB_ID = re.compile(r"^(?P<id>\d+)(?:;|$)", re.MULTILINE)
 
 
@@ -105,7 +106,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._cluster = Cluster()
         self._facts = Facts()
         self._ended = EndedJobs()
-        self._scripts: dict[str, Launch | None] = {}
+        self._scripts: dict[str, str] = {}
         self._lock = threading.Lock()
 
     # Launching
@@ -165,13 +166,14 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         if app is None:
             return None
         launch, state = self._launch(app), app.state
+        script = "" if launch is not None else self._script(app.app_id)
         waiting = next((job for job in app.jobs if job.app_state is AppState.PENDING), None)
         if waiting is not None:
-            return describe_app(app, launch, evidence(waiting, self._facts, self._jobs.apps()))
+            return describe_app(app, launch, evidence(waiting, self._facts, self._jobs.apps()), script=script)
         if is_terminal(state):
             app, steps = self._ended.details(app)
-            return describe_app(app, launch, steps=steps)
-        return describe_app(app, launch)
+            return describe_app(app, launch, steps=steps, script=script)
+        return describe_app(app, launch, script=script)
 
     def describe_native(self, app_id: str) -> str:
         """Return what ``scontrol show job`` says, and the batch script where Slurm keeps it, secret values masked.
@@ -292,17 +294,28 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return self._records.find(app, self._launch_in_script)
 
     def _launch_in_script(self, job_id: str) -> Launch | None:
-        """Read the launch in the batch script that the controller keeps, once a job."""
+        return read_launch(launch_in(self._script(job_id)))
+
+    def _script(self, job_id: str) -> str:
+        """Return the batch script that the controller or accounting keeps of a job of this user's; asked once a job."""
         with self._lock:
             if job_id in self._scripts:
                 return self._scripts[job_id]
+        script = ""
         try:
-            launch = read_launch(launch_in(commands.ask(["scontrol", "write", "batch_script", job_id, "-"])))
+            script = commands.ask(["scontrol", "write", "batch_script", job_id, "-"])
         except SchedulerError:
-            launch = None
+            try:
+                # Behind a head of two lines, where the site keeps scripts (slurm.conf(5): AccountingStoreFlags).
+                told = commands.ask(["sacct", "--batch-script", "--jobs", job_id])
+                script = told[told.index("#!") :] if "#!" in told else ""
+            except SchedulerError as error:
+                logger.info("the batch script of %s is not known: %s", job_id, error)
         with self._lock:
-            self._scripts[job_id] = launch
-        return launch
+            if len(self._scripts) >= _MOST_SCRIPTS:
+                self._scripts.clear()
+            self._scripts[job_id] = script
+        return script
 
 
 class _Outlook:

@@ -136,7 +136,7 @@ class SharedAnswer:
         with self._lock:
             self._load()
             now = time.time()
-            return sum(now - 60 <= at <= now for at in self._known.asks)
+            return sum(now - 60 < at <= now for at in self._known.asks)
 
     def _is_fresh(self) -> bool:
         known, now = self._known, time.time()

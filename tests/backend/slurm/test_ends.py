@@ -14,9 +14,7 @@ from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs import AppState
 
 
-def ended(
-    slurm: SlurmScheduler, commands: SlurmCommands, *steps: dict[str, str], **fields: str
-) -> DescribeAppResponse:
+def ended(slurm: SlurmScheduler, commands: SlurmCommands, *steps: dict[str, str], **fields: str) -> DescribeAppResponse:
     """Return the description of a job that has left the queue, by what sacct says of it and its steps."""
     commands.queue()
     commands.accounted(fields, *steps)

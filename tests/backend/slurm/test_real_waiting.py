@@ -18,7 +18,7 @@ PARTITIONS = {
     "single": "Nodes=n[1-3] MaxNodes=1",
     "closed": "Nodes=n1 State=DOWN",
     "asleep": "Nodes=n1 State=DOWN",
-    "quiet": "Nodes=n1",
+    "quiet": "Nodes=n[1-2]",
     "broken": "Nodes=n3",
 }
 ACCOUNTS = {
@@ -63,7 +63,7 @@ def limited(cluster: OwnSlurm) -> OwnSlurm:
     return cluster
 
 
-def test_twenty_five_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Callable[..., str]) -> None:
+def test_twenty_six_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Callable[..., str]) -> None:
     # Accounting tells the controller of accounts and limits a moment later.
     show = ("scontrol", "--oneliner", "show", "assoc_mgr")
     wait_until(lambda: "QOS=groupcpu(" in limited.run(*show, "flags=qos"), "the QOS")
@@ -72,7 +72,7 @@ def test_twenty_five_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Ca
         submit(*options)
         for options in (["-A", "jobs"], ["-A", "cpus", "-n2"], ["-A", "single"], ["-q", "most"], ["-q", "group"])
     }
-    running |= {submit("-q", "user", "-n2"), submit("-q", "groupcpu", "-n2"), submit("-L", "matlab:1")}
+    running |= {submit("-q", "user", "-n2"), submit("-q", "groupcpu", "-n2")}
     first = submit(seconds=600)
     failed = limited.run("sbatch", "--parsable", "--wrap=exit 3")
     array = submit("--array=0-9%1")
@@ -93,7 +93,6 @@ def test_twenty_five_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Ca
         submit(f"--dependency=afterok:{first}"): f"until wrap ({first}), which is RUNNING, has succeeded",
         submit(f"--dependency=afterok:{failed}"): "so it never starts: cancel it",
         array: "as many tasks of its array run as may at once: raise the array's limit (%N); 1 at once",
-        submit("-p", "quiet", "-L", "matlab:1"): "0 of 1 licences matlab are free, and it asks for 1",
         submit("-p", "quiet", "--reservation=later"): "the reservation later begins at ",
         submit("-p", "broken", "-w", "n3"): "n3 is drained (bad fan)",
         submit("-p", "short"): "it asks for 5m, and short allows 1m",

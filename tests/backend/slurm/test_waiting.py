@@ -231,9 +231,8 @@ def test_the_rank_in_the_queue(slurm: SlurmScheduler, commands: SlurmCommands) -
     commands.queue({"State": "PENDING", "Reason": "Priority", "StartTime": "N/A"})
     # The same program answers both questions.
     told = slurm._facts._kept
-    told["squeue", "--noheader", "--states=PENDING", "--partition", "main", "--sort=-p", "--format", "%A"] = (
-        time.monotonic(), "3\n5\n7\n9\n",
-    )  # fmt: skip
+    asked = "squeue --noheader --local --states=PENDING --partition main --sort=-p --format %A"
+    told[tuple(asked.split())] = time.monotonic(), "3\n5\n7\n9\n"
     described = slurm.describe("7")
     assert described is not None
     assert "2 of the 4 jobs that wait in main are before it" in described.msg
