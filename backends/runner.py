@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Capabilities,
         DescribeAppResponse,
         Finding,
+        JobAction,
         ListAppResponse,
         NameFault,
         ReplicaUsage,
@@ -450,6 +451,21 @@ class Runner:
         self._cancellations.forget(self._own_handle(app_handle))
         if (record := self.journal.find(app_handle)) is not None:
             self.journal.forget(record)
+
+    def actions(self, app_handle: str) -> builtins.list[JobAction]:
+        """Return what can be done with a job beside cancelling and deleting it, see `Scheduler.actions`."""
+        name, _, app_id = specs.parse_app_handle(app_handle)
+        return self.scheduler(name).actions(app_id) if self.capabilities(name).actions else []
+
+    def act(self, app_handle: str, action: str, value: str = "") -> None:
+        """Do one of the `actions` of a job, see `Scheduler.act`.
+
+        Raises:
+            ReadOnlyError: this runner may not change anything.
+        """
+        self._refuse_if_read_only(f"The action {action}")
+        name, _, app_id = specs.parse_app_handle(app_handle)
+        self.scheduler(name).act(app_id, action, value)
 
     def prune(self, scheduler: str, *, dryrun: bool = False) -> builtins.list[str]:
         """Remove what a backend keeps of finished jobs beyond the age and size that its settings allow.

@@ -27,6 +27,7 @@ from ..api import (
     Capabilities,
     DescribeAppResponse,
     Finding,
+    JobAction,
     ListAppResponse,
     LogQuery,
     NameFault,
@@ -37,6 +38,7 @@ from ..shared.file_lines import FileLines
 from ..shared.secrets import mask_text
 from ..workspace.mixin import DirWorkspaceMixin
 from . import commands
+from .actions import act, job_actions, shell_command
 from .cluster import Cluster
 from .describe import describe_app, list_row
 from .facts import Facts
@@ -85,6 +87,8 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         resources=True,
         workspace=True,
         native=True,
+        shell=True,
+        actions=True,
         working_folder=True,
         named_ids=False,
     )
@@ -194,6 +198,20 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         rows = [list_row(app, self._records.find(app)) for app in self._jobs.apps().values() if self._is_shown(app)]
         return sorted(rows, key=lambda row: row.submitted_at or 0.0, reverse=True)
 
+    def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
+        """Return the srun command that opens a shell in the allocation of a replica, on its node where that is known.
+
+        Raises:
+            SchedulerError: there is no such replica, or it does not run.
+        """
+        try:
+            replica = self._replica(self._get(app_id), role_name, k)
+        except ValueError as error:
+            raise SchedulerError(str(error)) from error
+        if replica.job.app_state is not AppState.RUNNING:
+            raise SchedulerError(f"{app_id} does not run: a shell needs its allocation, wait until it has started")
+        return shell_command(replica)
+
     # Ending
 
     def _cancel_existing(self, app_id: str) -> None:
@@ -208,6 +226,20 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         """Cancel a job, remove what is kept of its launch, and show it no more; logs and Slurm's own records stay."""
         self._cancel_existing(app_id)
         self._records.hide(self._get(app_id))
+
+    def actions(self, app_id: str) -> builtins.list[JobAction]:
+        """Return what can be done with a job now: hold, release, requeue, its time limit, a signal."""
+        return job_actions(self._get(app_id))
+
+    def act(self, app_id: str, action: str, value: str = "") -> None:
+        """Do one of `actions`; see `Scheduler.act`."""
+        app = self._get(app_id)
+        if action not in {offered.name for offered in job_actions(app)}:
+            raise SchedulerError(f"{app_id} is {app.state.name}, and {action} is nothing that can be done with it now")
+        try:
+            act(app.app_id, action, value)
+        finally:
+            self._jobs.actions.note()
 
     # Logs
 
