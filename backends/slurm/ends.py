@@ -120,6 +120,11 @@ def _failed(job: Job, batch_output: str) -> str:
     if (job.signal == _LAUNCH_FAILED and not job.exit_code) or job.state == "LAUNCH_FAILED":
         return f"it could not be launched: {_unusable_folder(job)}"
     ended = format_exit(-job.signal if job.signal else job.exit_code)
+    ends = task_ends(batch_output)
+    if ends and len({*ends.values()}) > 1:
+        # The script exits with the highest code of all tasks, srun writes of the one that ended first.
+        number, first = next(iter(ends.items()))
+        ended = f"task {number}: {format_exit(-first.signal if first.signal else first.exit_code)}"
     return f"{ended}: {plain(said)[:300]}" if said and ended else ended or plain(said)[:300]
 
 

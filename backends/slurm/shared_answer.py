@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 ACTION_S = 30.0
 """Seconds for which an answer may be asked for more often after an action of the user's."""
-_LONGEST_S = 120.0
+_LONGEST_S, _LONGEST_FAILURE_S = 120.0, 60.0
 # An answer that took long is asked for seldom: so many times as long, and after an action of the user's.
 _SLOW_FACTOR, _QUICK_FACTOR = 20.0, 4.0
 _LOCK_CHECK_S = 0.05
@@ -147,9 +147,11 @@ class SharedAnswer:
             return False
         is_quick = now - acted < ACTION_S
         interval = self._intervals.quick if is_quick else self._intervals.usual
-        interval = max(interval, min(_LONGEST_S, (_QUICK_FACTOR if is_quick else _SLOW_FACTOR) * known.took))
         if known.failures:
-            interval = min(_LONGEST_S, interval * 2.0 ** min(known.failures, 10))
+            # How long a failure took says nothing: clients give up after a fixed time.
+            interval = max(interval, min(_LONGEST_FAILURE_S, interval * 2.0 ** min(known.failures, 10)))
+        else:
+            interval = max(interval, min(_LONGEST_S, (_QUICK_FACTOR if is_quick else _SLOW_FACTOR) * known.took))
         return now - known.asked_at < interval
 
     def _refresh(self) -> None:

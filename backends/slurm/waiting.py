@@ -13,7 +13,7 @@ from ..shared.exit_reasons import some_of
 from .facts import Facts, Usage, limit_and_use, unusable
 from .jobs import App, Job, format_duration, parse_duration
 from .layout import expand_nodes
-from .reasons import Limit, code_of, limit_of
+from .reasons import Limit, code_of, limit_of, reason
 
 # Slurm's estimate for a job that never starts is centuries ahead.
 _MOST_AHEAD_S = 366 * 86400.0
@@ -52,7 +52,7 @@ def evidence(job: Job, facts: Facts, known: Mapping[str, App]) -> list[str]:
 def _estimate(job: Job, code: str) -> Iterator[str]:
     """Yield Slurm's own estimate of the start; that of one that waits for its time is that time."""
     at, now = job.started_at, time.time()
-    if at is not None and code != "BeginTime" and now < at < now + _MOST_AHEAD_S:
+    if at is not None and code != "BeginTime" and not reason(code).never and now < at < now + _MOST_AHEAD_S:
         on = f" on {plain(job.scheduled_nodes)}" if job.scheduled_nodes else ""
         yield f"Slurm expects to start it at {clock(at)}{on}"
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .services import HOW, NoServiceError, free_slot, run_script
+from .waiting import wait_until
 
 # Read before any test changes the environment.
 _GIVEN = os.environ.get("SLURM_CONF", "")
@@ -57,8 +58,13 @@ class OwnSlurm:
         run_script("slurm-up.sh", self._environ)
 
     def stop(self, program: str) -> None:
-        """Kill a program of it, such as slurmctld or slurmdbd."""
-        os.kill(int((self._folder / "run" / f"{program}.pid").read_text()), signal.SIGKILL)
+        """End a program of it, such as slurmctld, slurmdbd or slurmd-n3, and wait for its end.
+
+        It is told to end: a controller that is killed forgets what it did last, and starts jobs anew.
+        """
+        pid = int((self._folder / "run" / f"{program}.pid").read_text())
+        os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: not Path(f"/proc/{pid}/exe").exists(), f"the end of {program}")
 
     def purge(self) -> None:
         """Stop it and remove everything of it."""
@@ -88,7 +94,10 @@ def private_slurm(settings: str = "") -> Iterator[OwnSlurm]:
         raise NoServiceError(HOW.format("a cluster"))
     with free_slot(str(Path(tempfile.gettempdir(), "torchx-tui-slurm-own")), _SLOTS) as slot:
         # A socket's path has at most 107 characters: none of pytest's long folders.
-        cluster = OwnSlurm(Path(tempfile.mkdtemp(prefix="txs-")), slot, settings)
+        folder = Path(tempfile.mkdtemp(prefix="txs-"))
+        # Other users ask it, too.
+        folder.chmod(0o755)
+        cluster = OwnSlurm(folder, slot, settings)
         try:
             cluster.start()
             yield cluster
