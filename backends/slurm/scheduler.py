@@ -80,7 +80,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         records: where launches are kept; the state folder's ``slurm`` if None.
     """
 
-    capabilities = Capabilities(
+    capabilities = Capabilities(  # noqa: S604 - no subprocess: its `shell` says that one can be opened
         log_streams=(Stream.STDOUT, Stream.STDERR, Stream.COMBINED),
         log_files=True,
         retries=True,

@@ -241,7 +241,9 @@ def test_hold_release_and_another_limit(real: SlurmScheduler) -> None:
     real.act(app_id, "hold")
     described = in_state(real, app_id, AppState.PENDING)
     # Who runs the tests as root is an administrator.
-    assert re.fullmatch(r"it is held by (?:its user: release it|an administrator: ask them to release it)", described.msg)
+    assert re.fullmatch(
+        r"it is held by (?:its user: release it|an administrator: ask them to release it)", described.msg
+    )
     real.act(app_id, "limit", "30")
     real.act(app_id, "release")
     described = in_state(real, app_id, AppState.PENDING)
@@ -301,7 +303,7 @@ def test_the_controller_is_away_for_a_while(real: SlurmScheduler, cluster: OwnSl
     reader = threading.Thread(target=read)
     reader.start()
     cluster.stop("slurmctld")
-    with pytest.raises(BackendUnavailableError, match="Slurm does not answer|did not answer"):
+    with pytest.raises(BackendUnavailableError, match=r"Slurm does not answer|did not answer"):
         wait_until(lambda: real.list() and False, "the outage")
     cluster.start()
     end = wait_until(lambda: _described(real, app_id), "the end")
