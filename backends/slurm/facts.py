@@ -105,6 +105,11 @@ class Facts:
         text = self._ask("sinfo", "--noheader", "--Node", "--partition", partition, "--Format", fields)
         return parse_nodes(text)
 
+    def default_account(self, user: str) -> str:
+        """Return the account of a user's jobs that name none; accounting is asked, not the controller."""
+        command = ("sacctmgr", "--noheader", "--parsable2", "show", "user", user, "format=defaultaccount")
+        return self._ask(*command).strip().partition("\n")[0]
+
     def association(self, account: str, user: str) -> dict[str, str]:
         """Return the limits of a user in an account, and of the account, with what is in use of them."""
         text = self._ask("scontrol", "--oneliner", "show", "assoc_mgr", f"accounts={account}", "flags=assoc")

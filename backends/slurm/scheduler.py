@@ -45,6 +45,7 @@ from .facts import Facts
 from .jobs import App, is_app_id
 from .known_jobs import HISTORY_DAYS, EndedJobs, KnownJobs
 from .layout import Replica, find_replica, replicas_of
+from .limits import limit_findings
 from .options import SlurmOpts
 from .records import Launch, Records, read_launch
 from .request import SlurmRequest, check_app, launch_findings, make_request, name_faults
@@ -302,7 +303,9 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """Find what sbatch would accept, and what would go wrong on the nodes."""
         check_app(app)
-        return [*launch_findings(app, SlurmOpts.from_cfg(self.run_opts().resolve(cfg)))]
+        opts = SlurmOpts.from_cfg(self.run_opts().resolve(cfg))
+        default = next(iter(self._cluster.partition_names()), "")
+        return [*launch_findings(app, opts), *limit_findings(app, opts, self._facts, default)]
 
     # What others need
 
