@@ -41,7 +41,8 @@ _ID = re.compile(r"\d+(?:_\d+)?")
 _DURATION = re.compile(r"(?:(?P<days>\d+)-)?(?P<clock>\d+(?::\d+){0,2})")
 
 
-@dataclass(frozen=True)
+# Not frozen, which takes three times as long to make, and there may be ten thousands; nobody changes one.
+@dataclass(slots=True)
 class Job:
     """One record of squeue or sacct: a job, a task of an array, the rest of an array, a component of a het job.
 
@@ -157,6 +158,8 @@ class App:
     @property
     def state(self) -> AppState:
         """RUNNING while any part runs, PENDING while any waits, then FAILED and CANCELLED before SUCCEEDED."""
+        if len(self.jobs) == 1:
+            return self.jobs[0].app_state
         states = {job.app_state for job in self.jobs}
         order = (AppState.RUNNING, AppState.PENDING, AppState.UNKNOWN, AppState.FAILED, AppState.CANCELLED)
         return next((state for state in order if state in states), AppState.SUCCEEDED)

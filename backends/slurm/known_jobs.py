@@ -55,6 +55,7 @@ class KnownJobs:
         self._lock = threading.Lock()
         self._queued: tuple[float, dict[str, Job]] = (0.0, {})
         self._accounted: tuple[float, dict[str, Job]] = (0.0, {})
+        self._records: dict[str, Job] = {}
         self._left: dict[str, Job] = {}
         self._grouped: tuple[tuple[float, float, int], dict[str, App]] = ((0.0, 0.0, 0), {})
         self._changes = 0
@@ -102,7 +103,8 @@ class KnownJobs:
         answer = self.queue_answer.get()
         asked_at, jobs = self._queued
         if answer.asked_at != asked_at:
-            now_there = {job.job_id: job for job in parse_queue(answer.text)}
+            self._records = parse_queue(answer.text, self._records)
+            now_there = {job.job_id: job for job in self._records.values()}
             self._left |= {job_id: job for job_id, job in jobs.items() if job_id not in now_there}
             jobs = now_there
             self._left = {job_id: job for job_id, job in self._left.items() if job_id not in jobs}
@@ -219,7 +221,7 @@ def _with_paths(job: Job, seen: Job) -> Job:
 def _ask_for(job_id: str) -> App | None:
     """Ask for one job by its id: the controller first, then accounting."""
     try:
-        jobs: Iterable[Job] = parse_queue(ask(queue_command(job_id)))
+        jobs: Iterable[Job] = parse_queue(ask(queue_command(job_id))).values()
     except BackendUnavailableError:
         raise
     except SchedulerError:

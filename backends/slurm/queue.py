@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping
 
 from .commands import FIELD, RECORD
 from .jobs import Job, parse_count, parse_duration, parse_exit, parse_time, text_or_nothing
@@ -37,15 +38,24 @@ def queue_command(job_id: str = "", *, all_users: bool = False) -> list[str]:
     return ["squeue", "--noheader", "--local", "--states=all", *chosen, "--Format", ",".join(named)]
 
 
-def parse_queue(text: str) -> list[Job]:
-    """Return the jobs of an answer to `queue_command`; a record that is not whole is passed over."""
-    jobs = []
+def parse_queue(text: str, known: Mapping[str, Job] | None = None) -> dict[str, Job]:
+    """Return the jobs of an answer to `queue_command`, by their records.
+
+    Args:
+        text: the answer; a record that is not whole is passed over.
+        known: what was returned before: what squeue says of most jobs is the same the next time.
+    """
+    jobs: dict[str, Job] = {}
     for record in text.split(RECORD)[:-1]:
-        values = record.lstrip("\n").split(FIELD)
-        if len(values) != len(_FIELDS) or not values[0].strip().isdecimal():
-            logger.warning("a record of squeue is passed over: %.80r", record)
-            continue
-        jobs.append(_job(dict(zip(_FIELDS, (value.strip() for value in values), strict=True))))
+        record = record.lstrip("\n")
+        job = known.get(record) if known else None
+        if job is None:
+            values = record.split(FIELD)
+            if len(values) != len(_FIELDS) or not values[0].strip().isdecimal():
+                logger.warning("a record of squeue is passed over: %.80r", record)
+                continue
+            job = _job(dict(zip(_FIELDS, map(str.strip, values), strict=True)))
+        jobs[record] = job
     return jobs
 
 

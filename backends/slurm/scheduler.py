@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import builtins
 import logging
+import operator
 import re
 import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...logs.source.log_file import LogFile
 from ...logs.source.replica_log import ReplicaLog
@@ -42,7 +43,7 @@ from .actions import act, job_actions, shell_command
 from .cluster import Cluster
 from .describe import describe_app, list_row
 from .facts import Facts
-from .jobs import App, is_app_id
+from .jobs import App, Job, is_app_id
 from .known_jobs import HISTORY_DAYS, EndedJobs, KnownJobs
 from .layout import Replica, find_replica, replicas_of
 from .limits import limit_findings
@@ -112,6 +113,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._facts = Facts()
         self._ended = EndedJobs()
         self._scripts: dict[str, str] = {}
+        self._rows: dict[str, _Row] = {}
         self._lock = threading.Lock()
 
     # Launching
@@ -196,8 +198,17 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return every job of this user, the latest first: those of the queue, and those that accounting has."""
-        rows = [list_row(app, self._records.find(app)) for app in self._jobs.apps().values() if self._is_shown(app)]
-        return sorted(rows, key=lambda row: row.submitted_at or 0.0, reverse=True)
+        before, now = self._rows, {}
+        for app_id, app in self._jobs.apps().items():
+            if not self._is_shown(app):
+                continue
+            launch = self._records.find(app)
+            kept = before.get(app_id)
+            if kept is None or kept.launch is not launch or not kept.has(app.jobs):
+                kept = _Row(app.jobs, launch, list_row(app, launch))
+            now[app_id] = kept
+        self._rows = now
+        return sorted((kept.row for kept in now.values()), key=lambda row: row.submitted_at or 0.0, reverse=True)
 
     def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
         """Return the srun command that opens a shell in the allocation of a replica, on its node where that is known.
@@ -351,6 +362,18 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
                 self._scripts.clear()
             self._scripts[job_id] = script
         return script
+
+
+class _Row(NamedTuple):
+    """A row, and what it was made of: most are the same the next time."""
+
+    jobs: builtins.list[Job]
+    launch: Launch | None
+    row: ListAppResponse
+
+    def has(self, jobs: builtins.list[Job]) -> bool:
+        """Tell whether it was made of these records."""
+        return len(jobs) == len(self.jobs) and all(map(operator.is_, jobs, self.jobs))
 
 
 class _Outlook:

@@ -141,8 +141,9 @@ def test_a_time_limit(real: SlurmScheduler) -> None:
 
 
 def test_a_node_that_fails(real: SlurmScheduler, cluster: OwnSlurm) -> None:
-    app_id = real.submit(AppDef("job", [role("sleep 600")]), {"requeue": False, "nodelist": "n3"})
-    in_state(real, app_id, AppState.RUNNING)
+    app = AppDef("job", [role("echo begun; sleep 600")])
+    app_id = real.submit(app, {"requeue": False, "nodelist": "n3"})
+    wait_until(lambda: lines(real, app_id) == ["begun\n"], "the first line")
     cluster.stop("slurmd-n3")
     described = end_of(real, app_id)
     assert described.state is AppState.FAILED
@@ -246,8 +247,9 @@ def test_hold_release_and_another_limit(real: SlurmScheduler) -> None:
     )
     real.act(app_id, "limit", "30")
     real.act(app_id, "release")
+    # The scheduler looks at it a moment later.
+    wait_until(lambda: "it may start at" in in_state(real, app_id, AppState.PENDING).msg, "the reason")
     described = in_state(real, app_id, AppState.PENDING)
-    assert described.msg.startswith("its earliest start has not come; it may start at ")
     assert described.metadata["time limit"] == "30m"
     with pytest.raises(SchedulerError, match="is no time"):
         real.act(app_id, "limit", "soon; rm")

@@ -171,4 +171,9 @@ def test_a_duration_as_text() -> None:
 
 def test_ten_thousand_jobs_are_parsed() -> None:
     text = "".join(queue_record({"JobID": str(number)}) for number in range(10_000))
-    assert len(parse_queue(text)) == 10_000
+    jobs = parse_queue(text)
+    assert len(jobs) == 10_000
+    # What did not change is not read again.
+    again = parse_queue(text + queue_record({"JobID": "10000"}), jobs)
+    assert len(again) == 10_001
+    assert all(again[record] is job for record, job in jobs.items())
