@@ -219,14 +219,15 @@ def _step(row: dict[str, str], job: Job, name: str) -> Step:
         exit_code=job.exit_code,
         signal=job.signal,
         tasks=parse_count(row["NTasks"]),
-        cpu_seconds=_cpu_seconds(row["TotalCPU"]),
+        cpu_seconds=parse_clock(row["TotalCPU"]),
         max_rss=parse_size(row["MaxRSS"]),
         started_at=job.started_at,
         finished_at=job.finished_at,
     )
 
 
-def _cpu_seconds(text: str) -> float:
+def parse_clock(text: str) -> float:
+    """Return a time such as ``1-02:03:04`` or ``02:03.500`` in seconds; 0 for none."""
     found = _CLOCK.fullmatch(text)
     if found is None:
         return 0.0

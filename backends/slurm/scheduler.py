@@ -32,6 +32,7 @@ from ..api import (
     ListAppResponse,
     LogQuery,
     NameFault,
+    ReplicaUsage,
     Scheduler,
     Stream,
 )
@@ -52,6 +53,7 @@ from .records import Launch, Records, read_launch
 from .request import SlurmRequest, check_app, launch_findings, make_request, name_faults
 from .script import launch_in
 from .shared_answer import Intervals
+from .usage import UsageSampler
 from .waiting import evidence
 
 logger = logging.getLogger(__name__)
@@ -90,6 +92,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         workspace=True,
         native=True,
         shell=True,
+        usage=True,
         actions=True,
         working_folder=True,
         named_ids=False,
@@ -111,6 +114,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._records = Records(records)
         self._cluster = Cluster()
         self._facts = Facts()
+        self._usage = UsageSampler()
         self._ended = EndedJobs()
         self._scripts: dict[str, str] = {}
         self._rows: dict[str, _Row] = {}
@@ -209,6 +213,11 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
             now[app_id] = kept
         self._rows = now
         return sorted((kept.row for kept in now.values()), key=lambda row: row.submitted_at or 0.0, reverse=True)
+
+    def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
+        """Measure what running replicas use, see `Scheduler.usage`; of somebody else's job nothing is told."""
+        app = self._get(app_id)
+        return self._usage.measure(app.app_id, replicas_of(app, self._launch(app)))
 
     def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
         """Return the srun command that opens a shell in the allocation of a replica, on its node where that is known.

@@ -16,6 +16,7 @@ from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.slurm import usage
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import DescribeAppResponse, Stream
 from torchx_tui.specs import AppDef, AppState, BackendUnavailableError, Resource, Role, SchedulerError, macros
@@ -280,6 +281,24 @@ def test_signal_requeue_and_a_shell(real: SlurmScheduler, cluster: OwnSlurm) -> 
     real.act(app_id, "requeue")
     wait_until(lambda: lines(real, app_id, streams=Stream.STDOUT) == ["run\n", "run\n"], "the second run")
     assert in_state(real, app_id, AppState.RUNNING).num_restarts == 1
+    real.cancel(app_id)
+
+
+def test_usage(real: SlurmScheduler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage, "_KEPT_S", 1.0)
+    busy, idle = role("while :; do :; done", "busy"), role("sleep 600", "idle", num_replicas=2)
+    app_id = real.submit(AppDef("job", [idle, busy]), {})
+    in_state(real, app_id, AppState.RUNNING)
+
+    def measured() -> dict[tuple[str, int], Any]:
+        found = {(used.role, used.replica): used for used in real.usage(app_id)}
+        return found if any((used.cpu or 0) > 0.05 for used in found.values()) else {}
+
+    found = wait_until(measured, "what they use")
+    assert {*found} == {("busy", 0), ("idle", 0), ("idle", 1)}
+    assert found["busy", 0].cpu > found["idle", 0].cpu
+    assert 0 < found["idle", 1].memory < found["idle", 1].memory_total == 64 << 20
+    assert found["busy", 0].cpu_total == 1
     real.cancel(app_id)
 
 
