@@ -47,13 +47,12 @@ def act(job_id: str, action: str, value: str = "") -> None:
         _TIME_LIMIT.name: ["scontrol", "update", f"JobId={job_id}", f"TimeLimit={value}"],
         _SIGNAL.name: ["scancel", "--full", f"--signal={value.upper()}", job_id],
     }.get(action, ["scontrol", action, job_id])
-    answer = commands.run(command)
-    if answer.code == 0:
-        return
-    if any(text in answer.err for text in _DENIED):
-        said = commands.error_text(command[0], answer)
-        raise NotAllowedError(f"Slurm does not allow you to {action} {job_id}: {said}")
-    raise commands.failure(command[0], answer)
+    _run(command, f"{action} {job_id}")
+
+
+def cancel(job_id: str) -> None:
+    """End a job; raises as `act` does."""
+    _run(["scancel", job_id], f"cancel {job_id}")
 
 
 def shell_command(replica: Replica) -> list[str]:
@@ -63,3 +62,13 @@ def shell_command(replica: Replica) -> list[str]:
     node = [f"--nodelist={replica.node}"] if replica.node else []
     shell = 'exec "${SHELL:-/bin/sh}"'
     return ["srun", *part, "--overlap", "--nodes=1", "--ntasks=1", *node, "--pty", "/bin/sh", "-c", shell]
+
+
+def _run(command: list[str], what: str) -> None:
+    answer = commands.run(command)
+    if answer.code == 0:
+        return
+    if any(text in answer.err for text in _DENIED):
+        said = commands.error_text(command[0], answer)
+        raise NotAllowedError(f"Slurm does not allow you to {what}: {said}")
+    raise commands.failure(command[0], answer)

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...specs import Resource, Role, macros
 from ..shared.kept_app_def import LAUNCH_VARIABLES
+from ..shared.secrets import mask_text
 from .jobs import BATCH, Job
 
 SCRIPT = "sbatch"
@@ -98,6 +99,11 @@ def script_of(roles: Sequence[Role]) -> dict[str, Any] | None:
             lists = {name: [str(word) for word in told.get(name) or ()] for name in ("options", "args")}
             return {"script": told["script"], **lists}
     return None
+
+
+def shown_script(script: str) -> str:
+    """Return a script of the user's for people, secret values masked: its continued lines are joined for that."""
+    return mask_text("", re.sub(r"\\\n\s*", "", script))
 
 
 def _srun_commands(script: str) -> list[list[str]]:

@@ -19,7 +19,7 @@ from ..shared.secrets import MASK, mask_args, mask_env, mask_text
 from ..types import Finding, NameFault
 from ..workspace.scripts import script_findings
 from .options import SlurmOpts
-from .others import script_of
+from .others import script_of, shown_script
 from .script import Part, write_script
 
 _MOST_NAME_BYTES = 150
@@ -112,7 +112,7 @@ def _script_request(app: AppDef, session: str, opts: SlurmOpts, folder: Path, ow
         # A script on the standard input has no name, and sbatch takes arguments behind one only.
         *(["/dev/stdin", *own["args"]] if own["args"] else []),
     ]  # fmt: skip
-    return SlurmRequest(command, own["script"], launch, mask_text("", own["script"]))
+    return SlurmRequest(command, own["script"], launch, shown_script(own["script"]))
 
 
 def key_in(comment: str) -> str:

@@ -40,7 +40,7 @@ from ..shared.file_lines import FileLines
 from ..shared.secrets import mask_text
 from ..workspace.mixin import DirWorkspaceMixin
 from . import commands
-from .actions import act, job_actions, shell_command
+from .actions import act, cancel, job_actions, shell_command
 from .cluster import Cluster
 from .describe import describe_app, list_row
 from .facts import Facts
@@ -49,6 +49,7 @@ from .known_jobs import HISTORY_DAYS, EndedJobs, KnownJobs
 from .layout import Replica, find_replica, replicas_of
 from .limits import limit_findings
 from .options import SlurmOpts
+from .others import shown_script
 from .records import Launch, Records, read_launch
 from .request import SlurmRequest, check_app, launch_findings, make_request, name_faults
 from .script import launch_in
@@ -198,7 +199,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         except SchedulerError:
             # The controller forgets a job some minutes after its end.
             text = commands.ask(["sacct", "--jobs", app.app_id, "--format", "ALL", "--parsable2"])
-        return mask_text("", text)
+        return f"{mask_text('', text).rstrip()}\n\n{self._shown_script(app)}"
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return every job of this user, the latest first: those of the queue, and those that accounting has."""
@@ -238,10 +239,10 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def _cancel_existing(self, app_id: str) -> None:
         app = self._get(app_id)
         if not is_terminal(app.state):
-            answer = commands.run(["scancel", app.app_id])
-            self._jobs.actions.note()
-            if answer.code != 0:
-                raise commands.failure("scancel", answer)
+            try:
+                cancel(app.app_id)
+            finally:
+                self._jobs.actions.note()
 
     def _delete_existing(self, app_id: str) -> None:
         """Cancel a job, remove what is kept of its launch, and show it no more; logs and Slurm's own records stay."""
@@ -350,6 +351,17 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     def _launch_in_script(self, job_id: str) -> Launch | None:
         return read_launch(launch_in(self._script(job_id)))
+
+    def _shown_script(self, app: App) -> str:
+        """Return the batch script for people; ours is made again, for it has the AppDef with its secrets in it."""
+        launch = self._launch(app)
+        if launch is None:
+            return shown_script(self._script(app.app_id))
+        app_def = launch.app_def([])
+        if app_def is None:
+            return ""
+        opts = SlurmOpts.from_cfg(launch.cfg)
+        return make_request(app_def, self.session_name, opts, lambda partition: True).shown
 
     def _script(self, job_id: str) -> str:
         """Return the batch script that the controller or accounting keeps of a job of this user's; asked once a job."""
