@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.slurm_commands import SlurmCommands
 
+from torchx_tui.backends.slurm.ends import TaskEnd, task_ends
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs import AppState
@@ -140,3 +141,11 @@ def test_nobody_knows_how_it_ended(slurm: SlurmScheduler, commands: SlurmCommand
     (row,) = slurm.list()
     assert row.state is AppState.UNKNOWN
     assert row.msg == "it has left the queue, and accounting does not say how it ended"
+
+
+def test_several_tasks_in_one_line_of_srun() -> None:
+    told = task_ends(
+        "srun: error: n1: tasks 1-3,5: Killed\nsrun: error: n2: task 0: Exited with exit code 4\n"
+        "srun: error: n1: task 1: Terminated\nsrun: error: n1: task 7: Something else\n"
+    )
+    assert told == {**dict.fromkeys((1, 2, 3, 5), TaskEnd(None, 9)), 0: TaskEnd(4, 0)}

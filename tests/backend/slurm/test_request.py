@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -54,6 +55,9 @@ def test_one_allocation_unless_resources_differ(slurm: SlurmScheduler) -> None:
     first, second = made[: made.index(":")], made[made.index(":") + 1 :]
     assert {"--ntasks=2", "--cpus-per-task=1"} < {*first}
     assert {"--ntasks=1", "--cpus-per-task=4", "--gpus-per-task=1"} < {*second}
+    roles = [role("a", resource=small), role("b", resource=large), role("c", resource=small)]
+    script = slurm.submit_dryrun(AppDef("job", roles), {}).request.script
+    assert re.findall(r"--job-name=(\w) --het-group=(\d)", script) == [("a", "0"), ("b", "1"), ("c", "0")]
 
 
 def test_no_memory_is_asked_for_where_nodes_do_not_say_what_they_have(
