@@ -64,8 +64,9 @@ def test_a_closed_partition(slurm: SlurmScheduler, commands: SlurmCommands) -> N
     assert findings(slurm) == ["the partition main is DRAIN"]
 
 
-def test_one_of_several_partitions_may_fit(slurm: SlurmScheduler) -> None:
+def test_one_of_several_partitions_may_fit(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     assert findings(slurm, time="1:00:00", partition="main,other", account="gold") == []
+    assert not [call for call in commands.calls("scontrol") if "partition" in call]
 
 
 def test_limits_that_are_hidden_are_not_guessed(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
