@@ -131,6 +131,7 @@ def test_the_launch_is_in_the_script(slurm: SlurmScheduler, commands: SlurmComma
 
 # What stands for srun: it runs each task as Slurm does, with its output in the file that is named.
 _SRUN = """#!/bin/bash
+trap 'kill $(jobs -p); exit 143' TERM
 for word in "$@"; do
     case $word in
         --ntasks=*) tasks=${word#*=} ;;
@@ -143,7 +144,8 @@ for word in "$@"; do
 done
 code=0
 for ((task = 0; task < tasks; task++)); do
-    SLURM_PROCID=$task "$@" >"${out//%t/$task}" 2>"${err//%t/$task}" || code=$?
+    SLURM_PROCID=$task "$@" >"${out//%t/$task}" 2>"${err//%t/$task}" &
+    wait $! || code=$?
 done
 exit $code
 """
