@@ -27,6 +27,7 @@ from .types import (
     Capabilities,
     DescribeAppResponse,
     Finding,
+    JobAction,
     ListAppResponse,
     LogIterator,
     LogQuery,
@@ -47,6 +48,7 @@ __all__ = [
     "Capabilities",
     "DescribeAppResponse",
     "Finding",
+    "JobAction",
     "ListAppResponse",
     "LogIterator",
     "LogQuery",
@@ -247,6 +249,28 @@ class Scheduler(abc.ABC, Generic[T]):
     def _delete_existing(self, app_id: str) -> None:
         """Delete an app that exists; where nothing is kept of an app, to end it is all."""
         self._cancel_existing(app_id)
+
+    def actions(self, app_id: str) -> builtins.list[JobAction]:
+        """Return what can be done with an app now, beside cancelling and deleting it.
+
+        Raises:
+            JobNotFoundError: there is no such app.
+        """
+        return []
+
+    def act(self, app_id: str, action: str, value: str = "") -> None:
+        """Do what `actions` offers.
+
+        Args:
+            app_id: an app that exists.
+            action: the action's name.
+            value: what it asks for.
+
+        Raises:
+            NotAllowedError: the backend does not allow it to this user.
+            SchedulerError: it could not be done, or there is no such action.
+        """
+        raise SchedulerError(f"{self.backend} cannot {action} {app_id}")
 
     # Apps that end with the process that launched them
 

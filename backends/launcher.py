@@ -10,8 +10,8 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import specs
 from .api import check_launchable
@@ -20,9 +20,9 @@ from .workspace import WorkspaceMixin
 
 if TYPE_CHECKING:
     from ..specs import AppDef, AppDryRunInfo, Workspace
-    from .api import Finding, NameFault, Scheduler
+    from .api import DescribeAppResponse, Finding, NameFault, Scheduler
     from .history.journal import Journal
-    from .history.launch_record import LaunchOrigin
+    from .history.launch_record import LaunchOrigin, LaunchRecord
     from .scheduler_pool import SchedulerPool
     from .shared.progress import Progress
 
@@ -209,6 +209,34 @@ def with_parent(app: AppDef, parent_run_id: str | None) -> AppDef:
     for role in child.roles:
         role.env[ENV_PARENT_RUN_ID] = parent
     return child
+
+
+class EarlierLaunch(NamedTuple):
+    """What is launched again."""
+
+    app: AppDef
+    scheduler: str
+    cfg: Mapping[str, Any]
+    workspace: str | None
+    origin: LaunchOrigin | None
+
+
+def earlier_launch(
+    handle: str, record: LaunchRecord | None, describe: Callable[[str], DescribeAppResponse | None]
+) -> EarlierLaunch:
+    """Return what a job was launched as: by the journal, else by what its backend keeps.
+
+    Raises:
+        UnknownAppException: neither knows what it was.
+    """
+    if record is not None:
+        origin = record.origin(relaunch_of=record.id)
+        return EarlierLaunch(record.app_def(), record.scheduler, record.cfg, record.workspace or None, origin)
+    described = describe(handle)
+    if described is None or not described.roles:
+        raise specs.UnknownAppException(handle)
+    app = specs.AppDef(name=described.name or described.app_id, roles=described.roles)
+    return EarlierLaunch(app, specs.parse_app_handle(handle).scheduler_backend, described.cfg, None, None)
 
 
 def workspace_text(workspace: Workspace | str | None) -> str | None:

@@ -22,16 +22,16 @@ GROUP = "torchx_tui.schedulers"
 classes are found where TorchX finds them.
 """
 
-# In TorchX's order; the first is the default.
+# The first is the default.
 _MODULES = {
     "local_docker": ".docker.scheduler",
     "local_cwd": ".local.scheduler",
     "kubernetes": ".kubernetes.scheduler",
+    "slurm": ".slurm.scheduler",
 }
 
-
 # Modules whose ``is_set_up`` tells whether anybody uses the scheduler here; the others are always there to be tried.
-_USED = {"kubernetes": ".kubernetes.kubeconfig", "slurm": ".plugin.slurm"}
+_USED = {"kubernetes": ".kubernetes.kubeconfig", "slurm": ".slurm.commands"}
 
 
 class SchedulerFactory(Protocol):

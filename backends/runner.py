@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Capabilities,
         DescribeAppResponse,
         Finding,
+        JobAction,
         ListAppResponse,
         NameFault,
         ReplicaUsage,
@@ -121,10 +122,9 @@ class Runner:
         """Close every scheduler that was made, end every log that is read; jobs that run go on."""
         with self._lock:
             spools, self._spools = self._spools, None
-        if self._launches is not None:
-            self._launches.close()
-        if spools is not None:
-            spools.close()
+        for opened in (self._launches, spools):
+            if opened is not None:
+                opened.close()
         self._schedulers.close()
 
     # Schedulers
@@ -248,16 +248,10 @@ class Runner:
         Raises:
             UnknownAppException: neither the journal nor the backend knows what it was.
         """
-        record = self.journal.find(handle)
-        if record is not None:
-            origin = record.origin(relaunch_of=record.id)
-            app, shipped = record.app_def(), record.workspace or None
-            return self.run(app, record.scheduler, record.cfg, shipped, origin=origin, progress=progress)
-        described = self.describe(handle)
-        if described is None or not described.roles:
-            raise specs.UnknownAppException(handle)
-        app = specs.AppDef(name=described.name or described.app_id, roles=described.roles)
-        return self.run(app, specs.parse_app_handle(handle).scheduler_backend, described.cfg, progress=progress)
+        from .launcher import earlier_launch
+
+        app, scheduler, cfg, shipped, origin = earlier_launch(handle, self.journal.find(handle), self.describe)
+        return self.run(app, scheduler, cfg, shipped, origin=origin, progress=progress)
 
     def changed_since(
         self, record: LaunchRecord, config: Mapping[str, str] | None = None, now: WorldNow | None = None
@@ -455,6 +449,17 @@ class Runner:
         self._cancellations.forget(self._own_handle(app_handle))
         if (record := self.journal.find(app_handle)) is not None:
             self.journal.forget(record)
+
+    def actions(self, app_handle: str) -> builtins.list[JobAction]:
+        """Return what can be done with a job beside cancelling and deleting it, see `Scheduler.actions`."""
+        name, _, app_id = specs.parse_app_handle(app_handle)
+        return self.scheduler(name).actions(app_id)
+
+    def act(self, app_handle: str, action: str, value: str = "") -> None:
+        """Do one of the `actions` of a job, see `Scheduler.act`; refused where this runner may change nothing."""
+        self._refuse_if_read_only(f"The action {action}")
+        name, _, app_id = specs.parse_app_handle(app_handle)
+        self.scheduler(name).act(app_id, action, value)
 
     def prune(self, scheduler: str, *, dryrun: bool = False) -> builtins.list[str]:
         """Remove what a backend keeps of finished jobs beyond the age and size that its settings allow.

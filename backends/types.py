@@ -302,6 +302,23 @@ class ReplicaUsage:
 
 
 @dataclass(frozen=True)
+class JobAction:
+    """Something that can be done with a job beside cancelling and deleting it, see `Scheduler.act`.
+
+    Args:
+        name: what `Scheduler.act` calls it.
+        what: what it does, as the sentence of a dialog.
+        value: what has to be given with it, with an example; empty for nothing.
+        ends_job: whether what runs is ended, so that it is asked about first.
+    """
+
+    name: str
+    what: str
+    value: str = ""
+    ends_job: bool = False
+
+
+@dataclass(frozen=True)
 class Capabilities:
     """What a scheduler can do; the screens offer no more than this.
 
@@ -318,6 +335,7 @@ class Capabilities:
         native: `Scheduler.describe_native` says something.
         shell: a shell can be opened in a replica.
         usage: `Scheduler.usage` measures what replicas use.
+        actions: `Scheduler.actions` has some for jobs.
         working_folder: apps run in the folder that they are launched from.
         remembers_cancel: an app that was cancelled says CANCELLED; where not, the Runner remembers it.
         logs_after_cancel: what becomes of an app's logs when it is cancelled, in a sentence; empty where they are kept.
@@ -339,6 +357,7 @@ class Capabilities:
     native: bool = False
     shell: bool = False
     usage: bool = False
+    actions: bool = False
     working_folder: bool = False
     remembers_cancel: bool = True
     logs_after_cancel: str = ""

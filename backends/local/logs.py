@@ -2,157 +2,30 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from ...logs.source.log_file import LogFile
-from ...logs.source.replica_log import ReplicaLog, StreamName
-from ...logs.source.replica_reader import ReplicaReader
-from ...logs.source.segment import LogSegment
-from ...logs.source.stream import Record
+from ...logs.source.replica_log import ReplicaLog
 from ...specs import JobNotFoundError, SchedulerError
+from ..shared.file_lines import FileLines, Outlook
 from ..shared.replicas import pick_replica
-from ..shared.stream_lines import LineAssembler
 from ..types import LogQuery, Stream
 from .record import Run
 
-# How long to wait for more: short after something came, longer when it has been quiet for 2 s and for 30 s.
-_WAITS = ((2.0, 0.02), (30.0, 0.05), (float("inf"), 0.2))
 # The state file is read again after this long: sooner while the reader is new, as the job may be, and short.
 _LOOK_SECONDS, _SOON_SECONDS = 0.1, 0.02
 _NEW_SECONDS = 2.0
 
 
-class Outlook(Protocol):
-    """What is to be known of the app that writes."""
-
-    over: bool
-    """Nothing is written any more."""
-
-    supervised: bool
-    """combined.log grows."""
-
-
-class LocalLogIterator:
-    """The lines of one replica.
-
-    ``close`` from any thread ends the iteration, a blocked read too. ``iterator[50]`` goes to the line of that number,
-    counted from 0 among those that qualify, and returns it; the next one follows it.
-
-    Args:
-        folder: the replica's folder.
-        query: which lines.
-        look: tells how the app is doing.
-    """
-
-    def __init__(self, folder: Path, query: LogQuery, look: Callable[[], Outlook]) -> None:
-        self._folder = folder
-        self._query = query
-        self._look = look
-        self._closed = threading.Event()
-        self._begin()
-
-    def _begin(self) -> None:
-        names = {stream: self._folder / f"{stream.value}.log" for stream in Stream}
-        # The times of lines are beside the combined file alone.
-        timed = self._query.since is not None or self._query.until is not None
-        combined = names[Stream.COMBINED] if timed or self._query.stream is Stream.COMBINED else None
-        log = ReplicaLog("", 0, combined, names[Stream.STDOUT], names[Stream.STDERR])
-        stream: StreamName = self._query.stream.value  # type: ignore[assignment]
-        self._files: list[LogFile] = []
-        self._taken: dict[int, int] = {}
-        self._reader = ReplicaReader(log, stream, self._register, _notice)
-        self._assembler = LineAssembler()
-        self._lines: deque[str] = deque()
-        self._line_number = 0
-        self._ended = False
-        self._active_at = time.monotonic()
-
-    def _register(self, path: Path) -> tuple[LogFile, int]:
-        self._files.append(LogFile(path))
-        return self._files[-1], len(self._files)
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        while not self._lines:
-            if self._ended or self._closed.is_set():
-                self._release()
-                raise StopIteration
-            self._fill()
-        self._line_number += 1
-        return self._lines.popleft()
-
-    def __getitem__(self, number: int) -> str:
-        if number < 0:
-            raise IndexError(f"line {number}: lines are counted from 0")
-        if number < self._line_number:
-            self._release()
-            self._begin()
-        for line in self:
-            if self._line_number == number + 1:
-                return line
-        raise IndexError(f"line {number}: there are {self._line_number}")
-
-    def close(self) -> None:
-        """End the iteration at once; may be called again, from any thread."""
-        self._closed.set()
-
-    def _fill(self) -> None:
-        """Read once; wait, or end, when there was nothing to read."""
-        outlook = self._look()  # before reading: what is over has nothing to add after that
-        polled = self._reader.poll()
-        if polled.notes:
-            raise SchedulerError(f"the log was removed: {self._folder / self._query.stream.value}.log")
-        segments = [segment for segment in (*polled.grown, *polled.fresh) if segment.file]
-        if segments:
-            self._active_at = time.monotonic()
-            for segment in segments:
-                self._take(self._assembler.add(self._record(segment)))
-        elif (outlook.over or not outlook.supervised) and self._reader.begin_rest():
-            return
-        elif outlook.over or not self._query.follow or self._is_past_until():
-            self._take(self._assembler.rest())
-            self._ended = True
-        else:
-            quiet = time.monotonic() - self._active_at
-            self._closed.wait(next(wait for limit, wait in _WAITS if quiet < limit))
-
-    def _record(self, segment: LogSegment) -> Record:
-        """Read what is new of a segment: one whose last line went on was read up to there."""
-        start = max(segment.start, self._taken.get(segment.file, 0))
-        self._taken[segment.file] = segment.end
-        return Record(self._files[segment.file - 1].read(start, segment.end - start), segment.time, segment.stream)
-
-    def _take(self, lines: list[tuple[float | None, bytes]]) -> None:
-        for at, data in lines:
-            if self._query.since is not None and at is not None and at < self._query.since:
-                continue
-            if self._query.until is not None and at is not None and at > self._query.until:
-                self._ended = True
-                return
-            line = data.decode("utf-8", "replace")
-            if self._query.pattern is None or self._query.pattern.search(line):
-                self._lines.append(line)
-
-    def _is_past_until(self) -> bool:
-        # A second of room: a line may be on its way into combined.log.
-        return self._query.until is not None and time.time() > self._query.until + 1.0
-
-    def _release(self) -> None:
-        self._reader.close()
-        for file in self._files:
-            file.close()
-
-
-def _notice(_sentence: str) -> LogSegment:
-    """Stand for a sentence among the lines, which is not printed here."""
-    return LogSegment(0, 0, 0, 0, None, "n")
+def read_lines(folder: Path, query: LogQuery, look: Callable[[], Outlook]) -> FileLines:
+    """Return the lines of the replica whose folder this is."""
+    names = {stream: folder / f"{stream.value}.log" for stream in Stream}
+    # The times of lines are beside the combined file alone.
+    timed = query.since is not None or query.until is not None
+    combined = names[Stream.COMBINED] if timed or query.stream is Stream.COMBINED else None
+    return FileLines(ReplicaLog("", 0, combined, names[Stream.STDOUT], names[Stream.STDERR]), query, look)
 
 
 def check_log(run: Run, query: LogQuery) -> None:

@@ -36,7 +36,7 @@ from .record import Run
 from .runs import DELETE, Runs
 
 if TYPE_CHECKING:
-    from .logs import LocalLogIterator
+    from ..shared.file_lines import FileLines
     from .request import PopenRequest
     from .usage import UsageSampler
 
@@ -313,8 +313,8 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     # Logs
 
-    def _log_lines(self, query: LogQuery) -> LocalLogIterator:
-        from .logs import LocalLogIterator, check_log, log_outlook
+    def _log_lines(self, query: LogQuery) -> FileLines:
+        from .logs import check_log, log_outlook, read_lines
 
         run = self._apps.get(query.app_id)
         check_log(run, query)
@@ -322,7 +322,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             logger.warning("%s: TorchX keeps no times with its lines: since and until are ignored", query.app_id)
             query = replace(query, since=None, until=None)
         folder = run.replica_folder(query.role_name, query.k)
-        return LocalLogIterator(folder, query, log_outlook(self._apps.find, query.app_id))
+        return read_lines(folder, query, log_outlook(self._apps.find, query.app_id))
 
     def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
         """Return the file of one replica's log, None when there is no such app or replica."""

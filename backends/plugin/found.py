@@ -1,4 +1,4 @@
-"""Which schedulers of other packages there are: entry points, modules of `torchx_plugins`, TorchX's own.
+"""Which schedulers of other packages there are: entry points, and modules of `torchx_plugins`.
 
 Nothing is imported to find them.
 """
@@ -10,7 +10,6 @@ import functools
 import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 from ...specs.errors import describe_error
@@ -21,8 +20,6 @@ ENTRY_POINT_GROUP = "torchx.schedulers"
 GUEST_GROUP = "torchx_tui.guest_schedulers"
 """The group of schedulers of our contract that live in a process of their own, as those written for TorchX do."""
 NAMESPACE_PART = "schedulers"
-# TorchX's schedulers that are not here as well, and the modules here that mend them.
-_THEIR_OWN = {"slurm": ("torchx.schedulers.slurm_scheduler", f"{__package__}.slurm")}
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,6 @@ class FoundScheduler:
         attribute: the factory in that module, with dots where it is within something; empty where the module has one
             of the decorator's ``name``.
         package: the distribution that it came with, as far as that is known.
-        mended_by: a module of ours that makes it in place of its own.
     """
 
     name: str
@@ -44,7 +40,6 @@ class FoundScheduler:
     module: str
     attribute: str = ""
     package: str = ""
-    mended_by: str = ""
 
     @property
     def origin(self) -> str:
@@ -54,7 +49,7 @@ class FoundScheduler:
 
     def load(self) -> Any:
         """Import its module; return the factory."""
-        module = importlib.import_module(self.mended_by or self.module)
+        module = importlib.import_module(self.module)
         return functools.reduce(getattr, filter(None, self.attribute.split(".")), module)
 
 
@@ -71,18 +66,10 @@ class Unreadable:
     why: str
 
 
-def has_torchx() -> bool:
-    """Tell whether TorchX is installed."""
-    try:
-        return find_spec("torchx") is not None
-    except (ImportError, ValueError):
-        return False
-
-
 def found_schedulers() -> tuple[list[FoundScheduler], list[Unreadable]]:
     """Return the schedulers of TorchX's, one of each name, and what could not be read.
 
-    An entry point wins over a module of `torchx_plugins`, and either over what TorchX itself has, as in TorchX.
+    An entry point wins over a module of `torchx_plugins`, as in TorchX.
     """
     by_namespace, by_entry_point = plugin_sources()
     unreadable: list[Unreadable] = []
@@ -96,10 +83,6 @@ def found_schedulers() -> tuple[list[FoundScheduler], list[Unreadable]]:
                 f"{entry.name} is registered by {where.origin} ({where.group}) as well, which wins: remove one of them"
             )
             unreadable.append(Unreadable(entry.module, why))
-    if has_torchx():
-        for name, (module, mended_by) in _THEIR_OWN.items():
-            theirs = FoundScheduler(name, "torchx", module, "create_scheduler", "TorchX itself", mended_by)
-            found.setdefault(name, theirs)
     return list(found.values()), unreadable
 
 

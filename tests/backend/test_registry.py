@@ -16,9 +16,6 @@ from torchx_tui.specs import BackendUnavailableError, UnknownSchedulerException
 
 @pytest.fixture
 def plugins(monkeypatch: pytest.MonkeyPatch) -> Any:
-    # TorchX itself may be installed, and has a scheduler that is not ours.
-    monkeypatch.setattr("torchx_tui.backends.plugin.found.has_torchx", lambda: False)
-
     def install(**points: str) -> None:
         made = [EntryPoint(name, value, registry.GROUP) for name, value in points.items()]
         monkeypatch.setattr("importlib.metadata.entry_points", lambda group: made if group == registry.GROUP else [])
@@ -30,8 +27,8 @@ def plugins(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_order_and_default() -> None:
     names = list(registry.get_scheduler_factories())
-    known = ["local_docker", "local_cwd", "kubernetes"]
-    assert [name for name in names if name in known] == [name for name in known if name in names]
+    known = ["local_docker", "local_cwd", "kubernetes", "slurm"]
+    assert names[: len(known)] == known
     assert registry.get_default_scheduler_name() == names[0]
 
 

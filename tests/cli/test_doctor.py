@@ -29,8 +29,7 @@ def findings(command: Command, *argv: str) -> dict[str, list[tuple[str, str, str
 
 def test_every_subject_is_looked_at(command: Command):
     found = findings(command)
-    # TorchX's own scheduler for Slurm follows where TorchX is installed.
-    assert list(found)[:11] == [
+    assert list(found)[:12] == [
         *(
             "program",
             "config.toml",
@@ -41,12 +40,12 @@ def test_every_subject_is_looked_at(command: Command):
             "components",
             "plugins",
         ),
-        *("local_docker", "local_cwd", "kubernetes"),
+        *("local_docker", "local_cwd", "kubernetes", "slurm"),
     ]
     assert found["local_docker"][0][0] == "error"
     assert found["local_docker"][0][2]
     assert found["local_cwd"][0][1].startswith("this machine: ")
-    assert found["kubernetes"] == [("ok", "not set up here", "")]
+    assert found["kubernetes"] == found["slurm"] == [("ok", "not set up here", "")]
 
 
 def test_the_text_has_a_hint_under_its_fault(command: Command):

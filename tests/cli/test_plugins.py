@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 from support.command import Command
-from support.torchx_plugins import Plugins, as_if_installed
+from support.torchx_plugins import Plugins, as_if_installed, has_torchx
 
 from torchx_tui.backends.plugin import remote
-from torchx_tui.backends.plugin.found import has_torchx
 
 
 @pytest.fixture

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 from actions import fill, open_form, submit
-from support.torchx_plugins import Plugins
-
-from torchx_tui.backends.plugin.found import has_torchx
+from support.torchx_plugins import Plugins, has_torchx
 
 pytestmark = pytest.mark.slow
 
@@ -56,26 +54,5 @@ def test_launch_follow_and_cancel_beside_broken_ones(terminal, environ):
     app.wait("Cancel this job")
     app.press("y")
     app.wait(r"Cancelled\s+sh")
-    app.press("q")
-    assert app.wait_for_end() == 0
-
-
-def test_a_job_of_slurm(terminal, environ, slurm_cluster, tmp_path: Path):
-    (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = slurm\n")
-    app = terminal(environ={"TORCHX_PLUGINS_SOURCE": "0", "SLURM_CONF": slurm_cluster})
-    # Slurm lists the jobs of other tests, too.
-    app.wait("No jobs yet|Asking|STATE")
-    open_form(app, "utils.sh")
-    app.wait("partition")
-    fill(app, {"args": "sh -c 'echo hello from a node; echo an aside >&2; sleep 600'"})
-    submit(app)
-    # A number is no name.
-    app.wait(r"Running\s+sh \d+", 60)
-    app.wait("hello from a node", 60)
-    app.wait("an aside", 60)
-    app.press("x")
-    app.wait("Cancel this job")
-    app.press("y")
-    app.wait(r"Cancelled\s+sh \d+", 60)
     app.press("q")
     assert app.wait_for_end() == 0

@@ -44,7 +44,7 @@ _LOCAL_SCHEDULER = (
     Documented("torchx.schedulers.local_scheduler.PopenRequest", "class", _LOCAL + "PopenRequest"),
     Documented("torchx.schedulers.api.DescribeAppResponse", "class", _API + "DescribeAppResponse"),
     Documented("torchx.schedulers.api.Stream", "class", _API + "Stream"),
-    Documented("iter[50]", "method", "torchx_tui.backends.local.logs:LocalLogIterator.__getitem__"),
+    Documented("iter[50]", "method", "torchx_tui.backends.shared.file_lines:FileLines.__getitem__"),
     Documented("torchx.specs.api.Role", "class", _SPECS + "Role"),
     Documented("torchx.specs.api.runopts", "class", _SPECS + "runopts"),
     Documented("torchx.specs.api.AppDryRunInfo", "class", _SPECS + "AppDryRunInfo"),

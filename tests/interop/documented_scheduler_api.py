@@ -137,7 +137,7 @@ _INTERFACE = (
     Documented("Scheduler.delete", "method", _SCHEDULER + "delete", "(app_id)"),
     Documented("Scheduler._delete_existing", "method", _SCHEDULER + "_delete_existing", "(app_id)"),
     Documented("Scheduler.log_iter", "method", _SCHEDULER + "log_iter", LOG_ITER),
-    Documented("iter[50]", "method", "torchx_tui.backends.local.logs:LocalLogIterator.__getitem__"),
+    Documented("iter[50]", "method", "torchx_tui.backends.shared.file_lines:FileLines.__getitem__"),
     Documented("Scheduler._pre_build_validate", "method", _SCHEDULER + "_pre_build_validate", "(app, scheduler, cfg)"),
     Documented("Scheduler._validate", "method", _SCHEDULER + "_validate", "(app, scheduler, cfg)"),
     Documented("filter_regex", "function", _API + "filter_regex", "(regex, data)"),

@@ -42,7 +42,7 @@ _INTERFACE = (
     Documented("Scheduler.schedule", "abstract method", _SCHEDULER + "schedule", "(dryrun_info)"),
     Documented("Scheduler.submit", "method", _SCHEDULER + "submit", "(app, cfg, workspace=None)"),
     Documented("Scheduler.submit_dryrun", "method", _SCHEDULER + "submit_dryrun", "(app, cfg)"),
-    Documented("iter[50]", "method", "torchx_tui.backends.local.logs:LocalLogIterator.__getitem__"),
+    Documented("iter[50]", "method", "torchx_tui.backends.shared.file_lines:FileLines.__getitem__"),
     Documented("wait", "method", _RUNNER + "wait"),
     Documented("status", "method", _RUNNER + "status"),
     Documented("run", "method", _RUNNER + "run"),

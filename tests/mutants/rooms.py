@@ -9,6 +9,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
     "local": (["backends/local/*.py", "backends/local/torchx/*.py"], ["tests/backend/local/test_*.py"]),
     "docker": (["backends/docker/*.py", "backends/docker_engine/*.py"], ["tests/backend/docker/test_*.py"]),
     "kubernetes": (["backends/kubernetes/*.py", "backends/kubernetes/*/*.py"], ["tests/backend/kubernetes/test_*.py"]),
+    "slurm": (["backends/slurm/*.py"], ["tests/backend/slurm/test_*.py"]),
     "runner": (
         ["backends/*.py", "backends/history/*.py", "backends/shared/*.py", "backends/workspace/*.py"],
         ["tests/backend/test_*.py"],

@@ -5,6 +5,7 @@
 #   SLURM_TEST_PORT   the first of 20 ports, all on loopback    (default 26917)
 #   SLURM_TEST_NODES  how many nodes: n1, n2, ...               (default 3)
 #   SLURM_TEST_CPUS   how many CPUs each claims to have         (default 8)
+#   SLURM_TEST_SETTINGS  lines for slurm.conf, which win over those that are there
 DIR=${SLURM_TEST_DIR:-${TMPDIR:-/tmp}/torchx-tui-slurm}
 PORT=${SLURM_TEST_PORT:-26917}
 NODES=${SLURM_TEST_NODES:-3}

@@ -77,6 +77,7 @@ AccountingStoragePass=$RUN/munge.sock
 AccountingStoreFlags=job_comment
 NodeName=n[1-$NODES] NodeHostname=$host NodeAddr=127.0.0.1 Port=[$((NODE_PORT + 1))-$((NODE_PORT + NODES))] CPUs=$CPUS CoresPerSocket=$CPUS RealMemory=4000 State=UNKNOWN
 PartitionName=main Nodes=n[1-$NODES] Default=YES MaxTime=INFINITE State=UP
+${SLURM_TEST_SETTINGS:-}
 CONF
     if runs slurmctld && ! cmp -s "$ETC/slurm.conf.new" "$ETC/slurm.conf"; then
         die "a cluster with other settings runs in $DIR: run slurm-down.sh first"

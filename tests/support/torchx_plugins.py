@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -19,6 +20,11 @@ from torchx_tui.guest.service import Service
 from torchx_tui.specs import named_resources
 
 PROCESS_JOBS = Path(__file__).parent / "process_jobs.py"
+
+
+def has_torchx() -> bool:
+    """Tell whether TorchX is installed."""
+    return find_spec("torchx") is not None
 
 
 class Plugins:

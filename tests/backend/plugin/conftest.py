@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.torchx_plugins import Plugins, as_if_installed, forget_plugins
-
-from torchx_tui.backends.plugin.found import has_torchx
+from support.torchx_plugins import Plugins, as_if_installed, forget_plugins, has_torchx
 
 
 @pytest.fixture

@@ -74,18 +74,3 @@ class TestOwnContract(SchedulerContract):
         assert [found.origin for found in registry.scheduler_plugins()[0] if found.name == "acme"] == [
             "acme_local:create of acme-local"
         ]
-
-
-@pytest.mark.slow
-class TestSlurm(SchedulerContract):
-    """TorchX's own scheduler for Slurm, on a real cluster."""
-
-    @pytest.fixture
-    def scheduler(self, torchx: None, fresh_registry: None, slurm_cluster: str) -> Iterator[Scheduler[Any]]:
-        made = registry.create_scheduler("slurm", "torchx")
-        yield made
-        made.close()
-
-    def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
-        for path in Path.cwd().glob(f"slurm-{described.app_id}-*"):
-            path.unlink()

@@ -47,13 +47,12 @@ def test_entry_points_and_modules(plugins: Plugins) -> None:
     assert names()["acme"] == "acme_jobs:create of acme"
     assert names()["by_name_of_function"].startswith("torchx_plugins.schedulers.sub.jobs:by_name_of_function of /")
     assert names()["given"].startswith("torchx_plugins.schedulers.sub.jobs:another of /")
-    assert "slurm" in names()
     assert "no_scheduler" not in names()
     # Ours come first, and are not replaced.
     made = list(registry.get_scheduler_factories())
-    assert made[:3] == ["local_docker", "local_cwd", "kubernetes"]
-    assert made[3:] == ["acme", "by_name_of_function", "given", "slurm"]
-    assert [one.name for one in registry.scheduler_plugins()[0]] == made[3:]
+    assert made[:4] == ["local_docker", "local_cwd", "kubernetes", "slurm"]
+    assert made[4:] == ["acme", "by_name_of_function", "given"]
+    assert [one.name for one in registry.scheduler_plugins()[0]] == made[4:]
 
 
 def test_an_entry_point_wins_and_that_is_told(plugins: Plugins) -> None:
@@ -83,8 +82,7 @@ def test_the_sources_can_be_chosen(
     plugins.distribution("acme", "torchx.schedulers", acme="acme_jobs:create")
     plugins.module("torchx_plugins.schedulers.jobs", NAMESPACED)
     monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", sources)
-    # TorchX's own is no plugin.
-    assert set(names()) == {*expected.split()} | {"slurm"}
+    assert set(names()) == {*expected.split()}
 
 
 @pytest.mark.parametrize("text", ["4", "both", ""])

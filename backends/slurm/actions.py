@@ -1,0 +1,74 @@
+"""What is done with a job that is there: hold, release, requeue, another time limit, a signal, a shell in it."""
+
+from __future__ import annotations
+
+import re
+
+from ...specs import AppState, NotAllowedError, SchedulerError
+from ..types import JobAction
+from . import commands
+from .jobs import App
+from .layout import Replica
+from .reasons import code_of
+
+_HOLD = JobAction("hold", "It does not start until it is released.")
+_RELEASE = JobAction("release", "It may start.")
+_REQUEUE = JobAction("requeue", "It is ended, and put into the queue again under the same id.", ends_job=True)
+_TIME_LIMIT = JobAction(
+    "limit", "It gets another time limit; most sites let you shorten it only.", value="a time, such as 1:30:00 or +30"
+)
+_SIGNAL = JobAction("signal", "Its processes and its batch script get a signal.", value="a signal, such as USR1")
+# The forms of time of sbatch(1), and such as `+30` to add minutes.
+_IS_LIMIT = re.compile(r"[+-]?(?:\d{1,4}-)?\d{1,6}(?::\d{1,2}){0,2}|UNLIMITED", re.IGNORECASE)
+_IS_SIGNAL = re.compile(r"(?:SIG)?[A-Z]{1,6}[0-9]{0,2}|[1-9]\d?", re.IGNORECASE)
+_DENIED = ("Access/permission denied", "Invalid user id")
+
+
+def job_actions(app: App) -> list[JobAction]:
+    """Return what can be done with a job in its present state."""
+    if app.state is AppState.PENDING:
+        is_held = code_of(app.first.reason).startswith("JobHeld")
+        return [_RELEASE if is_held else _HOLD, _TIME_LIMIT]
+    return [_REQUEUE, _TIME_LIMIT, _SIGNAL] if app.state is AppState.RUNNING else []
+
+
+def act(job_id: str, action: str, value: str = "") -> None:
+    """Do one of `job_actions`.
+
+    Raises:
+        NotAllowedError: it is somebody else's job, or the site does not allow it.
+        SchedulerError: the value is malformed, or Slurm refused it; the message is Slurm's.
+    """
+    if action == _TIME_LIMIT.name and _IS_LIMIT.fullmatch(value) is None:
+        raise SchedulerError(f"{value!r} is no time: write it as 30, 1:30:00, 1-12:00:00 or +30")
+    if action == _SIGNAL.name and _IS_SIGNAL.fullmatch(value) is None:
+        raise SchedulerError(f"{value!r} is no signal: write it as USR1 or 10")
+    command = {
+        _TIME_LIMIT.name: ["scontrol", "update", f"JobId={job_id}", f"TimeLimit={value}"],
+        _SIGNAL.name: ["scancel", "--full", f"--signal={value.upper()}", job_id],
+    }.get(action, ["scontrol", action, job_id])
+    _run(command, f"{action} {job_id}")
+
+
+def cancel(job_id: str) -> None:
+    """End a job; raises as `act` does."""
+    _run(["scancel", job_id], f"cancel {job_id}")
+
+
+def shell_command(replica: Replica) -> list[str]:
+    """Return the srun command that opens a shell beside a replica: it takes no CPUs from it."""
+    job = replica.job
+    part = ["--jobid", job.job_id] if not job.het_id else ["--jobid", job.het_id, f"--het-group={job.het_offset}"]
+    node = [f"--nodelist={replica.node}"] if replica.node else []
+    shell = 'exec "${SHELL:-/bin/sh}"'
+    return ["srun", *part, "--overlap", "--nodes=1", "--ntasks=1", *node, "--pty", "/bin/sh", "-c", shell]
+
+
+def _run(command: list[str], what: str) -> None:
+    answer = commands.run(command)
+    if answer.code == 0:
+        return
+    if any(text in answer.err for text in _DENIED):
+        said = commands.error_text(command[0], answer)
+        raise NotAllowedError(f"Slurm does not allow you to {what}: {said}")
+    raise commands.failure(command[0], answer)

@@ -1,0 +1,218 @@
+"""Slurm's commands: without a shell, bounded in time and output, in an environment that changes no answer."""
+
+from __future__ import annotations
+
+import logging
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from ...logs.text.sanitize import plain
+from ...specs import BackendUnavailableError, SchedulerError
+from ..shared.secrets import mask_text
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT_S = 25.0
+"""Seconds after which a command is killed; clients give up on a controller that is down after 9 to 18 s."""
+MAX_BYTES = 256 << 20
+"""The most bytes of an answer: a job takes some 400, and few clusters hold 100,000."""
+FIELD, RECORD = "\x1f", "\x1e"
+"""What ends a field and a record in the answers that are asked for: names may have any other character."""
+
+# Variables that change what the commands ask, print or signal, and those of a job that this program runs in.
+_FOREIGN = ("SLURM_", "SQUEUE_", "SACCT_", "SINFO_", "SCONTROL_", "SCANCEL_", "SPRIO_", "SSHARE_", "SSTAT_", "SLURMD_")
+# What tells the commands which cluster to ask, and who asks.
+_KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_SACK_SOCKET")
+# What would make sbatch wait for the job's end, launch an array, or submit to a cluster that nothing here asks.
+_UNSUBMITTED = ("SBATCH_WAIT", "SBATCH_ARRAY_INX", "SBATCH_CLUSTERS", "SLURM_TIME_FORMAT", "SLURM_BITSTR_LEN")
+_UNREACHABLE = (
+    "Unable to contact slurm controller",
+    "Unable to connect to database",
+    "Unable to establish configuration source",
+    "Could not establish a configuration source",
+    "Problem talking to the database",
+    "Connection refused",
+    "Connection timed out",
+    "Socket timed out",
+    "Zero Bytes were transmitted",
+    "Transport endpoint is not connected",
+    "Slurm temporarily unable to accept job",
+    "backup controller responding",
+)
+
+
+class Answer(NamedTuple):
+    """What a command printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+def is_set_up() -> bool:
+    """Tell whether Slurm's commands are here, and the settings that they are told to use."""
+    settings = os.environ.get("SLURM_CONF")
+    return shutil.which("sbatch") is not None and (not settings or Path(settings).exists())
+
+
+def clean_environment() -> dict[str, str]:
+    """Return this process's environment without what changes the answers of Slurm's commands; times are epochs."""
+    kept = {name: value for name, value in os.environ.items() if name in _KEPT or not name.startswith(_FOREIGN)}
+    # Lists of array tasks are not cut.
+    return {**kept, "SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
+
+
+def submit_environment() -> dict[str, str]:
+    """Return the environment that a job gets: this process's, without the variables of a job that it runs in."""
+    return {name: value for name, value in clean_environment().items() if name not in _UNSUBMITTED}
+
+
+def run(
+    command: Sequence[str],
+    *,
+    stdin: str | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float = TIMEOUT_S,
+) -> Answer:
+    """Run a command and return its answer, whatever its exit code.
+
+    Args:
+        command: the argument list.
+        stdin: what it reads; nothing if None.
+        env: its environment; `clean_environment` if None.
+        timeout: seconds after which it is killed, with its children.
+
+    Raises:
+        BackendUnavailableError: it is not on the PATH, did not end in time, or printed too much.
+    """
+    program = command[0]
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=clean_environment() if env is None else env, start_new_session=True,
+        )  # fmt: skip
+    except (OSError, ValueError) as error:
+        raise BackendUnavailableError(f"{program} cannot be run: {error}: put Slurm's commands on the PATH") from error
+    try:
+        out, err = _communicate(process, (stdin or "").encode("utf-8", "surrogateescape"), time.monotonic() + timeout)
+    except TimeoutError as error:
+        raise BackendUnavailableError(
+            f"{program} did not answer within {timeout:g} s: the controller is busy or down"
+        ) from error
+    except OverflowError as error:
+        raise BackendUnavailableError(f"{program} printed more than {MAX_BYTES >> 20} MB: it was ended") from error
+    finally:
+        _end(process)
+    return Answer(process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+
+
+def ask(command: Sequence[str], *, timeout: float = TIMEOUT_S) -> str:
+    """Run a command that only asks, and return what it printed.
+
+    Raises:
+        BackendUnavailableError: it cannot be run, or Slurm cannot be reached.
+        SchedulerError: it failed; the message is what it said.
+    """
+    answer = run(command, timeout=timeout)
+    if answer.code != 0:
+        raise failure(command[0], answer)
+    return answer.out
+
+
+def failure(program: str, answer: Answer) -> SchedulerError:
+    """Return the error for the answer of a command that failed."""
+    said = error_text(program, answer)
+    if any(text in answer.err for text in _UNREACHABLE):
+        return BackendUnavailableError(f"Slurm does not answer: {said}")
+    return SchedulerError(f"{program} failed: {said}")
+
+
+def error_text(program: str, answer: Answer) -> str:
+    """Return what a command said of its failure in one line, without its own name, secrets masked."""
+    lines = [plain(line).strip() for line in (answer.err.strip() or answer.out.strip()).splitlines()]
+    marks = (f"{program}: error: ", f"{program}: fatal: ", f"{program}: ")
+    said = []
+    for line in filter(None, lines):
+        mark = next((mark for mark in marks if line.startswith(mark)), "")
+        said.append(line[len(mark) :])
+    text = "; ".join(dict.fromkeys(said)) or f"exit {answer.code}"
+    return mask_text("", text if len(text) <= 600 else f"{text[:599]}…")
+
+
+def _communicate(process: subprocess.Popen[bytes], data: bytes, deadline: float) -> tuple[bytes, bytes]:
+    """Write to a process and read what it prints until both of its outputs are closed.
+
+    Raises:
+        TimeoutError: the deadline has passed.
+        OverflowError: it printed too much.
+    """
+    stdin, stdout, stderr = _pipes(process)
+    read: dict[IO[bytes], list[bytes]] = {stdout: [], stderr: []}
+    size, written = 0, 0
+    with selectors.DefaultSelector() as selector:
+        for pipe in read:
+            os.set_blocking(pipe.fileno(), False)
+            selector.register(pipe, selectors.EVENT_READ)
+        os.set_blocking(stdin.fileno(), False)
+        if data:
+            selector.register(stdin, selectors.EVENT_WRITE)
+        else:
+            stdin.close()
+        while selector.get_map():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            for key, _ in selector.select(left):
+                if key.fileobj is stdin:
+                    written += _write(stdin, data[written : written + 65536])
+                    if written >= len(data):
+                        selector.unregister(stdin)
+                        stdin.close()
+                    continue
+                pipe = stdout if key.fileobj is stdout else stderr
+                piece = os.read(pipe.fileno(), 1 << 20)
+                if not piece:
+                    selector.unregister(pipe)
+                read[pipe].append(piece)
+                size += len(piece)
+                if size > MAX_BYTES:
+                    raise OverflowError
+    try:
+        process.wait(max(0.1, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError from error
+    return b"".join(read[stdout]), b"".join(read[stderr])
+
+
+def _write(pipe: IO[bytes], data: bytes) -> int:
+    """Write to a pipe; a reader that has gone is given all there is."""
+    try:
+        return os.write(pipe.fileno(), data)
+    except BrokenPipeError:
+        return 1 << 62
+
+
+def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    return process.stdin, process.stdout, process.stderr
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Close the pipes of a process, and kill its group where it still runs."""
+    for pipe in _pipes(process):
+        with suppress(OSError):
+            pipe.close()
+    if process.poll() is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -1,0 +1,281 @@
+"""Rows and descriptions: an app in the words of the scheduler contract."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...specs import AppState, ReplicaStatus, Role, RoleStatus, is_terminal
+from ..shared.exit_reasons import format_exit, signal_name
+from ..types import BY_TORCHX, DescribeAppResponse, ListAppResponse, StateChange
+from .accounting import Step
+from .ends import TaskEnd, asked_memory, format_size, read_tail, task_ends, why_ended
+from .jobs import App, Job, format_duration
+from .known_jobs import LOST
+from .layout import Replica, is_torchx, log_files, replicas_of
+from .others import is_torchx_script, script_role, torchx_cfg, torchx_roles
+from .reasons import reason
+from .records import Launch
+from .request import without_key
+
+_PASSING = {
+    "COMPLETING": "it has ended, its last processes and the clean-up of its nodes have not",
+    "CONFIGURING": "its nodes boot",
+    "STAGE_OUT": "its data is copied back",
+    "SUSPENDED": "suspended by an administrator, or by a job of a better partition",
+    "STOPPED": "stopped, it keeps its nodes",
+    "REQUEUED": "it goes back to the queue",
+    "REQUEUE_HOLD": "it went back to the queue and is held: release it",
+    "SPECIAL_EXIT": "it went back to the queue and is held: release it",
+    "RESIZING": "its size is changed",
+    LOST: "it has left the queue, and accounting does not say how it ended",
+}
+
+
+def list_row(app: App, launch: Launch | None) -> ListAppResponse:
+    """Return the row of an app.
+
+    Args:
+        app: the app.
+        launch: what is known of its launch, where it is ours.
+    """
+    state = app.state
+    by_torchx = launch is None and is_torchx(app)
+    wanted, running, succeeded = _counts(app, launch, by_torchx)
+    return ListAppResponse(
+        app_id=app.app_id,
+        state=state,
+        name=_name(app, launch),
+        submitted_at=app.submitted_at,
+        started_at=app.started_at,
+        finished_at=app.finished_at,
+        replicas_running=running,
+        replicas_wanted=wanted,
+        replicas_succeeded=succeeded,
+        user=app.first.user,
+        msg=_why(app),
+        host=_nodes(app) if state is AppState.RUNNING else "",
+        notes=[BY_TORCHX] if by_torchx else [],
+        foreign=launch is None and not by_torchx,
+    )
+
+
+def describe_app(
+    app: App, launch: Launch | None, evidence: Sequence[str] = (), steps: Sequence[Step] = (), script: str = ""
+) -> DescribeAppResponse:
+    """Return the description of an app.
+
+    Args:
+        app: the app.
+        launch: what is known of its launch, where it is ours.
+        evidence: what was found out beside, on why it is in its state.
+        steps: what accounting has of its steps, once it has ended.
+        script: its batch script where it is not ours, empty where that is not known.
+    """
+    notes: list[str] = []
+    by_torchx = launch is None and is_torchx(app)
+    app_def = launch.app_def(notes) if launch is not None else None
+    roles = app_def.roles if app_def is not None else _roles_of(app, script)
+    batch_output = ""
+    if app.state is AppState.FAILED and not app.is_array:
+        batch_output = read_tail(log_files(app.first)[0])
+    replicas = replicas_of(app, launch)
+    why = _why(app, batch_output, max((step.max_rss or 0 for step in steps), default=0))
+    if by_torchx:
+        notes.append(BY_TORCHX)
+    return DescribeAppResponse(
+        app_id=app.app_id,
+        state=app.state,
+        num_restarts=app.restarts,
+        msg="; ".join(filter(None, (why, *evidence))) or "<NONE>",
+        metadata={**_metadata(app), **efficiency(app, steps)},
+        roles_statuses=_role_statuses(app, replicas, task_ends(batch_output) if _is_one_step(replicas) else {}),
+        roles=roles,
+        name=_name(app, launch),
+        submitted_at=app.submitted_at,
+        started_at=app.started_at,
+        finished_at=app.finished_at,
+        timeline=_timeline(app),
+        user=app.first.user,
+        host=_nodes(app),
+        notes=notes,
+        image=roles[0].image if roles else "",
+        log_dir=launch.folder if launch is not None else app.first.work_dir,
+        cfg=dict(launch.cfg) if launch is not None else _cfg(app.first, script),
+    )
+
+
+def _name(app: App, launch: Launch | None) -> str:
+    if launch is not None:
+        return launch.name
+    return app.first.name.rpartition("-")[0] if is_torchx(app) else app.first.name
+
+
+def _counts(app: App, launch: Launch | None, by_torchx: bool) -> tuple[int, int, int]:
+    """Return how many replicas an app wants, how many run, and how many succeeded."""
+    if app.is_array:
+        sizes = [(job.app_state, len(job.task_numbers())) for job in app.jobs]
+    elif launch is not None:
+        sizes = [(app.state, launch.replicas)]
+    elif by_torchx:
+        sizes = [(job.app_state, 1) for job in app.jobs]
+    else:
+        sizes = [(app.state, 1)]
+    wanted = sum(size for _, size in sizes)
+    running = sum(size for state, size in sizes if state is AppState.RUNNING)
+    return wanted, running, sum(size for state, size in sizes if state is AppState.SUCCEEDED)
+
+
+def _why(app: App, batch_output: str = "", peak: int = 0) -> str:
+    """Return why an app is in its state, empty where there is nothing to say."""
+    told = [_why_job(job, batch_output, peak) for job in app.jobs if job.app_state is app.state]
+    if app.is_array and app.state is AppState.RUNNING:
+        return _why_array(app)
+    # The components of a job differ in their state only for moments.
+    return next(filter(None, told), "")
+
+
+def _why_array(app: App) -> str:
+    """Return how many tasks of an array that runs failed, and how many wait and why."""
+    count = app.task_count()
+    failed = sum(len(job.task_numbers()) for job in app.jobs if job.app_state is AppState.FAILED)
+    waiting = [job for job in app.jobs if job.app_state is AppState.PENDING]
+    told = [f"{failed} of {count} tasks failed"] if failed else []
+    if waiting:
+        number = sum(len(job.task_numbers()) for job in waiting)
+        told.append(f"{number} of {count} tasks wait: {_why_job(waiting[0])}")
+    return "; ".join(told)
+
+
+def _why_job(job: Job, batch_output: str = "", peak: int = 0) -> str:
+    if job.state in _PASSING:
+        return _PASSING[job.state]
+    if job.state == "PENDING":
+        found = reason(job.reason)
+        return f"{found.sentence}: {found.hint}" if found.hint else found.sentence
+    if job.app_state is AppState.UNKNOWN:
+        return f"Slurm says {job.state}" if job.state else "Slurm does not say its state"
+    return why_ended(job, batch_output, peak)
+
+
+def efficiency(app: App, steps: Sequence[Step]) -> dict[str, str]:
+    """Return how much of what an app had it used, as seff(1) figures it; nothing for an array."""
+    job = app.first
+    if app.is_array or len(app.jobs) > 1 or not steps:
+        return {}
+    told = {}
+    cpu_seconds = sum(step.cpu_seconds for step in steps)
+    if job.elapsed and job.cpus:
+        told["cpu used"] = f"{100 * cpu_seconds / (job.elapsed * job.cpus):.0f} % of {job.cpus} cpu"
+    used = max((step.max_rss or 0) * max(1, step.tasks) for step in steps)
+    asked = asked_memory(job)
+    if used and asked:
+        told["memory used"] = f"{format_size(used)} of {format_size(asked)}, {100 * used / asked:.0f} %"
+    return told
+
+
+def _role_statuses(app: App, replicas: Sequence[Replica], ends: dict[int, TaskEnd]) -> list[RoleStatus]:
+    roles: dict[str, list[ReplicaStatus]] = {}
+    for replica in replicas:
+        end = ends.get(replica.number)
+        if end is None:
+            end = _end_of(replica, len(replicas))
+        roles.setdefault(replica.role, []).append(_replica_status(app, replica, end))
+    return [RoleStatus(role, statuses) for role, statuses in roles.items()]
+
+
+def _end_of(replica: Replica, count: int) -> TaskEnd:
+    """Return how a replica ended as far as its job tells: a failure is known of the only replica alone."""
+    job = replica.job
+    if job.app_state is AppState.SUCCEEDED:
+        return TaskEnd(0, 0)
+    if job.app_state is AppState.FAILED and (count == 1 or job.array_id) and job.state == "FAILED":
+        return TaskEnd(job.exit_code, job.signal)
+    return TaskEnd(None, 0)
+
+
+def _replica_status(app: App, replica: Replica, end: TaskEnd) -> ReplicaStatus:
+    job = replica.job
+    # Components run and end together.
+    state = job.app_state if app.is_array else app.state
+    ended = format_exit(-end.signal if end.signal else end.exit_code) if is_terminal(state) else ""
+    return ReplicaStatus(
+        id=replica.number,
+        state=state,
+        role=replica.role,
+        hostname=replica.node,
+        exit_code=end.exit_code if is_terminal(state) else None,
+        signal=signal_name(-end.signal) if end.signal and is_terminal(state) else "",
+        reason=(_why_job(job) if app.is_array else "") or (ended if end.exit_code != 0 else ""),
+        node=replica.node,
+        started_at=job.start,
+        finished_at=job.end,
+        restarts=max(0, app.restarts),
+    )
+
+
+def _is_one_step(replicas: Sequence[Replica]) -> bool:
+    """Tell whether the numbers that srun writes of can only be those of one role."""
+    return len({replica.role for replica in replicas}) == 1
+
+
+def _timeline(app: App) -> list[StateChange]:
+    changes = [
+        (AppState.PENDING, app.submitted_at),
+        (AppState.RUNNING, app.started_at if app.state is not AppState.PENDING else None),
+        (app.state, app.finished_at),
+    ]
+    made: list[StateChange] = []
+    for state, at in changes:
+        if at is not None:
+            made.append(StateChange(state, max(at, made[-1].at) if made else at))
+    return made
+
+
+def _nodes(app: App) -> str:
+    return ",".join(dict.fromkeys(job.node_list for job in app.jobs if job.node_list))
+
+
+def _metadata(app: App) -> dict[str, str]:
+    """Return what Slurm has beside, by the names of its own commands."""
+    job = app.first
+    stdout, _ = log_files(job)
+    values = {
+        "partition": job.partition,
+        "account": job.account,
+        "qos": job.qos,
+        "reservation": job.reservation,
+        "constraint": job.features,
+        "dependency": job.dependency,
+        "priority": "" if is_terminal(app.state) else job.priority,
+        "time limit": format_duration(job.limit) if job.limit else "",
+        "nodes": _nodes(app) or job.scheduled_nodes,
+        "resources": job.tres,
+        "memory": job.memory,
+        "command": job.command,
+        "comment": without_key(job.comment),
+        "batch output": str(stdout) if stdout is not None and not app.is_array else "",
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+def _roles_of(app: App, script: str) -> list[Role]:
+    """Return the roles with which a job that was not launched here can be launched again."""
+    if not script:
+        return []
+    return torchx_roles(script) if is_torchx_script(script) else [script_role(script, app.first)]
+
+
+def _cfg(job: Job, script: str) -> dict[str, str]:
+    """Return the run options of a job of TorchX's or of a user's own script, as far as Slurm tells."""
+    values = {"account": job.account, "qos": job.qos, "job_dir": job.work_dir}
+    if is_torchx_script(script):
+        values |= torchx_cfg(script)
+    else:
+        limit = f"{job.limit // 60}:{job.limit % 60:02d}" if job.limit else ""
+        values |= {
+            "partition": job.partition,
+            "time": limit,
+            "constraint": job.features,
+            "reservation": job.reservation,
+        }
+    return {name: value for name, value in values.items() if value}

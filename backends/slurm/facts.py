@@ -1,0 +1,229 @@
+"""What the cluster says beside its queue: partitions, nodes, limits, reservations, licences; asked for seldom.
+
+Every answer is kept for a minute. What cannot be asked, or is hidden from this user (slurm.conf(5): PrivateData), is
+nothing: it only adds to what is known already.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...specs import SchedulerError
+from .commands import FIELD, RECORD, ask
+from .jobs import parse_count, parse_tres, text_or_nothing
+
+logger = logging.getLogger(__name__)
+
+_KEPT_S = 60.0
+_MOST_KEPT = 200
+_NODE_FIELDS = ("NodeList", "Partition", "StateLong", "CPUsState", "Gres", "GresUsed", "Memory", "AllocMem", "Reason")
+# Flags behind a state: a node that does not respond, is powered down, reserved, and so on.
+_STATE_FLAGS = "*~#!%$@^-+"
+_UNUSABLE = (
+    "down",
+    "drained",
+    "draining",
+    "drain",
+    "fail",
+    "failing",
+    "error",
+    "unknown",
+    "maint",
+    "reserved",
+    "inval",
+)
+_PAIR = re.compile(r"(?:^|\s)(?P<name>[A-Z]\w*(?:/\w+)*)=(?P<value>.*?)(?=\s+[A-Z]\w*(?:/\w+)*=|\s*$)", re.DOTALL)
+# A limit with what is in use: `cpu=4(3)`, `3(1)`; N is none.
+_USED = re.compile(r"(?P<limit>N|[\d.]+)\((?P<used>[\d.]+)\)")
+
+
+class Node(NamedTuple):
+    """A node.
+
+    Attributes:
+        name: its name.
+        state: Slurm's word, without flags.
+        idle: how many of its CPUs nobody has.
+        cpus: how many it has.
+        gpus: how many GPUs it has.
+        gpus_used: how many of these somebody has.
+        reason: why it is down or drained, in the words of an administrator or of Slurm.
+    """
+
+    name: str
+    state: str
+    idle: int
+    cpus: int
+    gpus: int
+    gpus_used: int
+    reason: str
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether jobs can start there."""
+        return not self.state.startswith(_UNUSABLE)
+
+
+class Usage(NamedTuple):
+    """A limit with what is in use of it, as Slurm prints both."""
+
+    limit: str
+    used: str
+
+
+class Facts:
+    """Asks, and keeps the answers for a minute. Every method may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[tuple[str, ...], tuple[float, str]] = {}
+
+    def partition(self, name: str) -> dict[str, str]:
+        """Return what `scontrol show partition` says of a partition."""
+        return parse_pairs(self._ask("scontrol", "--oneliner", "show", "partition", name)) if name else {}
+
+    def reservation(self, name: str) -> dict[str, str]:
+        """Return what `scontrol show reservation` says of a reservation."""
+        return parse_pairs(self._ask("scontrol", "--oneliner", "show", "reservation", name)) if name else {}
+
+    def licence(self, name: str) -> dict[str, str]:
+        """Return what `scontrol show licenses` says of a licence: Total, Used, Free."""
+        for line in self._ask("scontrol", "--oneliner", "show", "licenses").splitlines():
+            pairs = parse_pairs(line)
+            if pairs.get("LicenseName") == name:
+                return pairs
+        return {}
+
+    def nodes(self, partition: str) -> list[Node]:
+        """Return the nodes of a partition."""
+        fields = ",".join(f"{name}:{FIELD}" for name in _NODE_FIELDS[:-1]) + f",{_NODE_FIELDS[-1]}:{RECORD}"
+        text = self._ask("sinfo", "--noheader", "--Node", "--partition", partition, "--Format", fields)
+        return parse_nodes(text)
+
+    def default_account(self, user: str) -> str:
+        """Return the account of a user's jobs that name none; accounting is asked, not the controller."""
+        command = ("sacctmgr", "--noheader", "--parsable2", "show", "user", user, "format=defaultaccount")
+        return self._ask(*command).strip().partition("\n")[0]
+
+    def association(self, account: str, user: str) -> dict[str, str]:
+        """Return the limits of a user in an account, and of the account, with what is in use of them."""
+        text = self._ask("scontrol", "--oneliner", "show", "assoc_mgr", f"accounts={account}", "flags=assoc")
+        found: dict[str, str] = {}
+        for line in text.splitlines():
+            pairs = parse_pairs(line)
+            if pairs.get("Account") != account or pairs.get("UserName", "").partition("(")[0] not in ("", user):
+                continue
+            # The user's own limits count before those of the account.
+            for name, value in pairs.items():
+                if name not in found or _has_limit(value):
+                    found[name] = value
+        return found
+
+    def qos(self, name: str, uid: int) -> dict[str, str]:
+        """Return the limits of a QOS, with what is in use of them by all and by a user."""
+        return parse_qos(self._ask("scontrol", "show", "assoc_mgr", f"qos={name}", "flags=qos"), name, uid)
+
+    def pending_before(self, partition: str, job_id: str) -> tuple[int, int] | None:
+        """Return how many jobs of a partition wait before a job, and how many wait in all; None where it does not."""
+        text = self._ask(
+            "squeue",
+            "--noheader",
+            "--local",
+            "--states=PENDING",
+            "--partition",
+            partition,
+            "--sort=-p",
+            "--format",
+            "%A",
+        )
+        ids = text.split()
+        return (ids.index(job_id), len(ids)) if job_id in ids else None
+
+    def _ask(self, *command: str) -> str:
+        now = time.monotonic()
+        with self._lock:
+            at, text = self._kept.get(command, (0.0, ""))
+            if at and now - at < _KEPT_S:
+                return text
+        try:
+            text = ask(command)
+        except SchedulerError as error:
+            logger.info("%s says nothing: %s", " ".join(command), error)
+            text = ""
+        with self._lock:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            self._kept[command] = time.monotonic(), text
+        return text
+
+
+def parse_pairs(text: str) -> dict[str, str]:
+    """Return the pairs of a record of scontrol: ``Name=value`` with blanks between them, and in values."""
+    return {found["name"]: text_or_nothing(found["value"].strip()) for found in _PAIR.finditer(text)}
+
+
+def parse_nodes(text: str) -> list[Node]:
+    """Return the nodes of an answer of sinfo; a record that is not whole is passed over."""
+    nodes = []
+    for record in text.split(RECORD):
+        values = record.lstrip("\n").split(FIELD)
+        if len(values) != len(_NODE_FIELDS):
+            continue
+        row = dict(zip(_NODE_FIELDS, (value.strip() for value in values), strict=True))
+        _, idle, _, cpus = [*map(parse_count, row["CPUsState"].split("/")), 0, 0, 0, 0][:4]
+        reason = row["Reason"] if row["Reason"] != "none" else ""
+        state = row["StateLong"].lower().rstrip(_STATE_FLAGS)
+        nodes.append(Node(row["NodeList"], state, idle, cpus, _gpus(row["Gres"]), _gpus(row["GresUsed"]), reason))
+    return nodes
+
+
+def parse_qos(text: str, name: str, uid: int) -> dict[str, str]:
+    """Return the limits of a QOS in an answer of `scontrol show assoc_mgr`: its own, and those of one user."""
+    found: dict[str, str] = {}
+    is_wanted, user = False, None
+    for line in text.splitlines():
+        if line.startswith("QOS="):
+            is_wanted, user = line[4:].partition("(")[0] == name, None
+        elif not is_wanted:
+            continue
+        elif line.strip() in ("User Limits", "Account Limits"):
+            user = -1
+        elif line.strip().isdecimal():
+            user = int(line)
+        elif user in (None, uid):
+            found.update(parse_pairs(line.strip()))
+    return found
+
+
+def limit_and_use(value: str, what: str = "") -> Usage | None:
+    """Return a limit and what is in use of it, such as of ``cpu=4(3),mem=N(0)``; None where there is no limit.
+
+    Args:
+        value: what Slurm prints.
+        what: the name of the trackable resource, empty for a value that has none.
+    """
+    text = parse_tres(value).get(what, "") if what else value
+    found = _USED.fullmatch(text)
+    if found is not None:
+        return None if found["limit"] == "N" else Usage(found["limit"], found["used"])
+    return Usage(text, "") if text and text != "N" else None
+
+
+def unusable(nodes: Sequence[Node], names: Sequence[str] = ()) -> list[Node]:
+    """Return the nodes on which no job can start; of these names only, where some are given."""
+    return [node for node in nodes if not node.is_usable and (not names or node.name in names)]
+
+
+def _has_limit(value: str) -> bool:
+    names = parse_tres(value) or ("",)
+    return any(limit_and_use(value, name) is not None for name in names)
+
+
+def _gpus(text: str) -> int:
+    """Return how many GPUs ``gpu:a100:4(S:0-1),gpu:v100:2`` are; ``gpu:a100:1(IDX:0)`` is of those in use."""
+    return sum(int(count) for count in re.findall(r"(?:^|,)gpu(?::[^,:()]+)?:(\d{1,6})(?=[(,]|$)", text))

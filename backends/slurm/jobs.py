@@ -1,0 +1,291 @@
+"""Slurm's job records, and how they fold into apps: arrays and heterogeneous jobs are one app each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ...specs import AppState, is_terminal
+from ...specs.foreign import epoch_seconds
+
+BATCH, TASK = "batch", "task"
+"""The roles of a job that was not launched as an app: its batch script, and the tasks of its array."""
+
+# The job states of squeue(1) and sacct(1). A flag, such as COMPLETING, stands in the place of the state while it lasts.
+_STATES = {
+    **dict.fromkeys(
+        (
+            "PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD",
+            "SUSPENDED", "STOPPED", "POWER_UP_NODE", "EXPEDITING",
+        ),
+        AppState.PENDING,
+    ),
+    **dict.fromkeys(("RUNNING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT"), AppState.RUNNING),
+    "COMPLETED": AppState.SUCCEEDED,
+    "CANCELLED": AppState.CANCELLED,
+    **dict.fromkeys(
+        (
+            "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED", "DEADLINE", "BOOT_FAIL", "LAUNCH_FAILED",
+            "RECONFIG_FAIL",
+        ),
+        AppState.FAILED,
+    ),
+}  # fmt: skip
+_NOTHING = frozenset(
+    ("", "N/A", "(null)", "None", "None assigned", "Unknown", "NONE", "n/a", "INVALID", "NOT_SET", "Partition_Limit")
+)
+# A task id can be no larger (slurm.conf(5): MaxArraySize), and no text of tasks makes more numbers than that.
+_MOST_TASKS = 4_000_001
+_ID = re.compile(r"\d+(?:_\d+)?")
+_DURATION = re.compile(r"(?:(?P<days>\d+)-)?(?P<clock>\d+(?::\d+){0,2})")
+
+
+# Not frozen, which takes three times as long to make, and there may be ten thousands; nobody changes one.
+@dataclass(slots=True)
+class Job:
+    """One record of squeue or sacct: a job, a task of an array, the rest of an array, a component of a het job.
+
+    Args:
+        job_id: the raw id, which every record has for itself.
+        array_id: the array's id, empty where it is in none.
+        tasks: the number of an array's task, or those of the rest, such as ``8-19%2``.
+        het_id: the id of the heterogeneous job, empty where it is of none.
+        het_offset: the component's number in it.
+        state: Slurm's word.
+        reason: why it waits: a code, or a text where Slurm has one.
+        limit: the time limit in seconds, None for none.
+        exit_code: what the script exited with; None where it was killed, or has not ended.
+        signal: the number of the signal that ended it, 0 for none.
+        memory: what was asked for, as Slurm prints it.
+        cancelled_by: the number or name of the user who cancelled it.
+        failed_node: the node that failed, where accounting tells.
+        elapsed: how long it ran, in seconds, where accounting told.
+        accounted: whether this is of sacct.
+    """
+
+    job_id: str
+    array_id: str = ""
+    tasks: str = ""
+    het_id: str = ""
+    het_offset: int = 0
+    name: str = ""
+    user: str = ""
+    state: str = ""
+    reason: str = ""
+    submitted_at: float | None = None
+    eligible_at: float | None = None
+    started_at: float | None = None
+    finished_at: float | None = None
+    limit: int | None = None
+    partition: str = ""
+    qos: str = ""
+    account: str = ""
+    nodes: int = 0
+    cpus: int = 0
+    ntasks: int = 0
+    node_list: str = ""
+    scheduled_nodes: str = ""
+    priority: str = ""
+    dependency: str = ""
+    work_dir: str = ""
+    command: str = ""
+    submit_line: str = ""
+    comment: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    restarts: int | None = None
+    exit_code: int | None = None
+    signal: int = 0
+    memory: str = ""
+    tres: str = ""
+    tres_per_node: str = ""
+    licenses: str = ""
+    features: str = ""
+    reservation: str = ""
+    cancelled_by: str = ""
+    failed_node: str = ""
+    elapsed: float | None = None
+    accounted: bool = False
+
+    @property
+    def app_id(self) -> str:
+        """The id of the app that it belongs to."""
+        return self.het_id or self.array_id or self.job_id
+
+    @property
+    def app_state(self) -> AppState:
+        """Its state in the words of every backend."""
+        return app_state(self.state)
+
+    @property
+    def start(self) -> float | None:
+        """When it began to run; the start of one that waits is an estimate."""
+        return self.started_at if self.app_state is not AppState.PENDING else None
+
+    @property
+    def end(self) -> float | None:
+        """When it ended; the end of one that has not is an estimate."""
+        return self.finished_at if is_terminal(self.app_state) else None
+
+    def task_numbers(self) -> list[int]:
+        """Return the numbers of the tasks that it stands for; none where it is of no array."""
+        return parse_tasks(self.tasks)
+
+
+@dataclass
+class App:
+    """The records of one app.
+
+    Args:
+        app_id: the id of the job, the array, or the first component.
+        jobs: its records, in the order of components and tasks.
+    """
+
+    app_id: str
+    jobs: list[Job] = field(default_factory=list)
+
+    @property
+    def first(self) -> Job:
+        """The record with what all of them share: the first component, any task."""
+        return self.jobs[0]
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is an array."""
+        return bool(self.first.array_id)
+
+    @property
+    def state(self) -> AppState:
+        """RUNNING while any part runs, PENDING while any waits, then FAILED and CANCELLED before SUCCEEDED."""
+        if len(self.jobs) == 1:
+            return self.jobs[0].app_state
+        states = {job.app_state for job in self.jobs}
+        order = (AppState.RUNNING, AppState.PENDING, AppState.UNKNOWN, AppState.FAILED, AppState.CANCELLED)
+        return next((state for state in order if state in states), AppState.SUCCEEDED)
+
+    @property
+    def submitted_at(self) -> float | None:
+        """When the first of it was submitted, in seconds since the epoch."""
+        return min((job.submitted_at for job in self.jobs if job.submitted_at is not None), default=None)
+
+    @property
+    def started_at(self) -> float | None:
+        """When the first of it started."""
+        return min((job.start for job in self.jobs if job.start is not None), default=None)
+
+    @property
+    def finished_at(self) -> float | None:
+        """When the last of it ended; None while any has not."""
+        if not is_terminal(self.state):
+            return None
+        return max((job.end for job in self.jobs if job.end is not None), default=None)
+
+    @property
+    def restarts(self) -> int:
+        """How often it was requeued, -1 where that is not known."""
+        return max((-1 if job.restarts is None else job.restarts for job in self.jobs), default=-1)
+
+    def task_count(self) -> int:
+        """Return how many tasks an array has."""
+        return sum(len(job.task_numbers()) for job in self.jobs)
+
+    def task(self, number: int) -> Job | None:
+        """Return the record of an array's task; None where there is none."""
+        return next((job for job in self.jobs if number in job.task_numbers()), None)
+
+
+def group(jobs: Iterable[Job]) -> dict[str, App]:
+    """Return the apps that records belong to, by id."""
+    apps: dict[str, App] = {}
+    for job in jobs:
+        apps.setdefault(job.app_id, App(job.app_id)).jobs.append(job)
+    for app in apps.values():
+        app.jobs.sort(key=lambda job: (job.het_offset, min(job.task_numbers(), default=0)))
+    return apps
+
+
+def app_state(word: str) -> AppState:
+    """Return what one of Slurm's states is in the words of every backend; UNKNOWN for another word."""
+    return _STATES.get(word, AppState.UNKNOWN)
+
+
+def is_app_id(text: str) -> bool:
+    """Tell whether a text can be a job's id, or that of an array's task."""
+    return _ID.fullmatch(text) is not None
+
+
+def text_or_nothing(value: str) -> str:
+    """Return a value, empty where it is one of Slurm's words for none."""
+    return "" if value in _NOTHING else value
+
+
+def parse_time(value: str) -> float | None:
+    """Return an epoch as Slurm prints it with ``SLURM_TIME_FORMAT=%s``; None for 0 and for its words for none."""
+    return epoch_seconds(value) or None
+
+
+def parse_count(value: str) -> int:
+    """Return a number as Slurm prints it, such as ``4`` and ``1-3``, whose first is taken; 0 for none."""
+    digits = re.match(r"\d{1,15}", value)
+    return int(digits[0]) if digits else 0
+
+
+def parse_duration(value: str) -> int | None:
+    """Return a duration such as ``1-02:03:04`` or ``10:00`` in seconds; None for no limit and for none."""
+    found = _DURATION.fullmatch(value)
+    if found is None:
+        return None
+    parts = [int(part) for part in found["clock"].split(":")]
+    if found["days"]:
+        hours, minutes, seconds = [*parts, 0, 0, 0][:3]
+    else:
+        hours, minutes, seconds = [0, 0, 0, *parts][-3:] if len(parts) > 1 else (0, parts[0], 0)
+    return int(found["days"] or 0) * 86400 + hours * 3600 + minutes * 60 + seconds
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration with all of its units, such as ``1d 2h`` and ``90s`` as ``1m 30s``."""
+    left, parts = int(seconds), []
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m"), (1, "s")):
+        if left >= size:
+            parts.append(f"{left // size}{unit}")
+            left %= size
+    return " ".join(parts) or "0s"
+
+
+def parse_exit(value: str) -> tuple[int | None, int]:
+    """Return an exit code and a signal of ``CODE:SIGNAL``, or of a raw wait status as squeue before 23.02 prints it.
+
+    A job that ran out of memory has 125 there, with or without the flag of a core.
+    """
+    code, colon, number = value.partition(":")
+    if not code.isdecimal() or len(code) > 9 or (colon and not number.isdecimal()):
+        return None, 0
+    if colon:
+        return (int(code), 0) if not int(number[:9]) else (None, int(number[:9]) & 0x7F)
+    status = int(code)
+    if status & 0x7F:
+        return None, status & 0x7F
+    return (status >> 8) & 0xFF, 0
+
+
+def parse_tasks(text: str) -> list[int]:
+    """Return the numbers that a list of array tasks stands for, such as ``1,3-5,10-20:2%4``.
+
+    A list that Slurm has cut ends in ``...``, which is passed over.
+    """
+    numbers: list[int] = []
+    for part in text.strip("[]").partition("%")[0].split(","):
+        found = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", part)
+        if found is None:
+            continue
+        first = int(found[1])
+        last = min(int(found[2] or first), first + _MOST_TASKS)
+        numbers += range(first, last + 1, max(1, int(found[3] or 1)))
+    return numbers
+
+
+def parse_tres(text: str) -> dict[str, str]:
+    """Return what trackable resources say by their names, such as ``cpu=4,mem=100M,gres/gpu=2``."""
+    return dict(part.split("=", 1) for part in text.split(",") if "=" in part)

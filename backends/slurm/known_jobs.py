@@ -1,0 +1,243 @@
+"""Every job that is known of: those of the queue, and what accounting has of those that have left it."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import platform
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from ...specs import BackendUnavailableError, SchedulerError, is_terminal
+from ...specs.backoff import Backoff
+from ...specs.files import cache_folder
+from .accounting import Step, history_text, job_with_steps, jobs_by_id, parse_history
+from .commands import ask, clean_environment
+from .jobs import App, Job, group
+from .queue import parse_queue, queue_command
+from .shared_answer import ActionTimes, Intervals, SharedAnswer
+
+logger = logging.getLogger(__name__)
+
+LOST = "LOST"
+"""The state of a job that accounting believes to be alive and that the controller does not know."""
+HISTORY_DAYS = 14.0
+_HISTORY_S = 900.0
+# Waits before accounting is asked again for jobs that it believes to be alive, and after it failed to answer.
+_LOST_WAITS_S, _FAILURE_WAITS_S = (5.0, 3600.0), (10.0, 300.0)
+# A job that neither the queue nor accounting had is asked for again after so many seconds.
+_UNKNOWN_S = 10.0
+_MOST_KEPT = 500
+
+
+class KnownJobs:
+    """The jobs of this user, or of all, asked for as seldom as `SharedAnswer` allows; others are asked for by their id.
+
+    Args:
+        intervals: how often the queue may be asked.
+        history_days: how far back accounting is asked, in days.
+        all_users: whether the queue of every user is asked for; accounting is asked for this user's in any case.
+    """
+
+    def __init__(self, intervals: Intervals, history_days: float = HISTORY_DAYS, *, all_users: bool = False) -> None:
+        folder = _answers_folder()
+        self.actions = ActionTimes(folder / "acted")
+        command = queue_command(all_users=all_users)
+        name = "queue-of-all" if all_users else "queue"
+        self.queue_answer = SharedAnswer(folder / name, lambda: ask(command), intervals, self.actions)
+        self._history = SharedAnswer(
+            folder / "history", lambda: history_text(history_days), Intervals(_HISTORY_S, _HISTORY_S)
+        )
+        self._lock = threading.Lock()
+        self._queued: tuple[float, dict[str, Job]] = (0.0, {})
+        self._accounted: tuple[float, dict[str, Job]] = (0.0, {})
+        self._records: dict[str, Job] = {}
+        self._left: dict[str, Job] = {}
+        self._grouped: tuple[tuple[float, float, int], dict[str, App]] = ((0.0, 0.0, 0), {})
+        self._changes = 0
+        self._others: dict[str, tuple[float, App | None]] = {}
+        self._lost_backoff, self._failure_backoff = Backoff(*_LOST_WAITS_S), Backoff(*_FAILURE_WAITS_S)
+        self._lost_at, self._accounting_at = 0.0, 0.0
+        self.accounting_error = ""
+
+    def apps(self) -> dict[str, App]:
+        """Return every app by its id.
+
+        Raises:
+            BackendUnavailableError: the controller cannot be reached.
+        """
+        with self._lock:
+            queued = self._from_queue()
+            accounted = self._from_history()
+            self._look_up_left(queued, accounted)
+            version = (self._queued[0], self._accounted[0], self._changes)
+            if self._grouped[0] != version:
+                self._grouped = version, group({**accounted, **self._left, **queued}.values())
+            return self._grouped[1]
+
+    def find(self, app_id: str) -> App | None:
+        """Return an app, whoever's it is; None where there is none. An array's task is part of its array.
+
+        Raises:
+            BackendUnavailableError: the controller cannot be reached.
+        """
+        job_id = app_id.partition("_")[0]
+        known = self.apps().get(job_id)
+        if known is not None:
+            return known
+        now = time.monotonic()
+        with self._lock:
+            at, app = self._others.get(job_id, (0.0, None))
+            if at and now - at < _UNKNOWN_S:
+                return app
+        app = _ask_for(job_id)
+        with self._lock:
+            self._others[job_id] = now, app
+        return app
+
+    def _from_queue(self) -> dict[str, Job]:
+        answer = self.queue_answer.get()
+        asked_at, jobs = self._queued
+        if answer.asked_at != asked_at:
+            self._records = parse_queue(answer.text, self._records)
+            now_there = {job.job_id: job for job in self._records.values()}
+            self._left |= {job_id: job for job_id, job in jobs.items() if job_id not in now_there}
+            jobs = now_there
+            self._left = {job_id: job for job_id, job in self._left.items() if job_id not in jobs}
+            self._queued = answer.asked_at, jobs
+        return jobs
+
+    def _from_history(self) -> dict[str, Job]:
+        try:
+            answer = self._history.get()
+        except SchedulerError as error:
+            self._note(str(error))
+            return self._accounted[1]
+        asked_at, jobs = self._accounted
+        if answer.asked_at != asked_at:
+            jobs = {job.job_id: job for job in parse_history(answer.text)}
+            self._accounted = answer.asked_at, jobs
+        return jobs
+
+    def _look_up_left(self, queued: dict[str, Job], accounted: dict[str, Job]) -> None:
+        """Ask accounting how those ended that are no longer in the queue, all in one question.
+
+        Accounting may hear of an end late: a job that is lost is asked for again, with growing pauses.
+        """
+        now = time.monotonic()
+        missing = {
+            job.job_id: job
+            for job in {**accounted, **self._left}.values()
+            if job.job_id not in queued and not is_terminal(job.app_state)
+        }
+        is_lost_due = now >= self._lost_at
+        due = [job_id for job_id, job in missing.items() if job.state != LOST or is_lost_due]
+        if not due or now < self._accounting_at:
+            return
+        try:
+            told = {job.job_id: job for job in jobs_by_id(due) if job.job_id not in queued}
+        except SchedulerError as error:
+            self._accounting_at = time.monotonic() + self._failure_backoff.next()
+            self._note(str(error))
+            return
+        self._failure_backoff.reset()
+        self._note("")
+        if is_lost_due:
+            self._lost_at = time.monotonic() + self._lost_backoff.next()
+        self._changes += 1
+        for job_id in {*due, *told}:
+            seen = self._left.get(job_id) or missing.get(job_id)
+            job = told.get(job_id) or seen
+            if job is not None:
+                job = job if seen is None else _with_paths(job, seen)
+                self._left[job_id] = job if is_terminal(job.app_state) else replace(job, state=LOST)
+
+    def _note(self, error: str) -> None:
+        if error and error != self.accounting_error:
+            logger.warning("accounting does not answer: %s", error)
+        self.accounting_error = error
+
+
+class EndedJobs:
+    """What accounting has beside of jobs that have ended; asked for once a job, in any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[tuple[str, float | None], tuple[App, list[Step]]] = {}
+
+    def details(self, app: App) -> tuple[App, list[Step]]:
+        """Return an app that has ended with what only accounting has of it, and its steps."""
+        key = app.app_id, app.finished_at
+        with self._lock:
+            if key in self._kept:
+                return self._kept[key]
+        try:
+            jobs, steps = job_with_steps(app.app_id)
+        except SchedulerError as error:
+            logger.info("accounting has no steps of %s: %s", app.app_id, error)
+            return app, []
+        told = {job.job_id: job for job in jobs}
+        found = App(app.app_id, [_with_account(job, told.get(job.job_id)) for job in app.jobs]), steps
+        if all(job.job_id in told and is_terminal(told[job.job_id].app_state) for job in app.jobs):
+            with self._lock:
+                if len(self._kept) >= _MOST_KEPT:
+                    self._kept.clear()
+                self._kept[key] = found
+        return found
+
+
+def _with_account(job: Job, told: Job | None) -> Job:
+    """Return what the queue says of a job, with what only accounting says."""
+    if told is None or not is_terminal(told.app_state):
+        return job
+    return replace(
+        job,
+        cancelled_by=told.cancelled_by,
+        failed_node=told.failed_node,
+        elapsed=told.elapsed,
+        tres=told.tres or job.tres,
+        cpus=told.cpus or job.cpus,
+        submit_line=told.submit_line,
+    )
+
+
+def _with_paths(job: Job, seen: Job) -> Job:
+    """Return what accounting says of a job, with what only the queue said."""
+    return replace(
+        job,
+        command=job.command or seen.command,
+        comment=job.comment or seen.comment,
+        stdout=job.stdout or seen.stdout,
+        stderr=job.stderr or seen.stderr,
+        ntasks=job.ntasks or seen.ntasks,
+        restarts=seen.restarts if job.restarts is None else job.restarts,
+    )
+
+
+def _ask_for(job_id: str) -> App | None:
+    """Ask for one job by its id: the controller first, then accounting."""
+    try:
+        jobs: Iterable[Job] = parse_queue(ask(queue_command(job_id))).values()
+    except BackendUnavailableError:
+        raise
+    except SchedulerError:
+        jobs = []  # Invalid job id specified
+    found = group(jobs).get(job_id)
+    if found is not None:
+        return found
+    try:
+        return group(jobs_by_id([job_id])).get(job_id)
+    except SchedulerError as error:
+        logger.warning("accounting does not know %s: %s", job_id, error)
+        return None
+
+
+def _answers_folder() -> Path:
+    """Return the folder of the answers of this host and cluster: homes are shared among hosts."""
+    settings = clean_environment().get("SLURM_CONF", "")
+    cluster = hashlib.sha256(f"{settings}\0{os.getuid()}".encode()).hexdigest()[:12]
+    return cache_folder() / "slurm" / f"{platform.node() or 'localhost'}-{cluster}"

@@ -1,0 +1,208 @@
+"""What replicas an app has, and in which files their logs are."""
+
+from __future__ import annotations
+
+import glob
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..shared.replicas import pick_replica
+from .jobs import BATCH, TASK, App, Job
+from .records import Launch
+
+_TORCHX_NAME = re.compile(r"(?P<role>.+)-(?P<number>\d{1,9})", re.DOTALL)
+_TORCHX_SCRIPT = "torchx-sbatch.sh"
+_SYMBOL = re.compile(r"%(\d*)([%AajJNnstuxb])")
+_LIST = re.compile(r"(?P<before>[^,\[\]]*)\[(?P<ranges>[^\]]*)\](?P<after>[^,\[]*)|(?P<name>[^,\[\]]+)")
+_MOST_NODES = 100_000
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One replica.
+
+    Args:
+        role: the role's name.
+        number: its number in the role.
+        job: the record of its component or task.
+        node: the node that it runs on, empty where that is not known.
+        stdout: the file of its output, None where it is not known.
+        stderr: the file of its errors; None where both go to one file.
+    """
+
+    role: str
+    number: int
+    job: Job
+    node: str = ""
+    stdout: Path | None = None
+    stderr: Path | None = None
+
+
+def is_torchx(app: App) -> bool:
+    """Tell whether TorchX launched an app: its components are named ``ROLE-K``, and its script has TorchX's name."""
+    names = [_TORCHX_NAME.fullmatch(job.name) for job in app.jobs]
+    if app.is_array or not all(names):
+        return False
+    job = app.first
+    if _TORCHX_SCRIPT in job.command or _TORCHX_SCRIPT in job.submit_line:
+        return True
+    # Accounting before 21.08 keeps no command; one replica alone can be named so by anybody.
+    return job.accounted and not job.submit_line and len(app.jobs) > 1
+
+
+def replicas_of(app: App, launch: Launch | None) -> list[Replica]:
+    """Return the replicas of an app, in order.
+
+    Args:
+        app: the app.
+        launch: what is known of its launch, where it is ours.
+    """
+    if launch is not None and not launch.is_script:
+        return [*(_array_replicas(app, launch) if launch.is_array else _own_replicas(app, launch))]
+    if is_torchx(app):
+        return [*_torchx_replicas(app)]
+    if app.is_array:
+        return [
+            Replica(TASK, number, job, job.node_list, *log_files(job, number))
+            for job in app.jobs
+            for number in job.task_numbers()
+        ]
+    return [Replica(BATCH, 0, app.first, _one_node(app.first), *log_files(app.first))]
+
+
+def find_replica(app_id: str, replicas: list[Replica], app: App, role: str, number: int) -> Replica:
+    """Return a replica; the role `BATCH` is there for every app, for the words of srun and slurmstepd are there.
+
+    Raises:
+        ValueError: there is no such role or replica; the message lists the valid ones.
+    """
+    roles: dict[str, dict[int, Replica]] = {}
+    for replica in replicas:
+        roles.setdefault(replica.role, {})[replica.number] = replica
+    if role == BATCH and role not in roles and number == 0 and not app.is_array:
+        return Replica(BATCH, 0, app.first, "", *log_files(app.first))
+    return pick_replica(app_id, roles, role, number)
+
+
+def log_files(job: Job, task: int | None = None) -> tuple[Path | None, Path | None]:
+    """Return the files of a batch script's output and of its errors, None where these go to the same one.
+
+    Args:
+        job: the job, or a task of an array.
+        task: the task's number.
+    """
+    stdout = _log_file(job, job.stdout or _option(job.submit_line, "output", "o"), task)
+    told = job.stderr or _option(job.submit_line, "error", "e")
+    stderr = _log_file(job, told, task) if told else None
+    return stdout, None if stderr == stdout else stderr
+
+
+def expand(pattern: str, job: Job, task: int | None = None) -> str:
+    """Replace the symbols of a file name as sbatch(1) documents them, ``%5j`` with leading zeros.
+
+    A backslash turns the symbols off. What only the node knows, such as its short host name, becomes a ``*``.
+    """
+    if "\\" in pattern:
+        return pattern.replace("\\", "")
+    numbers = {
+        "j": job.job_id,
+        "A": job.array_id or job.job_id,
+        "a": "4294967294" if task is None else str(task),
+        "b": "0" if task is None else str(task % 10),
+        "n": "0",
+        "t": "0",
+    }
+    texts = {"%": "%", "J": job.job_id, "u": job.user, "x": job.name, "N": "*", "s": "batch"}
+
+    def value(found: re.Match[str]) -> str:
+        width, symbol = int(found[1][:2] or 0), found[2]
+        return numbers[symbol].zfill(min(width, 10)) if symbol in numbers else texts[symbol]
+
+    return _SYMBOL.sub(value, pattern)
+
+
+def expand_nodes(text: str) -> list[str]:
+    """Return the names that a list of nodes stands for, such as ``n[1-3,07],gpu2``."""
+    names: list[str] = []
+    for found in _LIST.finditer(text):
+        if found["name"]:
+            names.append(found["name"])
+            continue
+        for part in found["ranges"].split(","):
+            first, dash, last = part.partition("-")
+            if not dash or not (first.isdecimal() and last.isdecimal()):
+                names.append(f"{found['before']}{part}{found['after']}")
+                continue
+            for number in range(int(first), min(int(last), int(first) + _MOST_NODES) + 1):
+                names.append(f"{found['before']}{number:0{len(first)}d}{found['after']}")
+    return names[:_MOST_NODES]
+
+
+def _own_replicas(app: App, launch: Launch) -> Iterator[Replica]:
+    for role, count, component in launch.roles:
+        job = app.jobs[component] if component < len(app.jobs) else app.first
+        nodes = expand_nodes(job.node_list)
+        alone = sum(other[2] == component for other in launch.roles) == 1
+        for number in range(count):
+            # Where each node has one replica, they are in the nodes' order.
+            is_known = len(nodes) == 1 or (alone and len(nodes) == count)
+            node = nodes[min(number, len(nodes) - 1)] if nodes and is_known else ""
+            yield Replica(role, number, job, node, *_named_files(Path(launch.folder), app.app_id, role, number))
+
+
+def _array_replicas(app: App, launch: Launch) -> Iterator[Replica]:
+    role = launch.roles[0][0]
+    for job in app.jobs:
+        for number in job.task_numbers():
+            files = _named_files(Path(launch.folder), app.app_id, role, number)
+            yield Replica(role, number, job, job.node_list, *files)
+
+
+def _torchx_replicas(app: App) -> Iterator[Replica]:
+    for job in app.jobs:
+        found = _TORCHX_NAME.fullmatch(job.name)
+        if found is not None:
+            role, number = found["role"], int(found["number"])
+            files = _named_files(Path(app.first.work_dir), app.app_id, role, number)
+            yield Replica(role, number, job, _one_node(job), *files)
+
+
+def _named_files(folder: Path, app_id: str, role: str, number: int) -> tuple[Path, Path]:
+    """Return the files of a replica, as TorchX names them and our launches do."""
+    name = f"slurm-{app_id}-{role}-{number}".replace("/", "_")
+    return folder / f"{name}.out", folder / f"{name}.err"
+
+
+def _one_node(job: Job) -> str:
+    return job.node_list if "[" not in job.node_list and "," not in job.node_list else ""
+
+
+def _log_file(job: Job, pattern: str, task: int | None) -> Path | None:
+    default = "slurm-%j.out" if task is None else "slurm-%A_%a.out"
+    if task is not None and Path(pattern).name == f"slurm-{job.job_id}.out":
+        # squeue before 24.05 shows this for the default, of which an array has another one.
+        pattern = default
+    path = expand(pattern or default, job, task)
+    if "\0" in path or not (job.work_dir or path.startswith("/")):
+        return None
+    whole = Path(job.work_dir, path)
+    if "*" in path and (found := glob.glob(str(whole))):  # noqa: PTH207 - the path is absolute
+        return Path(min(found))
+    return whole
+
+
+def _option(submit_line: str, name: str, letter: str) -> str:
+    """Return an option of the sbatch command that accounting keeps, empty where it was not given there."""
+    try:
+        words = shlex.split(submit_line)
+    except ValueError:
+        return ""
+    for number, word in enumerate(words):
+        if word.startswith(f"--{name}="):
+            return word.partition("=")[2]
+        if word in (f"--{name}", f"-{letter}") and number + 1 < len(words):
+            return words[number + 1]
+    return ""

@@ -1,0 +1,175 @@
+"""Why a job waits: each reason of Slurm's in a sentence, and what to do.
+
+The codes are those of squeue(1) and of Slurm's ``job_state_reason``; where Slurm has a text in the code's place, it is
+recognised. Limits are named by a grammar: ``(Assoc|QOS)(Grp|Max|Min)WHAT(Minutes|RunMinutes)(PerJob|...)(Limit)``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ...logs.text.sanitize import plain
+
+
+class Reason(NamedTuple):
+    """A reason.
+
+    Attributes:
+        sentence: what it means.
+        hint: what to do, empty where there is nothing but to wait.
+        never: whether the job never starts as it is.
+    """
+
+    sentence: str
+    hint: str = ""
+    never: bool = False
+
+
+_REASONS = {
+    "None": Reason("the scheduler has not looked at it yet"),
+    "Resources": Reason("it is next, and its resources are not free yet", "ask for less, or for a shorter time"),
+    "Priority": Reason("jobs with a higher priority are before it"),
+    "Dependency": Reason("it waits for other jobs"),
+    "DependencyNeverSatisfied": Reason(
+        "a job that it depends on ended otherwise than it asks for, so it never starts", "cancel it", True
+    ),
+    "BeginTime": Reason("its earliest start has not come"),
+    "JobHeldUser": Reason("it is held by its user", "release it", True),
+    "JobHeldAdmin": Reason("it is held by an administrator", "ask them to release it", True),
+    "JobHoldMaxRequeue": Reason(
+        "it could not be launched several times, and is held", "look at the nodes, then release it", True
+    ),
+    "JobArrayTaskLimit": Reason("as many tasks of its array run as may at once", "raise the array's limit (%N)"),
+    "Licenses": Reason("the licences that it asks for are in use"),
+    "Reservation": Reason("its reservation has not begun"),
+    "ReservationDeleted": Reason("its reservation was deleted", "cancel it, and take another reservation", True),
+    "ReservationInvalid": Reason("its reservation cannot be used", "take another reservation", True),
+    "ReqNodeNotAvail": Reason(
+        "nodes that it names are down, drained or reserved", "take other nodes, or a shorter time"
+    ),
+    "NodeDown": Reason("a node that it needs is down"),
+    "PartitionDown": Reason("its partition is closed", "take another partition"),
+    "PartitionInactive": Reason("its partition takes no jobs and starts none", "take another partition"),
+    "PartitionTimeLimit": Reason("its time limit is over that of its partition", "ask for a shorter time", True),
+    "PartitionNodeLimit": Reason(
+        "it asks for more or fewer nodes than its partition allows or has", "ask for another number of nodes", True
+    ),
+    "PartitionConfig": Reason(
+        "its partition can never run it: it asks for more than there is, or is not let in", "ask for less", True
+    ),
+    "AccountNotAllowed": Reason("its account may not use this partition", "take another account or partition", True),
+    "QOSNotAllowed": Reason("its QOS may not use this partition", "take another QOS or partition", True),
+    "BadConstraints": Reason("no node can fulfil what it asks for", "change its constraint or resources", True),
+    "InvalidAccount": Reason("its account is not valid any more", "take another account", True),
+    "InvalidQOS": Reason("its QOS is not valid any more", "take another QOS", True),
+    "QOSUsageThreshold": Reason("its QOS asks for a better fair share than it has"),
+    "MaxJobsPerAccount": Reason("as many jobs of its account run in this QOS as may"),
+    "MaxCpuPerAccount": Reason("its account's running jobs take all CPUs that it may have in this QOS"),
+    "MaxGRESPerAccount": Reason("its account's running jobs take all GPUs that it may have in this QOS"),
+    "MaxMemPerLimit": Reason("it asks for more memory per CPU than is allowed", "ask for less memory", True),
+    "Cleaning": Reason("what is left of its last run is removed"),
+    "Prolog": Reason("its nodes are prepared"),
+    "SchedDefer": Reason("the scheduler looks at new jobs later"),
+    "SystemFailure": Reason("Slurm itself failed", "ask an administrator"),
+    "FrontEndDown": Reason("the front end is down"),
+    "NodesDown": Reason(
+        "its nodes are down, drained or kept for jobs of partitions before its own", "wait, or take other nodes"
+    ),
+    "BurstBufferStageIn": Reason("its data is copied to the burst buffer"),
+    "BurstBufferResources": Reason("the burst buffer is full"),
+    "JobLaunchFailure": Reason("it could not be launched", "look at the folder of its output"),
+    "MaxRequeueExceeded": Reason("it was requeued as often as may be", "release it", True),
+}
+# Texts that Slurm shows in the code's place.
+_TEXTS = (
+    (re.compile(r"^Nodes required for job are DOWN", re.IGNORECASE), "NodesDown"),
+    (re.compile(r"^ReqNodeNotAvail", re.IGNORECASE), "ReqNodeNotAvail"),
+    (re.compile(r"^Job's account not permitted", re.IGNORECASE), "AccountNotAllowed"),
+    (re.compile(r"^Job's QOS not permitted", re.IGNORECASE), "QOSNotAllowed"),
+    (re.compile(r"^job requeued in held state", re.IGNORECASE), "JobHeldUser"),
+    (re.compile(r"^launch failed requeued held", re.IGNORECASE), "JobHoldMaxRequeue"),
+)
+_LIMIT = re.compile(
+    r"(?P<of>Assoc|QOS)(?P<kind>Grp|Max|Min)"
+    r"(?P<what>SubmitJobs?|Jobs?|WallDuration|Wall|Cpu|CPU|Memory|Mem|Nodes?|GRES|Gres|BB|Billing|Energy|License|Unknown)"
+    r"(?P<time>RunMinutes|Minutes)?(?P<per>PerJob|PerNode|PerUser|PerAccount)?(?:Limit|NotSatisfied)?"
+)
+_WHAT = {
+    "cpu": "CPUs", "mem": "memory", "memory": "memory", "node": "nodes", "nodes": "nodes",
+    "gres": "GPUs and other GRES", "bb": "burst buffer", "billing": "billing units", "energy": "energy",
+    "license": "licences", "unknown": "resources", "job": "jobs", "jobs": "jobs", "submitjob": "queued jobs",
+    "submitjobs": "queued jobs", "wall": "time", "wallduration": "time",
+}  # fmt: skip
+_UNCOUNTED = ("memory", "time", "energy", "burst buffer")
+
+
+def code_of(text: str) -> str:
+    """Return the code of a reason, where squeue shows a text in its place."""
+    return next((code for pattern, code in _TEXTS if pattern.search(text)), text)
+
+
+def reason(text: str) -> Reason:
+    """Return what a reason means; one that is not known is shown as Slurm has it."""
+    code = code_of(text) or "None"
+    found = _REASONS.get(code) or limit_reason(code)
+    if found is None:
+        return Reason(f"Slurm says {plain(text)}")
+    return found
+
+
+class Limit(NamedTuple):
+    """A limit that a reason names.
+
+    Attributes:
+        of: ``Assoc`` or ``QOS``.
+        kind: ``Grp``, ``Max`` or ``Min``.
+        what: what is limited, in small letters.
+        time: ``Minutes`` for a budget, ``RunMinutes`` for running work, empty for what is used at once.
+        per: ``PerJob``, ``PerUser``, ``PerNode``, ``PerAccount`` or empty.
+    """
+
+    of: str
+    kind: str
+    what: str
+    time: str
+    per: str
+
+
+def limit_of(code: str) -> Limit | None:
+    """Return the limit that a code names, None for another code."""
+    found = _LIMIT.fullmatch(code)
+    if found is None:
+        return None
+    return Limit(found["of"], found["kind"], found["what"].lower(), found["time"] or "", found["per"] or "")
+
+
+def limit_reason(code: str) -> Reason | None:
+    """Return what a code that names a limit means, None for another code."""
+    limit = limit_of(code)
+    if limit is None:
+        return None
+    whose = "its account" if limit.of == "Assoc" else "its QOS"
+    what = _WHAT[limit.what]
+    is_counted = what not in _UNCOUNTED
+    much = "as many" if is_counted else "as much"
+    if limit.kind == "Min":
+        less = "fewer" if is_counted else "less"
+        sentence = f"it asks for {less} {what} than {whose} wants of a job"
+        return Reason(sentence, "ask for more, or take another QOS", True)
+    if limit.time == "Minutes" and limit.kind == "Grp":
+        return Reason(f"the budget of {whose} for {what} is used up", "take another account or QOS")
+    if limit.time == "RunMinutes":
+        return Reason(
+            f"the running work of {whose}, by its time limits, is at the limit for {what}", "ask for a shorter time"
+        )
+    if limit.what in ("wall", "wallduration") and limit.kind == "Max":
+        return Reason(f"its time limit is over that of {whose}", "ask for a shorter time", True)
+    if limit.kind == "Max" and (limit.per in ("PerJob", "PerNode") or limit.time):
+        of = "time and size" if limit.time else what
+        return Reason(f"it asks for more {of} than {whose} allows a job", "ask for less", True)
+    if limit.kind == "Max" and limit.what in ("jobs", "job"):
+        return Reason(f"as many of your jobs run as {whose} allows")
+    if limit.kind == "Max":
+        return Reason(f"your jobs have {much} {what} as {whose} allows you", "wait for them, or take another QOS")
+    return Reason(f"the jobs of {whose} have {much} {what} as it allows")

@@ -1,0 +1,243 @@
+"""The request: the options and the script that sbatch is given, its text for people, and what would go wrong."""
+
+from __future__ import annotations
+
+import copy
+import re
+import secrets
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...specs import AppDef, AppDefError, Resource, Role
+from ...specs.files import current_folder
+from ..api import check_launchable
+from ..shared.kept_app_def import kept_text
+from ..shared.secrets import MASK, mask_args, mask_env, mask_text
+from ..types import Finding, NameFault
+from ..workspace.scripts import script_findings
+from .options import SlurmOpts
+from .others import script_of, shown_script
+from .script import Part, write_script
+
+_MOST_NAME_BYTES = 150
+# The script travels with the request, and a site may refuse one of more than 4 MB (slurm.conf(5): max_script_size).
+_MOST_KEPT_BYTES = 1 << 20
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_COMMENT_MARK = "torchx-tui:"
+_KEY = re.compile(rf"{_COMMENT_MARK}(?P<key>[0-9a-f]{{16}})\b")
+
+
+@dataclass
+class SlurmRequest:
+    """What is submitted.
+
+    Args:
+        command: the command, whose standard input is the script.
+        script: the batch script.
+        launch: what a later session reads of the launch.
+        shown: the script for people, secret values masked.
+    """
+
+    command: list[str]
+    script: str
+    launch: dict[str, Any]
+    shown: str
+
+    def __str__(self) -> str:
+        command = " ".join(shlex.quote(word) if word != ":" else ":" for word in mask_args(self.command))
+        return f"{command} <<'SCRIPT'\n{self.shown}SCRIPT\n"
+
+
+def make_request(
+    app: AppDef, session: str, opts: SlurmOpts, tracks_memory: Callable[[str | None], bool]
+) -> SlurmRequest:
+    """Return the request for an app.
+
+    Args:
+        app: the app, checked by `check_app`.
+        session: the session part of its handle.
+        opts: the run options.
+        tracks_memory: tells whether nodes of a partition say how much memory they have; where not, none is asked for.
+
+    Raises:
+        AppDefError: the app cannot be run so.
+        InvalidRunConfigException: an option of ``sbatch_args`` cannot be given there.
+    """
+    folder = Path(opts.job_dir).expanduser().absolute() if opts.job_dir else current_folder()
+    if folder is None:
+        raise AppDefError("the current folder was removed: set job_dir, or start in another folder")
+    own = script_of(app.roles)
+    if own is not None:
+        return _script_request(app, session, opts, folder, own)
+    if opts.array and (len(app.roles) > 1 or app.roles[0].num_replicas > 1):
+        raise AppDefError("an array runs one role of one replica, once for each task: leave `array` out")
+    key = secrets.token_hex(8)
+    resources = _distinct_resources(app.roles)
+    kept, left_out = kept_text(app, _MOST_KEPT_BYTES)
+    launch = {
+        "version": 1, "key": key, "name": app.name, "session": session, "app": kept, "left_out": left_out,
+        "cfg": dict(opts), "array": bool(opts.array), "folder": str(folder),
+        "roles": [[role.name, role.num_replicas, resources.index(_shape(role.resource))] for role in app.roles],
+    }  # fmt: skip
+    parts = [
+        Part(role, role.image, resources.index(_shape(role.resource)), _has_neighbours(role, app.roles))
+        for role in app.roles
+    ]
+    how = {"is_array": bool(opts.array), "is_het": len(resources) > 1}
+    masked = [replace(part, role=_masked(part.role)) for part in parts]
+    return SlurmRequest(
+        command=[*_command(app, key, folder, opts, resources, tracks_memory)],
+        script=write_script(parts, launch, **how),
+        launch=launch,
+        shown=write_script(masked, {"key": key, "app": MASK}, **how),
+    )
+
+
+def _script_request(app: AppDef, session: str, opts: SlurmOpts, folder: Path, own: Mapping[str, Any]) -> SlurmRequest:
+    """Return the request for a script of the user's: it stays as it is, and options beside it win over its own."""
+    key = secrets.token_hex(8)
+    kept, left_out = kept_text(app, _MOST_KEPT_BYTES)
+    launch = {
+        "version": 1, "key": key, "name": app.name, "session": session, "app": kept, "left_out": left_out,
+        "cfg": dict(opts), "array": False, "script": True, "folder": str(folder),
+        "roles": [[app.roles[0].name, 1, 0]],
+    }  # fmt: skip
+    comment = f"{opts.comment or ''} {_COMMENT_MARK}{key}".strip()
+    command = [
+        "sbatch", "--parsable", *own["options"], f"--comment={comment}", f"--chdir={folder}", *opts.command_options(),
+        *([f"--nodes={opts.nodes}"] if opts.nodes else []),
+        # A script on the standard input has no name, and sbatch takes arguments behind one only.
+        *(["/dev/stdin", *own["args"]] if own["args"] else []),
+    ]  # fmt: skip
+    return SlurmRequest(command, own["script"], launch, shown_script(own["script"]))
+
+
+def key_in(comment: str) -> str:
+    """Return the key of a launch of ours in the comment of a job; empty for another job."""
+    found = _KEY.search(comment)
+    return found["key"] if found else ""
+
+
+def without_key(comment: str) -> str:
+    """Return the comment that the user gave a job of ours."""
+    return _KEY.sub("", comment).strip()
+
+
+def _command(
+    app: AppDef,
+    key: str,
+    folder: Path,
+    opts: SlurmOpts,
+    resources: Sequence[tuple[int, int, int]],
+    tracks_memory: Callable[[str | None], bool],
+) -> Iterator[str]:
+    """Yield the command. Components of a heterogeneous job are separated by a colon, and inherit little."""
+    yield from ("sbatch", "--parsable")
+    with_memory = any(memory > 0 for _, _, memory in resources) and tracks_memory(opts.partition)
+    retries = any(role.max_retries for role in app.roles)
+    common = ["--requeue" if opts.requeue or retries else "--no-requeue", *opts.command_options()]
+    comment = f"{opts.comment or ''} {_COMMENT_MARK}{key}".strip()
+    output = "slurm-%A_%a.out" if opts.array else "slurm-%j.out"
+    for number, (cpu, gpu, memory) in enumerate(resources):
+        if number:
+            yield ":"
+        tasks = sum(role.num_replicas for role in app.roles if _shape(role.resource) == (cpu, gpu, memory))
+        yield from (f"--job-name={app.name}", f"--comment={comment}", f"--chdir={folder}", f"--output={output}")
+        yield from ("--open-mode=append", f"--ntasks={tasks}")
+        if opts.nodes and len(resources) == 1:
+            yield f"--nodes={opts.nodes}"
+        if cpu > 0:
+            yield f"--cpus-per-task={cpu}"
+        if memory > 0 and with_memory:
+            # Slurm has no memory of a task: however tasks are spread, this gives each its own.
+            yield f"--mem-per-cpu={-(-memory // max(1, cpu))}M"
+        if gpu > 0:
+            yield f"--gpus-per-task={gpu}"
+        yield from common
+
+
+def _shape(resource: Resource) -> tuple[int, int, int]:
+    return resource.cpu, resource.gpu, resource.memMB
+
+
+def _distinct_resources(roles: Sequence[Role]) -> list[tuple[int, int, int]]:
+    """Return the resources that differ, in the order of the roles: each is a component, with nodes of its own."""
+    return list(dict.fromkeys(_shape(role.resource) for role in roles))
+
+
+def _has_neighbours(role: Role, roles: Sequence[Role]) -> bool:
+    return sum(_shape(other.resource) == _shape(role.resource) for other in roles) > 1
+
+
+def _masked(role: Role) -> Role:
+    masked = copy.deepcopy(role)
+    masked.env = mask_env(role.env)
+    masked.entrypoint, *masked.args = mask_args([role.entrypoint, *role.args])
+    return masked
+
+
+def check_app(app: AppDef) -> None:
+    """Refuse an app that cannot run on Slurm.
+
+    Raises:
+        AppDefError: a name cannot be that of a file, or a variable's name is none of a shell.
+    """
+    check_launchable(app)
+    for fault in name_faults(app):
+        raise AppDefError(f"{fault.what} is {mask_text('', repr(fault.name))}: {fault.words}")
+    for role in app.roles:
+        for text in (role.entrypoint, *role.args, *role.env, *role.env.values()):
+            if not isinstance(text, str):
+                raise AppDefError(f"role {role.name}: {text!r} in its arguments or environment is no text")
+            if "\0" in text:
+                raise AppDefError(f"role {role.name}: an argument or variable has a NUL character: take it out")
+        for name in role.env:
+            if _VARIABLE.fullmatch(name) is None:
+                raise AppDefError(
+                    f"role {role.name}: {name!r} cannot be exported by a shell: use letters, digits and _ in its name"
+                )
+
+
+def name_faults(app: AppDef) -> Iterator[NameFault]:
+    """Yield the names of an app and its roles that cannot be those of a job and its log files."""
+    if not app.name or not app.name.isprintable() or len(app.name.encode()) > _MOST_NAME_BYTES:
+        yield NameFault(
+            "", app.name, "it becomes the job's name", f"it can have 1 to {_MOST_NAME_BYTES} printable characters"
+        )
+    seen: set[str] = set()
+    for role in app.roles:
+        becomes = "it becomes a part of the names of log files"
+        bad = [letter for letter in "/%\\" if letter in role.name]
+        if bad or not role.name or not role.name.isprintable():
+            yield NameFault(
+                role.name, role.name, becomes, "it can have no slash, % or backslash, and must be printable"
+            )
+        elif len(role.name.encode()) > _MOST_NAME_BYTES:
+            yield NameFault(role.name, role.name, becomes, f"it can have up to {_MOST_NAME_BYTES} bytes")
+        elif role.name in seen:
+            yield NameFault(role.name, role.name, f"{app.name} has two roles {role.name}", "rename one of them")
+        seen.add(role.name)
+
+
+def launch_findings(app: AppDef, opts: SlurmOpts) -> Iterator[Finding]:
+    """Yield what would go wrong with a launch that sbatch accepts."""
+    folder = Path(opts.job_dir).expanduser() if opts.job_dir else current_folder()
+    if folder is None or not folder.is_dir():
+        if not any(role.workspace for role in app.roles):
+            # Slurm notices it on the node only, and the job has no log then.
+            yield Finding("error", f"the folder {folder} does not exist", "create it, or set job_dir to another one")
+    else:
+        for role in app.roles:
+            yield from script_findings(role.name, [role.entrypoint, *role.args], str(folder))
+    for role in app.roles:
+        if role.mounts:
+            yield Finding("warning", f"{role.name}: its mounts are ignored", "Slurm's jobs see what their nodes see")
+        if role.port_map:
+            yield Finding(
+                "warning", f"{role.name}: its ports are not published", "its nodes are reached by their names"
+            )
+        if role.resource.devices:
+            yield Finding("warning", f"{role.name}: its devices are ignored", "ask for them with gres")

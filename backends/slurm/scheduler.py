@@ -1,0 +1,414 @@
+"""The scheduler slurm: an app is a job of a Slurm cluster, its replicas are tasks that ``srun`` starts."""
+
+from __future__ import annotations
+
+import builtins
+import logging
+import operator
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...logs.source.log_file import LogFile
+from ...logs.source.replica_log import ReplicaLog
+from ...specs import (
+    AppDef,
+    AppDryRunInfo,
+    AppState,
+    CfgVal,
+    JobNotFoundError,
+    SchedulerError,
+    is_terminal,
+    runopts,
+)
+from ..api import (
+    Capabilities,
+    DescribeAppResponse,
+    Finding,
+    JobAction,
+    ListAppResponse,
+    LogQuery,
+    NameFault,
+    ReplicaUsage,
+    Scheduler,
+    Stream,
+)
+from ..shared.file_lines import FileLines
+from ..shared.secrets import mask_text
+from ..workspace.mixin import DirWorkspaceMixin
+from . import commands
+from .actions import act, cancel, job_actions, shell_command
+from .cluster import Cluster
+from .describe import describe_app, list_row
+from .facts import Facts
+from .jobs import App, Job, is_app_id
+from .known_jobs import HISTORY_DAYS, EndedJobs, KnownJobs
+from .layout import Replica, find_replica, replicas_of
+from .limits import limit_findings
+from .options import SlurmOpts
+from .others import shown_script
+from .records import Launch, Records, read_launch
+from .request import SlurmRequest, check_app, launch_findings, make_request, name_faults
+from .script import launch_in
+from .shared_answer import Intervals
+from .usage import UsageSampler
+from .waiting import evidence
+
+logger = logging.getLogger(__name__)
+
+# Submitting may wait for a busy controller longer than a question does (s).
+_SUBMIT_S = 60.0
+# A log that is followed looks so often whether its job has ended (s); the answers are kept much longer.
+_LOOK_S = 0.1
+_MOST_SCRIPTS = 200
+_JOB_ID = re.compile(r"^(?P<id>\d+)(?:;|$)", re.MULTILINE)
+
+
+class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
+    """Runs apps as jobs of a Slurm cluster, by the commands on the PATH.
+
+    An app is one allocation, in which each role is a step whose tasks are its replicas; roles that differ in resources
+    are components of a heterogeneous job. A job that fails is queued again as often as all its roles may be retried.
+    Logs are files in the folder of the launch, or in the run option ``job_dir``; they have TorchX's names.
+
+    All jobs of this user are listed: ours, TorchX's, and those of their own scripts.
+
+    Args:
+        session_name: the session part of handles.
+        interval: seconds between two questions about the queue, of all sessions of this user on this host together.
+        quick_interval: the same for half a minute after an action of this user's.
+        history_days: how far back accounting is asked for jobs that have left the queue, in days.
+        all_users: list the queue of every user, not of this one alone.
+        records: where launches are kept; the state folder's ``slurm`` if None.
+    """
+
+    capabilities = Capabilities(  # noqa: S604 - no subprocess: its `shell` says that one can be opened
+        log_streams=(Stream.STDOUT, Stream.STDERR, Stream.COMBINED),
+        log_files=True,
+        retries=True,
+        resources=True,
+        workspace=True,
+        native=True,
+        shell=True,
+        usage=True,
+        actions=True,
+        working_folder=True,
+        named_ids=False,
+    )
+
+    def __init__(
+        self,
+        session_name: str,
+        *,
+        interval: float = 10.0,
+        quick_interval: float = 2.0,
+        history_days: float = HISTORY_DAYS,
+        all_users: bool = False,
+        records: Path | None = None,
+    ) -> None:
+        super().__init__("slurm", session_name)
+        intervals = Intervals(float(interval), float(quick_interval))
+        self._jobs = KnownJobs(intervals, float(history_days), all_users=all_users)
+        self._records = Records(records)
+        self._cluster = Cluster()
+        self._facts = Facts()
+        self._usage = UsageSampler()
+        self._ended = EndedJobs()
+        self._scripts: dict[str, str] = {}
+        self._rows: dict[str, _Row] = {}
+        self._lock = threading.Lock()
+
+    # Launching
+
+    def _run_opts(self) -> runopts:
+        return SlurmOpts.as_runopts()
+
+    def known_values(self) -> dict[str, builtins.list[str]]:
+        """Return the partitions, the default first; see `Scheduler.known_values`."""
+        names = self._cluster.partition_names()
+        return {"partition": names} if names else {}
+
+    def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[SlurmRequest]:
+        check_app(app)
+        opts = SlurmOpts.from_cfg(cfg)
+        return AppDryRunInfo(make_request(app, self.session_name, opts, self._cluster.tracks_memory), str)
+
+    def build_workspaces(self, roles: Any, cfg: Mapping[str, CfgVal]) -> None:
+        """Copy workspaces into job_dir; see `WorkspaceMixin.build_workspaces`.
+
+        Raises:
+            SchedulerError: there is no job_dir, or a workspace cannot be copied.
+        """
+        if any(role.workspace for role in roles) and not cfg.get("job_dir"):
+            raise SchedulerError("a workspace is copied into job_dir: set it to a folder that is not there yet")
+        super().build_workspaces(roles, cfg)
+
+    def schedule(self, dryrun_info: AppDryRunInfo[SlurmRequest]) -> str:
+        """Submit what a dry run gave, and return the job's id.
+
+        Raises:
+            SchedulerError: Slurm refused it; the message is Slurm's.
+        """
+        request = dryrun_info.request
+        answer = commands.run(
+            request.command, stdin=request.script, env=commands.submit_environment(), timeout=_SUBMIT_S
+        )
+        self._jobs.actions.note()
+        found = _JOB_ID.search(answer.out)
+        if answer.code != 0 or found is None:
+            raise commands.failure("sbatch", answer)
+        try:
+            self._records.add(found["id"], request.launch)
+        except OSError as error:
+            # The batch script has the same.
+            logger.warning("the launch of %s cannot be kept: %s", found["id"], error)
+        return found["id"]
+
+    def _validate(self, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
+        """Accept roles without resources: they get what the partition gives by default."""
+
+    # Watching
+
+    def describe(self, app_id: str) -> DescribeAppResponse | None:
+        """Describe a job, whoever submitted it; None when neither the controller nor accounting knows it."""
+        app = self._find(app_id)
+        if app is None:
+            return None
+        launch, state = self._launch(app), app.state
+        script = "" if launch is not None else self._script(app.app_id)
+        waiting = next((job for job in app.jobs if job.app_state is AppState.PENDING), None)
+        if waiting is not None:
+            return describe_app(app, launch, evidence(waiting, self._facts, self._jobs.apps()), script=script)
+        if is_terminal(state):
+            app, steps = self._ended.details(app)
+            return describe_app(app, launch, steps=steps, script=script)
+        return describe_app(app, launch, script=script)
+
+    def describe_native(self, app_id: str) -> str:
+        """Return what ``scontrol show job`` says, and the batch script where Slurm keeps it, secret values masked.
+
+        Raises:
+            JobNotFoundError: there is no such job.
+        """
+        app = self._get(app_id)
+        try:
+            text = commands.ask(["scontrol", "show", "job", app.app_id])
+        except SchedulerError:
+            # The controller forgets a job some minutes after its end.
+            text = commands.ask(["sacct", "--jobs", app.app_id, "--format", "ALL", "--parsable2"])
+        return f"{mask_text('', text).rstrip()}\n\n{self._shown_script(app)}"
+
+    def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
+        """Return every job of this user, the latest first: those of the queue, and those that accounting has."""
+        before, now = self._rows, {}
+        for app_id, app in self._jobs.apps().items():
+            if not self._is_shown(app):
+                continue
+            launch = self._records.find(app)
+            kept = before.get(app_id)
+            if kept is None or kept.launch is not launch or not kept.has(app.jobs):
+                kept = _Row(app.jobs, launch, list_row(app, launch))
+            now[app_id] = kept
+        self._rows = now
+        return sorted((kept.row for kept in now.values()), key=lambda row: row.submitted_at or 0.0, reverse=True)
+
+    def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
+        """Measure what running replicas use, see `Scheduler.usage`; of somebody else's job nothing is told."""
+        app = self._get(app_id)
+        return self._usage.measure(app.app_id, replicas_of(app, self._launch(app)))
+
+    def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
+        """Return the srun command that opens a shell in the allocation of a replica, on its node where that is known.
+
+        Raises:
+            SchedulerError: there is no such replica, or it does not run.
+        """
+        try:
+            replica = self._replica(self._get(app_id), role_name, k)
+        except ValueError as error:
+            raise SchedulerError(str(error)) from error
+        if replica.job.app_state is not AppState.RUNNING:
+            raise SchedulerError(f"{app_id} does not run: a shell needs its allocation, wait until it has started")
+        return shell_command(replica)
+
+    # Ending
+
+    def _cancel_existing(self, app_id: str) -> None:
+        app = self._get(app_id)
+        if not is_terminal(app.state):
+            try:
+                cancel(app.app_id)
+            finally:
+                self._jobs.actions.note()
+
+    def _delete_existing(self, app_id: str) -> None:
+        """Cancel a job, remove what is kept of its launch, and show it no more; logs and Slurm's own records stay."""
+        self._cancel_existing(app_id)
+        self._records.hide(self._get(app_id))
+
+    def actions(self, app_id: str) -> builtins.list[JobAction]:
+        """Return what can be done with a job now: hold, release, requeue, its time limit, a signal."""
+        return job_actions(self._get(app_id))
+
+    def act(self, app_id: str, action: str, value: str = "") -> None:
+        """Do one of `actions`; see `Scheduler.act`."""
+        app = self._get(app_id)
+        if action not in {offered.name for offered in job_actions(app)}:
+            raise SchedulerError(f"{app_id} is {app.state.name}, and {action} is nothing that can be done with it now")
+        try:
+            act(app.app_id, action, value)
+        finally:
+            self._jobs.actions.note()
+
+    # Logs
+
+    def _log_lines(self, query: LogQuery) -> FileLines:
+        app = self._get(query.app_id)
+        replica = self._replica(app, query.role_name, query.k)
+        if replica.stderr is None and query.stream is Stream.STDERR:
+            raise ValueError(f"{query.app_id}: stdout and stderr go to one file: ask for the stream combined")
+        if replica.stdout is None:
+            raise SchedulerError(f"the log of {query.app_id} cannot be read: Slurm does not say where it is")
+        stdout = replica.stdout if query.stream is not Stream.STDERR else None
+        stderr = replica.stderr if query.stream is not Stream.STDOUT else None
+        files = [path for path in (stdout, stderr) if path is not None]
+        has_run = replica.job.end is not None and replica.job.start is not None
+        if has_run and not any(LogFile(path).stat() for path in files):
+            raise SchedulerError(
+                f"there is no log {files[0]}: it was removed or never written, "
+                f"or {replica.job.node_list or 'its node'} keeps it on a disk of its own"
+            )
+        return FileLines(
+            ReplicaLog(replica.role, replica.number, None, stdout, stderr), query, self._outlook(query.app_id)
+        )
+
+    def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
+        """Return the file of one replica's log, None where there is no such job or replica, or no such file."""
+        app = self._find(app_id)
+        if app is None:
+            return None
+        try:
+            replica = self._replica(app, role_name, k)
+        except ValueError:
+            return None
+        return {Stream.STDOUT: replica.stdout, Stream.STDERR: replica.stderr}.get(Stream(streams))
+
+    def _outlook(self, app_id: str) -> Callable[[], _Outlook]:
+        """Return a function that tells whether a job writes no more, at most some time ago."""
+        looked_at, last = 0.0, _Outlook(over=False)
+
+        def look() -> _Outlook:
+            nonlocal looked_at, last
+            now = time.monotonic()
+            if not last.over and now - looked_at > _LOOK_S:
+                state = self._get(app_id).state
+                last = _Outlook(over=is_terminal(state) or state is AppState.UNKNOWN)
+                looked_at = now
+            return last
+
+        return look
+
+    # Advice
+
+    def check(self) -> builtins.list[Finding]:
+        """Return Slurm's version, its partitions, and how often it is asked; or why it cannot be used."""
+        return self._cluster.findings(self._jobs.queue_answer.asks_per_minute())
+
+    def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
+        """Return the names that cannot be those of a job and its log files; see `Scheduler.check_names`."""
+        return [*name_faults(app)]
+
+    def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
+        """Find what sbatch would accept, and what would go wrong on the nodes."""
+        check_app(app)
+        opts = SlurmOpts.from_cfg(self.run_opts().resolve(cfg))
+        default = next(iter(self._cluster.partition_names()), "")
+        return [*launch_findings(app, opts), *limit_findings(app, opts, self._facts, default)]
+
+    # What others need
+
+    def _find(self, app_id: str) -> App | None:
+        app = self._jobs.find(app_id) if is_app_id(app_id) else None
+        return app if app is not None and self._is_shown(app) else None
+
+    def _get(self, app_id: str) -> App:
+        app = self._find(app_id)
+        if app is None:
+            raise JobNotFoundError(app_id, "slurm")
+        return app
+
+    def _is_shown(self, app: App) -> bool:
+        return not self._records.is_hidden(app)
+
+    def _replica(self, app: App, role_name: str, k: int) -> Replica:
+        return find_replica(app.app_id, replicas_of(app, self._launch(app)), app, role_name, k)
+
+    def _launch(self, app: App) -> Launch | None:
+        return self._records.find(app, self._launch_in_script)
+
+    def _launch_in_script(self, job_id: str) -> Launch | None:
+        return read_launch(launch_in(self._script(job_id)))
+
+    def _shown_script(self, app: App) -> str:
+        """Return the batch script for people; ours is made again, for it has the AppDef with its secrets in it."""
+        launch = self._launch(app)
+        if launch is None:
+            return shown_script(self._script(app.app_id))
+        app_def = launch.app_def([])
+        if app_def is None:
+            return ""
+        opts = SlurmOpts.from_cfg(launch.cfg)
+        return make_request(app_def, self.session_name, opts, lambda partition: True).shown
+
+    def _script(self, job_id: str) -> str:
+        """Return the batch script that the controller or accounting keeps of a job of this user's; asked once a job."""
+        with self._lock:
+            if job_id in self._scripts:
+                return self._scripts[job_id]
+        script = ""
+        try:
+            script = commands.ask(["scontrol", "write", "batch_script", job_id, "-"])
+        except SchedulerError:
+            try:
+                # Behind a head of two lines, where the site keeps scripts (slurm.conf(5): AccountingStoreFlags).
+                told = commands.ask(["sacct", "--batch-script", "--jobs", job_id])
+                script = told[told.index("#!") :] if "#!" in told else ""
+            except SchedulerError as error:
+                logger.info("the batch script of %s is not known: %s", job_id, error)
+        with self._lock:
+            if len(self._scripts) >= _MOST_SCRIPTS:
+                self._scripts.clear()
+            self._scripts[job_id] = script
+        return script
+
+
+class _Row(NamedTuple):
+    """A row, and what it was made of: most are the same the next time."""
+
+    jobs: builtins.list[Job]
+    launch: Launch | None
+    row: ListAppResponse
+
+    def has(self, jobs: builtins.list[Job]) -> bool:
+        """Tell whether it was made of these records."""
+        return len(jobs) == len(self.jobs) and all(map(operator.is_, jobs, self.jobs))
+
+
+class _Outlook:
+    """Whether a job writes no more."""
+
+    supervised = True
+
+    def __init__(self, over: bool) -> None:
+        self.over = over
+
+
+def create_scheduler(session_name: str, **kwargs: Any) -> SlurmScheduler:
+    """Return the scheduler slurm; further arguments are those of `SlurmScheduler`."""
+    return SlurmScheduler(session_name, **kwargs)
+
+
+__all__ = ["SlurmOpts", "SlurmRequest", "SlurmScheduler", "create_scheduler"]

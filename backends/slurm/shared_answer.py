@@ -1,0 +1,233 @@
+"""One answer for all sessions of a user on a host: it is kept in a file, and one of them asks when it is too old."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...specs import BackendUnavailableError, SchedulerError
+from ...specs.backoff import jittered
+from ...specs.files import private_folder, read_file, write_private
+from ...specs.foreign import decode_json
+from .commands import MAX_BYTES, TIMEOUT_S
+
+logger = logging.getLogger(__name__)
+
+ACTION_S = 30.0
+"""Seconds for which an answer may be asked for more often after an action of the user's."""
+_LONGEST_S, _LONGEST_FAILURE_S = 120.0, 60.0
+# An answer that took long is asked for seldom: so many times as long, and after an action of the user's.
+_SLOW_FACTOR, _QUICK_FACTOR = 20.0, 4.0
+_LOCK_CHECK_S = 0.05
+_ASKS_KEPT_S = 600.0
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """How often a question may be asked.
+
+    Args:
+        usual: seconds between two questions of all sessions together.
+        quick: the same for half a minute after an action of this user's.
+    """
+
+    usual: float = 10.0
+    quick: float = 2.0
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An answer.
+
+    Args:
+        text: what the command printed.
+        asked_at: when it was asked for, in seconds since the epoch: what happened later is not in it.
+        took: how long it took, in seconds.
+        error: why there is none; the text is then the last one that there was.
+        failures: how often in a row there was none.
+        asks: when it was asked for lately.
+    """
+
+    text: str = ""
+    asked_at: float = 0.0
+    took: float = 0.0
+    error: str = ""
+    failures: int = 0
+    asks: tuple[float, ...] = ()
+
+
+class ActionTimes:
+    """When this user last did something that changes the answers, in whichever session on this host.
+
+    Args:
+        path: the file that keeps it; its folder is made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._here = 0.0
+
+    def note(self) -> None:
+        """Note an action that is done."""
+        self._here = time.time()
+        with suppress(OSError):
+            private_folder(self._path.parent)
+            write_private(self._path, repr(self._here).encode())
+
+    def last(self) -> float:
+        """Return when the last one was, in seconds since the epoch; 0 where there was none."""
+        try:
+            told = float(read_file(self._path, 64))
+        except (OSError, ValueError):
+            told = 0.0
+        # A time to come is of a clock that was set back.
+        return max(self._here, told if told <= time.time() else 0.0)
+
+
+class SharedAnswer:
+    """The answer to one question; every method may be called from any thread.
+
+    Args:
+        path: the file that keeps it; its folder is made.
+        ask: asks, within `TIMEOUT_S`.
+        intervals: how often it may be asked.
+        actions: when the user acted; None for a question that no action makes old.
+    """
+
+    def __init__(
+        self, path: Path, ask: Callable[[], str], intervals: Intervals, actions: ActionTimes | None = None
+    ) -> None:
+        self._path = path
+        self._ask = ask
+        self._intervals = intervals
+        self._actions = actions
+        self._lock = threading.Lock()
+        self._known = Answered()
+        self._read: tuple[int, int] = (0, 0)
+
+    def get(self) -> Answered:
+        """Return the answer, asked for anew where it is too old.
+
+        Raises:
+            BackendUnavailableError: there is none; the next one is asked for after a growing pause.
+        """
+        with self._lock:
+            self._load()
+            if not self._is_fresh():
+                with self._one_asker():
+                    self._load()
+                    if not self._is_fresh():
+                        self._refresh()
+            known = self._known
+        if known.error:
+            raise BackendUnavailableError(known.error)
+        return known
+
+    def asks_per_minute(self) -> float:
+        """Return how often all sessions asked within the last minute, as far as they keep it."""
+        with self._lock:
+            self._load()
+            now = time.time()
+            return sum(now - 60 < at <= now for at in self._known.asks)
+
+    def _is_fresh(self) -> bool:
+        known, now = self._known, time.time()
+        if not known.asked_at or known.asked_at > now:
+            return False
+        acted = self._actions.last() if self._actions is not None else 0.0
+        if acted > known.asked_at:
+            return False
+        is_quick = now - acted < ACTION_S
+        interval = self._intervals.quick if is_quick else self._intervals.usual
+        if known.failures:
+            # How long a failure took says nothing: clients give up after a fixed time.
+            interval = max(interval, min(_LONGEST_FAILURE_S, interval * 2.0 ** min(known.failures, 10)))
+        else:
+            interval = max(interval, min(_LONGEST_S, (_QUICK_FACTOR if is_quick else _SLOW_FACTOR) * known.took))
+        return now - known.asked_at < interval
+
+    def _refresh(self) -> None:
+        before, asked_at, began = self._known, time.time(), time.monotonic()
+        asks = (*(at for at in before.asks if asked_at - _ASKS_KEPT_S < at <= asked_at), asked_at)
+        try:
+            text = self._ask()
+        except SchedulerError as error:
+            took = time.monotonic() - began
+            self._known = Answered(before.text, asked_at, took, str(error), before.failures + 1, asks)
+        else:
+            self._known = Answered(text, asked_at, time.monotonic() - began, "", 0, asks)
+        self._store()
+
+    def _store(self) -> None:
+        known = self._known
+        head = {
+            "asked_at": known.asked_at, "took": known.took, "error": known.error, "failures": known.failures,
+            "asks": known.asks,
+        }  # fmt: skip
+        data = json.dumps(head).encode() + b"\n" + known.text.encode("utf-8", "replace")
+        try:
+            private_folder(self._path.parent)
+            write_private(self._path, data)
+            self._read = self._state()
+        except OSError as error:
+            logger.warning("the answer cannot be kept for other sessions: %s", error)
+
+    def _state(self) -> tuple[int, int]:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return 0, 0
+        return found.st_mtime_ns, found.st_ino
+
+    def _load(self) -> None:
+        """Take what another session has asked for, where that is newer."""
+        state = self._state()
+        if state in ((0, 0), self._read):
+            return
+        self._read = state
+        try:
+            head, _, text = read_file(self._path, MAX_BYTES).partition(b"\n")
+            told = decode_json(head)
+            found = Answered(
+                text.decode("utf-8", "replace"),
+                float(told["asked_at"]),
+                float(told["took"]),
+                str(told["error"]),
+                int(told["failures"]),
+                tuple(float(at) for at in told["asks"]),
+            )
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            logger.warning("%s cannot be read: %s", self._path, error)
+            return
+        if found.asked_at > self._known.asked_at:
+            self._known = found
+
+    @contextmanager
+    def _one_asker(self) -> Iterator[None]:
+        """Within this, no other session asks; where files cannot be locked, or another takes too long, it may."""
+        descriptor = -1
+        with suppress(OSError):
+            private_folder(self._path.parent)
+            descriptor = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            deadline = time.monotonic() + TIMEOUT_S
+            while descriptor >= 0 and time.monotonic() < deadline:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    time.sleep(jittered(_LOCK_CHECK_S))
+                except OSError:
+                    break
+            yield
+        finally:
+            if descriptor >= 0:
+                os.close(descriptor)

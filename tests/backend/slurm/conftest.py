@@ -1,0 +1,69 @@
+"""The scheduler slurm over programs that stand for Slurm's commands, and on a cluster of the module's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.services import NoServiceError
+from support.slurm_cluster import OwnSlurm, private_slurm
+from support.slurm_commands import SlurmCommands
+
+from torchx_tui.backends.slurm import accounting, shared_answer
+from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmCommands:
+    """Give programs in the place of Slurm's commands, of its newest version."""
+    monkeypatch.setattr(accounting, "_known_from", 0)
+    return SlurmCommands(tmp_path / "slurm", monkeypatch)
+
+
+@pytest.fixture
+def slurm(commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmScheduler]:
+    """Give a scheduler that asks these programs anew each time, however long they take."""
+    monkeypatch.setattr(shared_answer, "_SLOW_FACTOR", 0.0)
+    monkeypatch.setattr(shared_answer, "_QUICK_FACTOR", 0.0)
+    made = SlurmScheduler("torchx", interval=0, quick_interval=0)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def module_cluster() -> Iterator[OwnSlurm | NoServiceError]:
+    """Give a cluster of the module's own with limits, priorities and a licence, or why there is none."""
+    settings = (
+        "AccountingStorageEnforce=limits,qos\nPriorityType=priority/multifactor\nLicenses=matlab:1\n"
+        "MinJobAge=20\nSlurmdTimeout=10\n"
+    )
+    try:
+        with private_slurm(settings) as cluster:
+            yield cluster
+    except NoServiceError as error:
+        yield error
+
+
+@pytest.fixture
+def cluster(
+    module_cluster: OwnSlurm | NoServiceError,
+    require: Callable[[str, bool, str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> OwnSlurm:
+    """Give the module's cluster, with all that runs; SLURM_CONF is set to it, and the folder is a new one."""
+    require("slurm", isinstance(module_cluster, OwnSlurm), str(module_cluster))
+    assert isinstance(module_cluster, OwnSlurm)
+    module_cluster.start()
+    monkeypatch.setenv("SLURM_CONF", module_cluster.settings)
+    monkeypatch.chdir(tmp_path)
+    return module_cluster
+
+
+@pytest.fixture
+def real(cluster: OwnSlurm) -> Iterator[SlurmScheduler]:
+    """Give a scheduler on the module's cluster that may ask often."""
+    made = SlurmScheduler("torchx", interval=0.5, quick_interval=0.2)
+    yield made
+    made.close()

@@ -1,0 +1,104 @@
+"""What can be done with a job, by its state; and what Slurm says where it is not allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.slurm_commands import SlurmCommands
+
+from torchx_tui.backends.history.journal import Journal
+from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+from torchx_tui.specs import NotAllowedError, ReadOnlyError, SchedulerError
+
+WAITS = {"State": "PENDING", "StartTime": "N/A", "Reason": "Priority"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "names"),
+    [
+        (WAITS, ["hold", "limit"]),
+        ({**WAITS, "Reason": "JobHeldUser"}, ["release", "limit"]),
+        ({}, ["requeue", "limit", "signal"]),
+        ({"State": "COMPLETED"}, []),
+    ],
+)
+def test_what_is_offered(
+    slurm: SlurmScheduler, commands: SlurmCommands, fields: dict[str, str], names: list[str]
+) -> None:
+    commands.queue(fields)
+    assert [action.name for action in slurm.actions("7")] == names
+
+
+@pytest.mark.parametrize(
+    ("action", "value", "program", "words"),
+    [
+        ("requeue", "", "scontrol", ["requeue", "7"]),
+        ("limit", "+30", "scontrol", ["update", "JobId=7", "TimeLimit=+30"]),
+        ("signal", "usr1", "scancel", ["--full", "--signal=USR1", "7"]),
+    ],
+)
+def test_an_action(
+    slurm: SlurmScheduler, commands: SlurmCommands, action: str, value: str, program: str, words: list[str]
+) -> None:
+    commands.queue({})
+    slurm.act("7", action, value)
+    assert words in commands.calls(program)
+
+
+@pytest.mark.parametrize(
+    ("action", "value"), [("limit", ""), ("limit", "1 Priority=9"), ("signal", "9; x"), ("hold", ""), ("delete", "")]
+)
+def test_what_is_refused_here(slurm: SlurmScheduler, commands: SlurmCommands, action: str, value: str) -> None:
+    commands.queue({})
+    with pytest.raises(SchedulerError):
+        slurm.act("7", action, value)
+    assert commands.calls("scontrol") == commands.calls("scancel") == []
+
+
+def test_what_slurm_does_not_allow(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue({})
+    commands.answer("scontrol", err="slurm_update error: Access/permission denied\n", code=1)
+    with pytest.raises(NotAllowedError, match=r"Slurm does not allow you to limit 7: .*Access/permission denied"):
+        slurm.act("7", "limit", "2:00:00")
+    commands.answer("scancel", err="scancel: error: Kill job error on job id 7: Access/permission denied\n", code=210)
+    with pytest.raises(NotAllowedError, match="Slurm does not allow you to cancel 7"):
+        slurm.cancel("7")
+
+
+def test_a_runner_that_may_change_nothing(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path) -> None:
+    commands.queue({})
+    with Runner(journal=Journal(tmp_path / "journal"), read_only=True) as runner:
+        runner._schedulers.put("slurm", slurm)
+        assert [action.name for action in runner.actions("slurm://torchx/7")] == ["requeue", "limit", "signal"]
+        with pytest.raises(ReadOnlyError):
+            runner.act("slurm://torchx/7", "requeue")
+    assert commands.calls("scontrol") == []
+
+
+def test_a_job_that_was_deleted_is_hidden_and_a_new_one_of_its_id_is_not(
+    slurm: SlurmScheduler, commands: SlurmCommands
+) -> None:
+    done = {"State": "COMPLETED", "EndTime": "1795258020"}
+    commands.queue(done, {"JobID": "8"})
+    slurm.delete("7")
+    assert [row.app_id for row in slurm.list()] == ["8"]
+    assert not slurm.exists("7")
+    # Nothing was cancelled: it had ended.
+    assert commands.calls("scancel") == []
+    assert [row.app_id for row in SlurmScheduler("torchx").list()] == ["8"]
+    commands.queue({**done, "SubmitTime": "1895258000"}, {"JobID": "8"})
+    assert {row.app_id for row in slurm.list()} == {"7", "8"}
+
+
+def test_the_native_description_has_the_script_and_no_secrets(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue({"Comment": "x --token=hunter2"})
+    commands.answer("scontrol-show-job-7", "JobId=7 JobName=train\n   Comment=x --token=hunter2\n")
+    commands.answer(
+        "scontrol-write-batch_script-7", "#!/bin/bash\nexport API_KEY=hunter2\npython train.py --token \\\n  hunter2\n"
+    )
+    text = slurm.describe_native("7")
+    assert "JobId=7 JobName=train" in text
+    assert "python train.py" in text
+    assert "hunter2" not in text

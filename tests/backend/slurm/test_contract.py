@@ -1,0 +1,26 @@
+"""What every scheduler has to do, done on a real cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from backend.contract import SchedulerContract
+
+from torchx_tui.backends import registry
+from torchx_tui.backends.api import DescribeAppResponse, Scheduler
+
+
+@pytest.mark.slow
+class TestSlurm(SchedulerContract):
+    @pytest.fixture
+    def scheduler(self, slurm_cluster: str) -> Iterator[Scheduler[Any]]:
+        made = registry.create_scheduler("slurm", "torchx", quick_interval=0.2)
+        yield made
+        made.close()
+
+    def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
+        for path in Path.cwd().glob(f"slurm-{described.app_id}-*"):
+            path.unlink()

@@ -1,0 +1,151 @@
+"""Why a job ended: by its state, exit code, signal and memory, and by what srun and slurmstepd wrote."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+
+import pytest
+from support.slurm_commands import SlurmCommands
+
+from torchx_tui.backends.slurm.ends import TaskEnd, task_ends
+from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+from torchx_tui.backends.types import DescribeAppResponse
+from torchx_tui.specs import AppState
+
+
+def ended(slurm: SlurmScheduler, commands: SlurmCommands, *steps: dict[str, str], **fields: str) -> DescribeAppResponse:
+    """Return the description of a job that has left the queue, by what sacct says of it and its steps."""
+    commands.queue()
+    commands.accounted(fields, *steps)
+    described = slurm.describe("7")
+    assert described is not None
+    return described
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"State": "FAILED", "ExitCode": "3:0"}, "exit 3"),
+        ({"State": "FAILED", "ExitCode": "0:9"}, "killed by SIGKILL"),
+        ({"State": "FAILED", "ExitCode": "0:11"}, "killed by SIGSEGV"),
+        # sacct cuts the code of a script that exits with 128 and a signal's number, as srun does.
+        ({"State": "FAILED", "ExitCode": "9:0", "DerivedExitCode": "0:9"}, "killed by SIGKILL"),
+        (
+            {"State": "TIMEOUT", "TimelimitRaw": "90"},
+            "its time limit of 1h 30m was reached: ask for a longer time, or go on from a checkpoint",
+        ),
+        (
+            {"State": "OUT_OF_MEMORY", "ExitCode": "0:125"},
+            "out of memory: it used more than the 200M that it asked for: ask for more memory",
+        ),
+        ({"State": "NODE_FAIL"}, "a node failed (it ran on n1): launch it again, without that node"),
+        ({"State": "NODE_FAIL", "FailedNode": "n1"}, "the node n1 failed: launch it again, without that node"),
+        ({"State": "PREEMPTED"}, "a job of higher priority took its nodes"),
+        ({"State": "DEADLINE"}, "it could not end before its deadline"),
+        ({"State": "BOOT_FAIL"}, "a node did not boot (it ran on n1): launch it again"),
+        (
+            {"State": "FAILED", "ExitCode": "1:0", "Reason": "BadConstraints"},
+            "no node can fulfil what it asked for: change its constraint or resources",
+        ),
+        ({"State": "CANCELLED"}, "cancelled after 1m"),
+        ({"State": f"CANCELLED by {os.getuid()}"}, f"cancelled by {pwd.getpwuid(os.getuid()).pw_name} after 1m"),
+        ({"State": "CANCELLED by 4000000000", "Start": "None"}, "cancelled by user 4000000000"),
+        ({"State": "COMPLETED"}, "<NONE>"),
+    ],
+)
+def test_a_state(slurm: SlurmScheduler, commands: SlurmCommands, fields: dict[str, str], told: str) -> None:
+    assert ended(slurm, commands, **fields).msg == told
+
+
+def test_memory_that_was_measured(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    steps = (
+        {"JobIDRaw": "7.batch", "JobName": "batch", "MaxRSS": "3200K", "NTasks": "1", "TotalCPU": "00:01.500"},
+        {"JobIDRaw": "7.0", "JobName": "train", "MaxRSS": "199.50M", "NTasks": "1", "TotalCPU": "01:38.500"},
+    )
+    described = ended(slurm, commands, *steps, State="OUT_OF_MEMORY", ExitCode="0:125")
+    assert described.msg == (
+        "out of memory: 199.5M was measured in one task, of the 200M that it asked for: ask for more memory"
+    )
+    assert described.metadata["cpu used"] == "50 % of 2 cpu"
+    assert described.metadata["memory used"] == "199.5M of 200M, 100 %"
+
+
+@pytest.mark.parametrize("missing", ["folder", "output"])
+def test_a_job_that_could_not_be_launched(
+    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path, missing: str
+) -> None:
+    commands.queue({
+        "State": "FAILED", "exit_code": "0:53", "WorkDir": str(tmp_path / "no" if missing == "folder" else tmp_path),
+        "STDOUT": str(tmp_path / "no" / "out"),
+    })  # fmt: skip
+    described = slurm.describe("7")
+    assert described is not None
+    assert described.msg == (
+        f"it could not be launched: there is no folder {tmp_path / 'no'}: create it, or take another one"
+    )
+
+
+def test_what_srun_says_of_its_tasks(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path) -> None:
+    (tmp_path / "slurm-7.out").write_text(
+        "noise\nsrun: error: n1: task 0: Exited with exit code 4\nsrun: error: Unable to open file: no space left\n"
+    )
+    commands.queue({"State": "FAILED", "exit_code": "4:0", "WorkDir": str(tmp_path), "STDOUT": "slurm-%j.out"})
+    described = slurm.describe("7")
+    assert described is not None
+    assert described.msg == "exit 4: Unable to open file: no space left"
+    assert described.roles_statuses[0].replicas[0].exit_code == 4
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ("768", "exit 3"),
+        ("9", "killed by SIGKILL"),
+        ("139", "killed by SIGSEGV"),
+        ("3:0", "exit 3"),
+        ("0:9", "killed by SIGKILL"),
+    ],
+)
+def test_exit_codes_of_squeue(slurm: SlurmScheduler, commands: SlurmCommands, status: str, told: str) -> None:
+    # Before 23.02 it prints the raw status of wait().
+    commands.queue({"State": "FAILED", "exit_code": status})
+    described = slurm.describe("7")
+    assert described is not None
+    assert described.state is AppState.FAILED
+    assert described.msg == told
+
+
+def test_the_controller_forgets_and_accounting_says_how_it_ended(
+    slurm: SlurmScheduler, commands: SlurmCommands
+) -> None:
+    commands.queue({"State": "RUNNING", "STDOUT": "/logs/%x-%j.out", "Comment": "mine"})
+    commands.accounted()
+    (row,) = slurm.list()
+    assert row.state is AppState.RUNNING
+    commands.queue()
+    commands.accounted({"State": "TIMEOUT"})
+    (row,) = slurm.list()
+    assert (row.state, row.msg[:12]) == (AppState.FAILED, "its time lim")
+    # What only the queue knew is kept.
+    path = slurm.log_path("7", "batch", 0, slurm.capabilities.log_streams[0])
+    assert path == Path("/logs/train-7.out")
+
+
+def test_nobody_knows_how_it_ended(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue({})
+    commands.answer("sacct", err="Slurm accounting storage is disabled\n", code=1)
+    assert slurm.list()[0].state is AppState.RUNNING
+    commands.queue()
+    (row,) = slurm.list()
+    assert row.state is AppState.UNKNOWN
+    assert row.msg == "it has left the queue, and accounting does not say how it ended"
+
+
+def test_several_tasks_in_one_line_of_srun() -> None:
+    told = task_ends(
+        "srun: error: n1: tasks 1-3,5: Killed\nsrun: error: n2: task 0: Exited with exit code 4\n"
+        "srun: error: n1: task 1: Terminated\nsrun: error: n1: task 7: Something else\n"
+    )
+    assert told == {**dict.fromkeys((1, 2, 3, 5), TaskEnd(None, 9)), 0: TaskEnd(4, 0)}

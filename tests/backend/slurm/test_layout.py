@@ -1,0 +1,152 @@
+"""Where logs are: the patterns of sbatch, per job, per task of an array, and per replica."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.slurm_commands import SlurmCommands
+from support.waiting import PATIENCE, wait_until
+
+from torchx_tui.backends.slurm.jobs import Job
+from torchx_tui.backends.slurm.layout import expand, expand_nodes, log_files
+from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+from torchx_tui.backends.types import Stream
+from torchx_tui.specs import SchedulerError
+
+
+class Reader(threading.Thread):
+    """Reads lines in a thread."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        super().__init__(daemon=True)
+        self._source: Any = lines
+        self.lines: list[str] = []
+        self.start()
+
+    def run(self) -> None:
+        for line in self._source:
+            self.lines.append(line)
+
+    def close(self) -> None:
+        self._source.close()
+        self.join(PATIENCE)
+        assert not self.is_alive()
+
+
+JOB = Job("50", name="train", user="alice", work_dir="/home/alice")
+TASK = Job("51", array_id="41", tasks="7", name="train", user="alice", work_dir="/home/alice")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expanded"),
+    [
+        ("%x-%j.out", "train-50.out"),
+        ("%5j", "00050"),
+        ("%u/%A", "alice/50"),
+        ("%%j-%j", "%j-50"),
+        ("%a", "4294967294"),
+        ("%t%n%s", "00batch"),
+        ("%N.log", "*.log"),
+        ("\\%j", "%j"),
+        ("%99999999j", "0000000050"),
+        ("plain", "plain"),
+        ("%q", "%q"),
+    ],
+)
+def test_a_pattern(pattern: str, expanded: str) -> None:
+    assert expand(pattern, JOB) == expanded
+
+
+def test_patterns_of_a_task() -> None:
+    assert expand("%A_%a-%j", TASK, 7) == "41_7-51"
+    assert expand("%3a", TASK, 7) == "007"
+
+
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "files"),
+    [
+        ("", "", ("slurm-50.out", None)),
+        ("out", "out", ("out", None)),
+        ("%j.o", "%j.e", ("50.o", "50.e")),
+    ],
+)
+def test_files(stdout: str, stderr: str, files: tuple[str, str | None]) -> None:
+    job = Job("50", work_dir="/w", stdout=stdout, stderr=stderr)
+    assert log_files(job) == tuple(Path("/w", name) if name else None for name in files)
+
+
+def test_the_default_of_an_array() -> None:
+    # squeue before 24.05 shows the default of a job for it.
+    for stdout in ("", "/home/alice/slurm-51.out"):
+        job = Job("51", array_id="41", tasks="7", work_dir="/home/alice", stdout=stdout)
+        assert log_files(job, 7)[0] == Path("/home/alice/slurm-41_7.out")
+
+
+def test_files_by_the_command_that_accounting_keeps() -> None:
+    job = Job("50", work_dir="/w", submit_line="sbatch -o logs/%j.o --error=%j.e train.sh")
+    assert log_files(job) == (Path("/w/logs/50.o"), Path("/w/50.e"))
+
+
+def test_the_short_host_name_is_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "login1-50.log").touch()
+    job = Job("50", work_dir=str(tmp_path), stdout="%N-%j.log")
+    assert log_files(job)[0] == tmp_path / "login1-50.log"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("n[1-3,07],gpu2", ["n1", "n2", "n3", "n07", "gpu2"]),
+        ("n[09-11]-ib", ["n09-ib", "n10-ib", "n11-ib"]),
+        ("", []),
+        ("n1", ["n1"]),
+    ],
+)
+def test_nodes(text: str, names: list[str]) -> None:
+    assert expand_nodes(text) == names
+
+
+def test_a_log_that_is_not_there_yet_is_waited_for(
+    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path
+) -> None:
+    job = {"WorkDir": str(tmp_path), "STDOUT": "%j.log"}
+    commands.queue({**job, "State": "PENDING", "StartTime": "N/A", "Reason": "Priority"})
+    assert list(slurm.log_iter("7", "batch")) == []
+    reader = Reader(slurm.log_iter("7", "batch", should_tail=True))
+    commands.queue(job)
+    (tmp_path / "7.log").write_text("one\n")
+    wait_until(lambda: reader.lines == ["one\n"], "the first line")
+    with (tmp_path / "7.log").open("a") as file:
+        file.write("two\n")
+    commands.queue({**job, "State": "COMPLETED", "EndTime": "1795258020"})
+    wait_until(lambda: reader.lines == ["one\n", "two\n"] and not reader.is_alive(), "the end")
+
+
+def test_a_log_that_a_requeue_cut_is_read_from_its_beginning(
+    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path
+) -> None:
+    commands.queue({"WorkDir": str(tmp_path), "STDOUT": "%j.log"})
+    (tmp_path / "7.log").write_text("a long line of the first run\n")
+    reader = Reader(slurm.log_iter("7", "batch", should_tail=True))
+    wait_until(lambda: len(reader.lines) == 1, "the first line")
+    (tmp_path / "7.log").write_text("again\n")
+    wait_until(lambda: reader.lines[-1:] == ["again\n"], "the second run")
+    reader.close()
+
+
+def test_a_log_that_another_node_keeps_is_said(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path) -> None:
+    commands.queue({"State": "COMPLETED", "EndTime": "1795258020", "WorkDir": str(tmp_path), "STDOUT": "%j.log"})
+    with pytest.raises(SchedulerError, match=r"7\.log: it was removed or never written, or n1 keeps it on a disk"):
+        slurm.log_iter("7", "batch")
+
+
+def test_one_file_has_both_streams(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path) -> None:
+    commands.queue({"WorkDir": str(tmp_path), "STDOUT": "%j.log"})
+    (tmp_path / "7.log").write_text("one\n")
+    assert list(slurm.log_iter("7", "batch", streams=Stream.STDOUT)) == ["one\n"]
+    with pytest.raises(ValueError, match="go to one file"):
+        slurm.log_iter("7", "batch", streams=Stream.STDERR)

@@ -1,0 +1,75 @@
+"""What sbatch would accept and never start is said before the launch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.slurm_commands import SlurmCommands
+
+from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+from torchx_tui.specs import AppDef, Resource, Role
+from torchx_tui.specs.files import user_name
+
+PARTITION = (
+    "PartitionName=main AllowGroups=ALL AllowAccounts=gold,silver AllowQos=ALL MaxNodes=2 MaxTime=00:30:00 MinNodes=1 "
+    "Nodes=n[1-3] State=UP TotalCPUs=12 TotalNodes=3 JobDefaults=(null)\n"
+)
+
+
+def findings(slurm: SlurmScheduler, cpu: int = 1, **cfg: Any) -> list[str]:
+    role = Role("worker", "", entrypoint="true", resource=Resource(cpu=cpu, gpu=0, memMB=1))
+    return [finding.what for finding in slurm.preflight(AppDef("job", [role]), cfg) if finding.level == "warning"]
+
+
+@pytest.fixture(autouse=True)
+def answers(commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    commands.answer("sinfo", "\x1emain*\x1fup\x1f3\x1f4000\x1f30:00\n")
+    commands.answer("scontrol-show-partition-main", PARTITION)
+    commands.answer("sacctmgr", "silver\n")
+    user = user_name()
+    commands.answer(
+        "scontrol-show-assoc_mgr-accounts=silver",
+        "ClusterName=ref Account=silver UserName= Partition= MaxWallPJ= GrpTRES=cpu=9(3) MaxTRESPJ=\n"
+        f"ClusterName=ref Account=silver UserName={user}(1000) Partition= MaxWallPJ=20 GrpTRES=cpu=N(3) MaxTRESPJ=\n",
+    )
+    commands.answer("scontrol-show-assoc_mgr-qos=fast", "QOS=fast(2)\n    MaxWallPJ=10\n    MaxTRESPJ=cpu=2\n")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"time": "1:00:00"}, "it asks for 1h, and the partition main allows 30m"),
+        ({"time": "25"}, "it asks for 25m, and the account silver allows 20m"),
+        ({"time": "15", "qos": "fast"}, "it asks for 15m, and the QOS fast allows 10m"),
+        ({"nodes": "3"}, "it asks for 3 nodes, and the partition main gives at most 2"),
+        ({"cpu": 13}, "it asks for 13 CPUs, and the partition main has 12"),
+        ({"cpu": 10}, "it asks for 10 CPUs, and the account silver allows 9 (GrpTRES)"),
+        ({"cpu": 3, "qos": "fast"}, "it asks for 3 CPUs, and the QOS fast allows 2 (MaxTRESPJ)"),
+        ({"account": "bronze"}, "the partition main does not allow the account bronze"),
+    ],
+)
+def test_a_limit(slurm: SlurmScheduler, asked: dict[str, Any], told: str) -> None:
+    assert told in findings(slurm, **asked)
+
+
+def test_what_is_within_the_limits(slurm: SlurmScheduler) -> None:
+    assert findings(slurm, cpu=9, time="20", nodes="2", account="silver") == []
+
+
+def test_a_closed_partition(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.answer("scontrol-show-partition-main", PARTITION.replace("State=UP", "State=DRAIN"))
+    assert findings(slurm) == ["the partition main is DRAIN"]
+
+
+def test_one_of_several_partitions_may_fit(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    assert findings(slurm, time="1:00:00", partition="main,other", account="gold") == []
+    assert not [call for call in commands.calls("scontrol") if "partition" in call]
+
+
+def test_limits_that_are_hidden_are_not_guessed(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    for name in ("scontrol", "scontrol-show-partition-main", "scontrol-show-assoc_mgr-accounts=silver", "sacctmgr"):
+        commands.answer(name, err="Access/permission denied", code=1)
+    assert findings(slurm, cpu=99, time="99-0") == []

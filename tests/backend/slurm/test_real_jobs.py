@@ -1,0 +1,370 @@
+"""Jobs on a real cluster of the module's own: roles, arrays, retries, ends of every kind, actions, and outages."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+from support.slurm_cluster import OwnSlurm
+from support.waiting import PATIENCE, wait_until
+
+from torchx_tui.backends.history.journal import Journal
+from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.slurm import usage
+from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+from torchx_tui.backends.types import DescribeAppResponse, Stream
+from torchx_tui.specs import AppDef, AppState, BackendUnavailableError, Resource, Role, SchedulerError, macros
+
+pytestmark = pytest.mark.slow
+
+SMALL = Resource(cpu=1, gpu=0, memMB=64)
+
+
+def role(script: str, name: str = "worker", **changes: Any) -> Role:
+    changes.setdefault("resource", SMALL)
+    return Role(name, "", entrypoint="sh", args=["-c", script], **changes)
+
+
+def in_state(slurm: SlurmScheduler, app_id: str, *states: AppState) -> DescribeAppResponse:
+    """Wait until a job is in one of these states."""
+
+    def look() -> DescribeAppResponse | None:
+        described = slurm.describe(app_id)
+        assert described is not None
+        return described if described.state in states else None
+
+    return wait_until(look, f"{app_id} is {states}")
+
+
+def end_of(slurm: SlurmScheduler, app_id: str) -> DescribeAppResponse:
+    return in_state(slurm, app_id, AppState.SUCCEEDED, AppState.FAILED, AppState.CANCELLED)
+
+
+def lines(slurm: SlurmScheduler, app_id: str, name: str = "worker", k: int = 0, **more: Any) -> list[str]:
+    return list(slurm.log_iter(app_id, name, k, **more))
+
+
+# Launching
+
+
+def test_four_replicas_on_two_nodes(real: SlurmScheduler) -> None:
+    script = f"echo {macros.replica_id} of {macros.app_id} on $SLURMD_NODENAME, first on $${macros.rank0_env}"
+    app_id = real.submit(
+        AppDef("job", [role(script, num_replicas=4)]), {"nodes": "2", "sbatch_args": ["--ntasks-per-node=2"]}
+    )
+    described = end_of(real, app_id)
+    assert described.state is AppState.SUCCEEDED
+    assert [replica.exit_code for replica in described.roles_statuses[0].replicas] == [0] * 4
+    told = [lines(real, app_id, k=k) for k in range(4)]
+    nodes = {line.split()[4].rstrip(",") for (line,) in told}
+    assert len(nodes) == 2
+    assert [line.split()[:3] for (line,) in told] == [[str(k), "of", app_id] for k in range(4)]
+
+
+def test_roles_that_differ_in_resources_are_one_job(real: SlurmScheduler) -> None:
+    large = Resource(cpu=2, gpu=0, memMB=64)
+    script = f"echo {macros.replica_id} of {macros.app_id}"
+    app = AppDef("het", [role(script, "a", num_replicas=2), role(script, "b", resource=large), role(script, "c")])
+    app_id = real.submit(app, {})
+    described = end_of(real, app_id)
+    assert described.state is AppState.SUCCEEDED
+    assert [(status.role, len(status.replicas)) for status in described.roles_statuses] == [
+        ("a", 2),
+        ("b", 1),
+        ("c", 1),
+    ]
+    for name, k in (("a", 0), ("a", 1), ("b", 0), ("c", 0)):
+        assert lines(real, app_id, name, k) == [f"{k} of {app_id}\n"]
+    assert [row.replicas_wanted for row in real.list() if row.app_id == app_id] == [4]
+    assert str(int(app_id) + 1) not in {row.app_id for row in real.list()}
+
+
+def test_an_array(real: SlurmScheduler) -> None:
+    app_id = real.submit(
+        AppDef("job", [role(f"echo task {macros.replica_id}; exit {macros.replica_id}")]), {"array": "0-3%2"}
+    )
+    described = end_of(real, app_id)
+    assert described.state is AppState.FAILED
+    (status,) = described.roles_statuses
+    assert [(replica.id, replica.exit_code) for replica in status.replicas] == [(0, 0), (1, 1), (2, 2), (3, 3)]
+    assert [lines(real, app_id, k=k) for k in range(4)] == [[f"task {k}\n"] for k in range(4)]
+    (row,) = [row for row in real.list() if row.app_id == app_id]
+    assert (row.replicas_wanted, row.replicas_succeeded, row.name) == (4, 1, "job")
+
+
+def test_a_retry_keeps_the_log(real: SlurmScheduler, tmp_path: Path) -> None:
+    script = 'echo run "${SLURM_RESTART_COUNT:-0}"; [ -n "$SLURM_RESTART_COUNT" ] || exit 7'
+    app_id = real.submit(AppDef("job", [role(script.replace("$", "$$"), max_retries=1)]), {})
+    told: list[str] = []
+    # It is read on while it is queued again.
+    wait_until(lambda: lines(real, app_id) == ["run 0\n"], "the first run")
+    reader = threading.Thread(target=lambda: told.extend(lines(real, app_id, should_tail=True)))
+    reader.start()
+    described = end_of(real, app_id)
+    assert (described.state, described.num_restarts) == (AppState.SUCCEEDED, 1)
+    reader.join(PATIENCE)
+    assert told == ["run 0\n", "run 1\n"]
+
+
+# Ends
+
+
+def test_each_replica_says_how_it_ended(real: SlurmScheduler) -> None:
+    script = f"[ {macros.replica_id} = 0 ] || sleep 600; kill -9 $$$$"
+    app_id = real.submit(AppDef("job", [role(script, num_replicas=2)]), {})
+    described = end_of(real, app_id)
+    assert described.state is AppState.FAILED
+    first, second = described.roles_statuses[0].replicas
+    assert (first.signal, second.state) == ("SIGKILL", AppState.FAILED)
+    assert "SIGKILL" in described.msg
+
+
+def test_one_role_that_fails_ends_the_others(real: SlurmScheduler) -> None:
+    app_id = real.submit(AppDef("job", [role("sleep 600", "a"), role("exit 3", "b")]), {})
+    described = end_of(real, app_id)
+    assert described.state is AppState.FAILED
+    assert described.msg.startswith("exit 3")
+
+
+def test_a_time_limit(real: SlurmScheduler) -> None:
+    app_id = real.submit(AppDef("job", [role("echo begun; sleep 600")]), {"time": "1"})
+    described = end_of(real, app_id)
+    assert described.state is AppState.FAILED
+    assert described.msg.startswith("its time limit of 1m was reached: ask for a longer time")
+    assert lines(real, app_id, "batch")[-1:] != []
+    assert "DUE TO TIME LIMIT" in "".join(lines(real, app_id, "batch"))
+
+
+def test_a_node_that_fails(real: SlurmScheduler, cluster: OwnSlurm) -> None:
+    app = AppDef("job", [role("echo begun; sleep 600")])
+    app_id = real.submit(app, {"requeue": False, "nodelist": "n3"})
+    wait_until(lambda: lines(real, app_id) == ["begun\n"], "the first line")
+    cluster.stop("slurmd-n3")
+    described = end_of(real, app_id)
+    assert described.state is AppState.FAILED
+    assert re.match(r"(?:a node failed \(it ran on n3\)|the node n3 failed): launch it again", described.msg)
+
+
+def test_a_folder_that_is_missing(real: SlurmScheduler, cluster: OwnSlurm, tmp_path: Path) -> None:
+    app_id = cluster.run("sbatch", "--parsable", f"--output={tmp_path}/none/out", "--wrap=true")
+    described = end_of(real, app_id)
+    assert described.msg == (
+        f"it could not be launched: there is no folder {tmp_path}/none: create it, or take another one"
+    )
+
+
+def test_somebody_else_cancelled_it(real: SlurmScheduler, cluster: OwnSlurm) -> None:
+    cluster.run("sacctmgr", "-i", "add", "user", "nobody", "account=root")
+    submit = (
+        "runuser",
+        "-u",
+        "nobody",
+        "--",
+        "sbatch",
+        "--parsable",
+        "--output=/dev/null",
+        "--chdir=/",
+        "--wrap=sleep 600",
+    )
+    # Accounting tells the controller of the user a moment later.
+    show = ("scontrol", "--oneliner", "show", "assoc_mgr", "flags=assoc")
+    wait_until(lambda: "UserName=nobody" in cluster.run(*show), "the user")
+    app_id = cluster.run(*submit)
+    in_state(real, app_id, AppState.RUNNING)
+    assert app_id not in {row.app_id for row in real.list()}
+    everybody = SlurmScheduler("torchx", all_users=True, quick_interval=0.2)
+    assert {row.app_id: row.user for row in everybody.list()}[app_id] == "nobody"
+    real.cancel(app_id)
+    described = end_of(real, app_id)
+    # Accounting hears of it a moment later than the controller.
+    wait_until(lambda: "cancelled by root" in getattr(real.describe(app_id), "msg", ""), "who cancelled it")
+    assert (described.state, described.user) == (AppState.CANCELLED, "nobody")
+
+
+def test_accounting_knows_what_has_left_the_queue(real: SlurmScheduler, cluster: OwnSlurm) -> None:
+    app_id = real.submit(AppDef("job", [role("sleep 2; exit 3")]), {})
+    end_of(real, app_id)
+    # The controller forgets it, see MinJobAge.
+    wait_until(
+        lambda: f"\n{app_id}\n" not in f"\n{cluster.run('squeue', '-h', '-t', 'all', '-o', '%i')}\n", "it is gone"
+    )
+    later = SlurmScheduler("torchx", quick_interval=0.2)
+    described = later.describe(app_id)
+    assert described is not None
+    assert (described.state, described.msg, described.name) == (AppState.FAILED, "exit 3", "job")
+    assert described.metadata["cpu used"].endswith("of 1 cpu")
+
+
+# Scripts of the user's
+
+SCRIPT = """#!/bin/bash
+#SBATCH --output=%x-%j.log
+#SBATCH --time=5
+echo "script of $SLURM_JOB_NAME with $TOKEN"
+"""
+
+
+@pytest.fixture
+def runner(cluster: OwnSlurm, tmp_path: Path) -> Iterator[Runner]:
+    with Runner(journal=Journal(tmp_path / "journal"), scheduler_params={"slurm": {"quick_interval": 0.2}}) as made:
+        yield made
+
+
+def test_a_script_of_the_users_is_read_and_launched_again(
+    runner: Runner, real: SlurmScheduler, cluster: OwnSlurm, tmp_path: Path
+) -> None:
+    (tmp_path / "train.sbatch").write_text(SCRIPT)
+    app_id = cluster.run("sbatch", "--parsable", "--job-name=odd name", "train.sbatch")
+    end_of(real, app_id)
+    assert lines(real, app_id, "batch") == ["script of odd name with \n"]
+    assert real.log_path(app_id, "batch", 0, Stream.STDOUT) == tmp_path / f"odd name-{app_id}.log"
+    again = runner.relaunch(f"slurm://torchx/{app_id}").rpartition("/")[2]
+    assert again != app_id
+    described = end_of(real, again)
+    assert (described.name, described.state) == ("odd name", AppState.SUCCEEDED)
+    assert lines(real, again, "batch") == ["script of odd name with \n"]
+    # The script is as it was.
+    assert cluster.run("scontrol", "write", "batch_script", again, "-") == SCRIPT.strip()
+
+
+# Actions
+
+
+def test_hold_release_and_another_limit(real: SlurmScheduler) -> None:
+    app_id = real.submit(AppDef("job", [role("sleep 600")]), {"begin": "now+1hour"})
+    in_state(real, app_id, AppState.PENDING)
+    assert [action.name for action in real.actions(app_id)] == ["hold", "limit"]
+    real.act(app_id, "hold")
+    described = in_state(real, app_id, AppState.PENDING)
+    # Who runs the tests as root is an administrator.
+    assert re.fullmatch(
+        r"it is held by (?:its user: release it|an administrator: ask them to release it)", described.msg
+    )
+    real.act(app_id, "limit", "30")
+    real.act(app_id, "release")
+    # The scheduler looks at it a moment later.
+    wait_until(lambda: "it may start at" in in_state(real, app_id, AppState.PENDING).msg, "the reason")
+    described = in_state(real, app_id, AppState.PENDING)
+    assert described.metadata["time limit"] == "30m"
+    with pytest.raises(SchedulerError, match="is no time"):
+        real.act(app_id, "limit", "soon; rm")
+    with pytest.raises(SchedulerError, match="nothing that can be done"):
+        real.act(app_id, "requeue")
+    real.cancel(app_id)
+    assert real.actions(app_id) == []
+
+
+def test_signal_requeue_and_a_shell(real: SlurmScheduler, cluster: OwnSlurm) -> None:
+    script = "trap 'echo told' USR1; echo run; while :; do sleep 0.1; done"
+    app_id = real.submit(AppDef("job", [role(script)]), {})
+    wait_until(lambda: lines(real, app_id) == ["run\n"], "the first line")
+    in_state(real, app_id, AppState.RUNNING)
+    real.act(app_id, "signal", "USR1")
+    # The batch script does not trap it, and its end is the job's.
+    wait_until(lambda: "told\n" in lines(real, app_id), "the signal")
+    app_id = real.submit(AppDef("job", [role(script)]), {})
+    wait_until(lambda: lines(real, app_id) == ["run\n"], "the first line")
+    in_state(real, app_id, AppState.RUNNING)
+    command = real.shell_command(app_id, "worker", 0)
+    shell: Any = pexpect.spawn(command[0], command[1:], timeout=PATIENCE, encoding="utf-8")
+    shell.sendline("echo in=$SLURM_JOB_ID; test -t 0 && echo is-a-terminal")
+    shell.expect(f"in={app_id}")
+    shell.expect("is-a-terminal")
+    shell.sendline("exit")
+    shell.expect(pexpect.EOF)
+    real.act(app_id, "requeue")
+    wait_until(lambda: lines(real, app_id, streams=Stream.STDOUT) == ["run\n", "run\n"], "the second run")
+    assert in_state(real, app_id, AppState.RUNNING).num_restarts == 1
+    real.cancel(app_id)
+
+
+def test_usage(real: SlurmScheduler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage, "_KEPT_S", 1.0)
+    busy, idle = role("while :; do :; done", "busy"), role("sleep 600", "idle", num_replicas=2)
+    app_id = real.submit(AppDef("job", [idle, busy]), {})
+    in_state(real, app_id, AppState.RUNNING)
+
+    def measured() -> dict[tuple[str, int], Any]:
+        found = {(used.role, used.replica): used for used in real.usage(app_id)}
+        return found if any((used.cpu or 0) > 0.05 for used in found.values()) else {}
+
+    found = wait_until(measured, "what they use")
+    assert {*found} == {("busy", 0), ("idle", 0), ("idle", 1)}
+    assert found["busy", 0].cpu > found["idle", 0].cpu
+    assert 0 < found["idle", 1].memory < found["idle", 1].memory_total == 64 << 20
+    assert found["busy", 0].cpu_total == 1
+    real.cancel(app_id)
+
+
+# Outages and politeness
+
+
+def test_the_controller_is_away_for_a_while(real: SlurmScheduler, cluster: OwnSlurm) -> None:
+    app_id = real.submit(AppDef("job", [role("for i in $$(seq 200); do echo $$i; sleep 0.1; done")]), {})
+    told: list[str] = []
+    wait_until(lambda: lines(real, app_id), "the first line")
+
+    def read() -> None:
+        # As the log pane does: what breaks off is taken up again.
+        stream = real.log_iter(app_id, "worker", should_tail=True)
+        while len(told) < 200:
+            try:
+                for line in stream:
+                    told.append(line)
+                return
+            except BackendUnavailableError:
+                time.sleep(0.2)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    cluster.stop("slurmctld")
+    with pytest.raises(BackendUnavailableError, match=r"Slurm does not answer|did not answer"):
+        wait_until(lambda: real.list() and False, "the outage")
+    cluster.start()
+    end = wait_until(lambda: _described(real, app_id), "the end")
+    assert end.state is AppState.SUCCEEDED
+    reader.join(PATIENCE)
+    assert told == [f"{number}\n" for number in range(1, 201)]
+
+
+def _described(slurm: SlurmScheduler, app_id: str) -> DescribeAppResponse | None:
+    try:
+        described = slurm.describe(app_id)
+    except BackendUnavailableError:
+        return None
+    return described if described is not None and described.has_ended else None
+
+
+def test_accounting_is_away(real: SlurmScheduler, cluster: OwnSlurm) -> None:
+    cluster.stop("slurmdbd")
+    app_id = real.submit(AppDef("job", [role("exit 3")]), {})
+    described = end_of(real, app_id)
+    assert described.msg == "exit 3"
+    assert app_id in {row.app_id for row in real.list()}
+
+
+def test_three_sessions_ask_the_controller_as_often_as_one(cluster: OwnSlurm, own_home: Path) -> None:
+    sessions = [SlurmScheduler("torchx") for _ in range(3)]
+    sessions[0].list()
+    cluster.run("sdiag", "--reset")
+    end = time.monotonic() + 61
+    while time.monotonic() < end:
+        for session in sessions:
+            session.list()
+        time.sleep(0.5)
+    asked = dict(re.findall(r"(REQUEST_\w+)\s+\(\s*\d+\) count:(\d+)", cluster.run("sdiag")))
+    assert int(asked.get("REQUEST_JOB_INFO", 0)) + int(asked.get("REQUEST_JOB_USER_INFO", 0)) <= 7
+    assert {*asked} <= {"REQUEST_JOB_INFO", "REQUEST_JOB_USER_INFO", "REQUEST_PARTITION_INFO", "REQUEST_STATS_INFO"} | {
+        # What the cluster's own nodes send.
+        name
+        for name in asked
+        if "NODE_REGISTRATION" in name or "PING" in name or "COMPLETE" in name
+    }
+    (finding,) = [finding for finding in sessions[0].check() if "was asked" in finding.what]
+    assert re.search(r"asked for [5-7] times in the last minute", finding.what)

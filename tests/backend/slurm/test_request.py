@@ -1,0 +1,202 @@
+"""The request: options on the command line, the script on stdin, secrets on neither; and the script itself, run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.slurm_commands import SlurmCommands
+
+from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+from torchx_tui.backends.slurm.script import launch_in
+from torchx_tui.specs import AppDef, AppDefError, InvalidRunConfigException, Resource, Role, SchedulerError, macros
+
+ODD = "a,b c='q\"$HOME `x` \\ \n\ttwo\nEOF\N{SNOWMAN} *"
+
+
+def role(name: str = "trainer", **changes: Any) -> Role:
+    changes.setdefault("resource", Resource(cpu=2, gpu=0, memMB=100))
+    changes.setdefault("entrypoint", "true")
+    return Role(name, changes.pop("image", ""), **changes)
+
+
+def command(slurm: SlurmScheduler, *roles: Role, name: str = "job", **cfg: Any) -> list[str]:
+    return slurm.submit_dryrun(AppDef(name, list(roles)), cfg).request.command
+
+
+def test_the_command(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path) -> None:
+    made = command(
+        slurm, role(num_replicas=4, resource=Resource(cpu=3, gpu=2, memMB=100)), name="my job",
+        partition="gpu,cpu", time="1:00:00", comment="two words", job_dir=str(tmp_path), gres="gpu:a100:2",
+        sbatch_args=["--hold", "--nice=100"],
+    )  # fmt: skip
+    key = next(word for word in made if word.startswith("--comment="))
+    assert key.startswith("--comment=two words torchx-tui:")
+    made.remove(key)
+    assert made[:2] == ["sbatch", "--parsable"]
+    assert {*made[2:]} == {
+        "--job-name=my job", f"--chdir={tmp_path}", "--output=slurm-%j.out", "--open-mode=append", "--ntasks=4",
+        "--cpus-per-task=3", "--mem-per-cpu=34M", "--gpus-per-task=2", "--requeue", "--partition=gpu,cpu",
+        "--time=1:00:00", "--gres=gpu:a100:2", "--hold", "--nice=100",
+    }  # fmt: skip
+
+
+def test_one_allocation_unless_resources_differ(slurm: SlurmScheduler) -> None:
+    small, large = Resource(cpu=1, gpu=0, memMB=1), Resource(cpu=4, gpu=1, memMB=1)
+    made = command(slurm, role("a", resource=small, num_replicas=2), role("b", resource=small))
+    assert ":" not in made
+    assert "--ntasks=3" in made
+    made = command(slurm, role("a", resource=small), role("b", resource=large), role("c", resource=small))
+    first, second = made[: made.index(":")], made[made.index(":") + 1 :]
+    assert {"--ntasks=2", "--cpus-per-task=1"} < {*first}
+    assert {"--ntasks=1", "--cpus-per-task=4", "--gpus-per-task=1"} < {*second}
+    roles = [role("a", resource=small), role("b", resource=large), role("c", resource=small)]
+    script = slurm.submit_dryrun(AppDef("job", roles), {}).request.script
+    assert re.findall(r"--job-name=(\w) --het-group=(\d)", script) == [("a", "0"), ("b", "1"), ("c", "0")]
+
+
+def test_no_memory_is_asked_for_where_nodes_do_not_say_what_they_have(
+    slurm: SlurmScheduler, commands: SlurmCommands
+) -> None:
+    commands.answer("sinfo", "\x1emain*\x1fup\x1f3\x1f1\x1finfinite\n\x1ebig\x1fup\x1f3\x1f4000\x1f1-00:00:00\n")
+    assert not [word for word in command(slurm, role()) if word.startswith("--mem")]
+    assert [word for word in command(slurm, role(), partition="big") if word.startswith("--mem")]
+
+
+@pytest.mark.parametrize("text", ["--output=x", "--array=1", "--wrap=x", "-p main", "rm", "--comment=x", "--test-only"])
+def test_options_that_cannot_be_given_so(slurm: SlurmScheduler, text: str) -> None:
+    with pytest.raises(InvalidRunConfigException, match="sbatch_args"):
+        command(slurm, role(), sbatch_args=[text])
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"name": "a/b"}, "no slash"),
+        ({"env": {"a b": "x"}}, "cannot be exported"),
+        ({"args": ["\0"]}, "NUL"),
+        ({"args": ["x" * 130_000]}, "put them into a file"),
+    ],
+)
+def test_apps_that_are_refused(slurm: SlurmScheduler, changes: dict[str, Any], match: str) -> None:
+    with pytest.raises(AppDefError, match=match):
+        command(slurm, role(**changes))
+
+
+def test_an_array_has_one_replica(slurm: SlurmScheduler) -> None:
+    assert "--array=0-19%2" in command(slurm, role(), array="0-19%2")
+    with pytest.raises(AppDefError, match="one role of one replica"):
+        command(slurm, role(num_replicas=2), array="0-19%2")
+
+
+def test_secrets(slurm: SlurmScheduler, commands: SlurmCommands, own_home: Path) -> None:
+    app = AppDef(
+        "job",
+        [
+            role(
+                env={"HF_TOKEN": "hunter2", "PER_TOKEN": f"hunter2-{macros.replica_id}"}, args=["--password", "hunter2"]
+            )
+        ],
+    )
+    info = slurm.submit_dryrun(app, {})
+    assert "hunter2" not in str(info)
+    assert "HF_TOKEN" in str(info)
+    assert slurm.schedule(info) == "7"
+    # It reaches the job in the script, never a command line that others see.
+    assert "hunter2" in commands.script
+    assert not [call for call in commands.calls("sbatch") if "hunter2" in " ".join(call)]
+    kept = [path for path in own_home.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
+    assert [path.stat().st_mode & 0o777 for path in kept] == [0o600]
+
+
+def test_a_refusal_is_slurms_sentence(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.answer("sbatch", err="sbatch: error: Batch job submission failed: Invalid qos specification\n", code=1)
+    with pytest.raises(
+        SchedulerError, match=r"^sbatch failed: Batch job submission failed: Invalid qos specification$"
+    ):
+        slurm.submit(AppDef("job", [role()]), {})
+
+
+def test_the_launch_is_in_the_script(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    slurm.submit(AppDef("job", [role(args=[ODD])]), {"partition": "main"})
+    launch = launch_in(commands.script)
+    assert launch is not None
+    assert (launch["name"], launch["roles"], launch["cfg"]["partition"]) == ("job", [["trainer", 1, 0]], "main")
+
+
+# What stands for srun: it runs each task as Slurm does, with its output in the file that is named.
+_SRUN = """#!/bin/bash
+trap 'kill $(jobs -p); exit 143' TERM
+for word in "$@"; do
+    case $word in
+        --ntasks=*) tasks=${word#*=} ;;
+        --output=*) out=${word#*=} ;;
+        --error=*) err=${word#*=} ;;
+        --*) ;;
+        *) break ;;
+    esac
+    shift
+done
+code=0
+for ((task = 0; task < tasks; task++)); do
+    SLURM_PROCID=$task "$@" >"${out//%t/$task}" 2>"${err//%t/$task}" &
+    wait $! || code=$?
+done
+exit $code
+"""
+
+
+def run_script(script: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a batch script, with a program in the place of srun."""
+    folder.mkdir(exist_ok=True)
+    (folder / "srun").write_text(_SRUN)
+    (folder / "srun").chmod(0o700)
+    (folder / "scontrol").write_text(f'#!/bin/sh\necho "$@" >>"{folder}/requeued"\n')
+    (folder / "scontrol").chmod(0o700)
+    env = {"PATH": f"{folder}:{os.environ['PATH']}", "SLURM_JOB_ID": "7", "HOME": "/nowhere", **variables}
+    return subprocess.run(["bash"], input=script, text=True, cwd=folder, env=env, capture_output=True, check=False)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="the script is one of bash")
+class TestScript:
+    def script(self, slurm: SlurmScheduler, *roles: Role, **cfg: Any) -> str:
+        return slurm.submit_dryrun(AppDef("job", list(roles)), cfg).request.script
+
+    def test_values_arrive_as_they_are(self, slurm: SlurmScheduler, tmp_path: Path) -> None:
+        program = (
+            "import os, sys; read = os.environ.get; "
+            "print(repr([sys.argv[1:], read('ODD'), read('OWN'), read('TORCHX_TUI_TASK')]))"
+        )
+        made = role(
+            entrypoint="python3", args=["-c", program, ODD, macros.app_id, f"x{macros.replica_id}y", "", "$HOME"],
+            env={"ODD": ODD, "OWN": f"{ODD}-{macros.replica_id}"}, num_replicas=2,
+        )  # fmt: skip
+        ended = run_script(self.script(slurm, made), tmp_path / "run")
+        assert (ended.returncode, ended.stderr) == (0, "")
+        for task in range(2):
+            told = (tmp_path / "run" / f"slurm-7-trainer-{task}.out").read_text()
+            assert told == repr([[ODD, "7", f"x{task}y", "", "$HOME"], ODD, f"{ODD}-{task}", None]) + "\n"
+
+    def test_a_failure_ends_the_others_and_is_the_jobs(self, slurm: SlurmScheduler, tmp_path: Path) -> None:
+        roles = (role("a", entrypoint="sleep", args=["600"]), role("b", entrypoint="sh", args=["-c", "exit 3"]))
+        ended = run_script(self.script(slurm, *roles), tmp_path / "run")
+        assert ended.returncode == 3
+        assert not (tmp_path / "run" / "requeued").exists()
+
+    @pytest.mark.parametrize(("restarts", "requeued"), [("", True), ("1", True), ("2", False)])
+    def test_retries(self, slurm: SlurmScheduler, tmp_path: Path, restarts: str, requeued: bool) -> None:
+        script = self.script(slurm, role(entrypoint="false", max_retries=2))
+        variables = {"SLURM_RESTART_COUNT": restarts} if restarts else {}
+        assert run_script(script, tmp_path / "run", **variables).returncode == 1
+        assert (tmp_path / "run" / "requeued").exists() is requeued
+
+    def test_an_array(self, slurm: SlurmScheduler, tmp_path: Path) -> None:
+        made = role(entrypoint="echo", args=[macros.replica_id, macros.app_id])
+        script = self.script(slurm, made, array="3-4")
+        run_script(script, tmp_path / "run", SLURM_ARRAY_JOB_ID="5", SLURM_ARRAY_TASK_ID="3")
+        assert (tmp_path / "run" / "slurm-5-trainer-3.out").read_text() == "3 5\n"

@@ -1,0 +1,179 @@
+"""Rows: arrays, heterogeneous jobs, jobs of TorchX's and of scripts, names and answers of every kind."""
+
+from __future__ import annotations
+
+import pytest
+from support.slurm_commands import SlurmCommands, queue_record
+
+from torchx_tui.backends.slurm.jobs import format_duration, parse_duration, parse_tasks
+from torchx_tui.backends.slurm.queue import parse_queue
+from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+from torchx_tui.backends.types import BY_TORCHX
+from torchx_tui.specs import AppState
+
+
+@pytest.mark.parametrize(
+    "name", ["a|b", "two\nlines", "日本語", "tab\there", "\"quoted\" and 'single'", "x" * 300, "a=b c=d"]
+)
+def test_a_name(slurm: SlurmScheduler, commands: SlurmCommands, name: str) -> None:
+    commands.queue({"Name": name}, {"JobID": "8"})
+    assert {row.app_id: row.name for row in slurm.list()} == {"7": name, "8": "train"}
+
+
+def test_a_record_that_is_not_whole_costs_one_row(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    whole = queue_record({"JobID": "9"})
+    commands.answer("squeue", queue_record({"Name": "a\x1fb"}) + "garbage\x1e\n" + whole + whole[:40])
+    assert [row.app_id for row in slurm.list()] == ["9"]
+
+
+def test_bytes_that_are_no_text(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue({"Name": "a\udcffb"})
+    assert [row.name for row in slurm.list()] == ["a\N{REPLACEMENT CHARACTER}b"]
+
+
+def test_an_array_is_one_row(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    rest = {
+        "JobID": "41",
+        "ArrayTaskID": "5-19%2",
+        "State": "PENDING",
+        "Reason": "JobArrayTaskLimit",
+        "StartTime": "N/A",
+    }
+    tasks = [
+        {"JobID": "50", "ArrayJobID": "41", "ArrayTaskID": "1", "State": "COMPLETED", "EndTime": "1795258050"},
+        {
+            "JobID": "51",
+            "ArrayJobID": "41",
+            "ArrayTaskID": "2",
+            "State": "FAILED",
+            "exit_code": "768",
+            "EndTime": "1795258050",
+        },
+        {"JobID": "52", "ArrayJobID": "41", "ArrayTaskID": "3"},
+        {"JobID": "53", "ArrayJobID": "41", "ArrayTaskID": "4", "NodeList": "n2"},
+    ]
+    commands.queue(rest, *tasks)
+    (row,) = slurm.list()
+    assert (row.app_id, row.state) == ("41", AppState.RUNNING)
+    assert (row.replicas_wanted, row.replicas_running, row.replicas_succeeded) == (19, 2, 1)
+    assert row.msg.startswith(
+        "1 of 19 tasks failed; 15 of 19 tasks wait: as many tasks of its array run as may at once"
+    )
+    described = slurm.describe("41")
+    assert described is not None
+    (status,) = described.roles_statuses
+    assert status.role == "task"
+    assert [replica.id for replica in status.replicas] == [*range(1, 20)]
+    second = status.replicas[1]
+    assert (second.state, second.exit_code, second.reason) == (AppState.FAILED, 3, "exit 3")
+    assert status.replicas[3].node == "n2"
+    # A task's own id leads to its array.
+    found = slurm.describe("41_3")
+    assert found is not None
+    assert found.app_id == "41"
+
+
+def test_the_last_task_has_the_id_of_its_array(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue(
+        {"JobID": "50", "ArrayJobID": "41", "ArrayTaskID": "0", "State": "COMPLETED"},
+        {"JobID": "41", "ArrayTaskID": "1", "State": "RUNNING"},
+    )
+    (row,) = slurm.list()
+    assert (row.app_id, row.replicas_wanted, row.replicas_running) == ("41", 2, 1)
+
+
+def test_a_job_of_torchx(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    parts = {"HetJobID": "42", "Command": "/tmp/x/torchx-sbatch.sh"}
+    commands.queue(
+        {**parts, "JobID": "43", "HetJobOffset": "1", "Name": "my-role-1", "NodeList": "n2"},
+        {**parts, "JobID": "42", "HetJobOffset": "0", "Name": "my-role-0"},
+    )
+    (row,) = slurm.list()
+    assert (row.app_id, row.name, row.replicas_wanted, row.replicas_running) == ("42", "my-role", 2, 2)
+    assert row.notes == [BY_TORCHX]
+    described = slurm.describe("42")
+    assert described is not None
+    (status,) = described.roles_statuses
+    assert (status.role, [replica.node for replica in status.replicas]) == ("my-role", ["n1", "n2"])
+    paths = [slurm.log_path("42", "my-role", 1, stream) for stream in slurm.capabilities.log_streams]
+    assert [path.name if path else None for path in paths] == ["slurm-42-my-role-1.out", "slurm-42-my-role-1.err", None]
+
+
+def test_a_script_of_the_users_is_foreign(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue({"Name": "train-1"})
+    (row,) = slurm.list()
+    assert (row.name, row.foreign, row.replicas_wanted, row.user) == ("train-1", True, 1, "alice")
+
+
+@pytest.mark.parametrize(
+    ("word", "state"),
+    [
+        ("COMPLETING", AppState.RUNNING), ("CONFIGURING", AppState.PENDING), ("SUSPENDED", AppState.PENDING),
+        ("SPECIAL_EXIT", AppState.PENDING), ("REQUEUE_HOLD", AppState.PENDING), ("NODE_FAIL", AppState.FAILED),
+        ("OF_TOMORROW", AppState.UNKNOWN),
+    ],
+)  # fmt: skip
+def test_a_state(slurm: SlurmScheduler, commands: SlurmCommands, word: str, state: AppState) -> None:
+    commands.queue({"State": word})
+    (row,) = slurm.list()
+    assert row.state is state
+    assert row.msg
+
+
+def test_foreign_variables_change_nothing(
+    slurm: SlurmScheduler, commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SQUEUE_STATES", "SACCT_FORMAT", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT", "SBATCH_WAIT"):
+        monkeypatch.setenv(name, "x")
+    from torchx_tui.backends.slurm.commands import clean_environment, submit_environment
+
+    made = clean_environment()
+    assert not {"SQUEUE_STATES", "SACCT_FORMAT", "SLURM_CLUSTERS"} & set(made)
+    assert made["SLURM_TIME_FORMAT"] == "%s"
+    assert not {"SBATCH_WAIT", "SLURM_TIME_FORMAT"} & set(submit_environment())
+    assert "SLURM_CONF" in made
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("2-4%2", [2, 3, 4]),
+        ("[1-7:3]", [1, 4, 7]),
+        ("1,5,8-9", [1, 5, 8, 9]),
+        ("1-3,...", [1, 2, 3]),
+        ("N/A", []),
+        ("9", [9]),
+    ],
+)
+def test_tasks(text: str, numbers: list[int]) -> None:
+    assert parse_tasks(text) == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1-02:03:04", 93784),
+        ("10:00", 600),
+        ("1:00:00", 3600),
+        ("5", 300),
+        ("2-0", 172800),
+        ("UNLIMITED", None),
+        ("", None),
+    ],
+)
+def test_durations(text: str, seconds: int | None) -> None:
+    assert parse_duration(text) == seconds
+
+
+def test_a_duration_as_text() -> None:
+    assert [format_duration(value) for value in (0, 90, 5400, 93784)] == ["0s", "1m 30s", "1h 30m", "1d 2h 3m 4s"]
+
+
+def test_ten_thousand_jobs_are_parsed() -> None:
+    text = "".join(queue_record({"JobID": str(number)}) for number in range(10_000))
+    jobs = parse_queue(text)
+    assert len(jobs) == 10_000
+    # What did not change is not read again.
+    again = parse_queue(text + queue_record({"JobID": "10000"}), jobs)
+    assert len(again) == 10_001
+    assert all(again[record] is job for record, job in jobs.items())

@@ -1,0 +1,64 @@
+"""What replicas use, by sstat's answers."""
+
+from __future__ import annotations
+
+import pytest
+from support.slurm_commands import SlurmCommands
+
+from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+from torchx_tui.specs import SchedulerError
+
+
+def rows(*values: tuple[str, ...]) -> str:
+    return "".join("|".join(row) + "\n" for row in values)
+
+
+def test_a_script_is_all_of_its_steps(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue({})
+    commands.answer("sstat", rows(("7.batch", "1", "00:00:01", "1024K"), ("7.0", "2", "00:01:00", "10M"), ("garbage",)))
+    (used,) = slurm.usage("7")
+    assert (used.role, used.replica, used.memory, used.memory_total) == ("batch", 0, 21 << 20, 200 << 20)
+    # Cores in use are known from the second time on.
+    assert (used.cpu, used.cpu_total) == (None, 2.0)
+    # It is measured at most every ten seconds.
+    slurm.usage("7")
+    assert len(commands.calls("sstat")) == 1
+
+
+def test_an_array_has_one_for_each_task_that_runs(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue(
+        {"JobID": "41", "ArrayTaskID": "3-9", "State": "PENDING", "StartTime": "N/A"},
+        {"JobID": "50", "ArrayJobID": "41", "ArrayTaskID": "1"},
+        {"JobID": "51", "ArrayJobID": "41", "ArrayTaskID": "2"},
+    )
+    commands.answer("sstat", rows(("50.batch", "1", "00:00:01", "1M"), ("51.batch", "1", "00:00:01", "2M")))
+    assert [(used.role, used.replica, used.memory) for used in slurm.usage("41")] == [
+        ("task", 1, 1 << 20),
+        ("task", 2, 2 << 20),
+    ]
+    assert commands.calls("sstat")[0][-3:] == ["50,51", "--format", "JobID,NTasks,AveCPU,AveRSS"]
+
+
+def test_somebody_elses_job_tells_nothing(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue({})
+    # It exits with 0 and says what is wrong on stderr.
+    commands.answer("sstat", err="sstat: error: problem getting step_layout for StepId=7.0: Invalid user id\n")
+    assert slurm.usage("7") == []
+
+
+def test_nothing_is_asked_of_a_job_that_waits(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue({"State": "PENDING", "StartTime": "N/A"})
+    assert slurm.usage("7") == []
+    assert commands.calls("sstat") == []
+
+
+def test_a_shell(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue({})
+    command = slurm.shell_command("7", "batch", 0)
+    assert command[:6] == ["srun", "--jobid", "7", "--overlap", "--nodes=1", "--ntasks=1"]
+    assert "--nodelist=n1" in command
+    with pytest.raises(SchedulerError, match="no replica 3"):
+        slurm.shell_command("7", "batch", 3)
+    commands.queue({"State": "PENDING", "StartTime": "N/A"})
+    with pytest.raises(SchedulerError, match="does not run"):
+        slurm.shell_command("7", "batch", 0)

@@ -1,0 +1,132 @@
+"""Slurm's commands as programs that print what a test gave them, first on the PATH; no Slurm is needed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchx_tui.backends.slurm import accounting, facts, queue
+
+FIELD, RECORD = "\x1f", "\x1e"
+# What a program that nobody gave an answer prints is nothing. `scontrol show partition main` is answered by the file
+# scontrol-show-partition-main, else scontrol-show-partition, and so on; options are passed over.
+_PROGRAM = """#!/bin/sh
+name=${0##*/}
+for word in "$@"; do printf '%s\\037' "$word"; done >>"$FAKE_SLURM/$name.calls"
+printf '\\n' >>"$FAKE_SLURM/$name.calls"
+[ "$name" != sbatch ] || cat >"$FAKE_SLURM/sbatch.stdin"
+best=$name
+key=$name
+for word in "$@"; do
+    case $word in -*) continue ;; esac
+    key=$key-$(printf %s "$word" | tr / _)
+    [ ! -e "$FAKE_SLURM/$key.out" ] || best=$key
+done
+[ ! -e "$FAKE_SLURM/$best.sleep" ] || sleep "$(cat "$FAKE_SLURM/$best.sleep")"
+[ ! -e "$FAKE_SLURM/$best.out" ] || cat "$FAKE_SLURM/$best.out"
+[ ! -e "$FAKE_SLURM/$best.err" ] || cat "$FAKE_SLURM/$best.err" >&2
+[ ! -e "$FAKE_SLURM/$best.code" ] || exit "$(cat "$FAKE_SLURM/$best.code")"
+"""
+PROGRAMS = ("sbatch", "squeue", "sacct", "scontrol", "scancel", "sinfo", "sstat", "srun", "sacctmgr")
+JOB: dict[str, str] = {
+    "JobID": "7", "ArrayTaskID": "N/A", "HetJobID": "N/A", "HetJobOffset": "N/A", "Name": "train", "UserName": "alice",
+    "State": "RUNNING", "Reason": "None", "SubmitTime": "1795258000", "EligibleTime": "1795258000",
+    "StartTime": "1795258010", "EndTime": "N/A", "TimeLimit": "1:00:00", "Partition": "main", "QOS": "normal",
+    "Account": "silver", "NumNodes": "1", "NumCPUs": "2", "NumTasks": "1", "NodeList": "n1", "SchedNodes": "(null)",
+    "PriorityLong": "1000", "Dependency": "(null)", "WorkDir": "/home/alice", "Command": "/home/alice/train.sh",
+    "Comment": "(null)", "STDOUT": "/home/alice/slurm-%j.out", "STDERR": "N/A", "RestartCnt": "0", "exit_code": "0",
+    "MinMemory": "100M", "tres-alloc": "cpu=2,mem=200M,node=1,billing=2", "tres-per-node": "N/A", "Licenses": "(null)",
+    "Feature": "(null)", "Reservation": "(null)",
+}  # fmt: skip
+"""What squeue prints of a job that runs."""
+ACCOUNTED: dict[str, str] = {
+    "JobIDRaw": "7", "JobName": "train", "User": "alice", "State": "COMPLETED", "ExitCode": "0:0",
+    "DerivedExitCode": "0:0", "Reason": "None", "Submit": "1795258000", "Eligible": "1795258000",
+    "Start": "1795258010", "End": "1795258110", "ElapsedRaw": "100", "TimelimitRaw": "60", "Partition": "main",
+    "QOS": "normal", "Account": "silver", "NNodes": "1", "NCPUS": "2", "NodeList": "n1", "ReqMem": "200M",
+    "AllocTRES": "billing=2,cpu=2,mem=200M,node=1", "WorkDir": "/home/alice",
+}  # fmt: skip
+"""What sacct prints of a job that has ended."""
+
+
+class SlurmCommands:
+    """The programs, and what they were called with.
+
+    Args:
+        folder: it is made.
+        monkeypatch: takes back what is set in the environment.
+    """
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._folder = folder
+        programs = folder / "bin"
+        programs.mkdir(parents=True)
+        for name in PROGRAMS:
+            (programs / name).write_text(_PROGRAM)
+            (programs / name).chmod(stat.S_IRWXU)
+        monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.setenv("FAKE_SLURM", str(folder))
+        self.answer("sbatch", "7\n")
+
+    def answer(self, name: str, out: str = "", *, err: str = "", code: int = 0, seconds: float = 0) -> None:
+        """Let a program print something, in place of what it did.
+
+        Args:
+            name: the program, with words that it is called with behind it, such as ``scontrol-show-partition``.
+            out: what it prints.
+            err: what it prints on stderr.
+            code: what it exits with.
+            seconds: how long it waits before.
+        """
+        (self._folder / f"{name}.out").write_bytes(out.encode("utf-8", "surrogateescape"))
+        (self._folder / f"{name}.err").write_text(err)
+        (self._folder / f"{name}.code").write_text(str(code))
+        (self._folder / f"{name}.sleep").write_text(str(seconds))
+
+    def queue(self, *jobs: dict[str, str]) -> None:
+        """Let squeue print jobs, each by what differs from `JOB`."""
+        self.answer("squeue", "".join(queue_record(job) for job in jobs))
+
+    def accounted(self, *rows: dict[str, str]) -> None:
+        """Let sacct print rows, each by what differs from `ACCOUNTED`."""
+        self.answer("sacct", "".join(accounting_row(row) for row in rows))
+
+    def nodes(self, *rows: dict[str, str]) -> None:
+        """Let sinfo print nodes, by its fields."""
+        usual = {"Partition": "main", "Gres": "(null)", "GresUsed": "gpu:0", "Memory": "4000", "AllocMem": "0"}
+        usual["Reason"] = "none"
+        names = facts._NODE_FIELDS
+        text = "".join(FIELD.join({**usual, **row}[name] for name in names) + RECORD + "\n" for row in rows)
+        self.answer("sinfo", text)
+
+    def calls(self, name: str) -> list[list[str]]:
+        """Return what a program was called with, each time."""
+        try:
+            text = (self._folder / f"{name}.calls").read_text(errors="surrogateescape")
+        except FileNotFoundError:
+            return []
+        return [line.split(FIELD)[:-1] for line in text.split("\n") if line]
+
+    @property
+    def script(self) -> str:
+        """What sbatch read last."""
+        return (self._folder / "sbatch.stdin").read_text()
+
+
+def queue_record(job: dict[str, Any]) -> str:
+    """Return what squeue prints of a job, by what differs from `JOB`."""
+    values = {**JOB, **job}
+    values.setdefault("ArrayJobID", values["JobID"])
+    return FIELD.join(values[name] for name in queue._FIELDS) + RECORD + "\n"
+
+
+def accounting_row(row: dict[str, Any]) -> str:
+    """Return what sacct prints of a job or a step, by what differs from `ACCOUNTED`."""
+    values = {**ACCOUNTED, **row}
+    values.setdefault("JobID", values["JobIDRaw"])
+    names = (*accounting._FIELDS, *accounting._NEWER[accounting._known_from])
+    return "".join(values.get(name, "") + FIELD for name in names) + "\n"
