@@ -328,12 +328,7 @@ class Runner:
         return None if described is None else described.status()
 
     def wait(
-        self,
-        app_handle: str,
-        wait_interval: float = 10,
-        *,
-        timeout: float | None = None,
-        on_lost: OnLost = ignore,
+        self, app_handle: str, wait_interval: float = 10, *, timeout: float | None = None, on_lost: OnLost = ignore
     ) -> AppStatus | None:
         """Wait for a job's end and return its status, or None if the backend knows nothing of it.
 
@@ -350,10 +345,7 @@ class Runner:
             TimeoutError: the job has not ended in time; the message says what was known last.
         """
 
-        def ask(deadline: float | None) -> DescribeAppResponse | None:
-            describe = partial(self.describe, app_handle)
-            return self.until_answered(app_handle, describe, on_lost=on_lost, deadline=deadline)
-
+        ask = partial(self.until_answered, app_handle, partial(self.describe, app_handle), on_lost=on_lost)
         return wait_for_end(ask, app_handle, wait_interval, timeout)
 
     def until_answered(

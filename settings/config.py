@@ -72,6 +72,20 @@ class KubernetesSettings:
 
 
 @dataclass(frozen=True)
+class SlurmSettings:
+    """The table ``[slurm]``: jobs of a Slurm cluster."""
+
+    interval_seconds: float = 10.0
+    """Seconds between two questions to the controller, of all your sessions on this host together."""
+
+    history_days: float = 14.0
+    """How far back accounting is asked for jobs that have left the queue, in days."""
+
+    all_users: bool = False
+    """Show the queue of every user, not only yours."""
+
+
+@dataclass(frozen=True)
 class WatchSettings:
     """The table ``[watch]``: how often backends are asked."""
 
@@ -175,6 +189,7 @@ class Settings:
     local: LocalSettings = LocalSettings()
     docker: DockerSettings = DockerSettings()
     kubernetes: KubernetesSettings = KubernetesSettings()
+    slurm: SlurmSettings = SlurmSettings()
     watch: WatchSettings = WatchSettings()
     launch: LaunchSettings = LaunchSettings()
     components: ComponentSettings = ComponentSettings()
@@ -202,6 +217,11 @@ class Settings:
                 "namespace": self.kubernetes.namespace or None,
                 "all_namespaces": self.kubernetes.all_namespaces,
                 "timeout": self.kubernetes.timeout_seconds,
+            },
+            "slurm": {
+                "interval": self.slurm.interval_seconds,
+                "history_days": self.slurm.history_days,
+                "all_users": self.slurm.all_users,
             },
         }
 

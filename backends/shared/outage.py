@@ -60,7 +60,7 @@ def until_answered(
 
 
 def wait_for_end(
-    ask: Callable[[float | None], DescribeAppResponse | None], handle: str, interval: float, timeout: float | None
+    ask: Callable[..., DescribeAppResponse | None], handle: str, interval: float, timeout: float | None
 ) -> AppStatus | None:
     """Wait for a job's end, see `Runner.wait`; ``ask`` is given the deadline, see `until_answered`."""
     began = time.monotonic()
@@ -68,7 +68,7 @@ def wait_for_end(
     known = ""
     while True:
         try:
-            found = ask(deadline)
+            found = ask(deadline=deadline)
         except BackendUnavailableError as error:
             if deadline is None or time.monotonic() < deadline:
                 raise

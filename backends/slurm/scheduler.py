@@ -111,8 +111,11 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     ) -> None:
         super().__init__("slurm", session_name)
         intervals = Intervals(float(interval), float(quick_interval))
-        self._jobs = KnownJobs(intervals, float(history_days), all_users=all_users)
-        self._records = Records(records)
+        self._making = threading.Lock()
+        self._make_jobs = lambda: KnownJobs(intervals, float(history_days), all_users=all_users)
+        self._made_jobs: KnownJobs | None = None
+        self._records_folder = records
+        self._made_records: Records | None = None
         self._cluster = Cluster()
         self._facts = Facts()
         self._usage = UsageSampler()
@@ -120,6 +123,22 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._scripts: dict[str, str] = {}
         self._rows: dict[str, _Row] = {}
         self._lock = threading.Lock()
+
+    # What keeps files is made when it is first needed: run options need no folder.
+
+    @property
+    def _jobs(self) -> KnownJobs:
+        with self._making:
+            if self._made_jobs is None:
+                self._made_jobs = self._make_jobs()
+            return self._made_jobs
+
+    @property
+    def _records(self) -> Records:
+        with self._making:
+            if self._made_records is None:
+                self._made_records = Records(self._records_folder)
+            return self._made_records
 
     # Launching
 
