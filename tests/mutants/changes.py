@@ -36,6 +36,8 @@ _COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
 _NO_BEHAVIOUR = re.compile(
     r"(_?log(ger)?|logging|warnings)\.|(functools\.)?(lru_)?cache\b|TypeVar\(|Literal\[|cast\(|(dataclasses\.)?dataclass\("
 )
+# A clock is never at one instant exactly when it is asked.
+_CLOCK = re.compile(r"\btime\.(time|monotonic)\(\)")
 _WORDING = re.compile(r"[A-Za-z,;:]+ [A-Za-z,;:]+ ")
 
 
@@ -158,6 +160,11 @@ def _defined(statement: ast.stmt) -> tuple[str, ...]:
 
 
 def _says_nothing(node: ast.AST, parent: ast.AST, name: str) -> bool:
+    # How a field may be given says as little as its type; names of threads are for debuggers.
+    if isinstance(node, ast.keyword) and (
+        node.arg == "kw_only" or (node.arg == "name" and ast.unparse(parent).startswith("threading.Thread("))
+    ):
+        return True
     if name in ("annotation", "returns", "format_spec", "type_comment"):
         return True
     if isinstance(node, ast.Constant) and (isinstance(parent, ast.Expr | ast.JoinedStr)):
@@ -174,8 +181,9 @@ def _alternatives(place: _Place) -> Iterator[ast.AST]:
     node, parent = place.node, place.parent
     match node:
         case ast.Compare(ops=ops):
+            others = slice(1, None) if _CLOCK.search(ast.unparse(node)) else slice(None)
             for number, op in enumerate(ops):
-                for other in _COMPARED[type(op)]:
+                for other in _COMPARED[type(op)][others]:
                     changed = [*ops[:number], other(), *ops[number + 1 :]]
                     yield ast.Compare(node.left, changed, node.comparators)
         case ast.BoolOp(op=op):
