@@ -206,3 +206,74 @@ def test_what_json_cannot_hold_does_not_cost_the_record(journal, app):
     record = launch(journal, app, origin=LaunchOrigin("a", {"rate": float("inf")}))
     (read,) = Journal(journal.folder).records()
     assert (read.id, read.arguments) == (record.id, {"rate": "inf"})
+
+
+def test_pages_have_the_sizes_that_were_asked_for(journal, app):
+    for _ in range(7):
+        launch(journal, app)
+    assert [(len(page), left) for page, left in journal.pages(2, 3)] == [(2, 5), (3, 2), (2, 0)]
+    assert list(Journal(journal.folder / "none").pages()) == []
+
+
+def test_the_newest_launch_of_a_component(journal, app):
+    for number in range(3):
+        launch(journal, app, origin=LaunchOrigin("a.py:train", {"number": str(number)}))
+        launch(journal, app, origin=LaunchOrigin("b.py:train"))
+    found = journal.last_launch("a.py:train")
+    assert found is not None
+    assert found.arguments == {"number": "2"}
+    assert journal.last_launch("c.py:train") is None
+    assert [one.arguments["number"] for one in journal.launches(lambda name, _: name == "a.py:train", 2)] == ["2", "1"]
+
+
+def test_a_record_that_another_process_removed_is_found_no_more(journal, app):
+    other = Journal(journal.folder)
+    record = journal.update(launch(journal, app), app_id="train-1")
+    assert other.find(record.handle) == record
+    assert other.is_kept(record)
+    journal.forget(record)
+    journal.forget(record)
+    assert not other.is_kept(record)
+    assert other.find(record.handle) is None
+    assert other.launches(lambda *_: True) == []
+
+
+def test_of_two_records_of_one_handle_the_newer_counts(journal, app):
+    older = launch(journal, app)
+    newer = launch(journal, app)
+    # The older one is noted later.
+    journal.update(newer, app_id="train-1")
+    journal.update(older, app_id="train-1")
+    for one in (journal, Journal(journal.folder)):
+        assert one.find(newer.handle or "local_cwd://torchx/train-1").id == newer.id
+
+
+def test_records_come_by_their_times_also_where_a_clock_was_set_meanwhile(journal, app):
+    first, second, third = (launch(journal, app) for _ in range(3))
+    journal.update(first, at=third.at + 10)
+    assert [record.id for record in Journal(journal.folder).records()] == [first.id, third.id, second.id]
+
+
+def test_a_note_that_cannot_be_written_costs_the_note_alone(journal, app, monkeypatch, caplog):
+    record = launch(journal, app)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(launch_journal, "write_private", full)
+    journal.note(record, state="RUNNING")
+    assert "could not note ['state']" in caplog.text
+    with pytest.raises(OSError, match="No space"):
+        journal.update(record, state="RUNNING")
+    assert journal.records()[0].state == record.state
+
+
+def test_reading_that_is_asked_to_go_on_says_when_all_is_read(journal, app):
+    records = [journal.update(launch(journal, app), app_id=f"train-{number}") for number in range(5)]
+    other = Journal(journal.folder)
+    assert other.find_all([records[0].handle], 0) == {}
+    assert other.is_whole is False
+    assert other.read_on(0) is False
+    assert other.read_on(PATIENCE) is True
+    assert other.find_all([records[0].handle], 0) == {records[0].handle: records[0]}
+    assert other.is_whole is True

@@ -36,6 +36,8 @@ _COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
 _NO_BEHAVIOUR = re.compile(
     r"(_?log(ger)?|logging|warnings)\.|(functools\.)?(lru_)?cache\b|TypeVar\(|Literal\[|cast\(|(dataclasses\.)?dataclass\("
 )
+# How long something is waited for, or kept: a little longer is as good.
+_DURATION = re.compile(r"_?[A-Z_]+_(S|SECONDS|NS)")
 # A clock is never at one instant exactly when it is asked.
 _CLOCK = re.compile(r"\btime\.(time|monotonic)\(\)")
 _WORDING = re.compile(r"[A-Za-z,;:]+ [A-Za-z,;:]+ ")
@@ -170,6 +172,8 @@ def _says_nothing(node: ast.AST, parent: ast.AST, name: str) -> bool:
     if isinstance(node, ast.Constant) and (isinstance(parent, ast.Expr | ast.JoinedStr)):
         return True
     if isinstance(node, ast.If) and re.match(r"if (TYPE_CHECKING|typing.TYPE_CHECKING|__name__)\b", _head(node)):
+        return True
+    if isinstance(node, ast.Assign | ast.AnnAssign) and all(map(_DURATION.fullmatch, _defined(node) or [""])):
         return True
     if isinstance(node, ast.Assign | ast.AnnAssign) and re.match(r"__\w+__\b", ast.unparse(node)):
         return True
