@@ -6,13 +6,14 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import asdict, fields
 
 import pytest
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.history import journal as launch_journal
 from torchx_tui.backends.history.journal import Journal
-from torchx_tui.backends.history.launch_record import FORMAT, LaunchOrigin
+from torchx_tui.backends.history.launch_record import FORMAT, LaunchOrigin, LaunchRecord, decode_record
 from torchx_tui.specs import AppDef, AppDefError, Role
 from torchx_tui.specs.files import read_file
 
@@ -245,7 +246,9 @@ def test_of_two_records_of_one_handle_the_newer_counts(journal, app):
     journal.update(newer, app_id="train-1")
     journal.update(older, app_id="train-1")
     for one in (journal, Journal(journal.folder)):
-        assert one.find(newer.handle or "local_cwd://torchx/train-1").id == newer.id
+        found = one.find("local_cwd://torchx/train-1")
+        assert found is not None
+        assert found.id == newer.id
 
 
 def test_records_come_by_their_times_also_where_a_clock_was_set_meanwhile(journal, app):
@@ -277,3 +280,57 @@ def test_reading_that_is_asked_to_go_on_says_when_all_is_read(journal, app):
     assert other.read_on(PATIENCE) is True
     assert other.find_all([records[0].handle], 0) == {records[0].handle: records[0]}
     assert other.is_whole is True
+
+
+OLD = {"format": 1, "id": "1", "at": 1.0, "scheduler": "local_cwd", "session": "torchx", "app": {}}
+
+
+def test_an_old_record_has_nothing_of_what_came_later(journal):
+    record = decode_record(json.dumps(OLD).encode(), "1")
+    assert record == LaunchRecord("1", 1.0, "local_cwd", "torchx", {})
+    known = {name: value for name, value in asdict(record).items() if value not in ({}, "", None, False)}
+    assert known == {"id": "1", "at": 1.0, "scheduler": "local_cwd", "session": "torchx"}
+    assert record.handle == ""
+
+
+@pytest.mark.parametrize("name", sorted({field.name for field in fields(LaunchRecord)} - {"read_only"}))
+def test_a_field_of_another_kind_costs_the_record(name):
+    with pytest.raises(ValueError, match=name):
+        decode_record(json.dumps({**OLD, name: [7]}).encode(), "1")
+
+
+def test_what_is_no_record_lies_beside_the_records_in_peace(journal, app):
+    record = launch(journal, app)
+    (journal.folder / ".hidden.json").write_text("{")
+    (journal.folder / "notes.txt").write_text("x")
+    fresh = Journal(journal.folder)
+    assert [one.id for one in fresh.records()] == [record.id]
+    assert fresh.warnings == {}
+
+
+def test_a_record_that_may_not_be_read_costs_that_record_only(journal, app):
+    kept, lost = launch(journal, app), launch(journal, app)
+    path = journal.folder / f"{lost.id}.json"
+    path.unlink()
+    path.mkdir()
+    fresh = Journal(journal.folder)
+    assert [one.id for one in fresh.records()] == [kept.id]
+    assert list(fresh.warnings) == [lost.id]
+
+
+def test_ids_are_made_of_the_time_and_differ(journal, app):
+    before = time.time()
+    first, second = launch(journal, app), launch(journal, app)
+    assert re.fullmatch(r"\d{8}-\d{6}-\d{6}-[0-9a-f]{8}", first.id)
+    assert first.id < second.id
+    assert before - 1e-6 <= first.at <= second.at <= time.time()
+    assert (first.workspace, first.expected_app_id, first.cwd) == ("", "", os.getcwd())
+
+
+def test_an_update_gives_the_record_as_it_is_then(journal, app):
+    record = launch(journal, app)
+    changed = journal.update(record, state="RUNNING")
+    assert changed.state == "RUNNING"
+    assert journal.update(record, state="RUNNING") == changed
+    journal.forget(record)
+    assert journal.update(record, state="FAILED") == record

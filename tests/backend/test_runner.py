@@ -11,6 +11,8 @@ from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.launcher import ENV_JOB_ID, ENV_PARENT_RUN_ID, workspace_text
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import Capabilities, Finding, ListAppResponse, ReplicaUsage
+from torchx_tui.logs.source.replica_log import ReplicaLog
+from torchx_tui.logs.spool.reader import SpooledLog
 from torchx_tui.specs import (
     MISSING,
     AppDef,
@@ -361,6 +363,12 @@ def test_rows_that_no_handle_can_name_are_left_out_and_times_that_are_none_are_u
     assert (row.app_id, row.started_at) == ("a", None)
 
 
+def spooled(log: ReplicaLog) -> SpooledLog:
+    """Return the log, which is no file here."""
+    assert isinstance(log.spool, SpooledLog)
+    return log.spool
+
+
 def test_logs_that_would_go_with_a_cancelled_job_are_completed_first(runner, app):
     scheduler = LinesScheduler()
     scheduler.capabilities = Capabilities(logs_after_cancel="they are gone")
@@ -369,7 +377,7 @@ def test_logs_that_would_go_with_a_cancelled_job_are_completed_first(runner, app
     runner.cancel(handle)  # nobody has read any
     assert scheduler.state is AppState.CANCELLED
     scheduler.state = AppState.RUNNING
-    spool = runner.replica_log(handle, "trainer", 0).spool
+    spool = spooled(runner.replica_log(handle, "trainer", 0))
     kept = spool.acquire("combined")
     lines = [f"line {number}\n" for number in range(500)]
     scheduler.write(0, *lines)
@@ -383,7 +391,7 @@ def test_no_more_is_kept_of_logs_than_the_settings_say(journal):
     scheduler = LinesScheduler()
     with Runner(journal=journal, spool_limits=(1 << 20, 1 << 21)) as runner:
         runner._schedulers.put("local_cwd", scheduler)
-        spool = runner.replica_log("local_cwd://torchx/app", "trainer", 0).spool
+        spool = spooled(runner.replica_log("local_cwd://torchx/app", "trainer", 0))
         kept = spool.acquire("combined")
         scheduler.write(0, *("x" * 1023 + "\n" for _ in range(2048)))
         scheduler.end()
@@ -393,7 +401,7 @@ def test_no_more_is_kept_of_logs_than_the_settings_say(journal):
         spool.release("combined")
     with Runner(journal=journal) as runner:
         runner._schedulers.put("local_cwd", scheduler)
-        spool = runner.replica_log("local_cwd://torchx/app", "trainer", 0).spool
+        spool = spooled(runner.replica_log("local_cwd://torchx/app", "trainer", 0))
         kept = spool.acquire("combined")
         wait_until(lambda: kept.ended, "the log is read")
         assert kept.size >= 2 << 20

@@ -51,8 +51,7 @@ def answer(head: bytes, body: bytes = b"", *, ended: bool = False) -> Iterator[t
     pool = urllib3.PoolManager(timeout=0.2)
     response = pool.request("GET", f"http://127.0.0.1:{server.port}/", preload_content=False, retries=False)
     thread.join(PATIENCE)
-    assert response.connection is not None
-    server.asking = response.connection.sock
+    server.asking = getattr(response.connection, "sock", None)
     if ended:
         server.end()
     made = StreamingResponse(response)
