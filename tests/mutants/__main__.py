@@ -144,6 +144,8 @@ def _tests(recording: Recording, path: Path, change: Change, texts: dict[Path, s
     for other, text in texts.items() if word else ():
         using = [number for number, line in enumerate(text.splitlines(), 1) if word and word.search(line)]
         users |= recording.reaching(str(other.relative_to(ROOT)), using)
+    # No line runs where a dataclass takes its defaults: tests that name the class may notice as well.
+    users |= {test for test in recording.seconds if word and word.search(_text(test.partition("::")[0]))}
     return [users or named, recording.reaching(file)]
 
 

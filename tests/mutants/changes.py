@@ -147,7 +147,7 @@ def _places(tree: ast.Module) -> Iterator[_Place]:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and name == "body":
                     inside = None
                 elif names is not None and isinstance(child, ast.stmt):
-                    inside = _defined(child)
+                    inside = (*(names if isinstance(node, ast.ClassDef) else ()), *_defined(child))
                 if own is not None:
                     yield _Place(child, node, name, index if isinstance(value, list) else None, own, inside)
                 yield from walk(child, own, inside)
