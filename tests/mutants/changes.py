@@ -36,6 +36,9 @@ _COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
 _NO_BEHAVIOUR = re.compile(
     r"(_?log(ger)?|logging|warnings)\.|(functools\.)?(lru_)?cache\b|TypeVar\(|Literal\[|cast\(|(dataclasses\.)?dataclass\("
 )
+# Keywords that say as little, by the calls that they stand in: how a field may be given, as its type; the names of
+# threads, for debuggers; that lengths are equal, which is asserted and not decided.
+_KEYWORDS = {"kw_only": r"field\(", "name": r"threading\.Thread\(", "strict": r"zip\("}
 # How long something is waited for, or kept: a little longer is as good.
 _DURATION = re.compile(r"_?[A-Z_]+_(S|SECONDS|NS)")
 # A clock is never at one instant exactly when it is asked.
@@ -162,10 +165,7 @@ def _defined(statement: ast.stmt) -> tuple[str, ...]:
 
 
 def _says_nothing(node: ast.AST, parent: ast.AST, name: str) -> bool:
-    # How a field may be given says as little as its type; names of threads are for debuggers.
-    if isinstance(node, ast.keyword) and (
-        node.arg == "kw_only" or (node.arg == "name" and ast.unparse(parent).startswith("threading.Thread("))
-    ):
+    if isinstance(node, ast.keyword) and re.match(_KEYWORDS.get(node.arg or "", "$"), ast.unparse(parent)):
         return True
     if name in ("annotation", "returns", "format_spec", "type_comment"):
         return True
