@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.backends import torchxconfig
+from torchx_tui.backends import registry, torchxconfig
 from torchx_tui.backends.local.request import LocalOpts
 from torchx_tui.backends.torchxconfig import (
     PLACEHOLDER,
@@ -26,7 +27,7 @@ from torchx_tui.backends.torchxconfig import (
     read_config,
     section_options,
 )
-from torchx_tui.specs import ConfigError, UnknownSchedulerException, runopts
+from torchx_tui.specs import BackendUnavailableError, ConfigError, UnknownSchedulerException, runopts
 
 
 @pytest.fixture
@@ -239,3 +240,20 @@ def test_a_log_folder_that_is_to_be_filled_in_is_none(project: Path) -> None:
 def test_no_log_folder_is_known_where_the_only_file_is_gone(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHXCONFIG", str(project / "none.ini"))
     assert configured_log_dirs() == []
+
+
+def test_a_scheduler_that_cannot_be_loaded_is_left_out_unless_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = registry.create_scheduler
+
+    def create(name: str, session_name: str, **arguments: Any) -> Any:
+        if name == "local_docker":
+            raise BackendUnavailableError("it is not installed")
+        return before(name, session_name, **arguments)
+
+    monkeypatch.setattr(registry, "create_scheduler", create)
+    text = io.StringIO()
+    dump(text)
+    assert "[local_docker]" not in text.getvalue()
+    assert "[local_cwd]" in text.getvalue()
+    with pytest.raises(BackendUnavailableError):
+        dump(io.StringIO(), ["local_docker"])
