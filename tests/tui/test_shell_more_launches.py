@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import os
@@ -21,7 +22,7 @@ from support.waiting import PATIENCE
 from torchx_tui.backends.api import Capabilities
 from torchx_tui.backends.scheduler_pool import SchedulerPool
 from torchx_tui.backends.types import BY_TORCHX, Finding
-from torchx_tui.specs import AppState
+from torchx_tui.specs import AppState, RoleStatus, SchedulerError
 
 HERE = ("-s", "local_cwd")
 HANDLE = "local_cwd://torchx/job-1"
@@ -173,6 +174,9 @@ def test_each_stream_can_be_asked_for(command: Command, scheduler: Launching, st
     assert command("log", "--streams", "both", HANDLE).code == 2
 
 
+# Completion
+
+
 @pytest.mark.parametrize(
     ("line", "word"),
     [
@@ -199,3 +203,81 @@ def test_values_are_completed(tmp_path: Path, line: str, word: str) -> None:
     }
     subprocess.run([COMMAND], env=environ, cwd=tmp_path, capture_output=True, timeout=PATIENCE, check=False)
     assert answer.read_text().strip() == word
+
+
+# What is seldom
+
+
+def test_a_signal_before_there_is_a_job_ends_the_launch(
+    command: Command, scheduler: Launching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: Any) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(scheduler, "schedule", interrupted)
+    before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        ended = command("run", *HERE, "--json", "jobs.py:job")
+    finally:
+        for one, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
+            signal.signal(one, handler)
+    assert (ended.code, ended.out, scheduler.cancelled) == (130, "", [])
+
+
+@pytest.mark.parametrize("error", [SchedulerError("no logs"), ValueError("no logs"), OSError("no logs")])
+def test_a_job_whose_logs_cannot_be_read_is_waited_for_all_the_same(
+    command: Command, scheduler: Launching, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def unreadable(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(scheduler, "log_iter", unreadable)
+    ended = command("run", *HERE, "--json", "jobs.py:job")
+    assert (ended.code, ended.data["state"]) == (0, "SUCCEEDED")
+    assert "torchx-tui: the logs cannot be read: no logs; still waiting for the job's end\n" in ended.err
+
+
+@pytest.mark.parametrize("flag", ["wait", "log"])
+def test_fields_on_stdin_are_as_good_as_flags(
+    command: Command, scheduler: Launching, monkeypatch: pytest.MonkeyPatch, flag: str
+) -> None:
+    """A job elsewhere is waited for only where that is asked for."""
+    monkeypatch.setattr(SchedulerPool, "get", lambda self, name: scheduler)
+    for asked, lines in ((True, 1), (False, 0)):
+        data = {"component_name": "jobs.py:job", "scheduler": "kubernetes", flag: asked}
+        monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(data)))
+        scheduler.state = AppState.FAILED
+        ended = command("run", "--stdin", "--json")
+        assert ended.code == (1 if asked else 0), ended.err
+        assert ended.err.count("trainer/0 a line") == (lines if flag == "log" else 0)
+
+
+def test_what_a_job_was_launched_as_is_described(command: Command, scheduler: Launching) -> None:
+    scheduler.add("job-1", AppState.RUNNING, 60)
+    scheduler.described["job-1"].metadata = {"team": "z"}
+    text = command("describe", HANDLE).out
+    told = ast.literal_eval(text.replace("<RetryPolicy.APPLICATION: 'APPLICATION'>", "None"))
+    assert list(told) == ["name", "roles", "metadata"]
+    assert (told["name"], told["metadata"], told["roles"][0]["name"]) == ("job", {"team": "z"}, "trainer")
+    scheduler.described["job-1"].name = ""
+    assert command("describe", HANDLE).out.startswith("{ 'name': 'job-1',")
+
+
+def test_roles_that_there_are_stand_in_a_list(command: Command, scheduler: Launching) -> None:
+    scheduler.add("job-1", AppState.RUNNING, 60)
+    scheduler.described["job-1"].roles_statuses.append(RoleStatus("reader", []))
+    assert "its roles are trainer, reader" in command("status", "--roles", "x", HANDLE).err
+
+
+def test_the_usual_scheduler_may_be_named_beside_an_object_on_stdin(
+    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = local_cwd\n")
+
+    def ended_with(*words: str) -> int:
+        monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({"component_name": "jobs.py:job"})))
+        return command("dryrun", "--stdin", *words).code
+
+    assert ended_with("-s", "local_cwd") == 0
+    assert ended_with("-s", "local_docker") == 2
+    assert ended_with("-s", "local_cwd", "--ignore-config") == 2
