@@ -233,3 +233,19 @@ def test_a_function_inside_a_block_is_found(tmp_path: Path, block: str) -> None:
 def test_the_nearest_type_is_advised(tmp_path: Path, parameter: str, written: str) -> None:
     found = lint(tmp_path, f'def f({parameter}) -> AppDef:\n    """Do."""\n')
     assert [message.fix.startswith(f"write `{written}`") for message in found] == [True]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "advice"),
+    [
+        ("a=1", "write `a: int = 1`"),
+        ("a", "write `a: str`, or another type: "),
+        ("*a", "write `*a: str`, or another type: "),
+        ("a: set[str]", "write `a: list[str]`, or another type: "),
+        ("*a: set[str]", "write `*a: list[str]`, or another type: "),
+    ],
+)
+def test_another_type_is_offered_where_the_default_does_not_tell(tmp_path: Path, parameter: str, advice: str) -> None:
+    (message,) = lint(tmp_path, f'def f({parameter}) -> AppDef:\n    """Do."""\n')
+    assert message.fix.startswith(advice)
+    assert message.fix == advice or advice.endswith(": ")

@@ -25,6 +25,7 @@ from torchx_tui.backends.local.environment import (
     visible_devices,
 )
 from torchx_tui.backends.local.record import FORMAT, Run, read_document, read_run
+from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.backends.local.torchx import record as of_torchx
 from torchx_tui.backends.local.torchx.processes import JobProcess
 from torchx_tui.specs import AppDef, AppState, Resource, Role
@@ -473,3 +474,48 @@ def test_the_variables_of_a_replica_are_those_that_its_launcher_has_not() -> Non
         os.killpg(launcher.pid, 9)
         launcher.wait()
     assert of_torchx._role_env(process) == {}
+
+
+# What is seldom
+
+
+def test_a_damaged_state_file_has_a_row_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text("{")
+    run = read_run("job-1", tmp_path)
+    assert run is not None
+    row = list_run(run)
+    assert (row.app_id, row.name, row.state, row.app_handle) == ("job-1", "job-1", AppState.UNKNOWN, "<NOT_SET>")
+    assert (row.user, row.host, row.image, row.replicas_wanted) == ("", "", "", 0)
+    assert (row.submitted_at, row.started_at, row.finished_at) == (None, None, None)
+    assert "is damaged" in row.msg
+    told = describe_run(run)
+    assert (told.name, told.user, told.host, told.timeline, told.roles_statuses) == ("job-1", "", "", [], [])
+    assert read_run("job-1", tmp_path / "none") is None
+
+
+def test_a_replica_that_was_written_by_hand_has_words_too(make: Make) -> None:
+    replica = {"role": "r", "id": 0, "pid": None, "pid_started": None, "exit_code": None}
+    run = make({**replica, "not_started": [errno.EACCES, "x", ""]}, state="FAILED")
+    assert why(run) == "cannot start : it is not an executable file"
+
+
+def test_an_app_whose_processes_end_while_its_supervisor_lives_is_over_before_long(make: Make) -> None:
+    lives = {"pid": os.getpid(), "pid_started": started(os.getpid()), "state": "RUNNING", "finished_at": None}
+    job_id = "local_cwd://nobody/has-1"
+    quiet = make(entry(), **lives, heartbeat=time.time() - 100, job_id=job_id)
+    assert (quiet.state, quiet.over) == (AppState.UNKNOWN, True)
+    assert quiet.reason.startswith("its processes have ended, and how cannot be written")
+    asked = make(entry(), **lives, heartbeat=time.time() - 100, job_id=job_id, cancel={"by": "a", "at": 1.0})
+    assert asked.state is AppState.CANCELLED
+    fresh = make(entry(), **lives, heartbeat=time.time(), job_id=job_id)
+    assert (fresh.state, fresh.over, fresh.notes) == (AppState.RUNNING, False, [])
+    waiting = make(entry(pid=None), **lives, heartbeat=time.time() - 100, job_id=job_id)
+    assert (waiting.over, len(waiting.notes)) == (False, 1)
+    killed = make(entry(), **{**lives, "pid": NOBODY}, heartbeat=time.time(), job_id=job_id, started_at=None)
+    assert killed.reason == "its supervisor was killed: how its replicas ended is not known"
+
+
+def test_what_local_jobs_can_do() -> None:
+    can = LocalScheduler.capabilities
+    assert (can.log_files, can.log_time_range, can.native, can.usage, can.working_folder) == (True,) * 5
+    assert (can.retries, can.resources, can.workspace, can.shell) == (False,) * 4
