@@ -334,3 +334,12 @@ def test_an_update_gives_the_record_as_it_is_then(journal, app):
     assert journal.update(record, state="RUNNING") == changed
     journal.forget(record)
     assert journal.update(record, state="FAILED") == record
+
+
+def test_a_record_that_is_removed_while_the_others_are_read_is_left_out(journal, app):
+    first, second, third = (launch(journal, app) for _ in range(3))
+    pages = journal.pages(1, 1)
+    assert [record.id for record in next(pages)[0]] == [third.id]
+    (journal.folder / f"{second.id}.json").unlink()
+    assert [[record.id for record in page] for page, _ in pages] == [[], [first.id]]
+    assert journal.warnings == {}

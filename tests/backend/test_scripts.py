@@ -30,6 +30,7 @@ from torchx_tui.specs import Role, Workspace
         ("python -m train", None),
         ("python -um train x.py", None),
         ("python -", None),
+        ("python - train.py", None),
         ("python", None),
         ("torchrun -m train", None),
         ("torchrun --no-python ./run.sh", None),
