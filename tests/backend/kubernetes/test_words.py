@@ -22,8 +22,8 @@ FORBIDDEN = 'pods is forbidden: User "{}" cannot list resource "pods" in API gro
 @pytest.mark.parametrize(
     ("status", "answer", "words"),
     [
-        (401, {}, "the API server of prod does not know who you are: the token or certificate is wrong or expired; log in "
-         "again"),
+        (401, {}, "the API server of prod does not know who you are: the token or certificate is wrong or expired; log "
+         "in again"),
         (429, {}, "the API server of prod is busy and asks to wait for 2 s (HTTP 429)"),
         (410, {"message": "too old resource version"}, "what was read so far is too old by now: it is read anew"),
         (500, {"message": "etcd"}, "the API server of prod cannot answer now (HTTP 500): etcd"),
