@@ -343,3 +343,18 @@ def test_a_record_that_is_removed_while_the_others_are_read_is_left_out(journal,
     (journal.folder / f"{second.id}.json").unlink()
     assert [[record.id for record in page] for page, _ in pages] == [[], [first.id]]
     assert journal.warnings == {}
+
+
+def test_a_mark_in_a_file_makes_no_record_read_only():
+    assert decode_record(json.dumps({**OLD, "read_only": True}).encode(), "1").read_only is False
+    assert decode_record(json.dumps({**OLD, "format": FORMAT + 1}).encode(), "1").read_only is True
+
+
+def test_an_answer_is_whole_where_all_was_found_or_all_was_read(journal, app):
+    records = [journal.update(launch(journal, app), app_id=f"train-{number}") for number in range(3)]
+    other = Journal(journal.folder)
+    assert other.find(records[-1].handle) == records[-1]
+    assert other.is_whole  # the others were not read
+    assert other.find("local_cwd://torchx/none") is None
+    assert other.is_whole  # there is no more to read
+    assert Journal(journal.folder / "none").find_all([]) == {}

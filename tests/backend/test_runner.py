@@ -1,5 +1,6 @@
 """The Runner on a scheduler with canned answers: what it keeps, what it refuses, in which order it does things."""
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from support.waiting import wait_until
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.launcher import ENV_JOB_ID, ENV_PARENT_RUN_ID, workspace_text
 from torchx_tui.backends.runner import Runner
-from torchx_tui.backends.types import Capabilities, Finding, ListAppResponse, ReplicaUsage
+from torchx_tui.backends.types import Capabilities, Finding, ListAppResponse, LogQuery, ReplicaUsage, Stream
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.spool.reader import SpooledLog
 from torchx_tui.specs import (
@@ -406,3 +407,22 @@ def test_no_more_is_kept_of_logs_than_the_settings_say(journal):
         wait_until(lambda: kept.ended, "the log is read")
         assert kept.size >= 2 << 20
         spool.release("combined")
+
+
+def test_retries_that_nobody_asked_for_are_not_spoken_of(runner, app):
+    app.roles[0].max_retries = 0
+    assert runner.preflight(app, "local_cwd", {}) == []
+
+
+def test_lines_are_not_followed_unless_that_is_asked_for():
+    query = LogQuery.parse("a", "r")
+    assert (query.k, query.follow, query.stream, query.pattern) == (0, False, Stream.COMBINED, None)
+    assert (query.since, query.until) == (None, None)
+    asked = LogQuery.parse("a", "r", 3, "x+", datetime.fromtimestamp(5), datetime.fromtimestamp(7), True, "stdout")
+    assert (asked.k, asked.follow, asked.stream, asked.since, asked.until) == (3, True, Stream.STDOUT, 5.0, 7.0)
+    assert asked.pattern is not None
+    assert asked.pattern.search("xx")
+    with pytest.raises(ValueError, match="not a regular expression: "):
+        LogQuery.parse("a", "r", regex="(")
+    with pytest.raises(ValueError, match=r"there is no stream both\. Valid: stdout, stderr"):
+        LogQuery.parse("a", "r", streams="both")

@@ -274,3 +274,9 @@ def test_a_project_here_is_copied_over_what_is_there(tmp_path: Path) -> None:
     assert (target / "a.py").read_text() == "a"
     copy_project(source / "deep" / "er" / "a.py", tmp_path / "x" / "y" / "b.py")
     assert (tmp_path / "x" / "y" / "b.py").read_text() == "a"
+
+
+def test_one_file_of_a_url_gets_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("a")
+    copy_project(f"file://{tmp_path}/a.py", tmp_path / "not" / "there" / "b.py")
+    assert (tmp_path / "not" / "there" / "b.py").read_text() == "a"
