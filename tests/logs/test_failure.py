@@ -12,6 +12,7 @@ from torchx_tui.logs.pattern.engine import PatternError
 from torchx_tui.logs.pattern.error_kinds import ERROR_KINDS, KindFinder, cause_pattern, error_pattern
 from torchx_tui.logs.pattern.pattern import parse_pattern
 from torchx_tui.logs.source.replica_log import ReplicaLog
+from torchx_tui.logs.text.line_kinds import is_wrapper
 from torchx_tui.logs.view.failure import explain_failure, find_cause
 from torchx_tui.logs.view.merge import MergedLog
 
@@ -224,3 +225,10 @@ def test_errors_two_minutes_before_the_last_are_told(tmp_path: Path, age: float,
     failure = explain_failure([zero.log, other.log], 1)
     assert failure.cause is not None
     assert failure.cause.text == ("ERROR before" if told else "ERROR last")
+
+
+@pytest.mark.parametrize("kind", ["ChildFailedError", "x.ProcessRaisedException", "subprocess.CalledProcessError"])
+def test_what_only_says_that_a_worker_failed(kind: str) -> None:
+    assert is_wrapper(f"{kind}: words")
+    assert is_wrapper(kind)
+    assert not is_wrapper(f"ValueError: {kind}")

@@ -41,8 +41,8 @@ _NO_BEHAVIOUR = re.compile(
 _KEYWORDS = {"metavar": "", "kw_only": r"field\(", "name": r"threading\.Thread\(", "strict": r"zip\("}
 # How long something is waited for, or kept: a little longer is as good.
 _DURATION = re.compile(r"_?[A-Z_]+_(S|SECONDS|NS)")
-# A clock is never at one instant exactly when it is asked.
-_CLOCK = re.compile(r"\btime\.(time|monotonic)\(\)")
+# A clock is never at one instant exactly when it is asked, and no time that has passed is one duration exactly.
+_CLOCK = re.compile(r"\btime\.(time|monotonic)\(\)|\b_?[A-Z_]+_(S|SECONDS|NS)\b")
 _WORDING = re.compile(r"[A-Za-z,;:]+ [A-Za-z,;:]+ ")
 
 
