@@ -189,24 +189,29 @@ def test_a_host_name_is_short_enough_for_the_kernel() -> None:
 
 
 def container(state: str, status: str = "", k: int = 0, **changes: Any) -> dict[str, Any]:
+    """Return a container as a list has it, made at a time of 100 s."""
     marks = {labels.APP_ID: "app-x", labels.ROLE_NAME: "worker", labels.REPLICA_ID: str(k)}
-    return {"Id": f"id{k}", "State": state, "Status": status, "Labels": marks, "Created": time.time(), **changes}
+    return {"Id": f"id{k}", "State": state, "Status": status, "Labels": marks, "Created": 100, **changes}
 
 
 @pytest.mark.parametrize(
-    ("containers", "words"),
+    ("age", "containers", "words"),
     [
-        ([container("running"), container("restarting", k=1)], ""),
-        ([container("created"), container("restarting", k=1)], "starts again: worker/1"),
-        ([container("created"), container("paused", k=1)], "paused: worker/1"),
-        ([container("created")], ""),
+        (0, [container("running"), container("restarting", k=1)], ""),
+        (0, [container("created"), container("restarting", k=1)], "starts again: worker/1"),
+        (0, [container("created"), container("paused", k=1)], "paused: worker/1"),
+        (59, [container("created")], ""),
         (
-            [container("created", Created=time.time() - 7300)],
+            7300,
+            [container("created")],
             "never started, 2h after it was created: worker/0: its launch failed or died; cancel it",
         ),
     ],
 )
-def test_what_an_app_waits_for(containers: list[dict[str, Any]], words: str) -> None:
+def test_what_an_app_waits_for(
+    monkeypatch: pytest.MonkeyPatch, age: float, containers: list[dict[str, Any]], words: str
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: 100.0 + age)
     assert why(summarize("app-x", containers)) == words
 
 
