@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
-from .checked import checked_resource
+from .checked import named_host
 from .dist import experiment_and_run, program_name
 from .topology import parse_topology, with_workers_of_host
 
@@ -73,7 +73,7 @@ class StructuredJArgument:
             ValueError: The text is neither, or the host has no GPU to count.
         """
         topology = parse_topology(with_workers_of_host(j, h))
-        gpus = checked_resource(0, 0, 0, h).gpu
+        gpus = named_host(h).gpu
         if topology.workers != gpus:
             warnings.warn(f"-j {j} starts {topology.workers} workers on each {h}, which has {gpus} GPUs", stacklevel=2)
         return StructuredJArgument(topology.nodes, topology.workers)

@@ -122,9 +122,9 @@ def _check_form(parameter: Parameter, value: Any) -> None:
 
         parse_topology(value)
     elif parameter.form == "resource":
-        from .checked import checked_resource
+        from .checked import named_host
 
-        checked_resource(0, 0, 0, value)
+        named_host(value)
     elif parameter.form == "mounts":
         from .checked import checked_mounts
 

@@ -178,7 +178,7 @@ def describe_run(run: Run) -> DescribeAppResponse:
         host=document.get("host", ""),
         notes=list(run.notes),
         log_dir=str(run.log_folder or ""),
-        cfg=dict(document["cfg"]) if run.by_torchx else {},
+        cfg=dict(document.get("cfg", {})) if run.by_torchx else {},
     )
     if document:
         try:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.streaming import LinesScheduler
 
 from torchx_tui.backends.api import (
     Capabilities,
     DescribeAppResponse,
     ListAppResponse,
+    NameFault,
+    ReplicaUsage,
     Scheduler,
+    Stream,
     StructuredOpts,
     filter_regex,
     split_lines,
@@ -293,3 +297,87 @@ class TestLines:
     def test_filter(self) -> None:
         lines = filter_regex("b+$", iter(["abb", "bba", "b"]))
         assert list(lines) == ["abb", "b"]
+
+
+class TestWhatIsNotSaid:
+    """What a scheduler says nothing of, one of another package too, is not known, or it cannot do it."""
+
+    def test_of_an_app(self) -> None:
+        described = DescribeAppResponse()
+        assert (described.app_id, described.state, described.num_restarts) == ("<NOT_SET>", AppState.UNSUBMITTED, -1)
+        assert (described.msg, described.structured_error_msg, described.ui_url) == ("<NONE>", "<NONE>", None)
+        assert (described.name, described.user, described.host, described.image, described.log_dir) == ("",) * 5
+        assert (described.submitted_at, described.started_at, described.finished_at) == (None,) * 3
+        assert (described.timeline, described.notes, described.ports, described.roles) == ([], [], [], [])
+        assert (described.metadata, described.cfg) == ({}, {})
+
+    def test_of_a_row(self) -> None:
+        row = ListAppResponse("a", AppState.RUNNING)
+        assert (row.app_handle, row.foreign, row.notes) == ("<NOT_SET>", False, [])
+        assert (row.name, row.user, row.image, row.msg, row.host) == ("",) * 5
+        assert (row.submitted_at, row.started_at, row.finished_at) == (None,) * 3
+        assert (row.replicas_running, row.replicas_wanted, row.replicas_succeeded) == (0, 0, 0)
+        assert len({row, ListAppResponse("b", AppState.RUNNING)}) == 2
+
+    def test_of_usage(self) -> None:
+        usage = ReplicaUsage("r", 0)
+        assert usage.gpus == 0
+        assert (usage.cpu, usage.cpu_total, usage.memory, usage.memory_total) == (None,) * 4
+        assert (usage.gpu, usage.gpu_memory, usage.gpu_memory_total) == (None,) * 3
+
+    def test_of_what_it_can_do(self) -> None:
+        can = asdict(Capabilities())
+        assert can.pop("log_streams") == (Stream.COMBINED,)
+        assert can.pop("logs_after_cancel") == ""
+        assert {name for name, value in can.items() if value} == {
+            *(
+                "cancel",
+                "delete",
+                "log_follow",
+                "remembers_cancel",
+                "times",
+                "exit_codes",
+                "replica_counts",
+                "named_ids",
+            )
+        }
+
+    def test_by_a_scheduler(self) -> None:
+        scheduler = Recorder()
+        assert scheduler.known_values() == {}
+        assert scheduler.prune() == []
+        assert scheduler.check_names(AppDef("a"), {}) == []
+        assert scheduler.image_digests(["i"]) == {}
+        assert scheduler.log_path("a", "r", 0, Stream.STDOUT) is None
+        assert scheduler.subscribe(lambda: None) is None
+        assert (scheduler.context, scheduler.takes_contexts) == ("", True)
+        for ask in (scheduler.usage, lambda app_id: scheduler.shell_command(app_id, "r", 0)):
+            with pytest.raises(NotImplementedError, match="recorder"):
+                ask("a")
+
+    def test_an_end_that_nobody_saw_is_an_end(self) -> None:
+        ended = [
+            DescribeAppResponse(state=state, finished_at=at).has_ended
+            for state, at in ((AppState.UNKNOWN, 1.0), (AppState.UNKNOWN, None), (AppState.RUNNING, 1.0))
+        ]
+        assert ended == [True, False, False]
+        assert DescribeAppResponse(state=AppState.FAILED).has_ended
+
+
+@pytest.mark.parametrize(
+    ("stream", "letter"), [(None, "c"), (Stream.COMBINED, "c"), (Stream.STDOUT, "o"), (Stream.STDERR, "e")]
+)
+def test_a_stream_made_of_lines_says_which_output_they_are_of(stream: Stream | None, letter: str) -> None:
+    scheduler = LinesScheduler()
+    scheduler.write(0, "line\n", stream="c" if letter == "c" else letter)
+    scheduler.end()
+    (record,) = scheduler.log_stream("app", "trainer", 0, stream)
+    assert (record.data, record.stream) == (b"line\n", letter)
+
+
+@pytest.mark.parametrize(("refused", "words"), [(True, "it is long, so be short"), (False, "it is long: be short")])
+def test_a_name_that_is_refused_or_changed_in_words(refused: bool, words: str) -> None:
+    assert NameFault("", "x", "it is long", "be short", refused).words == words
+    assert NameFault("", "x", "", "").what == "The app's name"
+    assert NameFault("r", "x", "", "").what == "The role's name"
+    assert NameFault("", "x", "", "").refused

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 import threading
 import time
@@ -15,7 +16,9 @@ import pytest
 from support.docker_containers import output_of
 from support.waiting import PATIENCE, PROMPT
 
+from torchx_tui.backends.docker_engine import images
 from torchx_tui.backends.shared.progress import Progress, shown_progress
+from torchx_tui.backends.workspace import docker_workspace
 from torchx_tui.backends.workspace.build_context import build_context
 from torchx_tui.backends.workspace.docker_workspace import DockerWorkspaceMixin
 from torchx_tui.specs import (
@@ -242,3 +245,49 @@ def test_local_images_get_a_name_that_can_be_pulled() -> None:
 
 def test_run_options() -> None:
     assert [name for name, _ in Builder().workspace_opts()] == ["image_repo", "quiet"]
+
+
+def test_entries_are_the_same_wherever_they_are_packed(tmp_path: Path) -> None:
+    """An engine keeps layers of what has not changed."""
+    project = fill(tmp_path / "p", a="a")
+    (project / os.fsdecode(b"odd\xff")).write_text("odd")
+    os.utime(project / "a", (77, 77))
+    with packed(str(project)) as tar:
+        made = tar.getmember("Dockerfile.torchx")
+        assert (made.mode, made.mtime, made.type, made.linkname) == (0o644, 0, tarfile.REGTYPE, "")
+        assert tar.getmember("a").mtime == 77
+        assert os.fsdecode(b"odd\xff") in tar.getnames()
+
+
+@pytest.mark.parametrize(
+    ("image", "dockerfile", "pulled"),
+    [
+        ("busybox", b"FROM $IMAGE\n", ["busybox"]),
+        ("busybox", b"FROM scratch\n", []),
+        ("sha256:abc", b"FROM $IMAGE\n", []),
+        ("", b"FROM $IMAGE\n", []),
+    ],
+)
+def test_the_image_that_is_built_on_is_pulled_where_the_build_takes_it(
+    monkeypatch: pytest.MonkeyPatch, image: str, dockerfile: bytes, pulled: list[str]
+) -> None:
+    asked: list[str] = []
+    said: list[str] = []
+
+    def pull(_: object, name: str) -> str:
+        asked.append(name)
+        return "it is gone"
+
+    monkeypatch.setattr(images, "try_to_pull", pull)
+    with shown_progress(Progress(said.append)):
+        docker_workspace._pull_base(None, image, dockerfile)  # type: ignore[arg-type]
+    assert asked == pulled
+    assert said == [f"{name} is used as it is here: it is gone" for name in pulled]
+
+
+def test_how_much_was_sent_is_said_now_and_then() -> None:
+    said: list[str] = []
+    parts = [b"x" * 1_000_000] * 10
+    sent = docker_workspace._counted(iter(parts), Progress(said.append), "it")
+    assert b"".join(sent) == b"".join(parts)
+    assert said == ["sending it: 5 MB", "sending it: 10 MB"]

@@ -102,3 +102,7 @@ def test_names_that_are_in_a_text_by_chance_are_no_macros() -> None:
     (found,) = roles_of(job)
     assert found.args == ["-c", "job"]
     assert found.env["A"] == env(job)["A"] == "job"
+
+
+def test_a_text_that_is_shorter_in_one_replica_differs() -> None:
+    assert as_given([f"{APP} a", f"{APP} a", APP], PLACES) is None

@@ -6,13 +6,14 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import asdict, fields
 
 import pytest
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.history import journal as launch_journal
 from torchx_tui.backends.history.journal import Journal
-from torchx_tui.backends.history.launch_record import FORMAT, LaunchOrigin
+from torchx_tui.backends.history.launch_record import FORMAT, LaunchOrigin, LaunchRecord, decode_record
 from torchx_tui.specs import AppDef, AppDefError, Role
 from torchx_tui.specs.files import read_file
 
@@ -206,3 +207,154 @@ def test_what_json_cannot_hold_does_not_cost_the_record(journal, app):
     record = launch(journal, app, origin=LaunchOrigin("a", {"rate": float("inf")}))
     (read,) = Journal(journal.folder).records()
     assert (read.id, read.arguments) == (record.id, {"rate": "inf"})
+
+
+def test_pages_have_the_sizes_that_were_asked_for(journal, app):
+    for _ in range(7):
+        launch(journal, app)
+    assert [(len(page), left) for page, left in journal.pages(2, 3)] == [(2, 5), (3, 2), (2, 0)]
+    assert list(Journal(journal.folder / "none").pages()) == []
+
+
+def test_the_newest_launch_of_a_component(journal, app):
+    for number in range(3):
+        launch(journal, app, origin=LaunchOrigin("a.py:train", {"number": str(number)}))
+        launch(journal, app, origin=LaunchOrigin("b.py:train"))
+    found = journal.last_launch("a.py:train")
+    assert found is not None
+    assert found.arguments == {"number": "2"}
+    assert journal.last_launch("c.py:train") is None
+    assert [one.arguments["number"] for one in journal.launches(lambda name, _: name == "a.py:train", 2)] == ["2", "1"]
+
+
+def test_a_record_that_another_process_removed_is_found_no_more(journal, app):
+    other = Journal(journal.folder)
+    record = journal.update(launch(journal, app), app_id="train-1")
+    assert other.find(record.handle) == record
+    assert other.is_kept(record)
+    journal.forget(record)
+    journal.forget(record)
+    assert not other.is_kept(record)
+    assert other.find(record.handle) is None
+    assert other.launches(lambda *_: True) == []
+
+
+def test_of_two_records_of_one_handle_the_newer_counts(journal, app):
+    older = launch(journal, app)
+    newer = launch(journal, app)
+    # The older one is noted later.
+    journal.update(newer, app_id="train-1")
+    journal.update(older, app_id="train-1")
+    for one in (journal, Journal(journal.folder)):
+        found = one.find("local_cwd://torchx/train-1")
+        assert found is not None
+        assert found.id == newer.id
+
+
+def test_records_come_by_their_times_also_where_a_clock_was_set_meanwhile(journal, app):
+    first, second, third = (launch(journal, app) for _ in range(3))
+    journal.update(first, at=third.at + 10)
+    assert [record.id for record in Journal(journal.folder).records()] == [first.id, third.id, second.id]
+
+
+def test_a_note_that_cannot_be_written_costs_the_note_alone(journal, app, monkeypatch, caplog):
+    record = launch(journal, app)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(launch_journal, "write_private", full)
+    journal.note(record, state="RUNNING")
+    assert "could not note ['state']" in caplog.text
+    with pytest.raises(OSError, match="No space"):
+        journal.update(record, state="RUNNING")
+    assert journal.records()[0].state == record.state
+
+
+def test_reading_that_is_asked_to_go_on_says_when_all_is_read(journal, app):
+    records = [journal.update(launch(journal, app), app_id=f"train-{number}") for number in range(5)]
+    other = Journal(journal.folder)
+    assert other.find_all([records[0].handle], 0) == {}
+    assert other.is_whole is False
+    assert other.read_on(0) is False
+    assert other.read_on(PATIENCE) is True
+    assert other.find_all([records[0].handle], 0) == {records[0].handle: records[0]}
+    assert other.is_whole is True
+
+
+OLD = {"format": 1, "id": "1", "at": 1.0, "scheduler": "local_cwd", "session": "torchx", "app": {}}
+
+
+def test_an_old_record_has_nothing_of_what_came_later(journal):
+    record = decode_record(json.dumps(OLD).encode(), "1")
+    assert record == LaunchRecord("1", 1.0, "local_cwd", "torchx", {})
+    known = {name: value for name, value in asdict(record).items() if value not in ({}, "", None, False)}
+    assert known == {"id": "1", "at": 1.0, "scheduler": "local_cwd", "session": "torchx"}
+    assert record.handle == ""
+
+
+@pytest.mark.parametrize("name", sorted({field.name for field in fields(LaunchRecord)} - {"read_only"}))
+def test_a_field_of_another_kind_costs_the_record(name):
+    with pytest.raises(ValueError, match=name):
+        decode_record(json.dumps({**OLD, name: [7]}).encode(), "1")
+
+
+def test_what_is_no_record_lies_beside_the_records_in_peace(journal, app):
+    record = launch(journal, app)
+    (journal.folder / ".hidden.json").write_text("{")
+    (journal.folder / "notes.txt").write_text("x")
+    fresh = Journal(journal.folder)
+    assert [one.id for one in fresh.records()] == [record.id]
+    assert fresh.warnings == {}
+
+
+def test_a_record_that_may_not_be_read_costs_that_record_only(journal, app):
+    kept, lost = launch(journal, app), launch(journal, app)
+    path = journal.folder / f"{lost.id}.json"
+    path.unlink()
+    path.mkdir()
+    fresh = Journal(journal.folder)
+    assert [one.id for one in fresh.records()] == [kept.id]
+    assert list(fresh.warnings) == [lost.id]
+
+
+def test_ids_are_made_of_the_time_and_differ(journal, app):
+    before = time.time()
+    first, second = launch(journal, app), launch(journal, app)
+    assert re.fullmatch(r"\d{8}-\d{6}-\d{6}-[0-9a-f]{8}", first.id)
+    assert first.id < second.id
+    assert before - 1e-6 <= first.at <= second.at <= time.time()
+    assert (first.workspace, first.expected_app_id, first.cwd) == ("", "", os.getcwd())
+
+
+def test_an_update_gives_the_record_as_it_is_then(journal, app):
+    record = launch(journal, app)
+    changed = journal.update(record, state="RUNNING")
+    assert changed.state == "RUNNING"
+    assert journal.update(record, state="RUNNING") == changed
+    journal.forget(record)
+    assert journal.update(record, state="FAILED") == record
+
+
+def test_a_record_that_is_removed_while_the_others_are_read_is_left_out(journal, app):
+    first, second, third = (launch(journal, app) for _ in range(3))
+    pages = journal.pages(1, 1)
+    assert [record.id for record in next(pages)[0]] == [third.id]
+    (journal.folder / f"{second.id}.json").unlink()
+    assert [[record.id for record in page] for page, _ in pages] == [[], [first.id]]
+    assert journal.warnings == {}
+
+
+def test_a_mark_in_a_file_makes_no_record_read_only():
+    assert decode_record(json.dumps({**OLD, "read_only": True}).encode(), "1").read_only is False
+    assert decode_record(json.dumps({**OLD, "format": FORMAT + 1}).encode(), "1").read_only is True
+
+
+def test_an_answer_is_whole_where_all_was_found_or_all_was_read(journal, app):
+    records = [journal.update(launch(journal, app), app_id=f"train-{number}") for number in range(3)]
+    other = Journal(journal.folder)
+    assert other.find(records[-1].handle) == records[-1]
+    assert other.is_whole  # the others were not read
+    assert other.find("local_cwd://torchx/none") is None
+    assert other.is_whole  # there is no more to read
+    assert Journal(journal.folder / "none").find_all([]) == {}

@@ -330,3 +330,29 @@ def test_launches_that_wait_for_git_take_one_answer(
     commits = {noted(runner, handle).world["commit"] for handle in handles}
     assert commits == {tree.git("rev-parse", "HEAD")}
     assert len(calls) == 2
+
+
+def test_a_workspace_that_a_person_chose_stays(runner: Runner, tree: WorkTree) -> None:
+    record = launch(runner, config={"scheduler": "local_cwd"})
+    now = {"scheduler": "local_cwd", "workspace": "/other"}
+    assert runner.changed_since(record, now) == [Changed("config: workspace", "-", "/other")]
+    assert runner.changed_since(replace(record, workspace="/mine"), now) == []
+
+
+def test_one_file_differs_in_words(runner: Runner, tree: WorkTree) -> None:
+    record = launch(runner)
+    tree.commit()
+    (changed,) = runner.changed_since(record)
+    assert changed.now == tree.git("rev-parse", "HEAD")[:10]
+
+
+def test_the_end_of_a_program_waits_for_what_is_to_be_noted(
+    runner: Runner, tree: WorkTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torchx_tui.backends.history.provenance._CLOSE_TIMEOUT_S", PATIENCE)
+    handle = runner.run(AppDef("job", [Role("r", "", entrypoint="true")]), "local_cwd", {})
+    with runner:
+        pass
+    record = runner.journal.find(handle)
+    assert record is not None
+    assert record.world["commit"] == tree.git("rev-parse", "HEAD")

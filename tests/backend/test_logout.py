@@ -33,6 +33,11 @@ KILLS = {"etc/systemd/logind.conf": "[Login]\n#KillUserProcesses=no\nKillUserPro
         (SESSION, {**KILLS, "etc/systemd/logind.conf.d/9.conf": "KillUserProcesses=0"}, "alice", None),
         (SESSION, {"usr/lib/systemd/logind.conf.d/1.conf": "KillUserProcesses = true"}, "alice", "KillUserProcesses"),
         (SESSION, {**KILLS, "run/systemd/logind.conf.d/1.conf": "KillExcludeUsers=root alice"}, "alice", None),
+        *(
+            (SESSION, {"etc/systemd/logind.conf": f"KillUserProcesses={word}"}, "alice", "KillUserProcesses")
+            for word in ("yes", "true", "on", "1", "y", "t", "TRUE")
+        ),
+        (SESSION, {"etc/systemd/logind.conf": "KillUserProcesses="}, "alice", None),
         (MANAGER, KILLS, "alice", "last login"),
         (MANAGER, {**KILLS, "var/lib/systemd/linger/alice": ""}, "alice", None),
         ("0::/system.slice/docker-1.scope\n", KILLS, "alice", None),

@@ -1,14 +1,19 @@
 """The Runner on a scheduler with canned answers: what it keeps, what it refuses, in which order it does things."""
 
+from datetime import datetime
 from typing import Any
 
 import pytest
 from support.canned import CannedScheduler
+from support.streaming import LinesScheduler
+from support.waiting import wait_until
 
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.launcher import ENV_JOB_ID, ENV_PARENT_RUN_ID, workspace_text
 from torchx_tui.backends.runner import Runner
-from torchx_tui.backends.types import Finding
+from torchx_tui.backends.types import Capabilities, Finding, ListAppResponse, LogQuery, ReplicaUsage, Stream
+from torchx_tui.logs.source.replica_log import ReplicaLog
+from torchx_tui.logs.spool.reader import SpooledLog
 from torchx_tui.specs import (
     MISSING,
     AppDef,
@@ -274,3 +279,160 @@ def test_a_scheduler_that_nobody_has_set_up_is_no_default(runner, monkeypatch):
         runner._schedulers.put(name, made)
         made.findings = [finding]
     assert runner.default_scheduler() == "first"
+
+
+def test_what_has_no_roles_is_named(runner, app):
+    with pytest.raises(AppDefError, match="train has no roles"):
+        runner.dryrun(AppDef("train", []), "local_cwd")
+    with pytest.raises(AppDefError, match="the app has no roles"):
+        runner.dryrun(AppDef("", []), "local_cwd")
+
+
+class Busy(CannedScheduler):
+    """Has apps of its own, uses something, and keeps too much."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.detached: list[str] = []
+        self.ended = 0
+        self.pruned: list[bool] = []
+
+    def own_app_ids(self):
+        return ["a-1", "a-2"]
+
+    def detach(self, app_id):
+        self.detached.append(app_id)
+
+    def end_own(self):
+        self.ended += 1
+
+    def usage(self, app_id):
+        return [ReplicaUsage(app_id, 3, cpu=1.5)]
+
+    def prune(self, *, dryrun=False):
+        self.pruned.append(dryrun)
+        return ["old-1"]
+
+
+@pytest.fixture
+def busy(runner):
+    made = Busy()
+    runner._schedulers.put("local_cwd", made)
+    return made
+
+
+def test_jobs_that_end_with_this_process(runner, busy):
+    assert runner.own_jobs() == ["local_cwd://torchx/a-1", "local_cwd://torchx/a-2"]
+    runner.detach("local_cwd://torchx/a-2")
+    runner.end_own_jobs()
+    assert (busy.detached, busy.ended) == (["a-2"], 1)
+
+
+def test_usage_where_it_is_measured(runner, busy, monkeypatch):
+    assert runner.usage("local_cwd://torchx/a-1") == []
+    monkeypatch.setattr(busy, "capabilities", Capabilities(usage=True))
+    assert runner.usage("local_cwd://torchx/a-1") == [ReplicaUsage("a-1", 3, cpu=1.5)]
+
+
+def test_finished_jobs_are_removed_unless_nothing_may_be_changed(runner, busy):
+    assert runner.prune("local_cwd", dryrun=True) == ["local_cwd://torchx/old-1"]
+    assert runner.prune("local_cwd") == ["local_cwd://torchx/old-1"]
+    assert busy.pruned == [True, False]
+    runner.read_only = True
+    assert runner.prune("local_cwd", dryrun=True) == ["local_cwd://torchx/old-1"]
+    with pytest.raises(ReadOnlyError, match="Removing finished jobs"):
+        runner.prune("local_cwd")
+    with pytest.raises(ReadOnlyError, match="A shell"):
+        runner.shell_command("local_cwd://torchx/a-1", "r", 0)
+    assert busy.pruned == [True, False, True]
+
+
+def test_the_last_state_is_remembered_once(runner, scheduler, journal, app):
+    handle = runner.run(app, "local_cwd", {})
+    runner.remember(handle, AppState.RUNNING, "it runs")
+    (record,) = journal.records()
+    assert (record.state, record.message, record.app_id) == ("RUNNING", "it runs", "train-1")
+    assert record.state_at is not None
+    runner.remember(handle, AppState.RUNNING, "it runs")
+    assert journal.records() == [record]
+    runner.remember(handle, AppState.RUNNING, "it runs well")
+    assert journal.records()[0].message == "it runs well"
+    runner.remember("local_cwd://torchx/never-was", AppState.RUNNING, "")
+
+
+def test_what_answers_with_no_list_is_named(runner, scheduler, monkeypatch):
+    for answer in ("nonsense", [1], None):
+        monkeypatch.setattr(scheduler, "list", lambda cfg=None, answer=answer: answer)
+        with pytest.raises(SchedulerError, match=r"local_cwd did not answer with a list of jobs, but with "):
+            runner.list("local_cwd")
+
+
+def test_rows_that_no_handle_can_name_are_left_out_and_times_that_are_none_are_unknown(runner, scheduler, monkeypatch):
+    rows = [ListAppResponse(app_id, AppState.RUNNING, started_at=float("nan")) for app_id in ("a", "", "b\nc")]
+    monkeypatch.setattr(scheduler, "list", lambda cfg=None: rows)
+    (row,) = runner.list("local_cwd")
+    assert (row.app_id, row.started_at) == ("a", None)
+
+
+def spooled(log: ReplicaLog) -> SpooledLog:
+    """Return the log, which is no file here."""
+    assert isinstance(log.spool, SpooledLog)
+    return log.spool
+
+
+def test_logs_that_would_go_with_a_cancelled_job_are_completed_first(runner, app):
+    scheduler = LinesScheduler()
+    scheduler.capabilities = Capabilities(logs_after_cancel="they are gone")
+    runner._schedulers.put("local_cwd", scheduler)
+    handle = "local_cwd://torchx/app"
+    runner.cancel(handle)  # nobody has read any
+    assert scheduler.state is AppState.CANCELLED
+    scheduler.state = AppState.RUNNING
+    spool = spooled(runner.replica_log(handle, "trainer", 0))
+    kept = spool.acquire("combined")
+    lines = [f"line {number}\n" for number in range(500)]
+    scheduler.write(0, *lines)
+    runner.cancel(handle)
+    assert b"".join(segment.data.read(0, 10_000) for segment in kept.segments()) == "".join(lines).encode()
+    spool.release("combined")
+    runner.close()
+
+
+def test_no_more_is_kept_of_logs_than_the_settings_say(journal):
+    scheduler = LinesScheduler()
+    with Runner(journal=journal, spool_limits=(1 << 20, 1 << 21)) as runner:
+        runner._schedulers.put("local_cwd", scheduler)
+        spool = spooled(runner.replica_log("local_cwd://torchx/app", "trainer", 0))
+        kept = spool.acquire("combined")
+        scheduler.write(0, *("x" * 1023 + "\n" for _ in range(2048)))
+        scheduler.end()
+        wait_until(lambda: kept.ended, "the log is read")
+        assert 0 < kept.size <= 1 << 20
+        assert kept.dropped_lines > 0
+        spool.release("combined")
+    with Runner(journal=journal) as runner:
+        runner._schedulers.put("local_cwd", scheduler)
+        spool = spooled(runner.replica_log("local_cwd://torchx/app", "trainer", 0))
+        kept = spool.acquire("combined")
+        wait_until(lambda: kept.ended, "the log is read")
+        assert kept.size >= 2 << 20
+        spool.release("combined")
+
+
+def test_retries_that_nobody_asked_for_are_not_spoken_of(runner, app):
+    app.roles[0].max_retries = 0
+    assert runner.preflight(app, "local_cwd", {}) == []
+
+
+def test_lines_are_not_followed_unless_that_is_asked_for():
+    query = LogQuery.parse("a", "r")
+    assert (query.k, query.follow, query.stream, query.pattern) == (0, False, Stream.COMBINED, None)
+    assert (query.since, query.until) == (None, None)
+    asked = LogQuery.parse("a", "r", 3, "x+", datetime.fromtimestamp(5), datetime.fromtimestamp(7), True, "stdout")
+    assert (asked.k, asked.follow, asked.stream, asked.since, asked.until) == (3, True, Stream.STDOUT, 5.0, 7.0)
+    assert asked.pattern is not None
+    assert asked.pattern.search("xx")
+    with pytest.raises(ValueError, match="not a regular expression: "):
+        LogQuery.parse("a", "r", regex="(")
+    with pytest.raises(ValueError, match=r"there is no stream both\. Valid: stdout, stderr"):
+        LogQuery.parse("a", "r", streams="both")

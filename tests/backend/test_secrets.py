@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from torchx_tui.backends.shared.secrets import MASK, is_secret, mask_args, mask_data, mask_env, mask_text
+from torchx_tui.backends.shared.secrets import (
+    MASK,
+    is_secret,
+    mask_args,
+    mask_arguments,
+    mask_data,
+    mask_env,
+    mask_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -91,3 +99,25 @@ def test_data() -> None:
     shown = {"env": {"HF_TOKEN": MASK, "DB": f"a://u:{MASK}@h"}, "args": ["--token", MASK]}
     assert mask_data(data) == {**shown, "n": 1, "l": [{"password": MASK}, None]}
     assert data["args"] == ["--token", "x"]
+
+
+def test_plain_texts_in_data() -> None:
+    assert mask_data("plain") == "plain"
+    assert mask_data("a://u:p@h") == f"a://u:{MASK}@h"
+    assert mask_data(("x", "y"), "api_keys") == [MASK, MASK]
+    assert mask_data(["x", ""], "api_keys") == [MASK, ""]
+    assert mask_data([], "api_keys") == []
+
+
+def test_the_first_argument_is_shown() -> None:
+    assert mask_args(["plain", "--token", "x"]) == ["plain", "--token", MASK]
+
+
+def test_words_about_a_text() -> None:
+    assert mask_arguments("`a` is no number", "lr", "a") == "`a` is no number"
+    assert mask_arguments("token=a is wrong", "lr", "token=a") == f"token={MASK} is wrong"
+    assert mask_arguments("`abc` is no number", "token", "abc") == f"`{MASK}` is no number"
+    # What is left of a secret in the words gives it away.
+    assert mask_arguments("the abc is no number", "token", "abc") is None
+    assert mask_arguments("`def` is no number", "token", "abc def") is None
+    assert mask_arguments("it is no number", "token", "") == "it is no number"

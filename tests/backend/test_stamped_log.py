@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.backends.shared.stamped_log import UNKNOWN, Message, StampedLines
+from torchx_tui.backends.shared.stamped_log import UNKNOWN, LookWaits, Message, StampedLines, join_messages
+from torchx_tui.logs.source.log_place import LogPlace
+from torchx_tui.logs.source.stream import Record
 
 STAMP = b"2026-11-21T21:49:46.%09dZ "
 FIRST = 1795297786 * 10**9
@@ -73,3 +77,58 @@ def test_a_line_of_one_time_that_does_not_end_is_not_kept_for_ever() -> None:
     assert b"".join(message.data for message in found) == b"x" * size + b"\nnext\n"
     assert [message.nanoseconds - FIRST for message in found] == [1] * (len(found) - 1) + [2]
     assert found == messages_of(STAMP % 1 + b"x" * size + b"\n" + STAMP % 2 + b"next\n", [])
+
+
+def record(text: bytes, nanoseconds: int, stream: str = "o") -> Record:
+    return Record(text, (FIRST + nanoseconds) / 1e9, stream)
+
+
+def said(*printed: tuple[str, int, bytes]) -> list[Message]:
+    return [Message(stream, UNKNOWN if at < 0 else FIRST + at, data) for stream, at, data in printed]
+
+
+def test_what_was_printed_together_is_one_record() -> None:
+    messages = said(("o", 0, b"a\n"), ("o", 9, b"b\n"), ("e", 9, b"c\n"), ("o", 9, b"d\n"), ("o", 20, b"e\n"))
+    place = LogPlace(None)
+    found = list(join_messages(messages, place, 10))
+    assert [one for one, _ in found] == [
+        record(b"a\nb\n", 0),
+        record(b"c\n", 9, "e"),
+        record(b"d\n", 9),
+        record(b"e\n", 20),
+    ]
+    # Each place is the one after its record: a log that is taken up there goes on with the next.
+    for number, (_, cursor) in enumerate(found):
+        rest = [one for one, _ in join_messages(messages, LogPlace(cursor), 10)]
+        assert b"".join(one.data for one in rest) == b"".join(one.data for one, _ in found[number + 1 :])
+    assert found[-1][1] == place.cursor
+
+
+def test_a_line_without_a_time_is_as_old_as_the_one_before() -> None:
+    messages = said(("o", -1, b"no log\n"), ("o", 5, b"a\n"), ("o", -1, b"its end\n"), ("o", 3, b"older\n"))
+    found = [one for one, _ in join_messages(messages, LogPlace(None), 10)]
+    assert found == [Record(b"no log\n", 0.0, "o"), record(b"a\nits end\n", 5), record(b"older\n", 3)]
+
+
+def test_what_is_announced_stands_before_its_line() -> None:
+    note = Record(b"it was started again\n", None, "c")
+    announced: list[int] = []
+
+    def announce(at: int) -> Record | None:
+        announced.append(at - FIRST)
+        return note if at == FIRST + 2 else None
+
+    messages = said(("o", 1, b"a\n"), ("o", 2, b"b\n"), ("o", 3, b"c\n"))
+    found = list(join_messages(messages, LogPlace(None), 10, announce))
+    assert [one for one, _ in found] == [record(b"a\n", 1), note, record(b"b\nc\n", 2)]
+    assert [cursor is None for _, cursor in found] == [False, True, False]
+    assert announced == [1, 2, 3]
+
+
+def test_what_does_not_run_is_looked_at_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    waits = LookWaits()
+    assert [waits.next() for _ in range(5)] == [0.1, 0.2, 0.4, 0.4, 0.4]
+    now += 31
+    assert [waits.next() for _ in range(6)] == [0.4, 0.8, 1.6, 3.0, 3.0, 3.0]

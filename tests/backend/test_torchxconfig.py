@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.backends import torchxconfig
+from torchx_tui.backends import registry, torchxconfig
 from torchx_tui.backends.local.request import LocalOpts
 from torchx_tui.backends.torchxconfig import (
+    PLACEHOLDER,
     apply,
+    configured_log_dirs,
     dump,
     find_configs,
     get_config,
@@ -23,7 +27,7 @@ from torchx_tui.backends.torchxconfig import (
     read_config,
     section_options,
 )
-from torchx_tui.specs import ConfigError, UnknownSchedulerException, runopts
+from torchx_tui.specs import BackendUnavailableError, ConfigError, UnknownSchedulerException, runopts
 
 
 @pytest.fixture
@@ -204,3 +208,52 @@ def test_whatever_is_a_default_is_read_back(text: str, items: list[str]) -> None
         load("any", io.StringIO(written.getvalue()), cfg)
     if text != "None" and items != ["None"] and not any(one.startswith("#FIXME") for one in [text, *items]):
         assert cfg == {"text": text, "items": items or None}
+
+
+# Where TorchX keeps logs
+
+
+def test_the_log_folders_that_the_files_name(project: Path, own_home: Path) -> None:
+    write(project, "[local_cwd]\nlog_dir = logs\n")
+    write(own_home, "[local_cwd]\nlogDir = ~/logs\n")
+    assert configured_log_dirs() == [project / "logs", own_home / "logs"]
+    # A file that has changed is read again.
+    path = write(project, "[local_cwd]\nlog_dir = others\n")
+    os.utime(path, ns=(1, 1))
+    assert configured_log_dirs() == [project / "others", own_home / "logs"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[local_cwd]\nlog_dir =\n", "[local_cwd]\nlog_dir = None\n", "[other]\nlog_dir = x\n", "nonsense"]
+)
+def test_a_file_that_names_no_log_folder(project: Path, own_home: Path, text: str) -> None:
+    write(project, text)
+    write(own_home, "[local_cwd]\nlog_dir = /kept\n")
+    assert configured_log_dirs() == [Path("/kept")]
+
+
+def test_a_log_folder_that_is_to_be_filled_in_is_none(project: Path) -> None:
+    write(project, f"[local_cwd]\nlog_dir = {PLACEHOLDER}:(str) a folder\n")
+    assert configured_log_dirs() == []
+
+
+def test_no_log_folder_is_known_where_the_only_file_is_gone(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHXCONFIG", str(project / "none.ini"))
+    assert configured_log_dirs() == []
+
+
+def test_a_scheduler_that_cannot_be_loaded_is_left_out_unless_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = registry.create_scheduler
+
+    def create(name: str, session_name: str, **arguments: Any) -> Any:
+        if name == "local_docker":
+            raise BackendUnavailableError("it is not installed")
+        return before(name, session_name, **arguments)
+
+    monkeypatch.setattr(registry, "create_scheduler", create)
+    text = io.StringIO()
+    dump(text)
+    assert "[local_docker]" not in text.getvalue()
+    assert "[local_cwd]" in text.getvalue()
+    with pytest.raises(BackendUnavailableError):
+        dump(io.StringIO(), ["local_docker"])

@@ -239,3 +239,44 @@ def test_a_workspace_can_be_a_url(tmp_path):
     memory.pipe("/project/train.py", b"print(1)")
     Workspace.from_str("memory://project").merge_into(tmp_path / "out")
     assert (tmp_path / "out" / "train.py").read_bytes() == b"print(1)"
+
+
+def test_a_project_elsewhere_is_copied_without_what_is_ignored(tmp_path: Path) -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    base = f"/{tmp_path.name}-copied"
+    ignored = b"*.pyc\n\xff\n"
+    for name, data in (("a.py", b"a"), ("deep/er/b.py", b"b"), ("c.pyc", b"c"), (".torchxignore", ignored)):
+        memory.pipe(f"{base}/{name}", data)
+    for number, url in enumerate((f"memory:/{base}", f"memory:/{base}/")):
+        target = tmp_path / "new" / str(number)
+        copy_project(url, target)
+        copied = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
+        assert copied == {"a.py", "deep/er/b.py", ".torchxignore"}
+        copy_project(url, target)  # over what is there
+    copy_project(f"memory:/{base}/a.py", tmp_path / "of" / "one" / "file.py")
+    assert (tmp_path / "of" / "one" / "file.py").read_bytes() == b"a"
+
+
+def test_a_project_here_is_copied_over_what_is_there(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "deep" / "er").mkdir(parents=True)
+    (source / "deep" / "er" / "a.py").write_text("a")
+    (source / "empty").mkdir()
+    target = tmp_path / "not" / "there"
+    for _ in range(2):
+        copy_project(source, target)
+        assert (target / "deep" / "er" / "a.py").read_text() == "a"
+        assert (target / "empty").is_dir()
+    # One file goes into a folder that is there, else to the path itself.
+    copy_project(source / "deep" / "er" / "a.py", target)
+    assert (target / "a.py").read_text() == "a"
+    copy_project(source / "deep" / "er" / "a.py", tmp_path / "x" / "y" / "b.py")
+    assert (tmp_path / "x" / "y" / "b.py").read_text() == "a"
+
+
+def test_one_file_of_a_url_gets_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("a")
+    copy_project(f"file://{tmp_path}/a.py", tmp_path / "not" / "there" / "b.py")
+    assert (tmp_path / "not" / "there" / "b.py").read_text() == "a"

@@ -272,3 +272,38 @@ def test_demo_prints_each_line_at_once() -> None:
 def test_an_empty_program_is_none(component: str, texts: dict[str, str]) -> None:
     with pytest.raises(ArgumentError, match="give exactly one of"):
         build_app(component, texts)
+
+
+@pytest.mark.parametrize(
+    ("component", "texts", "entrypoint"),
+    [
+        ("utils.echo", {}, "echo"),
+        ("utils.touch", {"file": "x"}, "touch"),
+        ("utils.sh", {"args": "x"}, "sh"),
+        ("utils.sh", {"entrypoint": "bash"}, "bash"),
+        ("utils.copy", {"src": "a", "dst": "b"}, "python3"),
+        ("utils.booth", {"x1": "1", "x2": "3"}, "python3"),
+        ("utils.python", {"m": "a.b"}, "python"),
+        ("utils.binary", {"entrypoint": "/bin/ls"}, "/bin/ls"),
+        ("dist.torchrun", {"script": "a.py"}, "bash"),
+        ("dist.ddp", {"script": "a.py"}, "bash"),
+        ("demo.train", {}, "python3"),
+    ],
+)
+def test_what_a_builtin_runs(component: str, texts: dict[str, str], entrypoint: str) -> None:
+    assert role_of(component, **texts).entrypoint == entrypoint
+
+
+@pytest.mark.parametrize(
+    ("j", "backend", "words"),
+    [
+        ("1x2", "c10d", "--rdzv_endpoint localhost:0 --rdzv_id '${app_id}' --nnodes 1 --nproc_per_node 2 --tee 3"),
+        ("2x2", "c10d", "--rdzv_endpoint $${${rank0_env}:=localhost}:29500 --rdzv_id '${app_id}' --nnodes 2"),
+        ("2x2", "static", "--role '' --node_rank '${replica_id}' a.py"),
+    ],
+)
+def test_the_command_of_torchrun(j: str, backend: str, words: str) -> None:
+    line = role_of("dist.torchrun", script="a.py", j=j, rdzv_backend=backend).args[-1]
+    assert line.startswith(f"torchrun --rdzv_backend {backend} ")
+    assert words in line
+    assert ("--node_rank" in line) == (backend == "static")

@@ -8,6 +8,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.component_files import ComponentFile
@@ -24,6 +25,7 @@ from torchx_tui.components import (
     list_components,
     listed_by_key,
     read_component,
+    to_text,
 )
 from torchx_tui.components.finder import builtins
 from torchx_tui.components.source import read_source
@@ -401,3 +403,94 @@ def test_threads_parse_at_once(tmp_path: Path) -> None:
     finally:
         gc.callbacks.remove(let_others_run)
     assert all(len(tree.body) == 200 for tree in trees)
+
+
+SHARED = {"image": DEFAULT_IMAGE}
+SIZES = {"cpu": 1, "gpu": 0, "memMB": 1024, "h": None}
+TORCHRUN = {
+    "script": None,
+    "m": None,
+    **SHARED,
+    "name": "/",
+    "h": None,
+    "cpu": 2,
+    "gpu": 0,
+    "memMB": 1024,
+    "j": "1x2",
+    "env": None,
+    "metadata": None,
+    "max_retries": 0,
+    "rdzv_port": 29500,
+    "rdzv_backend": "c10d",
+    "rdzv_conf": None,
+    "mounts": None,
+    "debug": False,
+    "tee": 3,
+}
+# What a parameter is where nothing is given for it; a job that is launched again, or with TorchX, relies on it.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "utils.echo": {"msg": "hello world", **SHARED, "num_replicas": 1},
+    "utils.touch": SHARED,
+    "utils.sh": {
+        **SHARED,
+        "num_replicas": 1,
+        **SIZES,
+        "env": None,
+        "max_retries": 0,
+        "mounts": None,
+        "entrypoint": None,
+    },
+    "utils.python": {
+        "m": None,
+        "c": None,
+        "script": None,
+        **SHARED,
+        "name": "torchx_utils_python",
+        **SIZES,
+        "num_replicas": 1,
+        "mounts": None,
+    },
+    "utils.binary": {"name": "torchx_utils_binary", "num_replicas": 1, **SIZES},
+    "utils.copy": {**SHARED, "mounts": None},
+    "utils.booth": {"trial_idx": 0, "tracker_base": "/tmp/torchx-util-booth", **SHARED},
+    "dist.torchrun": TORCHRUN,
+    "dist.ddp": TORCHRUN,
+    "dist.spmd": {
+        "script": None,
+        "m": None,
+        **SHARED,
+        "name": "/",
+        "h": "gpu.small",
+        "j": "1x1",
+        "env": None,
+        "metadata": None,
+        "max_retries": 0,
+        "mounts": None,
+        "debug": False,
+    },
+    "demo.train": {
+        "steps": 20,
+        "num_replicas": 2,
+        "step_seconds": 0.2,
+        "fail_at_step": -1,
+        "fail_rank": 0,
+        "max_retries": 0,
+        **SHARED,
+    },
+}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_what_a_builtin_takes_where_nothing_is_given(name: str) -> None:
+    given = {one.name: to_text(one.default) for one in describe(name).parameters if not one.required}
+    words = {one.name for one in describe(name).parameters if one.kind == "var_positional"}
+    assert {key: text for key, text in given.items() if key not in words} == {
+        key: to_text(value) for key, value in DEFAULTS[name].items()
+    }
+
+
+def test_a_parameter_without_a_word_about_it_has_no_help(component_file: ComponentFile) -> None:
+    component_file.write('def f(a: int, b) -> AppDef:\n    """Do.\n\n    Args:\n        b: words\n    """\n')
+    a, b = read_component(component_file.name("f")).parameters
+    assert (a.help, b.help) == ("", "words")
+    assert (a.type.kind, b.type.kind, b.type.name) == ("int", "str", "str")

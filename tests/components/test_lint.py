@@ -218,3 +218,34 @@ def test_types_that_python_itself_refuses(tmp_path: Path, kind: str, words: str)
 @pytest.mark.parametrize("block", ["with x:", "for x in y:", "while x:", "if x:"])
 def test_a_function_inside_a_block_is_found(tmp_path: Path, block: str) -> None:
     assert lint(tmp_path, f'{block}\n    def f(a: str) -> AppDef:\n        """Do."""\n') == []
+
+
+@pytest.mark.parametrize(
+    ("parameter", "written"),
+    [
+        ("a: Sequence[bool]", "a: list[bool]"),
+        ("a: Sequence[float]", "a: list[float]"),
+        ("a: Sequence[x]", "a: list[str]"),
+        ("a: 'Literal[1.5]'", "a: str"),
+        ("a: Literal[x]", "a: str"),
+    ],
+)
+def test_the_nearest_type_is_advised(tmp_path: Path, parameter: str, written: str) -> None:
+    found = lint(tmp_path, f'def f({parameter}) -> AppDef:\n    """Do."""\n')
+    assert [message.fix.startswith(f"write `{written}`") for message in found] == [True]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "advice"),
+    [
+        ("a=1", "write `a: int = 1`"),
+        ("a", "write `a: str`, or another type: "),
+        ("*a", "write `*a: str`, or another type: "),
+        ("a: set[str]", "write `a: list[str]`, or another type: "),
+        ("*a: set[str]", "write `*a: list[str]`, or another type: "),
+    ],
+)
+def test_another_type_is_offered_where_the_default_does_not_tell(tmp_path: Path, parameter: str, advice: str) -> None:
+    (message,) = lint(tmp_path, f'def f({parameter}) -> AppDef:\n    """Do."""\n')
+    assert message.fix.startswith(advice)
+    assert message.fix == advice or advice.endswith(": ")

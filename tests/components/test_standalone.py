@@ -129,3 +129,27 @@ def test_a_component_of_a_package_is_copied_with_whole_names(tmp_path: Path, mon
     # By its file it is in no package: what it imports stays as it is written.
     text = get_builtin_source(f"{package / 'jobs.py'}:job")
     assert "from . import names\nfrom .names import NAME\n" in text
+
+
+def test_a_copy_begins_with_sorted_imports_and_torchxs_names_where_torchx_is() -> None:
+    head, _, body = get_builtin_source("dist.ddp").partition("\n\n\n")
+    assert (
+        head
+        == """import os
+import re
+import shlex
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from torchx_tui.specs import ArgumentError, Mount, MountError, UnknownResourceError
+
+try:
+    from torchx.specs import AppDef, Resource, Role, macros, parse_mounts, resource
+except ImportError:
+    from torchx_tui.specs import AppDef, Resource, Role, macros, parse_mounts, resource"""
+    )
+    # What others use comes first, with the words above it.
+    assert body.startswith("# TorchX's, so that a component")
+    places = [body.index(text) for text in ("DEFAULT_IMAGE =", "def checked_resource(", "def ddp(")]
+    assert places == sorted(places)

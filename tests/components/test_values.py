@@ -20,6 +20,7 @@ from torchx_tui.components import (
     to_command_line,
     to_text,
 )
+from torchx_tui.components.command_line import flags_of
 from torchx_tui.specs import ArgumentError
 
 
@@ -168,3 +169,40 @@ def test_any_words_survive_a_command_line(entrypoint: str, words: list[str]) -> 
     if words:
         arguments["args"] = words
     assert parse_command_line("utils.sh", to_command_line("utils.sh", arguments)) == arguments
+
+
+def test_arguments_become_a_command_line_that_is_read_back() -> None:
+    rest = Parameter("args", "var_positional", ValueType("str", "str"))
+    number = Parameter("n", "keyword_only", ValueType("int", "int"))
+    name = Parameter("name", "keyword_only", ValueType("str", "str", flags=("-nm", "--call")))
+    known = [number, name, rest]
+    assert flags_of(number) == ["-n", "--n"]
+    assert flags_of(name) == ["-nm", "--call", "--name"]
+    assert to_command_line("x", {"n": "1", "name": "a", "args": ["b", "-c"]}, known) == [
+        *("-n", "1", "-nm", "a", "b", "-c"),
+    ]
+    assert to_command_line("x", {"n": "-1", "args": ["-c", "b"]}, known) == ["--n=-1", "--", "-c", "b"]
+    assert to_command_line("x", {"args": "'b c' d"}, known) == ["b c", "d"]
+    assert to_command_line("x", {"name": ["a", "b"]}, known) == ["-nm", "a,b"]
+    assert to_command_line("x", {}, known) == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["--what", "1"], "Valid options: --msg, --image, --num_replicas"),
+        (["--msg"], "expected one argument"),
+        (["--msg", "a", "--msg", "b"], "--msg is given twice"),
+    ],
+)
+def test_a_command_line_that_is_refused(argv: list[str], words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        parse_command_line("utils.echo", argv)
+
+
+def test_words_after_two_dashes_are_the_components() -> None:
+    assert parse_command_line("utils.sh", ["--num_replicas", "2", "--", "-x", "y"]) == {
+        "num_replicas": "2",
+        "args": ["-x", "y"],
+    }
+    assert parse_command_line("utils.sh", ["--"]) == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from log_writing import LogWriter
@@ -10,7 +11,10 @@ from log_writing import LogWriter
 from torchx_tui.logs.pattern.engine import PatternError
 from torchx_tui.logs.pattern.error_kinds import ERROR_KINDS, KindFinder, cause_pattern, error_pattern
 from torchx_tui.logs.pattern.pattern import parse_pattern
-from torchx_tui.logs.view.failure import explain_failure
+from torchx_tui.logs.source.replica_log import ReplicaLog
+from torchx_tui.logs.text.line_kinds import is_wrapper
+from torchx_tui.logs.view.failure import explain_failure, find_cause
+from torchx_tui.logs.view.merge import MergedLog
 
 AT = 1_700_000_000.0
 
@@ -157,3 +161,74 @@ def test_the_kinds_of_errors(line: str, kind: str | None) -> None:
 def test_no_pattern_of_the_table_is_slow() -> None:
     for kind in ERROR_KINDS:
         assert parse_pattern(kind.pattern, regex=True, ignore_case=False).engine.linear, kind.name
+
+
+def test_the_line_of_the_cause_in_a_log_that_is_read(tmp_path: Path) -> None:
+    zero, one = writers(tmp_path, 2)
+    zero.write(b"step 1\nERROR first\nstep 2\nERROR second\n" + LOST_PEER, "e", at=AT)
+    one.write(b"step 1\nERROR other\n", "e", at=AT - 10)
+
+    def line_of(*logs: ReplicaLog, **options: Any) -> bytes | None:
+        log = MergedLog(logs)
+        log.open()
+        log.read_older(10, 10_000)
+        number = find_cause(log, **options)
+        found = None if number is None else log.lines(number, 1)[0].data
+        log.close()
+        return found
+
+    # Of one replica the last error that does not follow from another; of several the earliest of the last.
+    assert line_of(zero.log) == b"ERROR second"
+    assert line_of(zero.log, one.log) == b"ERROR other"
+    assert line_of(zero.log, stopped=lambda: True) is None
+    one.write(b"PANIC\n", at=AT)
+    assert line_of(one.log, extra_patterns=["PANIC"]) == b"PANIC"
+    empty = LogWriter(tmp_path, 7)
+    empty.write(b"step\n")
+    assert line_of(empty.log) is None
+
+
+def test_a_traceback_that_does_not_end_is_told_by_its_first_line(tmp_path: Path) -> None:
+    head = b"Traceback (most recent call last):\n"
+    for number, text in enumerate([head, head + b'  File "a.py"\n' * 401 + b"ValueError: far\n"]):
+        writer = LogWriter(tmp_path, number)
+        writer.write(text, "e", at=AT)
+        cause = explain_failure([writer.log], 0).cause
+        assert cause is not None
+        assert cause.text == "Traceback (most recent call last):"
+    near = LogWriter(tmp_path, 5)
+    near.write(head + b'  File "a.py"\n' * 399 + b"ValueError: near\n", "e", at=AT)
+    cause = explain_failure([near.log], 0).cause
+    assert cause is not None
+    assert cause.text == "ValueError: near"
+
+
+def test_the_last_error_of_a_log_counts_also_where_it_is_its_first_line(tmp_path: Path) -> None:
+    (zero,) = writers(tmp_path, 1)
+    zero.write(b"ERROR alone\n", "e", at=AT)
+    cause = explain_failure([zero.log], 0).cause
+    assert cause is not None
+    assert cause.text == "ERROR alone"
+
+
+@pytest.mark.parametrize(("age", "told"), [(119.0, 1), (121.0, 0)])
+def test_errors_two_minutes_before_the_last_are_told(tmp_path: Path, age: float, told: int) -> None:
+    (zero,) = writers(tmp_path, 1)
+    zero.write(b"ERROR before\n", "e", at=AT)
+    zero.write(b"ERROR last\n", "e", at=AT + age)
+    failure = explain_failure([zero.log], 0)
+    assert [error.text for error in failure.consequences] == []
+    assert failure.cause is not None
+    assert failure.cause.text == "ERROR last"
+    other = LogWriter(tmp_path, 1)
+    other.write(LOST_PEER, "e", at=AT + age)
+    failure = explain_failure([zero.log, other.log], 1)
+    assert failure.cause is not None
+    assert failure.cause.text == ("ERROR before" if told else "ERROR last")
+
+
+@pytest.mark.parametrize("kind", ["ChildFailedError", "x.ProcessRaisedException", "subprocess.CalledProcessError"])
+def test_what_only_says_that_a_worker_failed(kind: str) -> None:
+    assert is_wrapper(f"{kind}: words")
+    assert is_wrapper(kind)
+    assert not is_wrapper(f"ValueError: {kind}")

@@ -208,3 +208,50 @@ def test_sizes_have_one_unit() -> None:
 def test_plain_text_has_one_width_in_every_terminal(name, shown):
     assert plain(name) == shown
     assert sum(map(wcwidth, shown)) == cell_len(shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\tb\vc\fd\re\nf\r\ng", "a b c d e f g"),
+        ("a\x00b\x07c\bd", "abcd"),
+        ("\U0001f1e6\U0001f1ff\U0001f1e5", "AZ\ufffd"),
+        ("\u2630\u262f\u2638", "\ufffd\u262f\u2638"),
+        ("a\u3000b\u2028c\u00a0d", "a  b c d"),
+        ("a\u200bb\u202ec", "abc"),
+        ("\ue000\u0378", "\ufffd\ufffd"),
+        ("x\ufe0f\u0903", "x"),
+        ("\u0902", "\u0902"),
+    ],
+)
+def test_a_message_in_one_line(text: str, shown: str) -> None:
+    assert plain(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("limit", "shown", "omitted"),
+    [(1, "", 7), (2, "é", 5), (3, "é", 5), (4, "é", 5), (5, "é€", 2), (6, "é€a", 1), (7, "é€ab", 0), (0, "", 7)],
+)
+def test_a_long_line_is_cut_between_characters(limit: int, shown: str, omitted: int) -> None:
+    mark = f" [+{omitted} B]" if omitted else ""
+    assert sanitize("é€ab".encode(), limit=limit) == SafeLine(shown + mark, (), omitted)
+
+
+def test_bytes_that_are_no_characters_are_cut_anywhere() -> None:
+    assert sanitize(b"\x80" * 9, limit=5).omitted == 4
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (999_999, "1000.0 kB"),
+        (10**6, "1.0 MB"),
+        (2_345_678, "2.3 MB"),
+        (10**9, "1.0 GB"),
+    ],
+)
+def test_a_size_has_one_unit(count: int, text: str) -> None:
+    assert format_size(count) == text

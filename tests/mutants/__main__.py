@@ -13,6 +13,7 @@ import importlib
 import os
 import random
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -42,18 +43,18 @@ _OUTCOMES: dict[int, str] = {
     -1: "not reached",
     pytest.ExitCode.NO_TESTS_COLLECTED: "not reached",
     sandbox.TIMED_OUT: "timed out",
+    signal.SIGALRM: "timed out",
 }
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A change of a file, and the tests that may notice it."""
+    """A change of a file, and the tests that may notice it, with the seconds that each took without it."""
 
     path: Path
     line: int
     change: Change
-    tests: list[str]
-    seconds: float
+    tests: dict[str, float]
 
     @property
     def name(self) -> str:
@@ -74,10 +75,24 @@ def _alike(first: str, second: str) -> int:
 
 
 class _Chosen:
-    """Runs the chosen tests only, in their order."""
+    """Runs the chosen tests only, in their order; the first that takes far longer than it did ends the run.
 
-    def __init__(self, tests: list[str]) -> None:
-        self._order = {test: place for place, test in enumerate(tests)}
+    Args:
+        limits: the tests, and how many seconds each may take.
+    """
+
+    def __init__(self, limits: dict[str, float]) -> None:
+        self._limits = limits
+        self._order = {test: place for place, test in enumerate(limits)}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item):
+        # Nobody handles this signal: it ends the process, also where no Python runs any more.
+        signal.setitimer(signal.ITIMER_REAL, self._limits[item.nodeid])
+        try:
+            return (yield)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items):
@@ -106,7 +121,7 @@ def chosen(room: str, count: int, seed: int, only: str, own: Path) -> Iterator[M
         if count == 0:
             break
         change = changes[path][number]
-        mutant = Mutant(path, line, change, *_ordered(recording, _tests(recording, path, change, texts)))
+        mutant = Mutant(path, line, change, _ordered(recording, _tests(recording, path, change, texts)))
         if mutant.name in SAME:
             same += 1
             continue
@@ -129,6 +144,8 @@ def _tests(recording: Recording, path: Path, change: Change, texts: dict[Path, s
     for other, text in texts.items() if word else ():
         using = [number for number, line in enumerate(text.splitlines(), 1) if word and word.search(line)]
         users |= recording.reaching(str(other.relative_to(ROOT)), using)
+    # No line runs where a dataclass takes its defaults: tests that name the class may notice as well.
+    users |= {test for test in recording.seconds if word and word.search(_text(test.partition("::")[0]))}
     return [users or named, recording.reaching(file)]
 
 
@@ -137,15 +154,15 @@ def _text(file: str) -> str:
     return (ROOT / file).read_text(encoding="utf-8")
 
 
-def _ordered(recording: Recording, groups: list[set[str]]) -> tuple[list[str], float]:
-    found: list[str] = []
+def _ordered(recording: Recording, groups: list[set[str]]) -> dict[str, float]:
+    found: dict[str, float] = {}
     spent = 0.0
     for group, longest in zip(groups, _LONGEST, strict=True):
         for test in sorted(group, key=lambda test: (recording.seconds[test], test)):
             if test not in found and (not found or spent + recording.seconds[test] <= longest):
-                found.append(test)
-                spent += recording.seconds[test]
-    return found, spent
+                found[test] = recording.seconds[test]
+                spent += found[test]
+    return found
 
 
 def _import_ahead(modules: list[str]) -> None:
@@ -164,11 +181,16 @@ def _import_ahead(modules: list[str]) -> None:
 def _begin(mutant: Mutant, own: Path, report: Path | None) -> int:
     def work() -> int:
         files = list(dict.fromkeys(test.partition("::")[0] for test in mutant.tests))
-        return run_pytest(own, ["-x", *files], _Chosen(mutant.tests), report)
+        limits = {test: _at_most(seconds) for test, seconds in mutant.tests.items()}
+        return run_pytest(own, ["-x", *files], _Chosen(limits), report)
 
-    return sandbox.start(
-        work, own, limit=20 + 5 * mutant.seconds, replaced=(mutant.path, mutant.change.text), writable=[]
-    )
+    limit = _at_most(sum(mutant.tests.values()))
+    return sandbox.start(work, own, limit=limit, replaced=(mutant.path, mutant.change.text), writable=[])
+
+
+def _at_most(seconds: float) -> float:
+    """Return after how many seconds tests hang that took so many without a change; this machine may be busy."""
+    return 20 + 5 * seconds
 
 
 def _tried(mutants: Iterator[Mutant], jobs: int, own: Path) -> Iterator[tuple[Mutant, int]]:

@@ -36,6 +36,13 @@ _COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
 _NO_BEHAVIOUR = re.compile(
     r"(_?log(ger)?|logging|warnings)\.|(functools\.)?(lru_)?cache\b|TypeVar\(|Literal\[|cast\(|(dataclasses\.)?dataclass\("
 )
+# Keywords that say as little, by the calls that they stand in: how a field may be given, as its type; the names of
+# threads, for debuggers; that lengths are equal, which is asserted and not decided; what a help calls a value.
+_KEYWORDS = {"metavar": "", "kw_only": r"field\(", "name": r"threading\.Thread\(", "strict": r"zip\("}
+# How long something is waited for, or kept: a little longer is as good.
+_DURATION = re.compile(r"_?[A-Z_]+_(S|SECONDS|NS)")
+# A clock is never at one instant exactly when it is asked, and no time that has passed is one duration exactly.
+_CLOCK = re.compile(r"\btime\.(time|monotonic)\(\)|\b_?[A-Z_]+_(S|SECONDS|NS)\b")
 _WORDING = re.compile(r"[A-Za-z,;:]+ [A-Za-z,;:]+ ")
 
 
@@ -143,7 +150,7 @@ def _places(tree: ast.Module) -> Iterator[_Place]:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and name == "body":
                     inside = None
                 elif names is not None and isinstance(child, ast.stmt):
-                    inside = _defined(child)
+                    inside = (*(names if isinstance(node, ast.ClassDef) else ()), *_defined(child))
                 if own is not None:
                     yield _Place(child, node, name, index if isinstance(value, list) else None, own, inside)
                 yield from walk(child, own, inside)
@@ -158,11 +165,15 @@ def _defined(statement: ast.stmt) -> tuple[str, ...]:
 
 
 def _says_nothing(node: ast.AST, parent: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.keyword) and re.match(_KEYWORDS.get(node.arg or "", "$"), ast.unparse(parent)):
+        return True
     if name in ("annotation", "returns", "format_spec", "type_comment"):
         return True
     if isinstance(node, ast.Constant) and (isinstance(parent, ast.Expr | ast.JoinedStr)):
         return True
     if isinstance(node, ast.If) and re.match(r"if (TYPE_CHECKING|typing.TYPE_CHECKING|__name__)\b", _head(node)):
+        return True
+    if isinstance(node, ast.Assign | ast.AnnAssign) and all(map(_DURATION.fullmatch, _defined(node) or [""])):
         return True
     if isinstance(node, ast.Assign | ast.AnnAssign) and re.match(r"__\w+__\b", ast.unparse(node)):
         return True
@@ -174,8 +185,9 @@ def _alternatives(place: _Place) -> Iterator[ast.AST]:
     node, parent = place.node, place.parent
     match node:
         case ast.Compare(ops=ops):
+            others = slice(1, None) if _CLOCK.search(ast.unparse(node)) else slice(None)
             for number, op in enumerate(ops):
-                for other in _COMPARED[type(op)]:
+                for other in _COMPARED[type(op)][others]:
                     changed = [*ops[:number], other(), *ops[number + 1 :]]
                     yield ast.Compare(node.left, changed, node.comparators)
         case ast.BoolOp(op=op):

@@ -194,6 +194,8 @@ def run_pytest(own: Path, arguments: list[str], plugin: object, report: Path | N
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.chdir(ROOT)
+    # An engine that runs for tests is found by its socket, which is in the usual folder.
+    os.environ.setdefault("DOCKER_TEST_SOCK", str(Path(tempfile.gettempdir(), "torchx-tui-docker.sock")))
     tempfile.tempdir = None
     (own / "home").mkdir()
     prefix = KEPT / "compiled"

@@ -12,7 +12,12 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
     "slurm": (["backends/slurm/*.py"], ["tests/backend/slurm/test_*.py"]),
     "runner": (
         ["backends/*.py", "backends/history/*.py", "backends/shared/*.py", "backends/workspace/*.py"],
-        ["tests/backend/test_*.py"],
+        [
+            "tests/backend/test_*.py",
+            # What every backend shares is also tested with what one of them makes of it; these need no engine.
+            *(f"tests/backend/docker/test_{name}.py" for name in ("states", "log_messages", "app_def", "request")),
+            *(f"tests/backend/kubernetes/test_{name}.py" for name in ("causes", "late_answers", "names", "preflight")),
+        ],
     ),
     "launch": (
         ["tui/launch/*.py"],

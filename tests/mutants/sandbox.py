@@ -11,7 +11,6 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 _NEWNS, _NEWUSER, _NEWPID = 0x20000, 0x10000000, 0x20000000
@@ -77,9 +76,12 @@ def _contained(
         if point.startswith(("/proc", "/sys", "/dev", str(own))) or Path(point) in writable:
             continue
         kept = sum(flag for name, flag in _KEPT_FLAGS.items() if name in flags.split(","))
-        # Somebody else's mount may be gone by now, with its folder.
-        with suppress(FileNotFoundError):
+        try:
             _mount("none", point, _REMOUNT | _BIND | _READ_ONLY | kept)
+        except OSError:
+            # Somebody else's mount may be gone by now, with or without its folder, such as a container's.
+            if any(line.split()[4] == point for line in Path("/proc/self/mountinfo").read_text().splitlines()):
+                raise
     first = os.fork()
     if not first:
         _first_process(work)

@@ -1,0 +1,283 @@
+"""What is told of answers of an engine: its findings, waits and reasons, limits and mounts. No engine is needed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from torchx_tui.backends.docker import labels
+from torchx_tui.backends.docker.app_def import roles_of
+from torchx_tui.backends.docker.containers import (
+    address,
+    describe_health,
+    exit_code,
+    finished_at,
+    seconds_of,
+    started_at,
+)
+from torchx_tui.backends.docker.request import (
+    DockerOpts,
+    docker_run_line,
+    engine_findings,
+    host_name,
+    image_names,
+    launch_findings,
+)
+from torchx_tui.backends.docker.states import exited_state, seconds_since_exit, summarize, why
+from torchx_tui.specs import (
+    AppDef,
+    AppState,
+    BackendUnavailableError,
+    BindMount,
+    DeviceMount,
+    Resource,
+    Role,
+    VolumeMount,
+)
+
+INFO = {"NCPU": 8, "MemTotal": 16_000_000_000, "Driver": "overlay2", "ServerVersion": "24.0"}
+
+
+class CannedEngine:
+    """Answers as an engine does, from what a test put into it."""
+
+    def __init__(self, info: dict[str, Any], images: list[dict[str, Any]] | None = None, failure: str = "") -> None:
+        self._info = info
+        self._images = images or []
+        self._failure = failure
+        self.host = "unix:///run/docker.sock"
+        self.is_remote = False
+        self.closed = 0
+        self.api = self
+
+    @contextmanager
+    def translate_errors(self) -> Iterator[None]:
+        if self._failure:
+            raise BackendUnavailableError(self._failure)
+        yield
+
+    def new_client(self, timeout: float | None) -> CannedEngine:
+        return self
+
+    client = new_client
+
+    def info(self) -> dict[str, Any]:
+        return self._info
+
+    def images(self) -> list[dict[str, Any]]:
+        return self._images
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def told(**changes: Any) -> list[tuple[str, str]]:
+    engine: Any = CannedEngine({**INFO, **changes})
+    found = engine_findings(engine)
+    assert engine.closed == 1
+    return [(one.level, one.what) for one in found]
+
+
+def test_the_engines_version_and_size() -> None:
+    assert told() == [("ok", "Docker 24.0 at /run/docker.sock: 8 cpu, 16 GB, overlay2")]
+    assert told(MemTotal=None)[0][1].endswith("8 cpu, 0 GB, overlay2")
+    assert told(Runtimes={"nvidia": {}})[1:] == [("ok", "GPUs: the NVIDIA runtime is there")]
+    assert told(Runtimes={"runc": {}})[1:] == []
+    assert told(SecurityOptions=["name=rootless"])[1:] == [("warning", "the engine is rootless")]
+    assert told(SecurityOptions=["name=seccomp"])[1:] == []
+    away: Any = CannedEngine(INFO)
+    away.is_remote = True
+    assert [one.level for one in engine_findings(away)] == ["ok", "warning"]
+    gone: Any = CannedEngine(INFO, failure="no engine answers: start it: now")
+    (finding,) = engine_findings(gone)
+    assert (finding.level, finding.what, finding.hint) == ("error", "no engine answers", "start it: now")
+
+
+def faults(role: Role, *, pull: bool = True, remote: bool = False, images: Any = (), **changes: Any) -> list[str]:
+    engine: Any = CannedEngine({**INFO, **changes}, [{"Id": "sha256:a", "RepoTags": ["here:latest"]}, *images])
+    engine.client = lambda: engine
+    engine.is_remote = remote
+    found = launch_findings(engine, AppDef("x", [role]), DockerOpts(pull=pull))
+    assert all(one.hint for one in found)
+    return [f"{one.level}: {one.what}" for one in found]
+
+
+def role(image: str = "here", cpu: int = 1, gpu: int = 0, memory: int = 64, **fields: Any) -> Role:
+    return Role("r", image, entrypoint="sh", resource=Resource(cpu, gpu, memory), **fields)
+
+
+def test_what_a_launch_would_find() -> None:
+    assert faults(role()) == []
+    assert faults(role("here:latest")) == []
+    assert faults(role("sha256:a")) == []
+    assert faults(role("gone")) == ["warning: the image gone is not here"]
+    assert faults(role("gone"), pull=False) == ["error: the image gone is not here, and pulling is off"]
+    assert faults(role("sha256:b")) == ["error: the image sha256:b is not here, and cannot be pulled"]
+    assert faults(role(cpu=8)) == []
+    assert faults(role(cpu=9)) == ["error: r: 9 cpu asked for, the engine has 8"]
+    assert faults(role(cpu=9), NCPU=None) == []
+    assert faults(role(memory=6)) == []
+    assert faults(role(memory=5)) == ["error: r: 5 MB of memory is too little"]
+    assert faults(role(memory=0)) == []
+    assert faults(role(memory=8000, num_replicas=2)) == ["warning: r: 16000 MB asked for in all, the engine has 15258"]
+    assert faults(role(memory=15258)) == []
+    assert faults(role(memory=99999), MemTotal=None) == []
+    assert faults(role(gpu=1)) == ["warning: r: 1 gpu asked for, the engine has no NVIDIA runtime"]
+    assert faults(role(gpu=1), Runtimes={"nvidia": {}}) == []
+    mounted = role(mounts=[BindMount("/no/such", "/x"), BindMount("/", "/y"), VolumeMount("v", "/z")])
+    assert faults(mounted) == ["error: r: the mount's source /no/such does not exist"]
+    assert faults(mounted, remote=True) == []
+
+
+def test_the_names_of_an_image() -> None:
+    image = {
+        "Id": "sha256:1",
+        "RepoTags": ["h:5000/a:1", "b:2"],
+        "RepoDigests": ["h:5000/a@sha256:9", "c@sha256:8"],
+    }
+    assert list(image_names(image)) == [
+        *("h:5000/a:1", "b:2", "h:5000/a@sha256:9", "c@sha256:8", "sha256:1", "h:5000/a:1@sha256:9"),
+    ]
+    assert list(image_names({"Id": "sha256:1", "RepoTags": None})) == ["sha256:1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"name": "n", "hostname": "h", "network": "w"}, "--name n --hostname h --network w"),
+        ({"name": ""}, ""),
+        ({"labels": {"b": "1"}, "environment": {"B": "2", "A": "1"}}, "--label b=1 --env A=1 --env B=2"),
+        ({"environment": {"TOKEN": "x"}}, "--env 'TOKEN=********'"),
+        ({"labels": {labels.APP_DEF: "{}"}}, f"--label '{labels.APP_DEF}=<2 bytes of JSON>'"),
+        ({"privileged": True}, "--privileged"),
+        (
+            {"mounts": [{"Type": "bind", "Source": "/a", "Target": "/b", "ReadOnly": True}]},
+            "--mount type=bind,source=/a,target=/b,readonly",
+        ),
+        (
+            {"mounts": [{"Type": "volume", "Source": "v", "Target": "/b"}]},
+            "--mount type=volume,source=v,target=/b",
+        ),
+        ({"devices": ["/dev/a:/dev/b:rwm"]}, "--device /dev/a:/dev/b:rwm"),
+        ({"ports": {"80/tcp": ("127.0.0.1", None)}}, "--publish 127.0.0.1::80/tcp"),
+        ({"ports": {"80/tcp": ("127.0.0.1", 8080)}}, "--publish 127.0.0.1:8080:80/tcp"),
+        ({"ports": {"80/tcp": 8080}}, "--publish 8080:80/tcp"),
+        ({"ports": {"80/tcp": None}}, "--publish 80/tcp"),
+        ({"mem_limit": "5m", "shm_size": "1g", "nano_cpus": 1_500_000_000}, "--memory 5m --shm-size 1g --cpus 1.5"),
+        ({"restart_policy": {"Name": "on-failure", "MaximumRetryCount": 3}}, "--restart on-failure:3"),
+        (
+            {"device_requests": [{"Count": 2, "Capabilities": [["compute", "utility"]]}]},
+            """--gpus 'count=2,"capabilities=compute,utility"'""",
+        ),
+    ],
+)
+def test_the_command_that_makes_a_container(arguments: dict[str, Any], words: str) -> None:
+    line = docker_run_line("i", ["run", "--token", "x"], arguments)
+    assert line == f"docker run --detach {words} i run --token '********'".replace("  ", " ")
+
+
+def test_a_host_name_is_short_enough_for_the_kernel() -> None:
+    assert host_name("a" * 63, 7) == "a" * 63
+    assert host_name("a" * 64, 7) == "a" * 61 + "-7"
+
+
+# States
+
+
+def container(state: str, status: str = "", k: int = 0, **changes: Any) -> dict[str, Any]:
+    """Return a container as a list has it, made at a time of 100 s."""
+    marks = {labels.APP_ID: "app-x", labels.ROLE_NAME: "worker", labels.REPLICA_ID: str(k)}
+    return {"Id": f"id{k}", "State": state, "Status": status, "Labels": marks, "Created": 100, **changes}
+
+
+@pytest.mark.parametrize(
+    ("age", "containers", "words"),
+    [
+        (0, [container("running"), container("restarting", k=1)], ""),
+        (0, [container("created"), container("restarting", k=1)], "starts again: worker/1"),
+        (0, [container("created"), container("paused", k=1)], "paused: worker/1"),
+        (59, [container("created")], ""),
+        (
+            7300,
+            [container("created")],
+            "never started, 2h after it was created: worker/0: its launch failed or died; cancel it",
+        ),
+    ],
+)
+def test_what_an_app_waits_for(
+    monkeypatch: pytest.MonkeyPatch, age: float, containers: list[dict[str, Any]], words: str
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: 100.0 + age)
+    assert why(summarize("app-x", containers)) == words
+
+
+def test_times_of_an_engine() -> None:
+    assert seconds_of("1970-01-01T00:00:02.5Z") == 2.5
+    assert (seconds_of("0001-01-01T00:00:00Z"), seconds_of(""), seconds_of(None)) == (None, None, None)
+    state = {"StartedAt": "1970-01-01T00:00:01Z", "FinishedAt": "1970-01-01T00:00:03Z"}
+    for word, end in (("exited", 3.0), ("dead", 3.0), ("running", None), ("restarting", None)):
+        inspected = {"State": {**state, "Status": word, "ExitCode": 7}}
+        assert (started_at(inspected), finished_at(inspected)) == (1.0, end)
+    assert exit_code({"State": {"ExitCode": 7}}, AppState.FAILED) == 7
+    assert exit_code({"State": {"ExitCode": 0}}, AppState.SUCCEEDED) == 0
+    assert exit_code({"State": {"ExitCode": 0}}, AppState.RUNNING) is None
+    assert [exited_state(code) for code in (0, 1, None)] == [AppState.SUCCEEDED, AppState.FAILED, AppState.FAILED]
+    assert seconds_since_exit(container("exited", "Exited (0) 3 fortnights ago")) == 0
+    assert seconds_since_exit(container("exited", "Exited (0) 2 weeks ago")) == 2 * 7 * 86400
+
+
+def test_a_health_check_that_fails() -> None:
+    assert describe_health({"State": {"Health": {"Status": "unhealthy", "FailingStreak": 3}}}) == (
+        "health check: unhealthy, failed 3 times in a row"
+    )
+    assert describe_health({"State": {"Health": {"Status": "starting"}}}).endswith("failed 0 times in a row")
+    assert describe_health({"State": {"Health": {"Status": "healthy"}}}) == ""
+    assert describe_health({"State": {}}) == ""
+
+
+def test_the_address_in_the_apps_network() -> None:
+    networks = {"a": {"IPAddress": ""}, "b": {"IPAddress": "172.29.0.2"}}
+    assert address({"NetworkSettings": {"Networks": networks}}) == "172.29.0.2"
+    assert address({"NetworkSettings": {"Networks": None}}) is None
+    assert address({}) is None
+
+
+# Roles by their containers
+
+
+def rebuilt(**host: Any) -> Role:
+    marks = {labels.APP_ID: "job-x1", labels.ROLE_NAME: "worker", labels.REPLICA_ID: "0"}
+    config = {"Labels": marks, "Cmd": ["run"], "Env": [], "Image": "i"}
+    (role,) = roles_of([{"Image": "sha256:a", "Config": config, "HostConfig": host}], lambda _: (), [])
+    return role
+
+
+def test_limits_become_a_resource_again() -> None:
+    assert rebuilt().resource == Resource(cpu=-1, gpu=0, memMB=-1)
+    asked = rebuilt(NanoCpus=2_000_000_000, Memory=64 << 20, DeviceRequests=[{"Count": 2}, {"Count": None}])
+    assert (asked.resource.cpu, asked.resource.gpu, asked.resource.memMB) == (2, 2, 64)
+    assert isinstance(asked.resource.cpu, int)
+    half = rebuilt(NanoCpus=500_000_000, DeviceRequests=[{"Count": -1}])
+    assert (half.resource.cpu, half.resource.gpu) == (0.5, 0)
+
+
+def test_mounts_come_back() -> None:
+    found = rebuilt(
+        Mounts=[
+            {"Type": "bind", "Source": "/a", "Target": "/b", "ReadOnly": True},
+            {"Type": "volume", "Source": "v", "Target": "/c"},
+            {"Type": "tmpfs", "Target": "/d"},
+        ],
+        Devices=[{"PathOnHost": "/dev/a", "PathInContainer": "/dev/b", "CgroupPermissions": "r"}],
+    )
+    assert found.mounts == [
+        BindMount("/a", "/b", True),
+        VolumeMount("v", "/c", False),
+        DeviceMount("/dev/a", "/dev/b", "r"),
+    ]
+    (device,) = rebuilt(Devices=[{"PathOnHost": "/dev/a", "PathInContainer": "/dev/b"}]).mounts
+    assert device == DeviceMount("/dev/a", "/dev/b", "rwm")

@@ -1,0 +1,177 @@
+"""Whole lines of a stream: cut anywhere, taken up again, ended in time and from another thread."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+import pytest
+from support.waiting import PATIENCE, PROMPT, wait_until
+
+from torchx_tui.backends.shared.stream_lines import LATE, LineAssembler, StreamLines
+from torchx_tui.backends.types import LogQuery
+from torchx_tui.logs.source.stream import Cursor, LineCursor, Record
+from torchx_tui.specs import BackendUnavailableError
+
+
+class Canned:
+    """A stream of records, and of errors to raise; then it waits until it is closed, or ends."""
+
+    def __init__(self, records: Iterable[Record | Exception], *, waits: bool = False) -> None:
+        self._records = iter(records)
+        self._waits = waits
+        self._read = 0
+        self.closed = threading.Event()
+
+    @property
+    def cursor(self) -> Cursor:
+        return LineCursor(self._read)
+
+    is_complete = False
+
+    def __iter__(self) -> Canned:
+        return self
+
+    def __next__(self) -> Record:
+        record = next(self._records, None)
+        if isinstance(record, Exception):
+            raise record
+        if record is None:
+            if self._waits:
+                assert self.closed.wait(PATIENCE)
+            raise StopIteration
+        self._read += 1
+        return record
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+class Backend:
+    """Gives its streams one after another, and notes how each was asked for."""
+
+    def __init__(self, *streams: Canned, is_over: Callable[[], bool] = lambda: True) -> None:
+        self._streams = list(streams)
+        self._is_over = is_over
+        self.asked: list[tuple[Cursor | None, bool]] = []
+
+    def lines(self, **query: object) -> StreamLines:
+        def connect(cursor: Cursor | None, follow: bool) -> Canned:
+            self.asked.append((cursor, follow))
+            return self._streams.pop(0)
+
+        return StreamLines(connect, self._is_over, LogQuery("app", "role", **query))  # type: ignore[arg-type]
+
+
+def record(text: str, at: float | None = None, stream: str = "o") -> Record:
+    return Record(text.encode(), at, stream)
+
+
+def test_pieces_become_lines_each_with_the_time_of_its_first_byte() -> None:
+    assembler = LineAssembler()
+    assert assembler.add(record("one\ntw", 1.0)) == [(1.0, b"one\n")]
+    assert assembler.add(record("err", 2.0, "e")) == []
+    assert assembler.add(record("o\n\nthree", 3.0)) == [(1.0, b"two\n"), (3.0, b"\n")]
+    assert assembler.rest() == [(3.0, b"three"), (2.0, b"err")]
+    assert assembler.rest() == []
+
+
+def test_the_lines_of_a_log_with_its_last_one_that_has_no_end() -> None:
+    stream = Canned([record("a\nb"), record("b\nc")])
+    backend = Backend(stream)
+    assert list(backend.lines()) == ["a\n", "bb\n", "c"]
+    assert backend.asked == [(None, False)]
+    assert stream.closed.is_set()
+
+
+def test_only_lines_in_which_the_pattern_is_found() -> None:
+    assert list(Backend(Canned([record("loss 1\nstep\nloss 2\n")])).lines(pattern=re.compile("loss"))) == [
+        "loss 1\n",
+        "loss 2\n",
+    ]
+
+
+def test_lines_up_to_a_time_and_nothing_after_it() -> None:
+    records = [record("a\n", 10.0), record("b\n", 11.0), record("c\n", 11.5), record("d\n", 1.0)]
+    assert list(Backend(Canned(records)).lines(until=11.0)) == ["a\n", "b\n"]
+    # A line whose time is not known is given.
+    assert list(Backend(Canned([record("a\n")])).lines(until=11.0)) == ["a\n"]
+
+
+def test_a_time_in_the_past_is_not_followed() -> None:
+    backend = Backend(Canned([record("a\n")]), is_over=lambda: pytest.fail("the app was asked for"))
+    assert list(backend.lines(follow=True, until=time.time() - LATE - 5)) == ["a\n"]
+    assert backend.asked == [(None, False)]
+
+
+def test_a_time_that_may_still_bring_lines_is_followed() -> None:
+    backend = Backend(Canned([record("a\n")]))
+    assert list(backend.lines(follow=True, until=time.time() - LATE / 2)) == ["a\n"]
+    assert backend.asked[0] == (None, True)
+
+
+def test_following_ends_at_its_time_with_what_had_come() -> None:
+    """The stream is read to its end without waiting, from where it was."""
+    first, second = Canned([record("a\n")], waits=True), Canned([record("b\n")])
+    backend = Backend(first, second, is_over=lambda: False)
+    began = time.monotonic()
+    assert list(backend.lines(follow=True, until=time.time() - LATE + 0.1)) == ["a\n", "b\n"]
+    assert time.monotonic() - began < PROMPT
+    assert backend.asked == [(None, True), (LineCursor(1), False)]
+    assert first.closed.is_set()
+    assert second.closed.is_set()
+
+
+def test_a_stream_that_was_cut_off_is_taken_up_where_it_was() -> None:
+    cut = Canned([record("a\nb"), BackendUnavailableError("docker", "away")])
+    backend = Backend(cut, Canned([record("b\n")]))
+    assert list(backend.lines(follow=True)) == ["a\n", "bb\n"]
+    assert backend.asked == [(None, True), (LineCursor(1), True)]
+    assert cut.closed.is_set()
+
+
+def test_without_following_a_cut_is_raised_and_can_be_asked_again() -> None:
+    lines = Backend(Canned([BackendUnavailableError("docker", "away")]), Canned([record("a\n")])).lines()
+    with pytest.raises(BackendUnavailableError):
+        next(lines)
+    assert list(lines) == ["a\n"]
+
+
+def test_the_end_waits_for_the_app_also_while_it_cannot_be_asked() -> None:
+    answers = iter([False, BackendUnavailableError("docker", "away"), True])
+
+    def is_over() -> bool:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert list(Backend(Canned([record("a\n")]), is_over=is_over).lines(follow=True)) == ["a\n"]
+    assert next(answers, None) is None
+
+
+def test_closing_ends_a_read_that_is_blocked() -> None:
+    stream = Canned([record("a\n")], waits=True)
+    lines = Backend(stream, is_over=lambda: False).lines(follow=True)
+    assert next(lines) == "a\n"
+    found: list[str] = []
+    thread = threading.Thread(target=lambda: found.extend(lines))
+    thread.start()
+    lines.close()
+    lines.close()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+    assert found == []
+
+
+def test_what_is_closed_before_its_time_leaves_nothing_behind() -> None:
+    before = set(threading.enumerate())
+    stream = Canned([], waits=True)
+    lines = Backend(stream).lines(follow=True, until=time.time() + 3600)
+    started = set(threading.enumerate()) - before
+    assert all(thread.daemon for thread in started)
+    lines.close()
+    wait_until(lambda: not any(thread.is_alive() for thread in started), "the alarm is over")
+    assert stream.closed.is_set()

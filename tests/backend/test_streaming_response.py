@@ -1,0 +1,143 @@
+"""Answers that come bit by bit, of a server on loopback: cut anywhere, broken off, and ended by another thread."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import urllib3
+from support.waiting import PATIENCE
+
+from torchx_tui.backends.shared.streaming_response import ChunkedBody, StreamingResponse
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+UNTIL_CLOSED = b"HTTP/1.1 200 OK\r\n\r\n"
+
+
+class Server:
+    """Sends what a test tells it to, to the one who asks."""
+
+    def __init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self.peer: socket.socket | None = None
+        self.asking: Any = None
+        """The socket of the one who asks."""
+
+    def accept(self, head: bytes) -> None:
+        self.peer, _ = self._listening.accept()
+        self.peer.recv(1 << 16)
+        self.peer.sendall(head)
+
+    def send(self, data: bytes) -> None:
+        assert self.peer is not None
+        self.peer.sendall(data)
+
+    def end(self) -> None:
+        if self.peer is not None:
+            self.peer.close()
+        self._listening.close()
+
+
+@contextmanager
+def answer(head: bytes, body: bytes = b"", *, ended: bool = False) -> Iterator[tuple[Server, StreamingResponse]]:
+    server = Server()
+    thread = threading.Thread(target=server.accept, args=(head + body,))
+    thread.start()
+    pool = urllib3.PoolManager(timeout=0.2)
+    response = pool.request("GET", f"http://127.0.0.1:{server.port}/", preload_content=False, retries=False)
+    thread.join(PATIENCE)
+    server.asking = getattr(response.connection, "sock", None)
+    if ended:
+        server.end()
+    made = StreamingResponse(response)
+    try:
+        yield server, made
+    finally:
+        made.close()
+        server.end()
+
+
+def whole(made: StreamingResponse) -> bytes:
+    return b"".join(iter(made.read, b""))
+
+
+@pytest.mark.parametrize(
+    ("head", "body"), [(CHUNKED, b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n"), (UNTIL_CLOSED, b"abcde")]
+)
+def test_an_answer_to_its_end(head: bytes, body: bytes) -> None:
+    with answer(head, body, ended=head is UNTIL_CLOSED) as (_, made):
+        assert whole(made) == b"abcde"
+        assert made.read() == b""
+
+
+def test_it_waits_longer_than_other_answers_may_take() -> None:
+    with answer(CHUNKED, b"1\r\na\r\n") as (server, made):
+        assert made.read() == b"a"
+        timer = threading.Timer(0.5, server.send, [b"1\r\nb\r\n"])
+        timer.start()
+        assert made.read() == b"b"
+        timer.join()
+
+
+@pytest.mark.parametrize("body", [b"5\r\nabc", b"3\r\nabc\r\n"])
+def test_an_answer_that_breaks_off_is_told_from_one_that_ends(body: bytes) -> None:
+    with answer(CHUNKED, body, ended=True) as (_, made):
+        assert made.read() == b"abc"
+        with pytest.raises(ConnectionResetError, match="broke off"):
+            made.read()
+
+
+def test_a_read_that_is_blocked_is_ended_by_another_thread() -> None:
+    for head in (CHUNKED, UNTIL_CLOSED):
+        with answer(head) as (_, made):
+            found: list[bytes] = []
+            reader = threading.Thread(target=lambda made=made, found=found: found.append(made.read()))
+            reader.start()
+            made.shut()
+            reader.join(PATIENCE)
+            assert not reader.is_alive()
+            assert found == [b""]
+            assert made.read() == b""
+
+
+def test_objects_as_they_come_one_a_line() -> None:
+    with answer(UNTIL_CLOSED, b'{"a": 1}\n\n{"b"', ended=False) as (server, made):
+        objects = made.objects()
+        assert next(objects) == {"a": 1}
+        server.send(b': 2}\n{"c": 3}')
+        assert next(objects) == {"b": 2}
+        server.end()
+        assert list(objects) == [{"c": 3}]
+
+
+def test_half_an_object_of_an_answer_that_was_ended_is_none() -> None:
+    with answer(UNTIL_CLOSED, b'{"a": 1}\n{"b"') as (_, made):
+        objects = made.objects()
+        assert next(objects) == {"a": 1}
+        made.shut()
+        assert list(objects) == []
+
+
+def test_another_machine_that_is_gone_is_noticed() -> None:
+    with answer(CHUNKED) as (server, _):
+        assert server.asking.gettimeout() is None
+        assert server.asking.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert server.asking.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
+def test_chunks_however_they_are_cut(size: int) -> None:
+    data = b"3\r\na\r\n\r\nA;name=x\r\n0123456789\r\n0\r\n\r\n"
+    body = ChunkedBody()
+    assert b"".join(body.feed(data[at : at + size]) for at in range(0, len(data), size)) == b"a\r\n0123456789"
+    assert body.ended
+
+
+def test_what_is_no_chunk() -> None:
+    with pytest.raises(ConnectionResetError, match="no chunk of an answer begins with b'nonsense'"):
+        ChunkedBody().feed(b"nonsense\r\n")

@@ -1,0 +1,59 @@
+"""This program's terminal while another program has it: raw within, as it was afterwards."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import termios
+from collections.abc import Iterator
+
+import pytest
+from support.waiting import PATIENCE
+
+from torchx_tui.backends.shared.terminal_relay import raw_terminal, read_keys, resize_events, write_all
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    pair = os.openpty()
+    yield pair
+    for descriptor in pair:
+        os.close(descriptor)
+
+
+def test_keys_come_as_they_are_and_the_terminal_is_as_before_afterwards(terminal: tuple[int, int]) -> None:
+    keyboard, screen = terminal
+    before = termios.tcgetattr(screen)
+    with raw_terminal(screen):
+        os.write(keyboard, b"\x03x")
+        assert read_keys(screen) == b"\x03x"
+        assert termios.tcgetattr(screen) != before
+    assert termios.tcgetattr(screen) == before
+    with pytest.raises(KeyError), raw_terminal(screen):
+        raise KeyError
+    assert termios.tcgetattr(screen) == before
+
+
+def test_what_is_no_terminal_is_left_alone() -> None:
+    reading, writing = os.pipe()
+    with raw_terminal(reading):
+        write_all(writing, b"keys")
+        assert read_keys(reading) == b"keys"
+    os.close(writing)
+    assert read_keys(reading) == b""
+    os.close(reading)
+    assert read_keys(reading) == b""
+
+
+def test_a_change_of_size_can_be_read() -> None:
+    before = signal.getsignal(signal.SIGWINCH)
+    with resize_events() as resized:
+        assert select.select([resized], [], [], 0)[0] == []
+        os.kill(os.getpid(), signal.SIGWINCH)
+        assert select.select([resized], [], [], PATIENCE)[0] == [resized]
+        assert os.read(resized, 10) == bytes([signal.SIGWINCH])
+    assert signal.getsignal(signal.SIGWINCH) is before
+    assert signal.set_wakeup_fd(-1) == -1
+    with pytest.raises(OSError, match="descriptor"):
+        os.fstat(resized)
