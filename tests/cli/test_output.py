@@ -20,14 +20,14 @@ from support.component_files import ComponentFile
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.scheduler_pool import SchedulerPool
 from torchx_tui.backends.types import Finding
+from torchx_tui.cli import doctor
+from torchx_tui.cli.cancel import COMMANDS as ENDING
+from torchx_tui.cli.follow import Interrupted, end_or_leave, interruptible
+from torchx_tui.cli.main import help_formatter
+from torchx_tui.cli.output import plain_lines, put_table
+from torchx_tui.cli.run import COMMANDS as LAUNCHING
+from torchx_tui.cli.status import status_json
 from torchx_tui.specs import AppState, AppStatus
-from torchx_tui.tui.shell import doctor
-from torchx_tui.tui.shell.ending import COMMANDS as ENDING
-from torchx_tui.tui.shell.following import Interrupted, end_or_leave, interruptible
-from torchx_tui.tui.shell.help_format import help_formatter
-from torchx_tui.tui.shell.launch import COMMANDS as LAUNCHING
-from torchx_tui.tui.shell.output import plain_lines, put_table
-from torchx_tui.tui.shell.watch import status_json
 
 HANDLE = "local_cwd://torchx/job-1"
 
