@@ -24,7 +24,7 @@ _ROOT = Path(__file__).parents[2]
 _OF_WORKER = "oracle_counts"
 
 INPUTS = (
-    "specs/*.py", "components/*.py", "components/programs/*.py", "tests/interop/*.py", "tui/shell/*.py",
+    "specs/*.py", "components/*.py", "components/programs/*.py", "tests/interop/*.py", "cli/*.py",
     "backends/torchxconfig.py", "backends/options.py", "backends/shared/kept_app_def.py",
     "backends/local/request.py", "backends/local/environment.py", "backends/local/image_provider.py",
     "backends/docker/request.py", "backends/docker/labels.py", "backends/docker/app_def.py",
