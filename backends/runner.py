@@ -79,7 +79,7 @@ class Runner:
         self.read_only = read_only
         self._schedulers = SchedulerPool(session_name, scheduler_params, contexts)
         self._lock = threading.RLock()
-        self._remembered: dict[str, AppState] = {}
+        self._remembered: dict[str, tuple[AppState, str]] = {}
         self._launches: Launcher | None = None
         self._spool_limits, self._most_replicas = spool_limits, most_replicas
         self._spools: LogSpools | None = None
@@ -299,7 +299,9 @@ class Runner:
             check_times(described)
             if not self.capabilities(name).remembers_cancel:
                 self._cancellations.correct(described, self._own_handle(app_handle))
-            self.remember(self._own_handle(app_handle), described.state, described.msg.replace("<NONE>", ""))
+            # Of a job that goes on the message may be another each time.
+            message = described.msg.replace("<NONE>", "") if described.has_ended else ""
+            self.remember(self._own_handle(app_handle), described.state, message)
         return described
 
     def describe_native(self, app_handle: str) -> str:
@@ -363,9 +365,9 @@ class Runner:
 
     def remember(self, handle: str, state: AppState, message: str) -> None:
         """Keep a job's last known state in the journal, for when its backend does not tell any more."""
-        if self._remembered.get(handle) is state:
+        if self._remembered.get(handle) == (state, message):
             return
-        self._remembered[handle] = state
+        self._remembered[handle] = state, message
         record = self.journal.find_all([handle], 0.1).get(handle)  # a long journal is not read whole for others' jobs
         if record is not None and (record.state, record.message) != (state.name, message):
             app_id = specs.parse_app_handle(handle).app_id

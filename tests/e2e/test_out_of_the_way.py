@@ -56,6 +56,13 @@ def backend(tmp_path: Path) -> Backend:
     return Backend(tmp_path / "slow")
 
 
+def leave_form(app) -> None:
+    """Go back to the picker, then to the jobs: two escapes at once are another key."""
+    app.press("escape")
+    app.wait("Component")
+    app.press("escape")
+
+
 def test_names_of_jobs_are_text_in_the_palette(terminal, backend):
     backend.has_named({"train [rank0] y": "RUNNING", "eval[/red]x2": "RUNNING", "[@click=app.leave]z": "FAILED"})
     app = terminal(environ=backend.environ)
@@ -97,7 +104,8 @@ def test_a_launch_that_takes_long_does_not_take_the_focus(terminal, backend):
         app.press(" ")
         app.wait(lambda text, shown=shown: text != shown)
     app.wait(r"\bready\b")
-    app.press("ctrl+s", "escape", "escape")
+    app.press("ctrl+s")
+    leave_form(app)
     app.wait("STATE")
     app.press("/state:py")
     # Longer than it takes until the dialog would come.
@@ -167,7 +175,7 @@ def test_what_is_missing_is_called_required_and_the_last_request_stays(terminal,
     app.wait("No jobs yet")
     open_form(app, "utils.copy")
     app.wait(r"^.src \*\s+required")
-    app.press("escape", "escape")
+    leave_form(app)
     app.wait("No jobs yet")
     open_form(app, "demo.train")
     app.wait(r"\bready\b")
