@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -20,17 +19,22 @@ from textual.filter import LineFilter
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import Screen
+from textual.worker import Worker
 
 from ..specs import AppState, ConfigError, parse_app_handle
 from ..specs.files import user_name
 from .rows import JobRow, backend_word
+from .terminal.clipboard import Clipboard
 from .terminal.driver import paced
+from .terminal.ordered_keys import OrderedKeysApp
 from .terminal.output_filter import ControlFilter
+from .terminal.signals import Signals
+from .terminal.title import TerminalTitle
 from .ui import palette
 from .ui.garbage_collection import collect_while_idle, spare_living
 from .ui.governor import AppGovernor
 from .ui.state import UiStateFile
-from .ui.status import TellingApp
+from .ui.status import EndedJobs, Status
 from .ui.theme import css_variables, textual_theme
 from .watch.store import JobStore
 
@@ -54,6 +58,7 @@ if TYPE_CHECKING:
         LaunchProgressed,
         SchedulersFound,
         ShellFound,
+        Told,
         UsageSampled,
     )
     from .watch.feed import Feed
@@ -77,11 +82,8 @@ _MOST_THREADS = 64
 # How long quitting waits for the list of own jobs (s).
 _OWN_JOBS_SECONDS = 0.5
 
-# How long SIGINT goes on to end nothing after another program had the terminal (s).
-_INTERRUPTS_PASS = 0.2
 
-
-class TorchXTuiApp(TellingApp):
+class TorchXTuiApp(OrderedKeysApp[int]):
     """The dashboard.
 
     Args:
@@ -127,13 +129,19 @@ class TorchXTuiApp(TellingApp):
         super().__init__(ansi_color=True if no_color else None)
         self._control_filter = ControlFilter()
         self.governor = AppGovernor(self)
+        self.status = Status(self)
+        self.ended_jobs = EndedJobs(self)
+        self.terminal_clipboard = Clipboard(self)
+        self._title = TerminalTitle(self)
+        self._signals = Signals(self._end_by_signal)
+        self._is_leaving = False
         self.runner = runner
         self.settings = settings
         self.config_file = config_file
         self.profile: str | None = ""
         """The profile of launches: empty for the settings' own, None for none at all."""
         self.now = now
-        self.ascii_signs = settings.ascii
+        self.ascii_glyphs = settings.ascii
         self.animation_level = "none"
         self.jobs = JobStore()
         self.ui_state = ui_state or UiStateFile()
@@ -190,9 +198,9 @@ class TorchXTuiApp(TellingApp):
         """Take over the signals, and start the threads once the first screen is painted."""
         # The event loop's own pool has six threads on two cores: so many calls that hang would keep all others back.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_MOST_THREADS, "action"))
-        self._install_signal_handlers()
+        self._signals.install()
         if self._problem:
-            self.say(self._problem, failed=True)
+            self.status.say(self._problem, failed=True)
         self.call_after_refresh(self._start_feed)
 
     def _start_feed(self) -> None:
@@ -224,7 +232,7 @@ class TorchXTuiApp(TellingApp):
         self.schedulers = message.names
         self.jobs.set_schedulers(message.names, message.error)
         if message.error:
-            self.say(f"the backends cannot be found: {message.error}", failed=True)
+            self.status.say(f"the backends cannot be found: {message.error}", failed=True)
         self.feed.start(message.names)
         self.update_screens()
         if self._opens:
@@ -244,16 +252,7 @@ class TorchXTuiApp(TellingApp):
         if self._feed is not None:
             self._feed.end()
         self.ui_state.flush()
-        self.take_title_back()
-
-    def _install_signal_handlers(self) -> None:
-        """End as DESIGN asks: SIGHUP leaves every job alone, SIGTERM and SIGINT end this process's own."""
-        loop = asyncio.get_running_loop()
-        for number, ends_own in ((signal.SIGHUP, False), (signal.SIGTERM, True), (signal.SIGINT, True)):
-            try:
-                loop.add_signal_handler(number, partial(self._end_by_signal, ends_own))
-            except (NotImplementedError, RuntimeError, ValueError):
-                return  # not the main thread, as under test
+        self._title.restore()
 
     def on_terminal_gone(self) -> None:
         """End as by SIGHUP."""
@@ -264,18 +263,47 @@ class TorchXTuiApp(TellingApp):
             self.runner.end_own_jobs()
         self.exit(0)
 
+    def exit(self, *arguments: Any, **options: Any) -> None:
+        """End the app; messages of threads are dropped from now on."""
+        self._is_leaving = True
+        super().exit(*arguments, **options)
+
+    def post_from_thread(self, message: Message) -> None:
+        """Hand a message to the app from any thread, without waiting; dropped once the app ends."""
+        self.post_to(self, message)
+
     def post_to(self, target: MessagePump, message: Message) -> None:
-        """Hand a message to a screen or widget from any thread, without waiting."""
-        if self._running and not self._exit:
+        """Hand a message to a screen or widget from any thread, without waiting; dropped once the app ends."""
+        if self.is_running and not self._is_leaving:
             target.post_message(message)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Say that a worker of the app failed."""
+        self.status.say_failed(event)
+
+    def on_told(self, message: Told) -> None:
+        """Show a thread's message in the status line."""
+        self.status.say(message.text, failed=message.failed)
+
+    # Copies
+
+    @property
+    def clipboard(self) -> str:
+        """The text that ctrl+v inserts into an input."""
+        return self.terminal_clipboard.text
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy a selection of an input."""
+        self.terminal_clipboard.copy(text, "the selection")
 
     # What the threads say
 
     def on_jobs_changed(self, message: JobsChanged) -> None:
         """Take the changes of one backend over."""
-        self.recovered(message.scheduler)
-        self.tell_ended(self.jobs.apply(message))
-        self.show_title()
+        self.status.recovered(message.scheduler)
+        self.ended_jobs.announce(self.jobs.apply(message))
+        if self.settings.terminal_title:
+            self._title.show(self.jobs.state_counts())
         self.update_screens(message.changed.values(), message.removed)
 
     def on_history_read(self, message: HistoryRead) -> None:
@@ -288,7 +316,7 @@ class TorchXTuiApp(TellingApp):
             wait = round(message.next_try - self.now())
             again = f"   asked again in {wait} s" if wait > 0 else ""
             words = f"{backend_word(message.scheduler, long=True)}: {message.reason}{again}"
-            self.say(words, failed=True, about=message.scheduler)
+            self.status.say(words, failed=True, about=message.scheduler)
         self.update_screens()
 
     def on_backend_checked(self, message: BackendChecked) -> None:
@@ -299,7 +327,7 @@ class TorchXTuiApp(TellingApp):
     def on_job_described(self, message: JobDescribed) -> None:
         """Hand the described job to the screens that show it."""
         if message.described is not None:
-            self.recovered(message.handle)
+            self.status.recovered(message.handle)
         self._hand("show_described", message)
 
     def on_usage_sampled(self, message: UsageSampled) -> None:
@@ -335,11 +363,11 @@ class TorchXTuiApp(TellingApp):
 
     def on_log_pane_said(self, message: LogPane.Said) -> None:
         """Show in the status line what a log pane has to say."""
-        self.say(message.text, failed=message.failed)
+        self.status.say(message.text, failed=message.failed)
 
     def on_log_pane_copied(self, message: LogPane.Copied) -> None:
         """Copy what a log pane hands over."""
-        self.copy(message.text, message.what)
+        self.terminal_clipboard.copy(message.text, message.what)
 
     def on_edit_ready(self, message: EditReady) -> None:
         """Open the form with what is known of the job."""
@@ -361,7 +389,7 @@ class TorchXTuiApp(TellingApp):
         """Say how an action ended, and ask its backends at once."""
         if message.progress is not None:
             self.launches.end(message.progress)
-        self.say(message.text, failed=message.failed)
+        self.status.say(message.text, failed=message.failed)
         if message.results:
             from .job.dialogs import ResultsDialog
 
@@ -383,22 +411,8 @@ class TorchXTuiApp(TellingApp):
     @contextmanager
     def suspend(self) -> Iterator[None]:
         """Leave the terminal to another program, which alone gets what is typed, ctrl+c too."""
-        with super().suspend():
-            loop = asyncio.get_running_loop()
-            try:
-                loop.remove_signal_handler(signal.SIGINT)
-                # A handler, since a signal that is ignored would be so in the other program too.
-                signal.signal(signal.SIGINT, lambda *_: None)
-            except (NotImplementedError, RuntimeError, ValueError):
-                yield  # not the main thread, as under test
-                return
-            try:
-                yield
-            finally:
-                # Not at once: the loop has yet to see the signals of this time, which were not meant for it.
-                loop.call_later(
-                    _INTERRUPTS_PASS, loop.add_signal_handler, signal.SIGINT, partial(self._end_by_signal, True)
-                )
+        with super().suspend(), self._signals.leave_interrupts():
+            yield
 
     def show_new_job(self, row: JobRow) -> None:
         """Put a job that was just submitted into the table, and the cursor on it."""
@@ -415,7 +429,7 @@ class TorchXTuiApp(TellingApp):
         if isinstance(event, (events.Key, events.MouseEvent)):
             self.feed.touch()
         if isinstance(event, events.Key):
-            self.clear_failure()
+            self.status.clear_failure()
         await super().on_event(event)
 
     # Keys that act everywhere

@@ -9,19 +9,19 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.command import CommandInput, CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider, SearchIcon
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input, LoadingIndicator
-from textual.worker import get_current_worker
 
 from ..logs.text.sanitize import plain
 from .format import state_word
 from .job.bulk import job_names
 from .launch.component_list import component_folders, growing_list
+from .terminal.textual_internals import SearchedPalette
 from .ui.fuzzy import fuzzy_match
 from .ui.governor import PacedScreen
 from .ui.keys_screen import key_words
@@ -61,7 +61,7 @@ class Commands(ChangingOptions, CommandList):
     """The list of the palette."""
 
 
-class CommandsScreen(PacedScreen, CommandPalette):
+class CommandsScreen(PacedScreen, SearchedPalette):
     """The command palette."""
 
     def compose(self) -> ComposeResult:
@@ -69,13 +69,10 @@ class CommandsScreen(PacedScreen, CommandPalette):
         with Vertical(id="--container"):
             with Horizontal(id="--input"):
                 yield SearchIcon()
-                yield CommandInput(placeholder=self._placeholder, select_on_focus=False)
+                yield CommandInput(placeholder=self.placeholder, select_on_focus=False)
             with Vertical(id="--results"):
                 yield Commands()
                 yield LoadingIndicator()
-
-    # What was typed when the commands in the list were searched for.
-    _listed_for: str | None = None
 
     def on_mount(self) -> None:
         """Take what is typed at once: the next key may be here already."""
@@ -83,25 +80,17 @@ class CommandsScreen(PacedScreen, CommandPalette):
         self.query_one("#--container").styles.display = "block"
         self.set_focus(self.query_one(Input))
 
-    # A search that goes on while the palette is taken away finds its list gone: that ends the search, not the program.
-    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP, exit_on_error=False)
-    async def _gather_commands(self, search_value: str) -> None:
-        self._listed_for = None
-        await CommandPalette._gather_commands.__wrapped__(self, search_value)  # type: ignore[attr-defined]
-        if not get_current_worker().is_cancelled:
-            self._listed_for = search_value
-
     @on(Input.Submitted)
     async def _run_best(self, event: Input.Submitted) -> None:
         """Run what was typed, where enter came before the list of what matches."""
-        if (typed := event.value.strip()) == self._listed_for:
+        if (typed := event.value.strip()) == self.listed_for:
             return
         event.stop()
         # The list, whose highlighted command Textual would run, is that of what was typed before.
         event.prevent_default()
-        found = [hit for provider in self._providers async for hit in provider._search(typed)] if typed else []
+        found = [hit async for hit in self.search_all(typed)] if typed else []
         if found:
-            self._cancel_gather_commands()
+            self.end_search()
             self.app.post_message(CommandPalette.Closed(option_selected=True))
             self.dismiss()
             self.app.call_later(max(found, key=lambda hit: hit.score).command)

@@ -82,29 +82,29 @@ def split_name(app_id: str) -> tuple[str, str]:
     return (match["name"], match["suffix"]) if match else (app_id, "")
 
 
-def cut(text: str, width: int, sign: str) -> str:
-    """Return ``text`` in at most ``width`` cells; what was cut ends with ``sign``."""
+def cut(text: str, width: int, glyph: str) -> str:
+    """Return ``text`` in at most ``width`` cells; what was cut ends with ``glyph``."""
     if cell_len(text) <= width:
         return text
     if width <= 0:
         return ""
-    return set_cell_size(text, width - 1).rstrip() + sign
+    return set_cell_size(text, width - 1).rstrip() + glyph
 
 
-def fit_name(app_id: str, width: int, sign: str) -> tuple[str, str]:
+def fit_name(app_id: str, width: int, glyph: str) -> tuple[str, str]:
     """Return an app id's name and suffix in at most ``width`` cells.
 
     The suffix is shortened to its last four letters first; the name itself is cut last.
     """
     name, suffix = split_name(app_id)
     if not suffix:
-        return cut(name, width, sign), ""
+        return cut(name, width, glyph), ""
     if cell_len(app_id) <= width:
         return name, f"-{suffix}"
-    short = f"-{sign}{suffix[-4:]}"
+    short = f"-{glyph}{suffix[-4:]}"
     if cell_len(name) + len(short) <= width:
         return name, short
-    room = width - len(suffix[-4:]) - len(sign)
+    room = width - len(suffix[-4:]) - len(glyph)
     if room < 4:
-        return cut(app_id, width, sign), ""
-    return set_cell_size(name, room).rstrip(), f"{sign}{suffix[-4:]}"
+        return cut(app_id, width, glyph), ""
+    return set_cell_size(name, room).rstrip(), f"{glyph}{suffix[-4:]}"

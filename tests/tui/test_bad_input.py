@@ -225,7 +225,7 @@ async def tried(pilot, app, screen, scheduler, bad: Bad) -> None:
     await until(pilot, lambda: row.field.error and row._error.display, f"an error at {where}: {words(screen)}")
     said = str(row._error.render())
     assert bad.message in said, f"{where}: {said}"
-    app.clear_status()
+    app.status.clear()
     await pilot.press("ctrl+s")
     await until(pilot, lambda: f"not launched: {bad.field}" in status(screen), f"no launch of {where}")
     assert row.input.has_focus, where
@@ -331,7 +331,7 @@ async def test_a_sweep_that_is_too_large_or_not_confirmed_or_refused_in_part(app
         for text, count in (("1..65", "65"), ("1..10000", "10,000")):
             row_of(screen, "steps").input.value = text
             await until(pilot, lambda text=text: row_of(screen, "steps").field.text == text)
-            app.clear_status()
+            app.status.clear()
             await pilot.press("ctrl+s")
             said = f"not launched: {count} jobs; most_of_a_sweep in config.toml is 64"
             await until(pilot, lambda said=said: said in status(screen), said)
@@ -407,7 +407,7 @@ async def test_a_component_that_cannot_be_picked_says_why(app, scheduler, jobs):
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot, app)
         for typed, message in UNUSABLE:
-            app.clear_status()
+            app.status.clear()
             screen.picker.search.value = typed
             await pilot.press("enter")
             await until(pilot, lambda message=message: message in status(screen), f"{typed}: {status(screen)}")
@@ -457,7 +457,7 @@ async def test_a_component_that_fails_says_where_and_nothing_is_launched(app, sc
             assert "the request could not be made" in words(screen)
             if "AppDef(" not in body:
                 assert re.search(r"jobs\.py", drawn(screen, "#form-warnings"))
-            app.clear_status()
+            app.status.clear()
             await pilot.press("ctrl+s")
             await until(pilot, lambda: "not launched:" in status(screen))
             assert app.screen is screen
@@ -504,7 +504,7 @@ async def test_a_file_that_is_removed_or_broken_while_its_form_is_open(app, sche
             await type_into(pilot, screen, "data", f"corpus {len(message)}")
             await until(pilot, lambda message=message: message in _said(screen), message)
             await pilot.press("ctrl+y")
-            app.clear_status()
+            app.status.clear()
             await pilot.press("ctrl+s")
             await until(pilot, lambda: "not launched:" in status(screen))
             nothing_came_of_it(app, scheduler)
@@ -588,7 +588,7 @@ async def test_the_form_is_left_for_the_picker_while_it_launches(app, scheduler,
             await until(pilot, lambda: screen.has_class("-picking"), "the picker")
         finally:
             go_on.set()
-        await until(pilot, lambda: "Launched job-1" in app.status_text().plain, "the end")
+        await until(pilot, lambda: "Launched job-1" in app.status.text().plain, "the end")
         assert len(scheduler.launched) == 1
 
 

@@ -55,10 +55,10 @@ def test_a_file_is_for_this_user_only_and_there_is_one(tmp_path: Path, monkeypat
 async def test_what_is_too_long_is_written_to_a_file_and_the_path_is_said(tmp_path: Path, own_home: Path) -> None:
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
     async with app.run_test(size=(160, 40)) as pilot:
-        app.copy("x" * 100_000, "5 lines")
-        await until(pilot, lambda: app.status_text().plain)
+        app.terminal_clipboard.copy("x" * 100_000, "5 lines")
+        await until(pilot, lambda: app.status.text().plain)
         path = own_home / "state" / "torchx-tui" / "copied.txt"
-        assert f"5 lines written to {path}" in app.status_text().plain
+        assert f"5 lines written to {path}" in app.status.text().plain
         assert path.read_text() == "x" * 100_000
 
 
@@ -70,6 +70,6 @@ async def test_where_nothing_can_be_written_it_is_said(
     (own_home / "state").mkdir(exist_ok=True)
     (own_home / "state" / "torchx-tui").write_text("no folder")
     async with app.run_test(size=(160, 40)) as pilot:
-        app.copy("x", "the handle")
-        await until(pilot, lambda: app.status_text().plain)
-        assert "The handle could not be copied: the terminal takes no such copy, and" in app.status_text().plain
+        app.terminal_clipboard.copy("x", "the handle")
+        await until(pilot, lambda: app.status.text().plain)
+        assert "The handle could not be copied: the terminal takes no such copy, and" in app.status.text().plain

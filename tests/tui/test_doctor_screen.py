@@ -43,7 +43,7 @@ async def test_what_is_wrong_comes_first(tmp_path, monkeypatch):
         places = [drawn.index(words) for words in order]
         assert places == sorted(places)
         copied = []
-        monkeypatch.setattr(app, "copy", lambda text, what: copied.append((text, what)))
+        monkeypatch.setattr(app.terminal_clipboard, "copy", lambda text, what: copied.append((text, what)))
         await pilot.press("y")
         await until(pilot, lambda: copied)
         lines = copied[0][0].splitlines()

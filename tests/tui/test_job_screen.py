@@ -120,7 +120,7 @@ async def test_published_ports_come_with_the_command_that_reaches_them(scheduler
     monkeypatch.setenv("LOGNAME", "alice")
     app = make_app(scheduler, tmp_path)
     copied = []
-    monkeypatch.setattr(app, "copy", lambda text, what: copied.append((text, what)))
+    monkeypatch.setattr(app.terminal_clipboard, "copy", lambda text, what: copied.append((text, what)))
     async with app.run_test(size=(160, 45)) as pilot:
         screen = await open_running(pilot, app)
         lines = [line.plain for line in screen.replicas.facts.lines]
@@ -138,7 +138,7 @@ async def test_published_ports_come_with_the_command_that_reaches_them(scheduler
         assert "port     6006 for 6006 of the pod  tensorboard" in [line.plain for line in screen.replicas.facts.lines]
         await pilot.press("right", "y")
         assert len(copied) == 3
-        assert "publishes no port" in app.status_text().plain
+        assert "publishes no port" in app.status.text().plain
 
 
 async def test_a_shell_is_offered_where_the_backend_can(scheduler, tmp_path, monkeypatch):
@@ -155,11 +155,11 @@ async def test_a_shell_is_offered_where_the_backend_can(scheduler, tmp_path, mon
         monkeypatch.setattr(scheduler, "shell_command", refuse, raising=False)
         screen.replicas.grid.focus()
         await pilot.press("right", "exclamation_mark")
-        await until(pilot, lambda: "no shell: trainer/1 of" in app.status_text().plain, "the words")
+        await until(pilot, lambda: "no shell: trainer/1 of" in app.status.text().plain, "the words")
         monkeypatch.setattr(scheduler, "shell_command", lambda *_: ["true"])
         await pilot.press("exclamation_mark")
         # A terminal under test cannot be left; in a real one it is, see tests/e2e.
-        await until(pilot, lambda: "cannot be left for a shell" in app.status_text().plain, "the words")
+        await until(pilot, lambda: "cannot be left for a shell" in app.status.text().plain, "the words")
         app.runner.read_only = True
         assert not screen.can("shell")
 
@@ -175,7 +175,7 @@ async def test_what_a_description_failed_of_goes_once_there_is_one_again(schedul
 
         scheduler.describe = fails
         app.feed.watch(screen.row.handle)
-        await until(pilot, lambda: "the server is away" in app.status_text().plain, "the failure")
+        await until(pilot, lambda: "the server is away" in app.status.text().plain, "the failure")
         scheduler.describe = describe
         app.feed.watch(screen.row.handle)
-        await until(pilot, lambda: not app.status_text(), "the message to go")
+        await until(pilot, lambda: not app.status.text(), "the message to go")

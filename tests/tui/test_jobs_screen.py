@@ -159,8 +159,8 @@ async def test_a_worker_that_fails_is_heard(app):
         screen = await filled(pilot, app)
         for node in (screen, app):
             node.run_worker(lambda: 1 / 0, thread=True, group="looking", exit_on_error=False)
-            await until(pilot, lambda: "looking: ZeroDivisionError: division by zero" in app.status_text().plain)
-            app.clear_status()
+            await until(pilot, lambda: "looking: ZeroDivisionError: division by zero" in app.status.text().plain)
+            app.status.clear()
 
 
 async def test_backends_that_cannot_be_found_are_said(app, monkeypatch):
@@ -170,7 +170,7 @@ async def test_backends_that_cannot_be_found_are_said(app, monkeypatch):
     app.schedulers = None
     monkeypatch.setattr(app.runner, "watched_schedulers", fail)
     async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: "the disk is gone" in app.status_text().plain, "the reason")
+        await until(pilot, lambda: "the disk is gone" in app.status.text().plain, "the reason")
         await until(pilot, lambda: "The backends cannot be found" in app.screen.table.placeholder.plain, "the table")
 
 
@@ -381,7 +381,7 @@ async def test_many_jobs_get_a_result_each(app, scheduler, monkeypatch):
         active = len(asked.rows)
         await pilot.press("tab", "tab", *str(active), "enter")
         await until(pilot, lambda: isinstance(app.screen, ResultsDialog), "the results")
-        assert app.status_text().plain.endswith(f"Cancelling {active - 2} jobs, 2 failed")
+        assert app.status.text().plain.endswith(f"Cancelling {active - 2} jobs, 2 failed")
         assert app.screen.heading() == f"2 of {active} jobs failed"
         shown = "\n".join(line.plain for line in app.screen._results())
         assert shown.count("the engine said no: [bold]try[/] again") == 2

@@ -112,7 +112,7 @@ async def test_a_broken_file_keeps_the_form_back_until_it_is_corrected(app, tmp_
         assert "ctrl+l goes on without .torchxconfig" in drawn(screen, "#form-warnings")
         assert screen.form.submit.disabled
         await type_into(pilot, screen, "batch", "64")
-        app.say("before")
+        app.status.say("before")
         await pilot.press("ctrl+s")
         await until(pilot, lambda: ".torchxconfig:2: [local_cwd] prepend_cwd" in status(screen), "the words")
         assert (app.screen, list(app.runner.journal.records())) == (screen, [])

@@ -102,7 +102,7 @@ async def test_it_says_how_far_it_is_and_goes_away_at_the_end(app, scheduler):
         scheduler.go_on.set()
         await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the end")
         assert scheduler.launched
-        assert "Launched old" in app.status_text().plain
+        assert "Launched old" in app.status.text().plain
 
 
 async def test_it_is_ended_before_anything_runs(app, scheduler):
@@ -111,7 +111,7 @@ async def test_it_is_ended_before_anything_runs(app, scheduler):
         await pilot.press("right", "enter")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the end")
         assert scheduler.launched == []
-        assert "The launch was ended before anything ran" in app.status_text().plain
+        assert "The launch was ended before anything ran" in app.status.text().plain
 
 
 async def test_it_goes_on_in_the_background(app, scheduler):
@@ -120,7 +120,7 @@ async def test_it_goes_on_in_the_background(app, scheduler):
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
         scheduler.go_on.set()
-        await until(pilot, lambda: scheduler.launched and "Launched old" in app.status_text().plain, "the end")
+        await until(pilot, lambda: scheduler.launched and "Launched old" in app.status.text().plain, "the end")
         assert isinstance(app.screen, JobsScreen)
 
 
@@ -129,7 +129,7 @@ async def test_a_screen_above_does_not_keep_it(app, scheduler):
         await relaunched(pilot, app)
         await pilot.press("f1")
         scheduler.go_on.set()
-        await until(pilot, lambda: "Launched old" in app.status_text().plain, "the end")
+        await until(pilot, lambda: "Launched old" in app.status.text().plain, "the end")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
 
@@ -140,7 +140,7 @@ async def test_a_form_whose_launch_was_ended_can_be_submitted_again(app, schedul
         await dialog_of(pilot, app)
         await pilot.press("right", "enter")
         await until(pilot, lambda: app.screen is screen, "the form")
-        await until(pilot, lambda: "not launched: The launch was ended" in app.status_text().plain, "the words")
+        await until(pilot, lambda: "not launched: The launch was ended" in app.status.text().plain, "the words")
         assert scheduler.launched == []
         scheduler.go_on.clear()
         await pilot.press("ctrl+s")
@@ -160,7 +160,7 @@ async def test_a_form_may_be_left_while_its_launch_goes_on(app, scheduler):
         await pilot.press("escape", "escape")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
         scheduler.go_on.set()
-        await until(pilot, lambda: "Launched new-" in app.status_text().plain, "the end")
+        await until(pilot, lambda: "Launched new-" in app.status.text().plain, "the end")
         assert len(scheduler.launched) == 1
 
 
@@ -171,7 +171,7 @@ async def test_a_launch_that_is_over_soon_shows_no_dialog(app, scheduler, monkey
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
         await pilot.press("r")
-        await until(pilot, lambda: scheduler.launched and "Launched old" in app.status_text().plain, "the end")
+        await until(pilot, lambda: scheduler.launched and "Launched old" in app.status.text().plain, "the end")
         # Longer than the dialog waits.
         await pilot.pause(1.0)
         assert pushed == []

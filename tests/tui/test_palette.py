@@ -8,7 +8,7 @@ import pytest
 from torchx_tui.tui.ui.palette import COLOR_BLIND, DARK, HIGH_CONTRAST, LIGHT, NO_COLOR, PALETTES, Palette
 
 TEXT = (
-    "text", "log", "text2", "text3", "accent", "submitted", "pending", "running", "failed", "cancelled", "unknown",
+    "text", "log", "muted", "faint", "accent", "submitted", "pending", "running", "failed", "cancelled", "unknown",
     "added", "removed", "yaml_key", "yaml_string", "yaml_number",
 )  # fmt: skip
 

@@ -17,4 +17,4 @@ def test_keys_numbers_and_blocks():
     styles = {text.plain[span.start : span.end].strip(): str(span.style) for span in text.spans}
     assert styles["name"] == styles["end"] == DARK.yaml_key
     assert styles["2"] == styles["true"] == DARK.yaml_number
-    assert styles["key: in a program"] == styles["more: 1"] == DARK.text2
+    assert styles["key: in a program"] == styles["more: 1"] == DARK.muted

@@ -122,17 +122,17 @@ class DoctorScreen(BaseScreen):
         return words
 
     def _add(self, found: list[Diagnosed], table: Table) -> None:
-        colors, signs = self.palette, self.signs
-        looks = {"error": (signs.bad, colors.removed), "warning": ("!", colors.pending)}
+        colors, glyphs = self.palette, self.glyphs
+        looks = {"error": (glyphs.bad, colors.removed), "warning": ("!", colors.pending)}
         for one in found:
-            sign, color = looks.get(one.finding.level, (signs.ok, colors.running))
+            glyph, color = looks.get(one.finding.level, (glyphs.ok, colors.running))
             is_fault = one.finding.level in _FAULTS
-            subject = Text(plain(one.subject), colors.text if is_fault else colors.text3)
-            what = Text(plain(one.finding.what), colors.text if is_fault else colors.text2)
-            table.add_row(Text(f" {sign}", color), subject, what)
+            subject = Text(plain(one.subject), colors.text if is_fault else colors.faint)
+            what = Text(plain(one.finding.what), colors.text if is_fault else colors.muted)
+            table.add_row(Text(f" {glyph}", color), subject, what)
             # Of what is in order no advice is needed.
             if one.finding.hint and is_fault:
-                table.add_row("", "", Text(plain(one.finding.hint), colors.text2))
+                table.add_row("", "", Text(plain(one.finding.hint), colors.muted))
 
     def action_copy_report(self) -> None:
         """Copy everything, to be sent to somebody who can help."""
@@ -140,7 +140,7 @@ class DoctorScreen(BaseScreen):
         for one in self._found:
             hint = f" ({one.finding.hint})" if one.finding.hint else ""
             lines.append(plain(f"{one.finding.level}: {one.subject}: {one.finding.what}{hint}"))
-        self.dashboard.copy("\n".join(lines), "the report")
+        self.dashboard.terminal_clipboard.copy("\n".join(lines), "the report")
 
     def path(self) -> list[str]:
         """Return the way to this screen."""

@@ -86,7 +86,9 @@ class JobActions(BaseScreen):
     def action_copy_handle(self) -> None:
         """Copy the handles, a line each."""
         rows = self.target_rows()
-        self.dashboard.copy("\n".join(torchx_handle(row.handle) for row in rows), f"the handle of {job_names(rows)}")
+        self.dashboard.terminal_clipboard.copy(
+            "\n".join(torchx_handle(row.handle) for row in rows), f"the handle of {job_names(rows)}"
+        )
 
     def action_copy_command(self) -> None:
         """Copy the command that launches the same from a shell."""
@@ -99,12 +101,12 @@ class JobActions(BaseScreen):
             lines = await asyncio.to_thread(_commands, dashboard.runner, rows)
         except Exception as error:
             # The component's file is another by now, or gone; the journal cannot be read.
-            dashboard.say(f"no command: {describe_error(error)}", failed=True)
+            dashboard.status.say(f"no command: {describe_error(error)}", failed=True)
             return
         if not lines:
-            dashboard.say(f"{job_names(rows)} was not launched from a component here", failed=True)
+            dashboard.status.say(f"{job_names(rows)} was not launched from a component here", failed=True)
             return
-        dashboard.copy("\n".join(lines), f"the command of {job_names(rows)}", is_command=True)
+        dashboard.terminal_clipboard.copy("\n".join(lines), f"the command of {job_names(rows)}", is_command=True)
 
     def action_relaunch(self) -> None:
         """Launch the jobs again as they were; ask first where the world has changed since."""
@@ -165,7 +167,7 @@ class JobActions(BaseScreen):
             dashboard.post_from_thread(done)
 
         if not forget:
-            dashboard.expect_cancelled([row.handle for row in rows])
+            dashboard.ended_jobs.expect_cancelled([row.handle for row in rows])
 
         dashboard.run_worker(work, thread=True, group="actions", exit_on_error=False)
 

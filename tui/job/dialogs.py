@@ -22,7 +22,7 @@ from ..format import age, clock, count, cut
 from ..rows import JobRow, backend_word
 from ..ui.dialog import MOST_LISTED, TEXT_WIDTH, Dialog
 from ..ui.job_cells import name_text, state_text
-from ..ui.theme import now_of, palette_of, signs_of
+from ..ui.theme import glyphs_of, now_of, palette_of
 
 if TYPE_CHECKING:
     from ...backends.api import Finding
@@ -57,48 +57,48 @@ class ConfirmDialog(Dialog[bool]):
         """Return the jobs, their facts, the consequence and the command."""
         colors = palette_of(self.app)
         facts = self._one(self.rows[0]) if len(self.rows) == 1 else self._several()
-        text = [Text(line, colors.text2) for line in self.consequence()]
+        text = [Text(line, colors.muted) for line in self.consequence()]
         command = ["torchx", self.COMMAND, plain(self.rows[0].handle)]
         if len(self.rows) == 1:
-            text.append(Text(cut(f"$ {shlex.join(command)}", TEXT_WIDTH, signs_of(self.app).cut), colors.text3))
+            text.append(Text(cut(f"$ {shlex.join(command)}", TEXT_WIDTH, glyphs_of(self.app).cut), colors.faint))
         return [*facts, Text(), *text, Text()]
 
     def _one(self, row: JobRow) -> list[Text]:
-        colors, signs = palette_of(self.app), signs_of(self.app)
-        state = state_text(row.state, colors, signs)
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
+        state = state_text(row.state, colors, glyphs)
         seconds = row.age_seconds(now_of(self.app))
         if seconds is not None:
-            state.append(f"   {age(seconds)}", colors.text2)
+            state.append(f"   {age(seconds)}", colors.muted)
         if row.started_at is not None:
-            state.append(f", since {clock(row.started_at, now_of(self.app))}", colors.text2)
-        lines = [name_text(row.name, TEXT_WIDTH, colors, signs, bold=True), Text()]
+            state.append(f", since {clock(row.started_at, now_of(self.app))}", colors.muted)
+        lines = [name_text(row.name, TEXT_WIDTH, colors, glyphs, bold=True), Text()]
         for label, value in (
             ("state", state),
             ("where", Text(backend_word(row.scheduler, long=True), colors.text)),
             ("replicas", Text(f"{row.running} of {row.wanted} running", colors.text)),
         ):
-            line = Text(f"{label:<11}", colors.text3, end="")
+            line = Text(f"{label:<11}", colors.faint, end="")
             line.append_text(value)
             lines.append(line)
         return lines
 
     def _several(self) -> list[Text]:
-        colors, signs = palette_of(self.app), signs_of(self.app)
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
         lines = []
         for row in self.rows[:MOST_LISTED]:
-            line = state_text(row.state, colors, signs)
+            line = state_text(row.state, colors, glyphs)
             line.append(" " * (14 - line.cell_len))
-            line.append_text(name_text(row.name, TEXT_WIDTH - 14, colors, signs))
+            line.append_text(name_text(row.name, TEXT_WIDTH - 14, colors, glyphs))
             lines.append(line)
         if len(self.rows) > MOST_LISTED:
-            lines.append(Text(f"and {len(self.rows) - MOST_LISTED} more", colors.text3))
+            lines.append(Text(f"and {len(self.rows) - MOST_LISTED} more", colors.faint))
         return lines
 
     def compose_question(self) -> ComposeResult:
         """Ask for the count where there is more than one job."""
         if len(self.rows) > 1:
             colors = palette_of(self.app)
-            yield Static(Text(f"Type {len(self.rows)} to go on", colors.text2), markup=False)
+            yield Static(Text(f"Type {len(self.rows)} to go on", colors.muted), markup=False)
             count_input = Input(compact=True, id="dialog-count")
             count_input.cursor_blink = False
             yield count_input
@@ -110,7 +110,7 @@ class ConfirmDialog(Dialog[bool]):
         label = Text(self.CONFIRM_KEY, colors.failed)
         label.append(f" {self.CONFIRM}", colors.text)
         yield Button(label, compact=True, id="confirm")
-        yield Static(Text.assemble(("esc", f"bold {colors.accent}"), (" back", colors.text2)), markup=False)
+        yield Static(Text.assemble(("esc", f"bold {colors.accent}"), (" back", colors.muted)), markup=False)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Take the button's answer."""
@@ -234,13 +234,15 @@ class ResultsDialog(Dialog[None]):
 
     def _results(self) -> list[Text]:
         """Return each job with its result, those that failed first."""
-        colors, signs = palette_of(self.app), signs_of(self.app)
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
         lines: list[Text] = []
         for name, failure in sorted(self.results, key=lambda result: not result[1]):
-            line = Text(f"{signs.bad if failure else signs.ok} ", colors.failed if failure else colors.running, end="")
-            line.append_text(name_text(name, TEXT_WIDTH - 2, colors, signs))
+            line = Text(
+                f"{glyphs.bad if failure else glyphs.ok} ", colors.failed if failure else colors.running, end=""
+            )
+            line.append_text(name_text(name, TEXT_WIDTH - 2, colors, glyphs))
             why = wrap(plain(failure), TEXT_WIDTH - 4)[:MOST_WHY]
-            lines += [line, *(Text(f"    {part}", colors.text2) for part in why)]
+            lines += [line, *(Text(f"    {part}", colors.muted) for part in why)]
         return [*lines, Text()]
 
     def action_scroll(self, rows: int) -> None:
@@ -280,20 +282,20 @@ class QuitDialog(Dialog[Any]):
 
     def lines(self) -> list[Text]:
         """Return the jobs that run."""
-        colors, signs = palette_of(self.app), signs_of(self.app)
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
         lines = [
-            Text(f"{count(len(self.handles), 'job')} launched here, still running on this machine:", colors.text2),
+            Text(f"{count(len(self.handles), 'job')} launched here, still running on this machine:", colors.muted),
             Text(),
         ]
         for handle in self.handles[:MOST_LISTED]:
-            lines.append(name_text(plain(handle.rpartition("/")[2]), TEXT_WIDTH, colors, signs, bold=True))
+            lines.append(name_text(plain(handle.rpartition("/")[2]), TEXT_WIDTH, colors, glyphs, bold=True))
         if len(self.handles) > MOST_LISTED:
-            lines.append(Text(f"and {len(self.handles) - MOST_LISTED} more", colors.text3))
-        lines += [Text(), Text("Kept jobs go on without the terminal and are found again.", colors.text2)]
+            lines.append(Text(f"and {len(self.handles) - MOST_LISTED} more", colors.faint))
+        lines += [Text(), Text("Kept jobs go on without the terminal and are found again.", colors.muted)]
         for warning in self.warnings:
             lines.append(Text(f"But {plain(warning.what)}.", colors.pending))
             for line in wrap(f"What helps: {plain(warning.hint)}", TEXT_WIDTH):
-                lines.append(Text(line, colors.text2))
+                lines.append(Text(line, colors.muted))
         return [*lines, Text()]
 
     def compose_buttons(self) -> ComposeResult:
@@ -303,7 +305,7 @@ class QuitDialog(Dialog[Any]):
         label = Text("y", colors.failed)
         label.append(" Cancel them", colors.text)
         yield Button(label, compact=True, id="cancel")
-        yield Static(Text.assemble(("esc", f"bold {colors.accent}"), (" back", colors.text2)), markup=False)
+        yield Static(Text.assemble(("esc", f"bold {colors.accent}"), (" back", colors.muted)), markup=False)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Take the button's answer."""

@@ -20,7 +20,7 @@ from ..format import count, cut
 from ..rows import JobRow
 from ..ui.dialog import TEXT_WIDTH, Dialog
 from ..ui.job_cells import name_text
-from ..ui.theme import palette_of, signs_of
+from ..ui.theme import glyphs_of, palette_of
 from .bulk import act_on_jobs, job_names
 
 if TYPE_CHECKING:
@@ -162,32 +162,32 @@ class RelaunchDialog(Dialog[str]):
 
     def lines(self) -> list[Text]:
         """Return which job it is, or of how many something has changed."""
-        colors, signs = palette_of(self.app), signs_of(self.app)
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
         if len(self._rows) == 1:
-            name = name_text(self._rows[0].name, TEXT_WIDTH, colors, signs, bold=True)
-            return [name, Text(), Text("Since its launch this has changed:", colors.text2)]
+            name = name_text(self._rows[0].name, TEXT_WIDTH, colors, glyphs, bold=True)
+            return [name, Text(), Text("Since its launch this has changed:", colors.muted)]
         words = f"Since their launches something has changed for {len(self._changes):,} of them:"
-        return [Text(words, colors.text2)]
+        return [Text(words, colors.muted)]
 
     def compose_question(self) -> ComposeResult:
         """Yield what has changed; it may be longer than the screen."""
         with VerticalScroll(id="relaunch-changes", can_focus=False):
             yield Static(Text("\n", no_wrap=True).join(self._changed()), markup=False)
         colors = palette_of(self.app)
-        yield Static(Text("Arguments and run options stay as they were.\n", colors.text2), markup=False)
+        yield Static(Text("Arguments and run options stay as they were.\n", colors.muted), markup=False)
 
     def _changed(self) -> list[Text]:
         """Return each change: what it is, what it was, what it is now."""
-        colors, signs = palette_of(self.app), signs_of(self.app)
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
         lines: list[Text] = []
         for one, jobs in summed_up(self._changes):
-            what = Text(cut(plain(one.what), TEXT_WIDTH - 12, signs.cut), colors.text)
+            what = Text(cut(plain(one.what), TEXT_WIDTH - 12, glyphs.cut), colors.text)
             if len(self._rows) > 1:
-                what.append(f"   {count(jobs, 'job')}", colors.text3)
+                what.append(f"   {count(jobs, 'job')}", colors.faint)
             lines += [
                 what,
-                Text(cut(f"  - {plain(one.then)}", TEXT_WIDTH, signs.cut), colors.removed),
-                Text(cut(f"  + {plain(one.now)}", TEXT_WIDTH, signs.cut), colors.added),
+                Text(cut(f"  - {plain(one.then)}", TEXT_WIDTH, glyphs.cut), colors.removed),
+                Text(cut(f"  + {plain(one.now)}", TEXT_WIDTH, glyphs.cut), colors.added),
             ]
         return [*lines, Text()]
 
@@ -200,8 +200,8 @@ class RelaunchDialog(Dialog[str]):
         yield Button(label, compact=True, id="confirm")
         hint = Text(end="")
         if len(self._rows) == 1:
-            hint = Text.assemble(("e", f"bold {colors.accent}"), (" edit   ", colors.text2))
-        hint.append_text(Text.assemble(("esc", f"bold {colors.accent}"), (" back", colors.text2)))
+            hint = Text.assemble(("e", f"bold {colors.accent}"), (" edit   ", colors.muted))
+        hint.append_text(Text.assemble(("esc", f"bold {colors.accent}"), (" back", colors.muted)))
         yield Static(hint, markup=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -16,7 +16,7 @@ from ...specs.files import user_name
 from ..format import clock, duration
 from ..launch.commands import ssh_command
 from ..ui.job_cells import state_text
-from ..ui.theme import now_of, signs_of
+from ..ui.theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
     from ...backends.api import PublishedPort, ReplicaUsage
@@ -58,7 +58,7 @@ def replica_lines(replica: ReplicaStatus, colors: Palette, widget: Widget) -> tu
     """Return what is known of one replica."""
     head = Text(f"{plain(replica.role)}/{replica.id}", f"bold {colors.text}", end="")
     head.append("  ")
-    head.append_text(state_text(replica.state, colors, signs_of(widget.app)))
+    head.append_text(state_text(replica.state, colors, glyphs_of(widget.app)))
     if replica.signal:
         head.append(f"  {replica.signal}", colors.text)
     elif replica.exit_code is not None:
@@ -76,14 +76,14 @@ def replica_lines(replica: ReplicaStatus, colors: Palette, widget: Widget) -> tu
     if replica.node and replica.hostaddr and replica.hostaddr != replica.hostname:
         facts.append(plain(replica.hostaddr))
     facts.append(plain(replica.hostname))
-    lines.append(Text(", ".join(facts), colors.text2))
+    lines.append(Text(", ".join(facts), colors.muted))
     for label, at in (("started", replica.started_at), ("ended", replica.finished_at)):
         if at is not None:
-            line = Text(f"{label:<9}", colors.text3, end="")
-            line.append(clock(at, now_of(widget.app)), colors.text2)
+            line = Text(f"{label:<9}", colors.faint, end="")
+            line.append(clock(at, now_of(widget.app)), colors.muted)
             lines.append(line)
     if replica.reason and replica.reason != f"exit {replica.exit_code}":
-        lines.append(Text(plain(replica.reason), colors.text2))
+        lines.append(Text(plain(replica.reason), colors.muted))
     return tuple(lines)
 
 
@@ -107,10 +107,10 @@ def usage_lines(samples: Sequence[ReplicaUsage], width: int, colors: Palette, *,
     for name, values, total, unit in courses:
         if not values or not total:
             continue
-        line = Text(f"{name:<5}", colors.text3, no_wrap=True, end="")
+        line = Text(f"{name:<5}", colors.faint, no_wrap=True, end="")
         course = spark_words(values) if ascii_only else sparkline(values, total, width)
-        line.append(course.ljust(width), colors.text3 if ascii_only else colors.spark)
-        line.append(f"  {figure(values[-1])} of {figure(total)} {unit}", colors.text2)
+        line.append(course.ljust(width), colors.faint if ascii_only else colors.spark)
+        line.append(f"  {figure(values[-1])} of {figure(total)} {unit}", colors.muted)
         lines.append(line)
     return lines
 
@@ -124,14 +124,14 @@ def port_lines(ports: Sequence[PublishedPort], colors: Palette) -> list[Text]:
     """Return two lines for each port: its number on the engine's loopback address, and the command that reaches it."""
     lines = []
     for port in ports:
-        line = Text(f"{'port':<9}", colors.text3, end="")
+        line = Text(f"{'port':<9}", colors.faint, end="")
         line.append(f"{port.host_port}", colors.text)
         if port.command:
-            line.append(f" for {port.container_port} of the pod", colors.text2)
+            line.append(f" for {port.container_port} of the pod", colors.muted)
         else:
-            line.append(f"{f' on {plain(port.host)}' if port.host else ''} for {port.container_port}", colors.text2)
-        line.append(f"  {plain(port.name)}", colors.text3)
-        lines += [line, Text(f"$ {plain(reach_line(port))}", colors.text3)]
+            line.append(f"{f' on {plain(port.host)}' if port.host else ''} for {port.container_port}", colors.muted)
+        line.append(f"  {plain(port.name)}", colors.faint)
+        lines += [line, Text(f"$ {plain(reach_line(port))}", colors.faint)]
     return lines
 
 

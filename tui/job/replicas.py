@@ -1,4 +1,4 @@
-"""The replicas of a job: one sign each, and what is known of the chosen one."""
+"""The replicas of a job: one glyph each, and what is known of the chosen one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ...specs import ReplicaState, ReplicaStatus
 from ..ui.glyphs import ASCII
 from ..ui.job_cells import first_failed, state_style
 from ..ui.pane import Pane
-from ..ui.theme import palette_of, signs_of
+from ..ui.theme import glyphs_of, palette_of
 from .replica_facts import port_lines, reach_line, replica_lines, usage_lines
 
 if TYPE_CHECKING:
@@ -74,15 +74,15 @@ class ReplicaGrid(Widget, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Draw a row of cells; the row of the chosen one is kept in sight."""
-        colors, signs = palette_of(self.app), signs_of(self.app)
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
         per_row, height = self.per_row, max(1, self.content_size.height)
         top = max(0, self.chosen // per_row - height + 1)
         line = Text(no_wrap=True, end="")
         for number in range((top + y) * per_row, min((top + y + 1) * per_row, len(self.replicas))):
             replica = self.replicas[number]
-            style = colors.text2 if replica.state is not ReplicaState.FAILED else colors.failed
+            style = colors.muted if replica.state is not ReplicaState.FAILED else colors.failed
             cell = Text(f"{number:>2} ", style, end="")
-            cell.append(signs.state(replica.state), state_style(replica.state, colors))
+            cell.append(glyphs.state(replica.state), state_style(replica.state, colors))
             if number == self.chosen:
                 cell.stylize(colors.cursor if self.has_focus else colors.cursor_unfocused)
             line.append_text(cell)
@@ -176,7 +176,7 @@ class ReplicasPane(Pane):
             samples = self._usages.get((replica.role, replica.id))
             if samples:
                 width = max(8, self.facts.size.width - _USAGE_WORDS)
-                lines = (*lines, Text(), *usage_lines(samples, width, colors, ascii_only=signs_of(self.app) is ASCII))
+                lines = (*lines, Text(), *usage_lines(samples, width, colors, ascii_only=glyphs_of(self.app) is ASCII))
             self.facts.lines = lines
 
 

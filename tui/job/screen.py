@@ -119,7 +119,7 @@ class JobScreen(JobActions):
             return
         if message.described is None:
             if message.error:
-                self.dashboard.say(message.error, failed=True, about=message.handle)
+                self.dashboard.status.say(message.error, failed=True, about=message.handle)
             return
         self.described = described = message.described
         self.why.show(described)
@@ -172,27 +172,27 @@ class JobScreen(JobActions):
             self.logs.log_pane.focus_log()
 
     def _refresh_head(self) -> None:
-        colors, signs = self.palette, self.signs
+        colors, glyphs = self.palette, self.glyphs
         width = self.app.size.width
-        self.title_rule.title = name_text(self.row.name, max(10, width - 40), colors, signs, bold=True)
+        self.title_rule.title = name_text(self.row.name, max(10, width - 40), colors, glyphs, bold=True)
         tabs = Text(end="")
         for key, word in TABS.items():
             tabs.append("   " if tabs else "")
-            tabs.append(word, f"bold underline {colors.accent}" if key == self._tab else colors.text2)
+            tabs.append(word, f"bold underline {colors.accent}" if key == self._tab else colors.muted)
         self.title_rule.right = tabs
-        left = state_text(self.row.state, colors, signs)
+        left = state_text(self.row.state, colors, glyphs)
         reason = self.described.msg if self.described and self.described.msg != NONE else self.row.why
         if reason:
             left.append(f"   {plain(reason.splitlines()[0])}", f"bold {colors.text}")
         elif self.row.is_final and self.row.duration_seconds is not None:
-            left.append(f"   in {duration(self.row.duration_seconds)}", colors.text2)
+            left.append(f"   in {duration(self.row.duration_seconds)}", colors.muted)
         else:
             seconds = self.row.age_seconds(self.clock())
-            left.append(f"   {age(seconds)}" if seconds is not None else "", colors.text2)
+            left.append(f"   {age(seconds)}" if seconds is not None else "", colors.muted)
         where = Text(end="")
-        where.append(self.row.component, colors.text2)
-        where.append(f" {cut(self.row.arguments, 40, signs.cut)}" if self.row.arguments else "", colors.text3)
-        where.append(f"   {backend_word(self.row.scheduler, long=True)}", colors.text3)
+        where.append(self.row.component, colors.muted)
+        where.append(f" {cut(self.row.arguments, 40, glyphs.cut)}" if self.row.arguments else "", colors.faint)
+        where.append(f"   {backend_word(self.row.scheduler, long=True)}", colors.faint)
         self.state_line.left, self.state_line.right = left, where
 
     # Tabs
@@ -237,7 +237,7 @@ class JobScreen(JobActions):
 
     def counts(self) -> Text:
         """Return the handle."""
-        return Text(plain(self.row.handle), self.palette.text3)
+        return Text(plain(self.row.handle), self.palette.faint)
 
     def hints(self) -> list[Hint]:
         """Return the keys that act on this job."""
@@ -261,15 +261,17 @@ class JobScreen(JobActions):
 
     def action_copy_reason(self) -> None:
         """Copy why the job is as it is."""
-        self.dashboard.copy(self.why.reason, "the reason")
+        self.dashboard.terminal_clipboard.copy(self.why.reason, "the reason")
 
     def action_copy_port(self) -> None:
         """Copy the commands that make the ports of the chosen replica reachable."""
         lines = self.replicas.reach_lines
         if lines:
-            self.dashboard.copy("\n".join(lines), f"the {lines[0].split()[0]} command{'' if len(lines) == 1 else 's'}")
+            self.dashboard.terminal_clipboard.copy(
+                "\n".join(lines), f"the {lines[0].split()[0]} command{'' if len(lines) == 1 else 's'}"
+            )
         else:
-            self.dashboard.say("This replica publishes no port", failed=True)
+            self.dashboard.status.say("This replica publishes no port", failed=True)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim what this job's backend cannot do."""

@@ -29,7 +29,7 @@ class ReplicaShell:
 
     def open(self) -> None:
         """Ask the backend, off the event loop, how it is opened; it opens once that is known."""
-        self._app.say(f"Opening a shell in {self._role}/{self._replica}")
+        self._app.status.say(f"Opening a shell in {self._role}/{self._replica}")
         self._app.run_worker(self._find, thread=True, group="shell", exclusive=True, exit_on_error=False)
 
     def _find(self) -> None:
@@ -45,6 +45,6 @@ def run_shell(app: TorchXTuiApp, message: ShellFound) -> None:
     """Leave the terminal to a shell until it ends."""
     _, failure = run_outside(app, message.command, "a shell", f"{message.where}: exit goes back to torchx-tui")
     if failure:
-        app.say(failure, failed=True)
+        app.status.say(failure, failed=True)
     else:
-        app.clear_status()
+        app.status.clear()

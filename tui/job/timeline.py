@@ -1,4 +1,4 @@
-"""The timeline of a job's states: signs with durations between them, words and clock times below; not to scale."""
+"""The timeline of a job's states: glyphs with durations between them, words and clock times below; not to scale."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from textual.widget import Widget
 from ...specs import is_terminal
 from ..format import clock, duration, state_word
 from ..ui.job_cells import state_style
-from ..ui.theme import now_of, palette_of, signs_of
+from ..ui.theme import glyphs_of, now_of, palette_of
 
 if TYPE_CHECKING:
     from ...backends.api import StateChange
-    from ..ui.glyphs import Signs
+    from ..ui.glyphs import Glyphs
     from ..ui.palette import Palette
 
 
@@ -29,10 +29,10 @@ class Timeline(Widget):
 
     def render(self) -> Text:
         """Draw the timeline in the widget's width; the oldest changes go first when there is no room."""
-        return timeline_text(self.changes, self.size.width, palette_of(self.app), signs_of(self.app), now_of(self.app))
+        return timeline_text(self.changes, self.size.width, palette_of(self.app), glyphs_of(self.app), now_of(self.app))
 
 
-def timeline_text(changes: Sequence[StateChange], width: int, colors: Palette, signs: Signs, now: float) -> Text:
+def timeline_text(changes: Sequence[StateChange], width: int, colors: Palette, glyphs: Glyphs, now: float) -> Text:
     """Return the three rows of a timeline in ``width`` cells."""
     shown = list(changes)
     while len(shown) > 1 and _needed(shown, now) > width:
@@ -46,19 +46,19 @@ def timeline_text(changes: Sequence[StateChange], width: int, colors: Palette, s
     line, words, times = Text(end=""), Text(end=""), Text(end="")
     for number, change in enumerate(shown):
         style = state_style(change.state, colors)
-        line.append(signs.state(change.state), style)
+        line.append(glyphs.state(change.state), style)
         words.append(state_word(change.state), style)
-        times.append(clock(change.at, now), colors.text3)
+        times.append(clock(change.at, now), colors.faint)
         if number < gaps:
             took = f" {duration(shown[number + 1].at - change.at)} "
             rule = max(0, step - 1 - len(took))
-            line.append(signs.rule * (rule // 2), colors.line)
-            line.append(took, colors.text2)
-            line.append(signs.rule * (rule - rule // 2), colors.line)
+            line.append(glyphs.rule * (rule // 2), colors.line)
+            line.append(took, colors.muted)
+            line.append(glyphs.rule * (rule - rule // 2), colors.line)
             for row in (words, times):
                 row.append(" " * max(1, step * (number + 1) - row.cell_len))
     if running_on:
-        line.append(f" {signs.rule * 3}", colors.line)
+        line.append(f" {glyphs.rule * 3}", colors.line)
     return Text("\n", no_wrap=True, end="").join([line, words, times])
 
 

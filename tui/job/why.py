@@ -16,12 +16,12 @@ from ...specs.foreign import decode_json
 from ..format import cut, state_word
 from ..logs.rows import clock_text
 from ..ui.pane import Pane
-from ..ui.theme import palette_of, signs_of
+from ..ui.theme import glyphs_of, palette_of
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
     from ...logs.view.failure import Failure, LoggedError
-    from ..ui.glyphs import Signs
+    from ..ui.glyphs import Glyphs
     from ..ui.palette import Palette
 
 
@@ -76,45 +76,45 @@ class WhyPane(Pane):
             return
         keys = Text(end="")
         for key, words in _KEYS if described.state is AppState.FAILED else ():
-            keys.append(key, f"bold {colors.accent}").append(f" {words}    ", colors.text2)
+            keys.append(key, f"bold {colors.accent}").append(f" {words}    ", colors.muted)
         text = self._text(described, self.body.scrollable_content_region.width)
         self._content.update(Text.assemble(text, "\n\n" if keys else "", keys, end=""))
 
     def _text(self, described: DescribeAppResponse, width: int | None = None) -> Text:
         """Return the reason; where a width is given, each error that follows takes one row of it."""
-        colors, signs = palette_of(self.app), signs_of(self.app)
-        text = why_text(described, colors, signs)
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
+        text = why_text(described, colors, glyphs)
         if self._failure is not None and self._failure.cause is not None:
             text.rstrip()
-            text.append_text(_failure_text(described, self._failure, colors, signs, width))
+            text.append_text(_failure_text(described, self._failure, colors, glyphs, width))
         return text
 
 
-def why_text(described: DescribeAppResponse, colors: Palette, signs: Signs) -> Text:
+def why_text(described: DescribeAppResponse, colors: Palette, glyphs: Glyphs) -> Text:
     """Return the reason: the sentence, notes, then the quoted error of the job."""
     text = Text(end="")
     sentence = "" if described.msg in ("", NONE) else plain(described.msg)
-    text.append(sentence or _nothing_said(described.state), colors.text if sentence else colors.text2)
+    text.append(sentence or _nothing_said(described.state), colors.text if sentence else colors.muted)
     for note in described.notes:
-        text.append(f"\n{plain(note)}", colors.text2)
+        text.append(f"\n{plain(note)}", colors.muted)
     quote = error_quote(described.structured_error_msg)
     if quote:
         text.append("\n\n")
         lines = quote.splitlines()
         for number, line in enumerate(lines):
             exception = number == len(lines) - 1 and bool(line) and not line[0].isspace()
-            _quote_line(text, line, exception, colors, signs)
+            _quote_line(text, line, exception, colors, glyphs)
     return text
 
 
-def _quote_line(text: Text, line: str, exception: bool, colors: Palette, signs: Signs) -> None:
-    text.append(f"{signs.quote} ", colors.failed)
-    text.append(plain(line.expandtabs(4)), colors.failed if exception else colors.text2)
+def _quote_line(text: Text, line: str, exception: bool, colors: Palette, glyphs: Glyphs) -> None:
+    text.append(f"{glyphs.quote} ", colors.failed)
+    text.append(plain(line.expandtabs(4)), colors.failed if exception else colors.muted)
     text.append("\n")
 
 
 def _failure_text(
-    described: DescribeAppResponse, failure: Failure, colors: Palette, signs: Signs, width: int | None
+    described: DescribeAppResponse, failure: Failure, colors: Palette, glyphs: Glyphs, width: int | None
 ) -> Text:
     """Return which error of the logs was the first, quoted unless the job reported it, and which ones follow."""
     text = Text("\n", end="")
@@ -122,24 +122,24 @@ def _failure_text(
     assert cause is not None
     if cause.text not in error_quote(described.structured_error_msg):
         text.append("\n")
-        _quote_line(text, cause.text, True, colors, signs)
+        _quote_line(text, cause.text, True, colors, glyphs)
     text.append("\n")
     if cause.time is not None:
-        text.append(f"{clock_text(cause.time, milliseconds=True)}   ", colors.text3)
-    text.append(_replica_name(described, cause), colors.text2)
+        text.append(f"{clock_text(cause.time, milliseconds=True)}   ", colors.faint)
+    text.append(_replica_name(described, cause), colors.muted)
     if not followers:
-        return text.append("   the only error in the logs", colors.text3)
+        return text.append("   the only error in the logs", colors.faint)
     verb = "follows" if len(followers) == 1 else "follow"
-    text.append(f"   first of {len(followers) + 1} errors, {len(followers)} {verb} from it", colors.text3)
+    text.append(f"   first of {len(followers) + 1} errors, {len(followers)} {verb} from it", colors.faint)
     for error in followers[:_MOST_FOLLOWERS]:
         at = "" if error.time is None else f"{clock_text(error.time, milliseconds=True)}   "
         name = f"{_replica_name(described, error)}   "
         said = plain(error.text)
         if width is not None:
-            said = cut(said, max(10, width - len(at) - len(name)), signs.cut)
-        text.append(f"\n{at}", colors.text3).append(name, colors.text2).append(said, colors.text3)
+            said = cut(said, max(10, width - len(at) - len(name)), glyphs.cut)
+        text.append(f"\n{at}", colors.faint).append(name, colors.muted).append(said, colors.faint)
     if len(followers) > _MOST_FOLLOWERS:
-        text.append(f"\nand {len(followers) - _MOST_FOLLOWERS} more", colors.text3)
+        text.append(f"\nand {len(followers) - _MOST_FOLLOWERS} more", colors.faint)
     return text
 
 

@@ -14,11 +14,11 @@ from ..format import age, clock, cut, duration
 from ..rows import JobRow, backend_word
 from ..ui.job_cells import name_text, state_style, state_text
 from ..ui.pane import Pane
-from ..ui.theme import palette_of, signs_of
+from ..ui.theme import glyphs_of, palette_of
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
-    from ..ui.glyphs import Signs
+    from ..ui.glyphs import Glyphs
     from ..ui.palette import Palette
 
 LABEL_WIDTH = 12
@@ -45,7 +45,7 @@ class JobCard(Pane):
             return
         self._job_name = row.name
         self._fit_title()
-        self.body.facts = card_lines(row, described, palette_of(self.app), signs_of(self.app), now)
+        self.body.facts = card_lines(row, described, palette_of(self.app), glyphs_of(self.app), now)
 
     def on_resize(self) -> None:
         """Cut the name for the new width; before the card is shown it has none."""
@@ -53,7 +53,7 @@ class JobCard(Pane):
 
     def _fit_title(self) -> None:
         width = max(8, self.size.width - 8)
-        self.rule.title = name_text(self._job_name, width, palette_of(self.app), signs_of(self.app), bold=True)
+        self.rule.title = name_text(self._job_name, width, palette_of(self.app), glyphs_of(self.app), bold=True)
 
 
 class CardBody(Widget):
@@ -74,31 +74,31 @@ class CardBody(Widget):
 
 
 def card_lines(
-    row: JobRow, described: DescribeAppResponse | None, colors: Palette, signs: Signs, now: float
+    row: JobRow, described: DescribeAppResponse | None, colors: Palette, glyphs: Glyphs, now: float
 ) -> tuple[Text, ...]:
     """Return the lines of the card: the state line, a blank one, then the facts."""
-    head = state_text(row.state, colors, signs)
+    head = state_text(row.state, colors, glyphs)
     seconds = row.duration_seconds if row.is_final else row.age_seconds(now)
     if seconds is not None:
-        head.append(f"  {duration(seconds) if row.is_final else age(seconds)}", colors.text2)
+        head.append(f"  {duration(seconds) if row.is_final else age(seconds)}", colors.muted)
     since = row.finished_at if row.is_final else row.started_at
     if since is not None:
-        head.append(f", {'ended' if row.is_final else 'since'} {clock(since, now)}", colors.text2)
-    head.append(f"   {backend_word(row.scheduler, long=True)}", colors.text2)
+        head.append(f", {'ended' if row.is_final else 'since'} {clock(since, now)}", colors.muted)
+    head.append(f"   {backend_word(row.scheduler, long=True)}", colors.muted)
     lines = [head, _why_line(row, colors)]
     facts: list[tuple[str, Text]] = []
     if row.component:
         component = Text(row.component, colors.text, end="")
-        component.append(f"  {row.arguments}", colors.text2)
+        component.append(f"  {row.arguments}", colors.muted)
         facts.append(("component", component))
     if row.group:
         facts.append(("group", Text(row.group, colors.text)))
     if described is not None:
-        facts += _described_facts(described, colors, signs)
+        facts += _described_facts(described, colors, glyphs)
     elif row.wanted:
         facts.append(("replicas", Text(f"{row.running}/{row.wanted}", colors.text)))
     for label, value in facts[:6]:
-        line = Text(f"{label:<{LABEL_WIDTH}}", colors.text3, end="")
+        line = Text(f"{label:<{LABEL_WIDTH}}", colors.faint, end="")
         line.append_text(value)
         lines.append(line)
     return tuple(lines)
@@ -108,10 +108,10 @@ def _why_line(row: JobRow, colors: Palette) -> Text:
     # Of a job that goes on its notes count first, such as "unsupervised": the line is cut where it meets the edge.
     parts = (row.why, *row.notes) if row.is_final else (*row.notes, row.why)
     words = ", ".join(part for part in parts if part)
-    return Text(words, colors.text2)
+    return Text(words, colors.muted)
 
 
-def _described_facts(described: DescribeAppResponse, colors: Palette, signs: Signs) -> list[tuple[str, Text]]:
+def _described_facts(described: DescribeAppResponse, colors: Palette, glyphs: Glyphs) -> list[tuple[str, Text]]:
     from ...logs.text.sanitize import plain
 
     facts: list[tuple[str, Text]] = []
@@ -120,19 +120,19 @@ def _described_facts(described: DescribeAppResponse, colors: Palette, signs: Sig
         line = Text(f"{plain(role.name)}  ", colors.text)
         replicas = statuses.get(role.name, [])
         for replica in replicas[:16]:
-            line.append(signs.state(replica.state), state_style(replica.state, colors))
+            line.append(glyphs.state(replica.state), state_style(replica.state, colors))
         done = sum(r.state in (ReplicaState.RUNNING, ReplicaState.SUCCEEDED) for r in replicas)
-        line.append(f"  {done}/{role.num_replicas}", colors.text2)
+        line.append(f"  {done}/{role.num_replicas}", colors.muted)
         facts.append(("replicas", line))
     if described.roles:
         role = described.roles[0]
         command = plain(" ".join([role.entrypoint, *role.args]).replace("\n", " "))
         if role.entrypoint != MISSING:
-            facts.append(("command", Text(cut(command, 200, signs.cut), colors.text2)))
+            facts.append(("command", Text(cut(command, 200, glyphs.cut), colors.muted)))
         if role.resource.cpu > 0 or role.resource.gpu > 0:
-            facts.append(("each", Text(_resource_words(role.resource), colors.text2)))
+            facts.append(("each", Text(_resource_words(role.resource), colors.muted)))
     if described.log_dir:
-        facts.append(("log dir", Text(plain(described.log_dir), colors.text2)))
+        facts.append(("log dir", Text(plain(described.log_dir), colors.muted)))
     return facts
 
 

@@ -94,14 +94,14 @@ class ColumnsDialog(Dialog[tuple[str, ...]]):
         for number, key in enumerate(self._keys):
             column = COLUMNS_BY_KEY[key]
             on = key in self._shown
-            line = Text(f" {'[x]' if on else '[ ]'} ", colors.text if on else colors.text3, end="")
-            line.append(column.label.ljust(_WORDS_WIDTH), colors.text if on else colors.text3)
-            line.append(column.words, colors.text2 if on else colors.text3)
+            line = Text(f" {'[x]' if on else '[ ]'} ", colors.text if on else colors.faint, end="")
+            line.append(column.label.ljust(_WORDS_WIDTH), colors.text if on else colors.faint)
+            line.append(column.words, colors.muted if on else colors.faint)
             line.pad_right(max(0, 60 - line.cell_len))
             if number == self._cursor:
                 line.stylize(colors.cursor)
             text.append_text(line).append("\n")
         text.append("\n")
         for keys, words in (("space", "show"), ("J K", "move"), ("d", "as fits"), ("enter", "apply"), ("esc", "back")):
-            text.append(f" {keys}", f"bold {colors.accent}").append(f" {words}  ", colors.text2)
+            text.append(f" {keys}", f"bold {colors.accent}").append(f" {words}  ", colors.muted)
         self._list.update(text)

@@ -50,17 +50,17 @@ def _term(term: str) -> Test:
 
 
 def _positive(term: str) -> Test:
-    column, sign, value = _parted(term)
-    if sign == ":":
+    column, glyph, value = _parted(term)
+    if glyph == ":":
         return _any_of(_COLUMNS[column], value)
-    if sign == "~":
+    if glyph == "~":
         return _pattern(_COLUMNS[column], value) if column else _letters(value)
     values = [part for part in term.lower().split(",") if part] or [""]
     return lambda row: any(value in row.searched for value in values)
 
 
 def _parted(term: str) -> tuple[str, str, str]:
-    """Return a term's column, sign and value; no sign where it is a word."""
+    """Return a term's column, glyph and value; no glyph where it is a word."""
     found = [at for at in (term.find(":"), term.find("~")) if at >= 0]
     at = min(found, default=-1)
     if at < 0 or (at == 0 and term[0] == ":"):

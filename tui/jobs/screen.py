@@ -204,22 +204,22 @@ class JobsScreen(JobActions):
     def _placeholder(self, total: int) -> Text:
         jobs = self.dashboard.jobs
         if self.view.filter and total:
-            return Text(f"No job matches {self.view.filter}   esc clear", self.palette.text2)
+            return Text(f"No job matches {self.view.filter}   esc clear", self.palette.muted)
         backend = self.view.backend or ""
         outage = jobs.outages.get(backend)
         if outage is not None:
             from ...logs.text.sanitize import plain
 
             text = Text(f"{backend_word(backend, long=True)} does not answer", f"bold {self.palette.text}")
-            text.append(f"   {plain(outage.reason)}", self.palette.text2)
-            return text.append("   R asks now", self.palette.text3)
+            text.append(f"   {plain(outage.reason)}", self.palette.muted)
+            return text.append("   R asks now", self.palette.faint)
         if jobs.error:
             return Text(f"The backends cannot be found: {jobs.error}", self.palette.failed)
         waiting = [name for name in jobs.schedulers if name not in jobs.answered and name not in jobs.outages]
         if waiting or not jobs.schedulers:
             names = ", ".join(backend_word(name, long=True) for name in waiting)
-            return Text(f"Asking {names}" if names else "Asking the backends", self.palette.text3)
-        return Text("No jobs here", self.palette.text3)
+            return Text(f"Asking {names}" if names else "Asking the backends", self.palette.faint)
+        return Text("No jobs here", self.palette.faint)
 
     @property
     def _total(self) -> int:
@@ -233,7 +233,7 @@ class JobsScreen(JobActions):
         newest = self.table.sort.column == "age" and not self.table.sort.reverse
         info += "  newest first" if newest else f"  by {self.table.sort.column}"
         info += "".join(f", {word}" for word in self.view.words)
-        self.table_pane.rule.info = Text(info, self.palette.text3)
+        self.table_pane.rule.info = Text(info, self.palette.faint)
 
     def _show_cursor_row(self, row: JobRow | None) -> None:
         if row is None or self._described is None or self._described.app_id != row.app_id:
@@ -290,13 +290,13 @@ class JobsScreen(JobActions):
         for number, name in enumerate([None, *jobs.schedulers]):
             chosen = name == self.view.backend
             word = "all" if name is None else backend_word(name, long=self.app.size.width >= SIDE_BY_SIDE)
-            text.append(f"{number} ", colors.text3)
+            text.append(f"{number} ", colors.faint)
             text.append(word, f"bold underline {colors.accent}" if chosen else colors.text)
             outage = jobs.outages.get(name) if name else None
             if outage is not None and name not in jobs.answered:
-                text.append(f" {self.signs.none}", colors.text3)
+                text.append(f" {self.glyphs.none}", colors.faint)
             else:
-                text.append(f" {jobs.count(name):,}", colors.text3)
+                text.append(f" {jobs.count(name):,}", colors.faint)
             if outage is not None and name in jobs.answered:
                 wide = self.app.size.width >= SIDE_BY_SIDE
                 text.append(f" ! stale {clock(outage.since, outage.since)[:5]}" if wide else " !", colors.pending)
@@ -314,7 +314,7 @@ class JobsScreen(JobActions):
             counts = self._state_counts(name)
             if counts:
                 text.append("     " if text else "")
-                text.append(f"{backend_word(name)}  ", self.palette.text3)
+                text.append(f"{backend_word(name)}  ", self.palette.faint)
                 text.append_text(counts)
         return text
 
@@ -325,7 +325,7 @@ class JobsScreen(JobActions):
             if states[state]:
                 text.append("   " if text else "")
                 text.append(f"{states[state]:,}", f"bold {state_style(state, self.palette)}")
-                text.append(f" {word}", self.palette.text2)
+                text.append(f" {word}", self.palette.muted)
         return text
 
     def hints(self) -> list[Hint]:
@@ -384,7 +384,7 @@ class JobsScreen(JobActions):
             try:
                 view = replace(self.view, filter=event.value.strip())
             except FilterError as error:
-                self.dashboard.say(str(error), failed=True)
+                self.dashboard.status.say(str(error), failed=True)
                 return
             self.choose_view(view)
 
@@ -405,14 +405,14 @@ class JobsScreen(JobActions):
         elif self.has_class("-zoom-table") or self.has_class("-zoom-logs"):
             self.action_zoom()
         else:
-            self.dashboard.clear_status()
+            self.dashboard.status.clear()
 
     def action_history(self) -> None:
         """Show or hide launches that no backend knows any more."""
         shown = not self.view.history
         self._past.clear()
         self.choose_view(replace(self.view, history=shown))
-        self.dashboard.say("Reading the journal" if shown else "History is hidden")
+        self.dashboard.status.say("Reading the journal" if shown else "History is hidden")
         if shown:
             self._past.reading = self.dashboard.feed.read_history(frozenset(self.dashboard.jobs.rows))
         else:
@@ -426,9 +426,9 @@ class JobsScreen(JobActions):
         self._past.add(message.rows)
         self._show_more_past()
         if first and message.left:
-            self.dashboard.say(f"Reading the journal: {count(message.left, 'record')} left")
+            self.dashboard.status.say(f"Reading the journal: {count(message.left, 'record')} left")
         elif not message.left:
-            self.dashboard.say(f"{count(len(self._past), 'job')} of the past")
+            self.dashboard.status.say(f"{count(len(self._past), 'job')} of the past")
 
     def on_job_table_sorted(self, message: JobTable.Sorted) -> None:
         """Say and keep the order."""

@@ -20,7 +20,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ..ui.job_cells import COLUMNS, COLUMNS_BY_KEY, CellContext, Column
-from ..ui.theme import now_of, palette_of, signs_of
+from ..ui.theme import glyphs_of, now_of, palette_of
 from .row_order import RowOrder
 
 if TYPE_CHECKING:
@@ -362,14 +362,14 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         return Strip.blank(width, background)
 
     def _header(self) -> list[tuple[Text, int]]:
-        colors, signs = palette_of(self.app), signs_of(self.app)
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
         cells = []
         for column, width in self._columns:
             label = column.label
             if column.key == self.sort.column:
                 descending = column.right != self.sort.reverse
-                label = f"{signs.descending if descending else signs.ascending}{label}"
-            cells.append((Text(label, colors.text3, justify="right" if column.right else "left"), width))
+                label = f"{glyphs.descending if descending else glyphs.ascending}{label}"
+            cells.append((Text(label, colors.faint, justify="right" if column.right else "left"), width))
         return cells
 
     def _job_line(self, handle: str, width: int, background: Style) -> Strip:
@@ -377,7 +377,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         row = self._rows[handle]
         context = CellContext(
             palette=colors,
-            signs=signs_of(self.app),
+            glyphs=glyphs_of(self.app),
             marked=handle in self.marks,
             dimmed=row.scheduler in self.dimmed or row.history,
             now=now_of(self.app),

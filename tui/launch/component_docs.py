@@ -16,7 +16,7 @@ from ...specs import AppState
 from ..format import age, count, cut
 from ..ui.job_cells import name_text, state_text
 from ..ui.pane import Pane
-from ..ui.theme import palette_of, signs_of
+from ..ui.theme import glyphs_of, palette_of
 
 # Cells under which the table of arguments has no column for types, and the title no module.
 NARROW = 60
@@ -25,7 +25,7 @@ _SHORTEST_NAME = 8
 
 if TYPE_CHECKING:
     from ...backends.history.journal import LaunchRecord
-    from ..ui.glyphs import Signs
+    from ..ui.glyphs import Glyphs
     from ..ui.palette import Palette
 
 
@@ -44,7 +44,7 @@ class ComponentDocs(Pane):
 
     def show(self, doc: ComponentDoc, launches: list[LaunchRecord], now: float) -> None:
         """Show a component: what keeps it from being launched, what it does, and how its last launch went."""
-        colors, signs = palette_of(self.app), signs_of(self.app)
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
         width = max(20, self.size.width - 3)
         self.rule.title = Text(plain(doc.name))
         where = f"  {doc.module or f'{doc.path.name}:{doc.line}'}" if width >= NARROW else ""
@@ -54,13 +54,13 @@ class ComponentDocs(Pane):
         if broken:
             text.append("This component cannot be used\n", f"bold {colors.text}")
         text.append_text(findings_text(doc, colors))
-        text.append_text(docs_text(doc, width, colors, signs))
+        text.append_text(docs_text(doc, width, colors, glyphs))
         if launches:
-            text.append_text(last_launch_text(launches, now, width, colors, signs))
+            text.append_text(last_launch_text(launches, now, width, colors, glyphs))
         text.append("\n")
         if not broken:
             words = "fill the form, from the last launch" if launches else "fill the form"
-            text.append_text(Text.assemble(("enter", f"bold {colors.accent}"), (f" {words}\n", colors.text2)))
+            text.append_text(Text.assemble(("enter", f"bold {colors.accent}"), (f" {words}\n", colors.muted)))
         if doc.findings:
             text.append_text(self._edit_hint())
         self._show(text)
@@ -71,15 +71,15 @@ class ComponentDocs(Pane):
         self.rule.title, self.rule.info = Text(plain(one.name)), Text(one.kind)
         text = Text("This component cannot be used\n", f"bold {colors.text}", end="")
         if one.line:
-            text.append(plain(f"{one.path.name}:{one.line}  "), colors.text3)
-        text.append(plain(one.error or "") + "\n\n", colors.text2)
+            text.append(plain(f"{one.path.name}:{one.line}  "), colors.faint)
+        text.append(plain(one.error or "") + "\n\n", colors.muted)
         if one.path.name:
             text.append_text(self._edit_hint())
         self._show(text)
 
     def _edit_hint(self) -> Text:
         colors = palette_of(self.app)
-        return Text.assemble(("ctrl+e", f"bold {colors.accent}"), (" open the file in your editor\n", colors.text2))
+        return Text.assemble(("ctrl+e", f"bold {colors.accent}"), (" open the file in your editor\n", colors.muted))
 
     def _show(self, text: Text) -> None:
         self._content.update(text)
@@ -90,7 +90,7 @@ class ComponentDocs(Pane):
         colors = palette_of(self.app)
         self.rule.title, self.rule.info = Text(), Text()
         text = Text("No component matches\n", f"bold {colors.text}")
-        text.append("file.py:name and package.module:name are taken as they are", colors.text2)
+        text.append("file.py:name and package.module:name are taken as they are", colors.muted)
         self._show(text)
 
 
@@ -99,29 +99,29 @@ def findings_text(doc: ComponentDoc, colors: Palette) -> Text:
     text = Text(end="")
     for one in doc.findings:
         style = colors.failed if one.severity == "error" else colors.pending
-        text.append(plain(f"{doc.path.name}:{one.line}"), colors.text3)
+        text.append(plain(f"{doc.path.name}:{one.line}"), colors.faint)
         text.append(f"  {one.severity}  ", style)
         text.append(plain(one.description) + "\n", colors.text)
         if one.fix:
-            text.append(f"{plain(one.fix)}\n", colors.text2)
+            text.append(f"{plain(one.fix)}\n", colors.muted)
     return text.append("\n") if text else text
 
 
-def docs_text(doc: ComponentDoc, width: int, colors: Palette, signs: Signs) -> Text:
+def docs_text(doc: ComponentDoc, width: int, colors: Palette, glyphs: Glyphs) -> Text:
     """Return the documentation in ``width`` cells."""
     text = Text(end="")
     for number, paragraph in enumerate(part for part in (doc.summary, doc.description) if part):
-        style = colors.text if number == 0 else colors.text2
+        style = colors.text if number == 0 else colors.muted
         text.append(plain(" ".join(paragraph.split())) + "\n", style)
     text.append("\n")
     if not doc.parameters:
-        text.append("No arguments\n", colors.text3)
+        text.append("No arguments\n", colors.faint)
         return text
-    text.append_text(_arguments_table(doc, width, colors, signs))
+    text.append_text(_arguments_table(doc, width, colors, glyphs))
     return text
 
 
-def _arguments_table(doc: ComponentDoc, width: int, colors: Palette, signs: Signs) -> Text:
+def _arguments_table(doc: ComponentDoc, width: int, colors: Palette, glyphs: Glyphs) -> Text:
     """Return a row for each argument; types go first where there is little room."""
     rows = [("ARGUMENT", "TYPE", "DEFAULT", "WHAT")]
     for one in doc.parameters:
@@ -132,24 +132,24 @@ def _arguments_table(doc: ComponentDoc, width: int, colors: Palette, signs: Sign
     widths = [min(limit, max(len(row[i]) for row in rows)) for i, limit in enumerate(limits)]
     text = Text(end="")
     for number, row in enumerate(rows):
-        styles = (colors.text3,) * 4 if number == 0 else (colors.text, colors.text3, colors.text3, colors.text2)
+        styles = (colors.faint,) * 4 if number == 0 else (colors.text, colors.faint, colors.faint, colors.muted)
         for i, cell_width in enumerate(widths):
             if cell_width:
-                text.append(f"{cut(row[i], cell_width, signs.cut):<{cell_width}}  ", styles[i])
+                text.append(f"{cut(row[i], cell_width, glyphs.cut):<{cell_width}}  ", styles[i])
         rest = width - sum(cells + 2 for cells in widths if cells)
-        text.append(cut(row[3], max(8, rest), signs.cut) + "\n", styles[3])
+        text.append(cut(row[3], max(8, rest), glyphs.cut) + "\n", styles[3])
     return text
 
 
-def last_launch_text(launches: list[LaunchRecord], now: float, width: int, colors: Palette, signs: Signs) -> Text:
+def last_launch_text(launches: list[LaunchRecord], now: float, width: int, colors: Palette, glyphs: Glyphs) -> Text:
     """Return how often a component was launched, and how the last launch went."""
     last = launches[0]
-    text = Text(f"\nLaunched {count(len(launches), 'time')}, last {age(now - last.at)} ago: ", colors.text3, end="")
+    text = Text(f"\nLaunched {count(len(launches), 'time')}, last {age(now - last.at)} ago: ", colors.faint, end="")
     if last.state in AppState.__members__:
-        text.append_text(state_text(AppState[last.state], colors, signs))
+        text.append_text(state_text(AppState[last.state], colors, glyphs))
     room = width - cell_len(text.plain.strip()) - 2
     name = last.app_id or last.expected_app_id
     if name and room >= _SHORTEST_NAME:
         text.append("  ")
-        text.append_text(name_text(plain(name), room, colors, signs))
+        text.append_text(name_text(plain(name), room, colors, glyphs))
     return text.append("\n")

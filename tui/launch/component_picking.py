@@ -131,7 +131,7 @@ class ComponentPicking(BaseScreen):
             else:
                 self.docs.show(message.doc, message.launches, self.clock())
             if message.chosen:
-                self.dashboard.say(f"{message.listed.name}: {message.error}", failed=True)
+                self.dashboard.status.say(f"{message.listed.name}: {message.error}", failed=True)
             return
         if not message.chosen:
             self.docs.show(message.doc, message.launches, self.clock())
@@ -142,7 +142,7 @@ class ComponentPicking(BaseScreen):
         """Return how many components there are of each kind."""
         kinds = Counter(one.kind for one in self.picker.components)
         parts = [f"{kinds[kind]:,} {words}" for kind, words in _KINDS.items() if kinds[kind]]
-        return Text(f"{count(kinds.total(), 'component')}: {', '.join(parts)}" if parts else "", self.palette.text3)
+        return Text(f"{count(kinds.total(), 'component')}: {', '.join(parts)}" if parts else "", self.palette.faint)
 
     def action_pick(self, rows: int) -> None:
         """Move in the list of components."""
@@ -157,7 +157,7 @@ class ComponentPicking(BaseScreen):
         changed = tuple(other for other in pinned if other != key) if key in pinned else (*pinned, key)
         self.dashboard.ui_state.change(pinned=changed)
         self.picker.show_pinned(changed)
-        self.dashboard.say(
+        self.dashboard.status.say(
             f"{one.name} is no longer pinned" if key in pinned else f"{one.name} is pinned: it comes first"
         )
 
@@ -165,15 +165,15 @@ class ComponentPicking(BaseScreen):
         """Leave the terminal to the editor with the highlighted component's file, then read the components anew."""
         one = self.picker.highlighted
         if one is None or not one.path.name:
-            self.dashboard.say(f"{one.name} has no file to open" if one else "no component to open", failed=True)
+            self.dashboard.status.say(f"{one.name} has no file to open" if one else "no component to open", failed=True)
             return
         try:
             command = editor_command(one.path, one.line)
         except EditorError as error:
-            self.dashboard.say(str(error), failed=True)
+            self.dashboard.status.say(str(error), failed=True)
             return
         code, failure = run_outside(self.dashboard, command, command[0])
         if failure or code:
-            self.dashboard.say(failure or f"{command[0]} ended with exit code {code}", failed=True)
+            self.dashboard.status.say(failure or f"{command[0]} ended with exit code {code}", failed=True)
         self.list_components()
         self._describe(one)

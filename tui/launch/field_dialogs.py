@@ -16,7 +16,7 @@ from textual.widgets import Button, Input, Static, TextArea
 from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui.dialog import TEXT_WIDTH, Dialog
-from ..ui.theme import palette_of, signs_of
+from ..ui.theme import glyphs_of, palette_of
 from .field_items import HINTS, items_of, text_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class ItemsDialog(Dialog[str]):
 
     def lines(self) -> list[Text]:
         """Say what a line is."""
-        return [Text(HINTS[self._field.editor], palette_of(self.app).text2), Text()]
+        return [Text(HINTS[self._field.editor], palette_of(self.app).muted), Text()]
 
     def compose_question(self) -> ComposeResult:
         """Yield the lines, and what is wrong with them."""
@@ -67,7 +67,7 @@ class ItemsDialog(Dialog[str]):
         yield Button("Leave as it was", compact=True, id="leave")
         words = Text()
         for key, word in (("ctrl+s", "take"), ("esc", "leave")):
-            words.append(key, f"bold {colors.accent}").append(f" {word}   ", colors.text2)
+            words.append(key, f"bold {colors.accent}").append(f" {word}   ", colors.muted)
         yield Static(words, markup=False)
 
     def first_focus(self) -> Widget:
@@ -95,8 +95,8 @@ class ItemsDialog(Dialog[str]):
         return None if fault else text
 
     def _say(self, fault: str) -> None:
-        colors, signs = palette_of(self.app), signs_of(self.app)
-        self._words.update(Text(f"{signs.bad} {plain(fault)}" if fault else "", colors.removed))
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
+        self._words.update(Text(f"{glyphs.bad} {plain(fault)}" if fault else "", colors.removed))
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Take the button's answer."""
@@ -162,7 +162,7 @@ class ChoiceDialog(Dialog[str]):
                 colors = palette_of(self.app)
                 words = Text()
                 for key, word in (("enter", "choose"), ("esc", "back")):
-                    words.append(key, f"bold {colors.accent}").append(f" {word}   ", colors.text2)
+                    words.append(key, f"bold {colors.accent}").append(f" {word}   ", colors.muted)
                 yield Static(words, markup=False)
 
     def first_focus(self) -> Widget:
@@ -191,7 +191,7 @@ class ChoiceDialog(Dialog[str]):
         self._draw()
 
     def _draw(self) -> None:
-        colors, signs = palette_of(self.app), signs_of(self.app)
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
         rows = max(3, min(_ROWS, self.app.size.height - 14))
         first = max(0, min(self._cursor - rows // 2, len(self._found) - rows))
         shown = self._found[first : first + rows]
@@ -201,19 +201,19 @@ class ChoiceDialog(Dialog[str]):
         ]
         room = TEXT_WIDTH - sum(width + 2 for width in widths) - 2
         text = Text(no_wrap=True, end="")
-        text.append(" " * (room + 1), colors.text3)
+        text.append(" " * (room + 1), colors.faint)
         for header, width in zip(self._headers, widths, strict=True):
-            text.append(f"  {header:>{width}}", colors.text3)
+            text.append(f"  {header:>{width}}", colors.faint)
         for place, one in enumerate(shown, first):
-            line = Text(f" {cut(plain(one.text or one.word), room, signs.cut):<{room}}", colors.text, end="")
+            line = Text(f" {cut(plain(one.text or one.word), room, glyphs.cut):<{room}}", colors.text, end="")
             for cell, width in zip(one.columns, widths, strict=True):
-                line.append(f"  {cell:>{width}}", colors.text2)
+                line.append(f"  {cell:>{width}}", colors.muted)
             line.pad_right(max(0, TEXT_WIDTH - line.cell_len))
             if place == self._cursor:
                 line.stylize(colors.cursor)
             text.append("\n").append_text(line)
         hidden = len(self._found) - len(shown)
         text.append("\n" * (rows - len(shown) + 1))
-        text.append(f" and {hidden} more" if hidden > 0 else " nothing is like that" if not shown else "", colors.text3)
+        text.append(f" and {hidden} more" if hidden > 0 else " nothing is like that" if not shown else "", colors.faint)
         text.append("\n")
         self._list.update(text)

@@ -39,7 +39,9 @@ class FieldEditing:
             )
         elif len(one.text.splitlines()) > 1:
             # A dialog with an item a line would make several of one.
-            self._screen.dashboard.say(f"{one.name} has an item of several lines: edit it in its field", failed=True)
+            self._screen.dashboard.status.say(
+                f"{one.name} has an item of several lines: edit it in its field", failed=True
+            )
             return
         else:
             dialog = ItemsDialog(one)
@@ -64,7 +66,7 @@ class FieldEditing:
     def choose_profile(self, profiles: Mapping[str, Profile], defaults: LaunchDefaults | None) -> None:
         """Choose among the profiles of config.toml."""
         if not profiles:
-            self._screen.dashboard.say("config.toml has no profiles: add a table [profiles.NAME]", failed=True)
+            self._screen.dashboard.status.say("config.toml has no profiles: add a table [profiles.NAME]", failed=True)
             return
         taken = defaults.profile if defaults else ""
         choices = [Choice(_NO_PROFILE, ("",)), *(Choice(name, (one.scheduler,)) for name, one in profiles.items())]

@@ -10,15 +10,15 @@ from pathlib import Path
 from rich.text import Text
 from textual import events
 from textual.suggester import Suggester, SuggestFromList
-from textual.widgets import Input
 
 from ...backends.shared.secrets import is_secret, mask_text
+from ..terminal.textual_internals import DrawnInput
 
 # Entries of a folder that are looked at to complete a path.
 _MOST_ENTRIES = 5_000
 
 
-class FieldInput(Input):
+class FieldInput(DrawnInput):
     """One line. A text whose name looks secret is never shown; pairs such as ``HF_TOKEN=x`` only with the focus.
 
     Args:
@@ -34,14 +34,14 @@ class FieldInput(Input):
         super().__init__(text, compact=True, placeholder=placeholder, password=is_secret(name))
         self.cursor_blink = False
 
-    @property
-    def _value(self) -> Text:
-        # What Input draws. Under a cursor stands what was typed: masks and other words have another length.
+    def shown_text(self) -> Text | None:
+        """Return the mask of a secret, or what is shown instead; under a cursor, the text that was typed."""
+        # A mask has another length than the text, so the cursor would stand elsewhere.
         if not self.has_focus and not self.password:
             shown = self._instead or mask_text(self._field_name, self.value)
             if shown != self.value:
                 return Text(shown, no_wrap=True, overflow="ignore", end="")
-        return super()._value
+        return None
 
     def show_instead(self, text: str) -> None:
         """Show another text while the focus is elsewhere; an empty one shows what the field holds."""

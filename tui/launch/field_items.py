@@ -68,9 +68,9 @@ def text_of(one: Field, lines: list[str]) -> str:
 def _pairs(lines: list[str]) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for line in lines:
-        name, sign, value = line.partition("=")
+        name, glyph, value = line.partition("=")
         name = name.strip()
-        if not sign or not name:
+        if not glyph or not name:
             raise ValueError(f"{line.strip()}: want NAME=value")
         if name in pairs:
             raise ValueError(f"{name} is given twice")

@@ -16,7 +16,7 @@ from ...logs.text.sanitize import plain
 from ..format import count
 from ..rows import backend_word
 from ..ui.choice_field import ChoiceField
-from ..ui.theme import palette_of, signs_of
+from ..ui.theme import glyphs_of, palette_of
 from ..ui.title_rule import TitleRule
 from .form_field import ARGUMENT, LAUNCH, OPTION, role_of, role_section
 from .form_rows import FieldRow
@@ -90,9 +90,9 @@ class LaunchForm(Vertical):
 
     def _draw_scheduler_label(self) -> None:
         """Draw the label as those of the fields, with the bar of the focus."""
-        colors, signs = palette_of(self.app), signs_of(self.app)
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
         focused = self.scheduler.has_focus
-        label = Text(signs.focus_bar if focused else " ", colors.accent, no_wrap=True, end="")
+        label = Text(glyphs.focus_bar if focused else " ", colors.accent, no_wrap=True, end="")
         label.append("scheduler", f"bold {colors.text}" if focused else colors.text)
         self._scheduler_label.update(label)
 
@@ -208,9 +208,9 @@ class LaunchForm(Vertical):
         self._help_rule.title = Text(field.name)
         default = f", default {plain(field.default)}" if field.default else ", required" if field.required else ""
         self._help_rule.info = Text(f"{field.type_words}{default}")
-        text = Text(plain(" ".join(field.help.split())) or "No help is written for it", colors.text2)
+        text = Text(plain(" ".join(field.help.split())) or "No help is written for it", colors.muted)
         if field.source:
-            text.append(f"\nfrom {plain(field.source)}", colors.text3)
+            text.append(f"\nfrom {plain(field.source)}", colors.faint)
         if field.known:
             text.append(f"\nhere: {some_of(field.known, most=8)}", colors.text)
         self._help.update(text)
@@ -221,7 +221,7 @@ class LaunchForm(Vertical):
         focused = self.scheduler.has_focus
         self._help_rule.title = Text("scheduler" if focused else "")
         self._help_rule.info = Text(backend_word(self.scheduler.value, long=True) if focused else "")
-        text = Text(SCHEDULER_HELP if focused else "", colors.text2)
+        text = Text(SCHEDULER_HELP if focused else "", colors.muted)
         for name, reason in self._reasons.items() if focused else ():
             text.append(f"\n{backend_word(name, long=True)}: {plain(reason)}", colors.pending)
         self._help.update(text)
@@ -229,7 +229,7 @@ class LaunchForm(Vertical):
     def _show_role_help(self, role: str) -> None:
         """Say what can be changed in a role."""
         self._help_rule.title, self._help_rule.info = Text(plain(role)), Text("role")
-        self._help.update(Text(ROLE_HELP, palette_of(self.app).text2))
+        self._help.update(Text(ROLE_HELP, palette_of(self.app).muted))
 
     def show_reasons(self, reasons: Mapping[str, str]) -> None:
         """Note why schedulers cannot be used, by name."""
@@ -245,7 +245,7 @@ class LaunchForm(Vertical):
             failure: why no request could be made, where it is no single field's fault.
             findings: what the backend warns of.
         """
-        colors, signs = palette_of(self.app), signs_of(self.app)
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
         for row in self.rows:
             row.refresh_field()
         self._refresh_roles(model)
@@ -261,23 +261,23 @@ class LaunchForm(Vertical):
                 else f"{count(len(errors), 'error')}, in {names}",
                 colors.removed,
             )
-            words.append("   ctrl+s waits for it", colors.text3)
+            words.append("   ctrl+s waits for it", colors.faint)
         elif failure:
             words.append("the request could not be made", colors.removed)
         else:
             words.append("ready", colors.running)
-            words.append(f"   ctrl+s submits {count(launches, 'job') if launches > 1 else ''}".rstrip(), colors.text3)
+            words.append(f"   ctrl+s submits {count(launches, 'job') if launches > 1 else ''}".rstrip(), colors.faint)
         self._submit_words.update(words)
         self.submit.disabled = bool(errors or failure)
         notes = Text(end="")
         if failure and not errors:
-            notes.append(f"{signs.bad} {plain(failure)}", colors.removed)
+            notes.append(f"{glyphs.bad} {plain(failure)}", colors.removed)
         warnings = [finding for finding in findings if finding.level != "ok"]
         for finding in warnings:
             notes.append("\n" if notes else "")
             notes.append(f"! {plain(finding.what)}", colors.pending)
             # What to do about each would push the others out of sight.
             if finding.hint and len(warnings) == 1:
-                notes.append(f"  {plain(finding.hint)}", colors.text3)
+                notes.append(f"  {plain(finding.hint)}", colors.faint)
         self._warnings.update(notes)
         self._warnings.display = bool(notes)

@@ -85,8 +85,8 @@ def _by_step(first: Decimal, last: Decimal, step: Decimal | None, text: str) -> 
     if not size:
         raise SweepError(f"the step of `{text}` is 0")
     count = _counted(abs(last - first) / size, text)
-    sign = 1 if last >= first else -1
-    return [first + sign * size * number for number in range(count)]
+    glyph = 1 if last >= first else -1
+    return [first + glyph * size * number for number in range(count)]
 
 
 def _by_factor(first: Decimal, last: Decimal, factor: Decimal, text: str) -> list[Decimal]:

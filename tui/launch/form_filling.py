@@ -181,7 +181,7 @@ class FormFilling(ComponentPicking):
             model.fill_given(LAUNCH, {"workspace": workspace} if workspace else {})
             self._config_fault = _config_fault(defaults)
         if defaults.problems:
-            self.dashboard.say(defaults.problems[0], failed=True)
+            self.dashboard.status.say(defaults.problems[0], failed=True)
         if message.first:
             self.set_class(False, "-picking")
             self.set_class(True, "-filling")
@@ -263,13 +263,13 @@ class FormFilling(ComponentPicking):
         if self.model is None or row is None:
             return
         if not row.field.can_be_several:
-            self.dashboard.say(f"{row.field.name} is one for all jobs of a launch", failed=True)
+            self.dashboard.status.say(f"{row.field.name} is one for all jobs of a launch", failed=True)
             return
         self.model.toggle_several(row.field)
         await self.form.replace_row(row)
         self._changed()
         words = "several values, parted by commas: each is launched" if row.field.several else "one value"
-        self.dashboard.say(f"{row.field.name}: {words}")
+        self.dashboard.status.say(f"{row.field.name}: {words}")
 
     def action_profile(self) -> None:
         """Choose the profile whose defaults are taken."""
@@ -281,7 +281,7 @@ class FormFilling(ComponentPicking):
         if self.model is None or not self.model.is_whole:
             return
         self.model.ignores_config = not self.model.ignores_config
-        self.dashboard.say(f"{'without' if self.model.ignores_config else 'with'} .torchxconfig")
+        self.dashboard.status.say(f"{'without' if self.model.ignores_config else 'with'} .torchxconfig")
         self.read_config()
 
     def read_config(self) -> None:
@@ -401,7 +401,7 @@ class FormFilling(ComponentPicking):
             if self.model is None:
                 return
             if self.model.lost:
-                self.dashboard.say(f"no longer there, so not changed: {', '.join(self.model.lost)}", failed=True)
+                self.dashboard.status.say(f"no longer there, so not changed: {', '.join(self.model.lost)}", failed=True)
         wrong = self.model.get(message.section, message.field_name) if message.error else None
         if wrong is not None:
             wrong.error = message.error
@@ -445,7 +445,7 @@ class FormFilling(ComponentPicking):
     def action_copy_command(self) -> None:
         """Copy the command that does the same from a shell."""
         if self.model is not None and not self.model.errors():
-            self.dashboard.copy(self._command_text(), "the command", is_command=True)
+            self.dashboard.terminal_clipboard.copy(self._command_text(), "the command", is_command=True)
 
 
 def _config_fault(defaults: LaunchDefaults) -> str:

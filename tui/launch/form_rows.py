@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui.choice_field import ChoiceField
-from ..ui.theme import palette_of, signs_of
+from ..ui.theme import glyphs_of, palette_of
 from .field_input import FieldInput
 from .form_field import DEFAULT, MOST_SIDE_BY_SIDE, Field
 
@@ -86,15 +86,15 @@ class FieldRow(Vertical):
 
     def refresh_field(self) -> None:
         """Draw label, origin and error as the field has them now."""
-        colors, signs = palette_of(self.app), signs_of(self.app)
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
         one, focused = self.field, self.input.has_focus
         derived, decides = one.from_other
         label = Text(no_wrap=True, end="")
-        label.append(signs.focus_bar if focused else " ", colors.accent)
+        label.append(glyphs.focus_bar if focused else " ", colors.accent)
         quiet = bool(derived) or (one.origin == DEFAULT and not one.required)
         label.append(
-            cut(one.name, LABEL_WIDTH - 3, signs.cut),
-            f"bold {colors.text}" if focused else colors.text3 if quiet else colors.text,
+            cut(one.name, LABEL_WIDTH - 3, glyphs.cut),
+            f"bold {colors.text}" if focused else colors.faint if quiet else colors.text,
         )
         if one.required:
             label.append(" *", colors.accent)
@@ -105,13 +105,13 @@ class FieldRow(Vertical):
             origin = f"each of {len(one.values)}"
         else:
             origin = "required" if one.required and not one.text else one.origin
-        self._draw(self._origin, Text(origin, colors.text3 if quiet else colors.text2))
+        self._draw(self._origin, Text(origin, colors.faint if quiet else colors.muted))
         if isinstance(self.input, FieldInput):
             self.input.show_instead(derived)
         shown = bool(one.error) and not (one.error == "required" and not focused)
         self._error.display = shown
         if shown:
-            self._draw(self._error, Text(f"{signs.bad} {plain(one.error)}", colors.removed))
+            self._draw(self._error, Text(f"{glyphs.bad} {plain(one.error)}", colors.removed))
         self.set_class(bool(one.error), "-error")
         self.set_class(quiet, "-quiet")
 

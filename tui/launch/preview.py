@@ -120,10 +120,10 @@ class Preview(Pane):
         tabs = Text(end="")
         for tab in self._tabs():
             tabs.append("   " if tabs else "", "not bold")
-            style = f"bold underline {colors.accent}" if tab == self.tab else f"not bold {colors.text2}"
+            style = f"bold underline {colors.accent}" if tab == self.tab else f"not bold {colors.muted}"
             tabs.append(_WORDS[tab], style)
             if tab == "diff" and self._diff:
-                tabs.append(f" {len(self._diff)}", f"not bold {colors.text3}")
+                tabs.append(f" {len(self._diff)}", f"not bold {colors.faint}")
         self.rule.title = tabs
         self._content.update(self._text(colors))
 
@@ -138,11 +138,11 @@ class Preview(Pane):
         text = Text(end="")
         if self._note:
             text.append(f"{plain(self._note)}\n", colors.pending)
-            text.append("The last valid request:\n\n" if self._request else "", colors.text2)
+            text.append("The last valid request:\n\n" if self._request else "", colors.muted)
         if self._label:
-            text.append(f"the first of the sweep: {plain(self._label)}\n\n", colors.text3)
+            text.append(f"the first of the sweep: {plain(self._label)}\n\n", colors.faint)
         if self._interpreter:
-            text.append(f"component run by {plain(self._interpreter)}\n\n", colors.text3)
+            text.append(f"component run by {plain(self._interpreter)}\n\n", colors.faint)
         text.append_text(yaml_text("\n".join(plain(line) for line in self._request.splitlines()), colors))
         return text
 
@@ -152,30 +152,30 @@ def workspace_text(listing: WorkspaceListing | None, unreadable: str, colors: Pa
     if unreadable:
         return Text(plain(unreadable), colors.removed)
     if listing is None:
-        return Text("Reading the workspace", colors.text3)
+        return Text("Reading the workspace", colors.faint)
     more = "" if listing.is_whole else " and more: not all of it was looked at"
     text = Text(f"{count(len(listing.files), 'file')}, {bytes_words(listing.total)}{more}\n", colors.text, end="")
     if not listing.rules:
-        text.append("no ignore file: everything is shipped\n", colors.text3)
+        text.append("no ignore file: everything is shipped\n", colors.faint)
     for name in listing.rules:
-        text.append(f"by {plain(name)}\n", colors.text3)
+        text.append(f"by {plain(name)}\n", colors.faint)
     for rule, number in sorted(listing.left.items(), key=lambda one: -one[1]):
-        text.append(f"  {number:>6,} left out by {plain(rule)}\n", colors.text2)
+        text.append(f"  {number:>6,} left out by {plain(rule)}\n", colors.muted)
     text.append("\n")
     largest = sorted(listing.files, key=lambda one: (-one[1], one[0]))
     for path, size in largest[:_MOST_FILES]:
-        text.append(f"{bytes_words(size):>10}  ", colors.text3).append(f"{plain(path)}\n", colors.log)
+        text.append(f"{bytes_words(size):>10}  ", colors.faint).append(f"{plain(path)}\n", colors.log)
     if len(largest) > _MOST_FILES:
-        text.append(f"and {len(largest) - _MOST_FILES:,} smaller ones\n", colors.text3)
+        text.append(f"and {len(largest) - _MOST_FILES:,} smaller ones\n", colors.faint)
     return text
 
 
 def diff_text(rows: list[tuple[str, str, str]], compared: bool, colors: Palette) -> Text:
     """Return the difference of arguments to the last launch, in form order."""
     if not compared:
-        return Text("This component was not launched from here before", colors.text3)
+        return Text("This component was not launched from here before", colors.faint)
     if not rows:
-        return Text("As the last launch", colors.text3)
+        return Text("As the last launch", colors.faint)
     text = Text(end="")
     for name, before, after in rows:
         text.append(f"{name}\n", colors.text)

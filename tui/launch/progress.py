@@ -58,7 +58,7 @@ class LaunchWatch:
             self._dialogs[progress] = LaunchDialog(message.what, progress)
             self._app.set_timer(SOON, lambda: self._open(progress))
         if not self._dialogs[progress].is_attached:
-            self._app.say(message.text)
+            self._app.status.say(message.text)
         self._dialogs[progress].say(message.text)
 
     def _open(self, progress: Progress) -> None:

@@ -12,7 +12,7 @@ from textual.widgets import Button, Static
 from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui.dialog import TEXT_WIDTH, Dialog
-from ..ui.theme import palette_of, signs_of
+from ..ui.theme import glyphs_of, palette_of
 
 if TYPE_CHECKING:
     from ...backends.shared.progress import Progress
@@ -45,7 +45,7 @@ class LaunchDialog(Dialog[None]):
 
     def lines(self) -> list[Text]:
         """Return what is launched."""
-        return [Text(cut(plain(self.what), TEXT_WIDTH, signs_of(self.app).cut), f"bold {palette_of(self.app).text}")]
+        return [Text(cut(plain(self.what), TEXT_WIDTH, glyphs_of(self.app).cut), f"bold {palette_of(self.app).text}")]
 
     def compose_question(self) -> ComposeResult:
         """Yield how far it is."""
@@ -73,7 +73,7 @@ class LaunchDialog(Dialog[None]):
     def _draw(self) -> None:
         colors = palette_of(self.app)
         rows = [row for text in self._said for row in wrap(plain(text), TEXT_WIDTH)][-_LINES:]
-        lines = [Text(row, colors.text2) for row in rows] + [Text()] * (_LINES - len(rows))
+        lines = [Text(row, colors.muted) for row in rows] + [Text()] * (_LINES - len(rows))
         self._text.update(Text("\n", no_wrap=True).join([Text(), *lines, Text()]))
 
     def leave(self) -> None:

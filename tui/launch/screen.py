@@ -105,11 +105,13 @@ class LaunchScreen(FormFilling):
             self._changed()
         if not self._is_ready():
             if not model.is_whole:
-                self.dashboard.say(f"not launched: the run options of {model.scheduler} are not known yet", failed=True)
+                self.dashboard.status.say(
+                    f"not launched: the run options of {model.scheduler} are not known yet", failed=True
+                )
                 return
             wrong = model.errors()
             names = ", ".join(one.name for one in wrong)
-            self.dashboard.say(f"not launched: {names or self._config_fault or self._failure}", failed=True)
+            self.dashboard.status.say(f"not launched: {names or self._config_fault or self._failure}", failed=True)
             if self._config_fault and not wrong:
                 # It may have been corrected meanwhile.
                 self.read_config()
@@ -128,7 +130,7 @@ class LaunchScreen(FormFilling):
         self._submitting = False
         if count_of_jobs > min(most, MOST_PLANS):
             words = f"not launched: {count_of_jobs:,} jobs; most_of_a_sweep in config.toml is {most}"
-            self.dashboard.say(words, failed=True)
+            self.dashboard.status.say(words, failed=True)
             return
         plans = list(model.plans())
         self.app.push_screen(SweepDialog(plans), lambda yes: self._launch(plans) if yes else None)
@@ -159,7 +161,7 @@ class LaunchScreen(FormFilling):
         if message.error:
             self._failure, self._may_try_again = message.error, True
             self._refresh_form()
-            self.dashboard.say(f"not launched: {message.error}", failed=True)
+            self.dashboard.status.say(f"not launched: {message.error}", failed=True)
         plan = message.plan
         if not message.error:
             self.dismiss()
@@ -221,7 +223,7 @@ class LaunchScreen(FormFilling):
             return [
                 Hint("type", "Search"),
                 Hint("enter", "Choose"),
-                Hint("↑ ↓" if not self.dashboard.ascii_signs else "up down", "Move"),
+                Hint("↑ ↓" if not self.dashboard.ascii_glyphs else "up down", "Move"),
                 Hint("ctrl+k", "Pin"),
                 Hint("esc", "Back"),
                 Hint("ctrl+e", "Edit file"),

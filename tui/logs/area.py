@@ -12,7 +12,7 @@ from ...specs import AppState, ReplicaState
 from ..format import age, count, split_name
 from ..ui.job_cells import first_failed, state_text
 from ..ui.pane import Pane
-from ..ui.theme import now_of, palette_of, signs_of
+from ..ui.theme import glyphs_of, now_of, palette_of
 from .pane import LogPane
 
 if TYPE_CHECKING:
@@ -98,24 +98,24 @@ class LogsArea(Pane):
     def _refresh_title(self) -> None:
         if not self.is_mounted:
             return
-        colors, signs = palette_of(self.app), signs_of(self.app)
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
         row, status = self._row, self.log_pane.status
         info = Text(end="")
         if row is not None and self.log_pane.compact and self._with_job:
-            info.append(split_name(row.name)[0], colors.text2)
+            info.append(split_name(row.name)[0], colors.muted)
             info.append("  ")
-            info.append_text(state_text(row.state, colors, signs))
+            info.append_text(state_text(row.state, colors, glyphs))
             seconds = row.age_seconds(now_of(self.app))
             if row.why and row.is_final:
-                info.append(f"  {row.why}", colors.text2)
+                info.append(f"  {row.why}", colors.muted)
             elif seconds is not None:
-                info.append(f" {age(seconds)}", colors.text2)
+                info.append(f" {age(seconds)}", colors.muted)
         if row is not None:
-            info.append(f"{'   ' if info else ''}{status.shown}", colors.text3)
+            info.append(f"{'   ' if info else ''}{status.shown}", colors.faint)
             info.append(f"   since {status.since}" if status.since else "", colors.pending)
         self.rule.info = info
         right = Text(end="")
         if self.log_pane.compact and row is not None:
             right.append_text(self.log_pane.state_text())
-            right.append(f"  {count(status.line_count, 'line')}", colors.text3)
+            right.append(f"  {count(status.line_count, 'line')}", colors.faint)
         self.rule.right = right

@@ -213,13 +213,13 @@ class LogFinder:
             text.append(self._figures(search), f"bold {colors.text}")
             for key, word in _HINTS if search.state.found else ():
                 text.append(f"   {key}", f"bold {colors.accent}")
-                text.append(f" {word}", colors.text2)
+                text.append(f" {word}", colors.muted)
         if self.rules:
             text.append("   " if text else "")
             text.append(self.rule_words, colors.pending)
         if text:
             text.append("   esc", f"bold {colors.accent}")
-            text.append(" clear", colors.text2)
+            text.append(" clear", colors.muted)
         return text
 
     @property

@@ -126,9 +126,9 @@ def _midnight(at: float) -> float:
     return time.mktime((moment.tm_year, moment.tm_mon, moment.tm_mday, 0, 0, 0, 0, 0, -1))
 
 
-def _away(sign: str, amount: str, times: Times) -> float:
+def _away(glyph: str, amount: str, times: Times) -> float:
     seconds = sum(float(figure) * _UNITS[unit] for figure, unit in _PART.findall(amount))
-    if sign == "-":
+    if glyph == "-":
         return times.now - seconds
     return (times.now if times.start is None else times.start) + seconds
 

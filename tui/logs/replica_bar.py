@@ -9,7 +9,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ...logs.source.replica_log import StreamName
-from ..ui.theme import palette_of, signs_of
+from ..ui.theme import glyphs_of, palette_of
 from .rows import TimeMode
 
 _TIMES: dict[TimeMode, list[str]] = {
@@ -50,14 +50,14 @@ class ReplicaBar(Widget):
         row = Text(no_wrap=True, end="")
         row.append("a ", f"bold {colors.accent}")
         self._places = []
-        self._add(row, f"all {self.replica_count}", None, colors.text2 if self.chosen is not None else colors.text)
+        self._add(row, f"all {self.replica_count}", None, colors.muted if self.chosen is not None else colors.text)
         row.append(" ")
         room = self.size.width - row.cell_len - right.cell_len - 2
         for number in self._fitting(room):
             row.append("  ")
-            sign = signs_of(self.app).failed if number in self.failed else ""
-            style = colors.failed if sign else colors.replica(number)
-            self._add(row, f"{number}{sign}", number, style)
+            glyph = glyphs_of(self.app).failed if number in self.failed else ""
+            style = colors.failed if glyph else colors.replica(number)
+            self._add(row, f"{number}{glyph}", number, style)
         row.append(" " * max(2, self.size.width - row.cell_len - right.cell_len))
         row.append_text(right)
         row.truncate(self.size.width, overflow="crop")
@@ -83,4 +83,4 @@ class ReplicaBar(Widget):
 
     def _options(self) -> Text:
         words = [self.stream, *_TIMES[self.times], "wrap" if self.wrap else "no wrap"]
-        return Text("   ".join(words), palette_of(self.app).text3, end="")
+        return Text("   ".join(words), palette_of(self.app).faint, end="")

@@ -16,7 +16,7 @@ from ...logs.source.replica_log import ReplicaLog
 from ...logs.text.sanitize import plain
 from ..ui.governor import PacedScreen
 from ..ui.options import Options
-from ..ui.theme import palette_of, signs_of
+from ..ui.theme import glyphs_of, palette_of
 
 ALL = -1
 
@@ -62,12 +62,12 @@ class ReplicaPicker(PacedScreen, ModalScreen[int | None]):
         self.dismiss(None)
 
     def _options(self) -> list[Option]:
-        colors, signs = palette_of(self.app), signs_of(self.app)
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
         options = [Option(Text(f"all {len(self._logs)}, merged", colors.text))]
         for number, log in enumerate(self._logs):
             text = Text(f"{number:>4}", colors.replica(number))
-            text.append(f"  {plain(log.role)}/{log.replica}", colors.text2)
+            text.append(f"  {plain(log.role)}/{log.replica}", colors.muted)
             if number in self._failed:
-                text.append(f"  {signs.failed}", colors.failed)
+                text.append(f"  {glyphs.failed}", colors.failed)
             options.append(Option(text))
         return options

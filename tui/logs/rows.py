@@ -18,7 +18,7 @@ from ...logs.text.cells import char_width
 from ...logs.text.line_kinds import LevelWord, level_of
 from ...logs.text.sanitize import SafeLine, plain, sanitize
 from ...logs.view.merge import LogLine
-from ..ui.glyphs import Signs
+from ..ui.glyphs import Glyphs
 from ..ui.palette import Palette
 from .style import SgrStyles
 
@@ -84,24 +84,24 @@ class RowMaker:
     Args:
         layout: widths and toggles.
         colors: the theme's palette.
-        signs: the signs.
+        glyphs: the glyphs.
         base: the view's own style, with its background.
         marks: what to light up, None for nothing.
     """
 
     def __init__(
-        self, layout: RowLayout, colors: Palette, signs: Signs, base: Style, marks: Marks | None = None
+        self, layout: RowLayout, colors: Palette, glyphs: Glyphs, base: Style, marks: Marks | None = None
     ) -> None:
         self.layout = layout
         self._marks = marks
         self._match = Style.parse(colors.match_row)
         self._current_match = Style.parse(colors.accent_fill)
-        self._signs = signs
+        self._signs = glyphs
         self._sgr = SgrStyles(colors)
         self._log = base + Style.parse(colors.log)
         self._notable = base + Style.parse(colors.text)
         self._error_row = Style.parse(colors.error_row)
-        self._faint = base + Style.parse(colors.text3)
+        self._faint = base + Style.parse(colors.faint)
         self._level = {
             "warning": Style.parse(colors.pending) + Style(bold=True),
             "error": Style.parse(colors.failed),
@@ -179,7 +179,7 @@ class RowMaker:
         return marked
 
     def _cropped(self, runs: list[_Run], text: str, width: int) -> list[_Run]:
-        """Cut one row out of the text; where it goes on at the right, a sign says so."""
+        """Cut one row out of the text; where it goes on at the right, a glyph says so."""
         offset = self.layout.offset
         length = cell_len(text)
         if offset == 0 and length <= width:
@@ -227,13 +227,13 @@ def time_text(at: float | None, times: TimeMode, start: float | None = None) -> 
 
 def relative_text(seconds: float) -> str:
     """Return a time after the start, such as ``  +1:02:03`` or ``+41d 02:03``: 10 cells."""
-    sign = "-" if seconds < 0 else "+"
+    glyph = "-" if seconds < 0 else "+"
     minutes, second = divmod(int(abs(seconds)), 60)
     hours, minute = divmod(minutes, 60)
     if hours < 100:
-        return f"{sign}{hours}:{minute:02d}:{second:02d}".rjust(10)
+        return f"{glyph}{hours}:{minute:02d}:{second:02d}".rjust(10)
     days, hour = divmod(hours, 24)
-    return f"{sign}{days}d {hour:02d}{f':{minute:02d}' if days < 100 else 'h'}".rjust(10)
+    return f"{glyph}{days}d {hour:02d}{f':{minute:02d}' if days < 100 else 'h'}".rjust(10)
 
 
 def _slice(runs: list[_Run], start: int, end: int) -> list[_Run]:

@@ -74,7 +74,7 @@ class SaveDialog(Dialog[SaveRequest]):
 
     def lines(self) -> list[Text]:
         """Return what is shown now."""
-        return [Text(plain(self._what), palette_of(self.app).text2), Text()]
+        return [Text(plain(self._what), palette_of(self.app).muted), Text()]
 
     def compose_question(self) -> ComposeResult:
         """Yield the path, the choice, and what either means."""
@@ -89,7 +89,7 @@ class SaveDialog(Dialog[SaveRequest]):
         colors = palette_of(self.app)
         yield Button("Back", compact=True, id="keep")
         yield Button(self._label("enter", "Save"), compact=True, id="confirm")
-        yield Static(Text.assemble(("esc", f"bold {colors.accent}"), (" back", colors.text2)), markup=False)
+        yield Static(Text.assemble(("esc", f"bold {colors.accent}"), (" back", colors.muted)), markup=False)
 
     def first_focus(self) -> Widget:
         """Begin at the path."""
@@ -159,7 +159,7 @@ class SaveDialog(Dialog[SaveRequest]):
         return next(kind for kind in _KINDS if kind == value)
 
     def _explain(self) -> None:
-        self.query_one("#save-words", Static).update(Text(_MEANINGS[self._kind()], palette_of(self.app).text3))
+        self.query_one("#save-words", Static).update(Text(_MEANINGS[self._kind()], palette_of(self.app).faint))
         self._relabel("enter", "Save")
 
     def _say(self, sentence: str) -> None:

@@ -63,11 +63,11 @@ class LogsScreen(BaseScreen):
 
     def _refresh_title(self) -> None:
         rule = self.logs.rule
-        rule.info = name_text(self.row.name, max(10, self.app.size.width - 30), self.palette, self.signs)
-        right = state_text(self.row.state, self.palette, self.signs)
+        rule.info = name_text(self.row.name, max(10, self.app.size.width - 30), self.palette, self.glyphs)
+        right = state_text(self.row.state, self.palette, self.glyphs)
         seconds = self.row.age_seconds(self.clock())
         if seconds is not None:
-            right.append(f"  {age(seconds)}", self.palette.text3)
+            right.append(f"  {age(seconds)}", self.palette.faint)
         rule.right = right
 
     def on_log_pane_status_changed(self) -> None:
@@ -99,4 +99,4 @@ class LogsScreen(BaseScreen):
 
     def counts(self) -> Text:
         """Return the handle, to be read and copied."""
-        return Text(plain(self.row.handle), self.palette.text3)
+        return Text(plain(self.row.handle), self.palette.faint)

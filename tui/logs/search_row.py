@@ -57,7 +57,7 @@ class SearchRow(Horizontal):
 
     DEFAULT_CSS = """
     SearchRow { height: 1; width: 1fr; display: none; }
-    SearchRow > #pattern-sign { width: 3; height: 1; }
+    SearchRow > #pattern-glyph { width: 3; height: 1; }
     SearchRow > PatternInput { width: 34%; min-width: 16; height: 1; }
     SearchRow.-jump > PatternInput { width: 18; }
     SearchRow > #pattern-words { width: 1fr; height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
@@ -71,7 +71,7 @@ class SearchRow(Horizontal):
         super().__init__()
         self.mode: Mode = "search"
         self.regex = False
-        self._sign = Static(markup=False, id="pattern-sign")
+        self._sign = Static(markup=False, id="pattern-glyph")
         self._words = Static(markup=False, id="pattern-words")
         self._kind = Static(markup=False, id="pattern-kind")
         self.typing = False
@@ -79,7 +79,7 @@ class SearchRow(Horizontal):
         self.input = PatternInput(self.accept)
 
     def compose(self) -> ComposeResult:
-        """Yield the sign, the field, the words, and how the pattern is read."""
+        """Yield the glyph, the field, the words, and how the pattern is read."""
         yield self._sign
         yield self.input
         yield self._words
@@ -89,7 +89,7 @@ class SearchRow(Horizontal):
         """Let a person type a pattern or a place."""
         self._set(mode, "")
         self.typing = self.display = True
-        self.say(Text("  ctrl+r text or expression" if mode != "jump" else EXAMPLES, palette_of(self.app).text3))
+        self.say(Text("  ctrl+r text or expression" if mode != "jump" else EXAMPLES, palette_of(self.app).faint))
         # At once: the next key may be here already.
         self.screen.set_focus(self.input)
 
@@ -121,7 +121,7 @@ class SearchRow(Horizontal):
         # Afterwards it is said where there is room beside how far the search is.
         asked = self.mode != "jump" and (self.typing or (self.input.value and self.size.width >= _ROOMY))
         words = "" if not asked else kind_words(self.input.value, regex=self.regex)
-        self._kind.update(Text(words, palette_of(self.app).text3, no_wrap=True))
+        self._kind.update(Text(words, palette_of(self.app).faint, no_wrap=True))
 
     def accept(self) -> None:
         """Carry out what was typed."""

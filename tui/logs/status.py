@@ -81,9 +81,9 @@ def state_text(status: LogStatus, colors: Palette) -> Text:
         "following": f"bold {colors.running}",
         "paused": f"bold {colors.pending}",
         "selecting": f"bold {colors.accent}",
-        "ended": colors.text3,
-        "waiting": colors.text3,
-        "none": colors.text3,
+        "ended": colors.faint,
+        "waiting": colors.faint,
+        "none": colors.faint,
     }
     return Text.assemble((_WORDS[status.state] or plain(status.reason), styles[status.state]), end="")
 
@@ -144,14 +144,14 @@ class StatusRow(Widget):
         if not status.line_count:
             return text
         if status.state == "selecting":
-            return text.append(f"  {count(status.selected, 'line')} of {status.line_count:,}", colors.text2)
+            return text.append(f"  {count(status.selected, 'line')} of {status.line_count:,}", colors.muted)
         if status.at_end and status.state != "paused":
-            return text.append(f"  {count_words(status)}", colors.text3)
+            return text.append(f"  {count_words(status)}", colors.faint)
         if status.line is None:
-            return text.append(f"  of {count_words(status)}", colors.text3)
-        text.append(f"  line {status.line:,} of {status.line_count:,}", colors.text2)
+            return text.append(f"  of {count_words(status)}", colors.faint)
+        text.append(f"  line {status.line:,} of {status.line_count:,}", colors.muted)
         if with_time and status.at is not None:
-            text.append(f"   {clock_text(status.at)}", colors.text3)
+            text.append(f"   {clock_text(status.at)}", colors.faint)
         return text
 
     def _right(self, colors: Palette, *, with_hint: bool) -> Text:
@@ -161,16 +161,16 @@ class StatusRow(Widget):
             for key, word in (("y", "copy"), ("esc", "leave")) if with_hint else (("y", "copy"),):
                 text.append("   " if text else "")
                 text.append(key, f"bold {colors.accent}")
-                text.append(f" {word}", colors.text2)
+                text.append(f" {word}", colors.muted)
         elif status.state == "paused":
             if status.new_lines:
                 text.append(f" +{count(status.new_lines, 'new line')} ", colors.accent_fill)
             if with_hint or not status.new_lines:
                 text.append("  " if text else "")
                 text.append("G", f"bold {colors.accent}")
-                text.append(" to follow", colors.text2)
+                text.append(" to follow", colors.muted)
         elif self.options_shown and status.state != "none":
-            text.append(f"wrap {'on' if status.wrap else 'off'}  {status.stream}", colors.text3)
+            text.append(f"wrap {'on' if status.wrap else 'off'}  {status.stream}", colors.faint)
         return text
 
 

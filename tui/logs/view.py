@@ -26,7 +26,7 @@ from textual.widget import Widget
 from ...logs.text.shown import shown_text
 from ...logs.view.merge import Bounds, LogLine
 from ..ui.governor import Repaint, governor_of
-from ..ui.theme import palette_of, signs_of
+from ..ui.theme import glyphs_of, palette_of
 from .rows import Marks, RowLayout, RowMaker, TimeMode
 from .selection import LineDrag, LogSelection
 from .viewport import Position, Viewport
@@ -419,7 +419,7 @@ class LogView(Widget, can_focus=True):
             offset=self._offset,
         )
         if self._maker is None or self._maker.layout != layout:
-            self._maker = RowMaker(layout, palette_of(self.app), signs_of(self.app), self.rich_style, self._marks)
+            self._maker = RowMaker(layout, palette_of(self.app), glyphs_of(self.app), self.rich_style, self._marks)
             if self._viewport is not None:
                 self._viewport.set_maker(self._maker.rows, self.wrap)
         if self._log is None:

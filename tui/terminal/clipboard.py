@@ -6,8 +6,14 @@ import base64
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...specs.files import private_folder, state_folder, write_private
+from ..messages import Told
+from .textual_internals import write_to_terminal
+
+if TYPE_CHECKING:
+    from ..app import TorchXTuiApp
 
 # What common terminals take of an OSC 52 sequence, in base64 characters.
 MOST_ENCODED = 74_994
@@ -43,3 +49,43 @@ def copy_to_file(text: str) -> Path:
     path = private_folder(state_folder()) / "copied.txt"
     write_private(path, text.encode())
     return path
+
+
+class Clipboard:
+    """Copies texts through the terminal of an app, or to a file where the terminal takes no copy.
+
+    Args:
+        app: the app; its status line says what happened.
+    """
+
+    def __init__(self, app: TorchXTuiApp) -> None:
+        self._app = app
+        self.text = ""
+        """The last text that was sent to the terminal; what `paste` inserts."""
+
+    def copy(self, text: str, what: str, *, is_command: bool = False) -> None:
+        """Copy a text and say what happened.
+
+        Args:
+            text: the text.
+            what: its name in the message.
+            is_command: the text is a command that will be run: the message says whether a value in it is masked.
+        """
+        from ...backends.shared.secrets import MASK, MASKED_NOTE
+
+        note = f"; {MASKED_NOTE}" if is_command and MASK in text else ""
+        what = what[:1].upper() + what[1:]
+        sequence = osc52(text)
+        if sequence is not None and write_to_terminal(self._app, sequence):
+            self.text = text
+            self._app.status.say(f"{what} sent to the terminal's clipboard{note}")
+            return
+
+        def write() -> None:
+            try:
+                told = Told(f"{what} written to {copy_to_file(text)}: the terminal takes no such copy{note}")
+            except OSError as error:
+                told = Told(f"{what} could not be copied: the terminal takes no such copy, and {error}", failed=True)
+            self._app.post_from_thread(told)
+
+        self._app.run_worker(write, thread=True, group="copy", exit_on_error=False)

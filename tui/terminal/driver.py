@@ -7,7 +7,9 @@ import select
 import sys
 import threading
 from contextlib import suppress
+from typing import Any
 
+from textual.app import App
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
@@ -32,6 +34,10 @@ class TerminalDriver(LinuxDriver):
     """Writes through a `TerminalOutput` in place of Textual's own thread, which stays idle."""
 
     output: TerminalOutput | None = None
+
+    def __init__(self, app: App[Any], **options: Any) -> None:
+        super().__init__(app, **options)
+        self._terminal_app = app
 
     def start_application_mode(self) -> None:
         """Take the terminal over; also when the program comes back to it."""
@@ -66,7 +72,7 @@ class TerminalDriver(LinuxDriver):
         poller.register(self.fileno, 0)
         while not left.wait(_LOOK_SECONDS):
             if poller.poll(0):
-                self._app.post_message(TerminalGone())
+                self._terminal_app.post_message(TerminalGone())
                 return
 
     def write(self, data: str) -> None:

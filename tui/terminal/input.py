@@ -8,10 +8,10 @@ import re
 from collections.abc import Generator, Iterable
 
 from textual import events
-from textual._parser import ParseError, Peek1, Read1, TokenCallback
-from textual._xterm_parser import XTermParser
 from textual.keys import Keys
 from textual.message import Message
+
+from .textual_internals import KeyParser, ParseError, Peek1, Read1, TokenCallback
 
 # Columns and rows of the largest terminal that is believed; a report of more is noise, and drawing it would take all
 # memory.
@@ -28,7 +28,7 @@ _LARGEST_CODE = 0x10FFFF
 _LARGEST_MODIFIERS = 256
 
 
-class TerminalParser(XTermParser):
+class TerminalParser(KeyParser):
     """Textual's parser, which no input ends.
 
     Sequences that it cannot take are dropped, and the input after them is read as usual.
@@ -50,13 +50,14 @@ class TerminalParser(XTermParser):
             except Exception:
                 logging.getLogger(__name__).warning("dropped a sequence of the terminal", exc_info=True)
 
-    def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
+    def read_keys(self, sequence: str, alt: bool) -> Iterable[events.Key]:
+        """Read the key reports of the kitty protocol in every form, other sequences as Textual does."""
         report = _KEY_REPORT.fullmatch(sequence) if len(sequence) > 2 else None
         if report is None:
-            return super()._sequence_to_key_events(sequence, alt)
+            return super().read_keys(sequence, alt)
         short = _short_form(report)
         # Ignored, not nothing: of an unknown sequence the parser takes what follows for its rest.
-        return super()._sequence_to_key_events(short, alt) if short else [events.Key(Keys.Ignore, sequence)]
+        return super().read_keys(short, alt) if short else [events.Key(Keys.Ignore, sequence)]
 
 
 def _short_form(report: re.Match[str]) -> str:

@@ -11,7 +11,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ..format import cut
-from .theme import palette_of, signs_of
+from .theme import glyphs_of, palette_of
 
 if TYPE_CHECKING:
     from .palette import Palette
@@ -32,13 +32,13 @@ class Hint:
     enabled: bool = True
 
 
-def _two_ends(left: Text, right: Text, width: int, sign: str) -> Text:
+def _two_ends(left: Text, right: Text, width: int, glyph: str) -> Text:
     """Return a row with ``left`` and ``right`` at its ends; the left one is cut if they meet."""
     room = width - right.cell_len - (2 if right else 0)
     if left.cell_len > room:
         left = left.copy()
         left.truncate(max(0, room - 1), overflow="crop")
-        left.append(sign if room > 0 else "")
+        left.append(glyph if room > 0 else "")
     row = Text(no_wrap=True, end="")
     row.append_text(left)
     row.append(" " * max(0, width - left.cell_len - right.cell_len))
@@ -60,20 +60,20 @@ class TopBar(Widget):
         left = Text("torchx-tui", f"bold {colors.text}", end="")
         left.append("   ")
         left.append_text(self.middle)
-        right = Text(self.right, colors.text3)
+        right = Text(self.right, colors.faint)
         if left.cell_len + right.cell_len + 2 > self.size.width:
             right = Text()
-        return _two_ends(left, right, self.size.width, signs_of(self.app).cut)
+        return _two_ends(left, right, self.size.width, glyphs_of(self.app).cut)
 
 
-def path_text(parts: Sequence[str], colors: Palette, sign: str) -> Text:
+def path_text(parts: Sequence[str], colors: Palette, glyph: str) -> Text:
     """Return ``Jobs › New launch``, the last part standing out."""
     text = Text(end="")
     for number, part in enumerate(parts):
         last = number == len(parts) - 1
-        text.append(part, f"bold {colors.text}" if last else colors.text3)
+        text.append(part, f"bold {colors.text}" if last else colors.faint)
         if not last:
-            text.append(f"  {sign}  ", colors.text3)
+            text.append(f"  {glyph}  ", colors.faint)
     return text
 
 
@@ -87,7 +87,7 @@ class StatusLine(Widget):
 
     def render(self) -> Text:
         """Draw the line."""
-        return _two_ends(self.left, self.right, self.size.width, signs_of(self.app).cut)
+        return _two_ends(self.left, self.right, self.size.width, glyphs_of(self.app).cut)
 
 
 class KeyBar(Widget):
@@ -104,7 +104,7 @@ class KeyBar(Widget):
         width = self.size.width
         message = self.message.copy()
         if message.cell_len > width // 2:
-            message = Text(cut(message.plain, width // 2, signs_of(self.app).cut), message.style)
+            message = Text(cut(message.plain, width // 2, glyphs_of(self.app).cut), message.style)
         room = width - (message.cell_len + 2 if message else 0)
         most = 10 if width >= 100 else 7
         row = Text(no_wrap=True, end="")
@@ -122,6 +122,6 @@ class KeyBar(Widget):
     @staticmethod
     def _hint(hint: Hint, colors: Palette) -> Text:
         text = Text(end="")
-        text.append(hint.key, f"bold {colors.accent}" if hint.enabled else colors.text3)
-        text.append(f" {hint.word}", colors.text2 if hint.enabled else colors.text3)
+        text.append(hint.key, f"bold {colors.accent}" if hint.enabled else colors.faint)
+        text.append(f" {hint.word}", colors.muted if hint.enabled else colors.faint)
         return text

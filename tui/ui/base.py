@@ -12,11 +12,11 @@ from textual.screen import Screen
 
 from .bars import Hint, KeyBar, StatusLine, TopBar, path_text
 from .governor import PacedScreen
-from .theme import now_of, palette_of, signs_of
+from .theme import glyphs_of, now_of, palette_of
 
 if TYPE_CHECKING:
     from ..app import TorchXTuiApp
-    from .glyphs import Signs
+    from .glyphs import Glyphs
     from .palette import Palette
 
 # Rows from which the status line has a row of its own.
@@ -45,9 +45,9 @@ class BaseScreen(PacedScreen, Screen[Any]):
         return palette_of(self.app)
 
     @property
-    def signs(self) -> Signs:
-        """The signs in use."""
-        return signs_of(self.app)
+    def glyphs(self) -> Glyphs:
+        """The glyphs in use."""
+        return glyphs_of(self.app)
 
     def compose(self) -> ComposeResult:
         """Yield the bars around `compose_body`."""
@@ -95,7 +95,7 @@ class BaseScreen(PacedScreen, Screen[Any]):
 
     def top_middle(self) -> Text:
         """Return what the top bar shows after the program's name."""
-        return path_text(self.path(), self.palette, self.signs.path)
+        return path_text(self.path(), self.palette, self.glyphs.path)
 
     def refresh_bars(self) -> None:
         """Draw the three bars as things stand now."""
@@ -105,7 +105,7 @@ class BaseScreen(PacedScreen, Screen[Any]):
         top = bars.first()
         top.middle = self.top_middle()
         top.right = self.dashboard.who
-        message = self.dashboard.status_text()
+        message = self.dashboard.status.text()
         counts = self.counts()
         tall = self.app.size.height >= TALL
         line = self.query_one(StatusLine)

@@ -13,7 +13,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ..format import cut
-from .theme import palette_of, signs_of
+from .theme import glyphs_of, palette_of
 
 
 def choices_in(widths: Sequence[int], taken: int, room: int) -> range:
@@ -22,7 +22,7 @@ def choices_in(widths: Sequence[int], taken: int, room: int) -> range:
     Args:
         widths: of the choices, in cells.
         taken: the choice that has to be seen.
-        room: the cells that there are; two on each side are kept for a sign that more follow.
+        room: the cells that there are; two on each side are kept for a glyph that more follow.
     """
     if sum(widths) <= room:
         return range(len(widths))
@@ -74,22 +74,22 @@ class ChoiceField(Widget, can_focus=True):
 
     def render(self) -> Text:
         """Draw the choices, as many as there is room for beside the one taken, which is filled and bold."""
-        colors, signs = palette_of(self.app), signs_of(self.app)
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
         text = Text(no_wrap=True, end="")
         shown = self._shown()
         if shown.start:
-            text.append(f"{signs.cut} ", colors.text3)
+            text.append(f"{glyphs.cut} ", colors.faint)
         for index in shown:
             on = self.choices[index] == self.value
-            text.append(signs.radio_on if on else signs.radio_off, colors.accent if on else colors.text3)
-            text.append(f" {self._word(index)}  ", f"bold {colors.text}" if on else colors.text2)
+            text.append(glyphs.radio_on if on else glyphs.radio_off, colors.accent if on else colors.faint)
+            text.append(f" {self._word(index)}  ", f"bold {colors.text}" if on else colors.muted)
         if shown.stop < len(self.choices):
-            text.append(signs.cut, colors.text3)
+            text.append(glyphs.cut, colors.faint)
         return text
 
     def _word(self, index: int) -> str:
         choice = self.choices[index]
-        return cut(self._words.get(choice, choice), max(4, self.content_size.width - 10), signs_of(self.app).cut)
+        return cut(self._words.get(choice, choice), max(4, self.content_size.width - 10), glyphs_of(self.app).cut)
 
     def _shown(self) -> range:
         """Return which choices there is room for."""

@@ -1,4 +1,4 @@
-"""The signs that stand for states, rules and cuts, in Unicode and in ASCII."""
+"""The glyphs that stand for states, rules and cuts, in Unicode and in ASCII."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ...specs import AppState
 
 
 @dataclass(frozen=True)
-class Signs:
-    """One set of signs; every sign is one cell wide, the radio signs are three."""
+class Glyphs:
+    """One set of glyphs; every glyph is one cell wide, the radio glyphs are three."""
 
     submitted: str
     pending: str
@@ -37,7 +37,7 @@ class Signs:
     none: str
 
     def state(self, state: AppState) -> str:
-        """Return the sign of ``state``; what was not submitted yet has Submitted's."""
+        """Return the glyph of ``state``; what was not submitted yet has Submitted's."""
         return {
             AppState.UNSUBMITTED: self.submitted,
             AppState.SUBMITTED: self.submitted,
@@ -49,7 +49,7 @@ class Signs:
         }.get(state, self.unknown)
 
 
-UNICODE = Signs(
+UNICODE = Glyphs(
     submitted="·",
     pending="○",
     running="●",
@@ -77,7 +77,7 @@ UNICODE = Signs(
 )
 
 # N stands for new: Submitted and Succeeded cannot share a letter.
-ASCII = Signs(
+ASCII = Glyphs(
     submitted="N",
     pending="P",
     running="R",

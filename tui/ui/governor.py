@@ -14,6 +14,8 @@ from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.worker import Worker
 
+from ..terminal.textual_internals import GatedUpdates, terminal_output
+
 if TYPE_CHECKING:
     from ..terminal.output import TerminalOutput
 
@@ -97,7 +99,7 @@ class AppGovernor(Governor):
 
     def output(self) -> TerminalOutput | None:
         """Return the output of the app's driver, which may be another after the app has left the terminal."""
-        return getattr(self._app._driver, "output", None)
+        return terminal_output(self._app)
 
 
 def governor_of(app: App[Any]) -> Governor:
@@ -106,7 +108,7 @@ def governor_of(app: App[Any]) -> Governor:
     return governor if isinstance(governor, Governor) else Governor()
 
 
-class PacedScreen:
+class PacedScreen(GatedUpdates):
     """What all screens do; to be named before `Screen` among a screen's bases.
 
     A screen draws when the governor lets it: what changes meanwhile is drawn at once, as it is by then, and frames
@@ -125,11 +127,9 @@ class PacedScreen:
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Say of a worker that failed."""
-        if say_failed := getattr(self.app, "say_failed", None):
-            say_failed(event)
+        if status := getattr(self.app, "status", None):
+            status.say_failed(event)
 
-    def _on_timer_update(self) -> None:
-        # Textual's own method draws and stops the timer that calls it; without that it is called again at the next
-        # frame's time.
-        if not governor_of(self.app).holds_frames():
-            super()._on_timer_update()  # type: ignore[misc]
+    def may_draw(self) -> bool:
+        """Return whether the terminal has taken enough of the frames before."""
+        return not governor_of(self.app).holds_frames()

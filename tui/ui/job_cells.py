@@ -14,7 +14,7 @@ from ..format import age, clock, cut, duration, fit_name, state_word
 from ..rows import JobRow, backend_word
 
 if TYPE_CHECKING:
-    from .glyphs import Signs
+    from .glyphs import Glyphs
     from .palette import Palette
 
 
@@ -23,7 +23,7 @@ class CellContext:
     """What a cell needs beside its job."""
 
     palette: Palette
-    signs: Signs
+    glyphs: Glyphs
     marked: bool = False
     dimmed: bool = False
     now: float | None = None
@@ -82,75 +82,75 @@ _STATE_ORDER = [
 
 
 def state_style(state: AppState, palette: Palette) -> str:
-    """Return the style of a state's sign."""
+    """Return the style of a state's glyph."""
     return getattr(palette, _STATE_STYLES[state])
 
 
-def state_text(state: AppState, palette: Palette, signs: Signs, *, dimmed: bool = False) -> Text:
-    """Return a state's sign and word; only what lives or went wrong has a coloured word."""
-    style = palette.text3 if dimmed else state_style(state, palette)
+def state_text(state: AppState, palette: Palette, glyphs: Glyphs, *, dimmed: bool = False) -> Text:
+    """Return a state's glyph and word; only what lives or went wrong has a coloured word."""
+    style = palette.faint if dimmed else state_style(state, palette)
     word_style = style
     if state is AppState.SUCCEEDED:
-        word_style = palette.text2 if not palette.ansi else palette.text3
+        word_style = palette.muted if not palette.ansi else palette.faint
     elif state is AppState.CANCELLED:
-        word_style = palette.text3
+        word_style = palette.faint
     text = Text(end="")
-    text.append(signs.state(state), style)
+    text.append(glyphs.state(state), style)
     text.append(" ")
-    text.append(state_word(state), palette.text3 if dimmed else word_style)
+    text.append(state_word(state), palette.faint if dimmed else word_style)
     return text
 
 
 def name_text(
-    app_id: str, width: int, palette: Palette, signs: Signs, *, dimmed: bool = False, bold: bool = False
+    app_id: str, width: int, palette: Palette, glyphs: Glyphs, *, dimmed: bool = False, bold: bool = False
 ) -> Text:
     """Return an app id whose unique suffix is dimmer than its name, in at most ``width`` cells."""
-    name, suffix = fit_name(app_id, width, signs.cut)
+    name, suffix = fit_name(app_id, width, glyphs.cut)
     text = Text(end="")
-    text.append(name, palette.text3 if dimmed else f"bold {palette.text}" if bold else palette.text)
-    text.append(suffix, palette.text3)
+    text.append(name, palette.faint if dimmed else f"bold {palette.text}" if bold else palette.text)
+    text.append(suffix, palette.faint)
     return text
 
 
 def _mark(_row: JobRow, context: CellContext, _width: int) -> Text:
-    return Text(context.signs.mark if context.marked else " ", context.palette.accent)
+    return Text(context.glyphs.mark if context.marked else " ", context.palette.accent)
 
 
 def _state(row: JobRow, context: CellContext, _width: int) -> Text:
-    return state_text(row.state, context.palette, context.signs, dimmed=context.dimmed)
+    return state_text(row.state, context.palette, context.glyphs, dimmed=context.dimmed)
 
 
 def _name(row: JobRow, context: CellContext, width: int) -> Text:
-    return name_text(row.name, width, context.palette, context.signs, dimmed=context.dimmed)
+    return name_text(row.name, width, context.palette, context.glyphs, dimmed=context.dimmed)
 
 
 def _backend(row: JobRow, context: CellContext, width: int) -> Text:
-    word = cut(backend_word(row.scheduler), width, context.signs.cut)
-    return Text(word, context.palette.text3 if context.dimmed else context.palette.text2)
+    word = cut(backend_word(row.scheduler), width, context.glyphs.cut)
+    return Text(word, context.palette.faint if context.dimmed else context.palette.muted)
 
 
 def _replicas(row: JobRow, context: CellContext, _width: int) -> Text:
     figure = f"{row.running}/{row.wanted}" if row.wanted else ""
-    return Text(figure, context.palette.text3 if context.dimmed else context.palette.text2, justify="right")
+    return Text(figure, context.palette.faint if context.dimmed else context.palette.muted, justify="right")
 
 
 def _age(row: JobRow, context: CellContext, _width: int) -> Text:
     seconds = row.age_seconds(context.now)
-    return Text("" if seconds is None else age(seconds), context.palette.text3, justify="right")
+    return Text("" if seconds is None else age(seconds), context.palette.faint, justify="right")
 
 
 def _component(row: JobRow, context: CellContext, width: int) -> Text:
-    return Text(cut(row.component, width, context.signs.cut), context.palette.text3)
+    return Text(cut(row.component, width, context.glyphs.cut), context.palette.faint)
 
 
 def _why(row: JobRow, context: CellContext, width: int) -> Text:
     bright = row.state is AppState.FAILED and not context.dimmed
-    return Text(cut(row.why, width, context.signs.cut), context.palette.text2 if bright else context.palette.text3)
+    return Text(cut(row.why, width, context.glyphs.cut), context.palette.muted if bright else context.palette.faint)
 
 
 def _plain_cell(read: Callable[[JobRow], str]) -> Callable[[JobRow, CellContext, int], Text]:
     def cell(row: JobRow, context: CellContext, width: int) -> Text:
-        return Text(cut(read(row), width, context.signs.cut), context.palette.text3)
+        return Text(cut(read(row), width, context.glyphs.cut), context.palette.faint)
 
     return cell
 
@@ -172,12 +172,12 @@ def _duration(row: JobRow, context: CellContext, _width: int) -> Text:
     seconds = _ran_seconds(row, context.now)
     # Of a running job the minutes are enough: a figure of seconds would change with each poll.
     words = "" if seconds is None else duration(seconds) if row.is_final else age(seconds)
-    return Text(words, context.palette.text3, justify="right")
+    return Text(words, context.palette.faint, justify="right")
 
 
 def _started(row: JobRow, context: CellContext, _width: int) -> Text:
     words = "" if row.started_at is None else clock(row.started_at, context.now or time.time())
-    return Text(words, context.palette.text3)
+    return Text(words, context.palette.faint)
 
 
 COLUMNS: tuple[Column, ...] = (

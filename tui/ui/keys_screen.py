@@ -119,8 +119,8 @@ class KeysScreen(PacedScreen, ModalScreen[None]):
         for title in order:
             text.append(f"{title}\n", f"bold {colors.text}")
             for row in self._groups[title]:
-                text.append(f"  {row.keys:<22}", f"bold {colors.accent}" if row.enabled else colors.text3)
-                text.append(f"{row.what}\n", colors.text2 if row.enabled else colors.text3)
+                text.append(f"  {row.keys:<22}", f"bold {colors.accent}" if row.enabled else colors.faint)
+                text.append(f"{row.what}\n", colors.muted if row.enabled else colors.faint)
             text.append("\n")
         return text
 

@@ -27,8 +27,8 @@ class Palette:
     line: str
     text: str
     log: str
-    text2: str
-    text3: str
+    muted: str
+    faint: str
     accent: str
     accent_fill: str
     spark: str
@@ -67,8 +67,8 @@ DARK = Palette(
     line="#333c4b",
     text="#e4e8ef",
     log="#c6cdd8",
-    text2="#b0b9c7",
-    text3="#8b95a5",
+    muted="#b0b9c7",
+    faint="#8b95a5",
     accent="#8ab4ff",
     accent_fill="bold #0d1628 on #8ab4ff",
     spark="#6482b8",
@@ -106,8 +106,8 @@ LIGHT = Palette(
     line="#cdd4de",
     text="#1c222b",
     log="#2c3440",
-    text2="#434c59",
-    text3="#5a6370",
+    muted="#434c59",
+    faint="#5a6370",
     accent="#1f57c9",
     accent_fill="bold #ffffff on #1f57c9",
     spark="#6b8bcb",
@@ -145,8 +145,8 @@ HIGH_CONTRAST = replace(
     line="#8a8a8a",
     text="#ffffff",
     log="#ffffff",
-    text2="#e6e6e6",
-    text3="#cfcfcf",
+    muted="#e6e6e6",
+    faint="#cfcfcf",
     accent="#a8d0ff",
     accent_fill="bold #000000 on #a8d0ff",
     spark="#a8d0ff",
@@ -207,8 +207,8 @@ def _ansi(name: str, *, dark: bool, accent: str) -> Palette:
         line="dim",
         text="default",
         log="default",
-        text2="default",
-        text3="dim",
+        muted="default",
+        faint="dim",
         accent=f"bold {accent}",
         accent_fill="bold reverse",
         spark="cyan",

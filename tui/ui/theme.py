@@ -1,4 +1,4 @@
-"""Textual themes made from the palettes, and the palette and signs that an app shows now."""
+"""Textual themes made from the palettes, and the palette and glyphs that an app shows now."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 from textual.app import App
 from textual.theme import Theme
 
-from . import glyphs as signs
-from . import palette
+from . import glyphs, palette
 from .palette import PALETTES, Palette
 
 if TYPE_CHECKING:
-    from .glyphs import Signs
+    from .glyphs import Glyphs
 
 # What the style sheets may use beside Textual's own variables.
-_CSS_COLORS = ("bg", "bar", "raised", "sel", "line", "text2", "text3")
+_CSS_COLORS = ("bg", "bar", "raised", "sel", "line", "muted", "faint")
 
 
 def _css_color(value: str) -> str:
@@ -32,7 +31,7 @@ def css_variables(colors: Palette) -> dict[str, str]:
     variables = {name: _css_color(getattr(colors, name)) for name in _CSS_COLORS}
     variables.update(
         {
-            "words": _css_color(colors.text),
+            "body": _css_color(colors.text),
             "log": _css_color(colors.log),
             "accent-color": _css_color(colors.accent),
             "failed": _css_color(colors.failed),
@@ -44,7 +43,7 @@ def css_variables(colors: Palette) -> dict[str, str]:
             "block-cursor-blurred-background": _css_color(colors.raised),
             "block-cursor-blurred-foreground": _css_color(colors.text),
             "scrollbar": _css_color(colors.line),
-            "scrollbar-hover": _css_color(colors.text3),
+            "scrollbar-hover": _css_color(colors.faint),
             "scrollbar-active": _css_color(colors.accent),
             "scrollbar-background": _css_color(colors.bg),
             "scrollbar-background-hover": _css_color(colors.bg),
@@ -84,7 +83,7 @@ def textual_theme(colors: Palette) -> Theme:
     return Theme(
         name=colors.name,
         primary=_css_color(colors.accent),
-        secondary=_css_color(colors.text2),
+        secondary=_css_color(colors.muted),
         warning=_css_color(colors.pending),
         error=_css_color(colors.failed),
         success=_css_color(colors.running),
@@ -111,6 +110,6 @@ def now_of(app: App[Any]) -> float:
     return clock()
 
 
-def signs_of(app: App[Any]) -> Signs:
-    """Return the app's signs: ASCII where it was asked for, else Unicode."""
-    return signs.ASCII if getattr(app, "ascii_signs", False) else signs.UNICODE
+def glyphs_of(app: App[Any]) -> Glyphs:
+    """Return the app's glyphs: ASCII where it was asked for, else Unicode."""
+    return glyphs.ASCII if getattr(app, "ascii_glyphs", False) else glyphs.UNICODE

@@ -7,7 +7,7 @@ from rich.text import Text
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from .theme import palette_of, signs_of
+from .theme import glyphs_of, palette_of
 
 
 class TitleRule(Widget):
@@ -32,9 +32,9 @@ class TitleRule(Widget):
 
     def render(self) -> Text:
         """Draw the rule in the widget's width; the right-hand text goes first when there is no room."""
-        colors, signs = palette_of(self.app), signs_of(self.app)
+        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
         rule_style = colors.accent if self.active else colors.line
-        rule = signs.focused_rule if self.active else signs.rule
+        rule = glyphs.focused_rule if self.active else glyphs.rule
         width = self.size.width
         line = Text(no_wrap=True, end="")
         line.append(rule, rule_style)
@@ -44,9 +44,9 @@ class TitleRule(Widget):
             line.append(" ")
         if self.info:
             line.append(" ")
-            line.append_text(_styled(self.info, colors.text3))
+            line.append_text(_styled(self.info, colors.faint))
             line.append(" ")
-        right = _styled(self.right, colors.text3) if self.right else Text()
+        right = _styled(self.right, colors.faint) if self.right else Text()
         rest = width - line.cell_len - (right.cell_len + 4 if right else 0)
         if rest < 0:
             right, rest = Text(), width - line.cell_len

@@ -24,19 +24,19 @@ def yaml_text(text: str, colors: Palette) -> Text:
             result.append("\n")
         indent = len(line) - len(line.lstrip())
         if block is not None and (not line.strip() or indent >= block):
-            result.append(line, colors.text2)
+            result.append(line, colors.muted)
             continue
         # A literal block: what follows at least as far in is text, whatever it looks like.
         block = indent + 1 if _BLOCK.search(line) else None
         match = _LINE.match(line)
         if match is None:
             stripped = line.lstrip(" -")
-            result.append(line[: len(line) - len(stripped)], colors.text2)
+            result.append(line[: len(line) - len(stripped)], colors.muted)
             result.append(stripped, _value_style(stripped, colors))
             continue
-        result.append(match["indent"], colors.text2)
+        result.append(match["indent"], colors.muted)
         result.append(match["key"], colors.yaml_key)
-        result.append(match["colon"], colors.text3)
+        result.append(match["colon"], colors.faint)
         result.append(match["value"], _value_style(match["value"].strip(), colors))
     return result
 
@@ -44,4 +44,4 @@ def yaml_text(text: str, colors: Palette) -> Text:
 def _value_style(value: str, colors: Palette) -> str:
     if _NUMBER.match(value):
         return colors.yaml_number
-    return colors.text2 if value[:1] in "[{|>" else colors.yaml_string
+    return colors.muted if value[:1] in "[{|>" else colors.yaml_string

@@ -1,0 +1,49 @@
+"""What the signals that end a program do: SIGHUP leaves every job alone, SIGTERM and SIGINT end this process's own."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+# How long SIGINT goes on to end nothing after another program had the terminal (s).
+_INTERRUPTS_PASS = 0.2
+
+
+class Signals:
+    """Handles signals on the event loop. Outside the main thread, as in tests, it does nothing.
+
+    Args:
+        end: called with whether the jobs of this process are ended as well.
+    """
+
+    def __init__(self, end: Callable[[bool], None]) -> None:
+        self._end = end
+
+    def install(self) -> None:
+        """Take the signals over."""
+        loop = asyncio.get_running_loop()
+        for number, ends_jobs in ((signal.SIGHUP, False), (signal.SIGTERM, True), (signal.SIGINT, True)):
+            try:
+                loop.add_signal_handler(number, partial(self._end, ends_jobs))
+            except (NotImplementedError, RuntimeError, ValueError):
+                return
+
+    @contextmanager
+    def leave_interrupts(self) -> Iterator[None]:
+        """Leave SIGINT to the other program that has the terminal."""
+        loop = asyncio.get_running_loop()
+        try:
+            loop.remove_signal_handler(signal.SIGINT)
+            # A handler, since the other program would inherit that a signal is ignored.
+            signal.signal(signal.SIGINT, lambda *_: None)
+        except (NotImplementedError, RuntimeError, ValueError):
+            yield
+            return
+        try:
+            yield
+        finally:
+            # Not at once: the loop has yet to see the signals of this time, which were not meant for it.
+            loop.call_later(_INTERRUPTS_PASS, loop.add_signal_handler, signal.SIGINT, partial(self._end, True))
