@@ -14,8 +14,7 @@ from torchx_tui.tui.logs.pane import LogPane
 from torchx_tui.tui.logs.status import LogStatus, StatusRow
 from torchx_tui.tui.logs.view import LogView
 from torchx_tui.tui.terminal.ordered_keys import OrderedKeysApp
-from torchx_tui.tui.ui.palette import PALETTES
-from torchx_tui.tui.ui.theme import textual_theme
+from torchx_tui.tui.ui.theme import follow_theme, use_themes
 
 
 class LogApp(OrderedKeysApp[None]):
@@ -28,9 +27,7 @@ class LogApp(OrderedKeysApp[None]):
         self.logs = logs
         self.is_final = is_final
         self.statuses: list[LogStatus] = []
-        for colors in PALETTES.values():
-            self.register_theme(textual_theme(colors))
-        self.theme = theme
+        use_themes(self, theme)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return {"bar": "#181d25", "line": "#333c4b"}
@@ -39,6 +36,7 @@ class LogApp(OrderedKeysApp[None]):
         yield LogPane()
 
     def on_mount(self) -> None:
+        follow_theme(self)
         self.show()
 
     def show(self) -> None:

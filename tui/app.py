@@ -35,7 +35,7 @@ from .ui.garbage_collection import collect_while_idle, spare_living
 from .ui.governor import AppGovernor
 from .ui.state import UiStateFile
 from .ui.status import EndedJobs, Status
-from .ui.theme import css_variables, textual_theme
+from .ui.theme import css_variables, follow_theme, use_themes
 from .watch.store import JobStore
 
 if TYPE_CHECKING:
@@ -150,9 +150,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         self._opens = opens
         self.schedulers = schedulers
         self.who = f"{user_name()}@{os.uname().nodename.partition('.')[0]}"
-        for colors in palette.PALETTES.values():
-            self.register_theme(textual_theme(colors))
-        self.theme = _theme_name(settings, no_color)
+        use_themes(self, _theme_name(settings, no_color))
         # What hints show instead of the usual keys; nothing of the keymap is loaded without one.
         self.chosen_keys: dict[tuple[str, str], str] = {}
         if settings.keys:
@@ -199,6 +197,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         # The event loop's own pool has six threads on two cores: so many calls that hang would keep all others back.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_MOST_THREADS, "action"))
         self._signals.install()
+        follow_theme(self)
         if self._problem:
             self.status.say(self._problem, failed=True)
         self.call_after_refresh(self._start_feed)

@@ -11,7 +11,7 @@ from textual.widgets import OptionList
 
 from torchx_tui.logs.view.merge import MergedLog
 from torchx_tui.tui.logs.replica_bar import ReplicaBar
-from torchx_tui.tui.ui.palette import DARK, PALETTES
+from torchx_tui.tui.ui.palette import PALETTES, STYLES
 
 
 def replicas(folder: Path, count: int, lines: int = 1) -> list[LogWriter]:
@@ -188,6 +188,6 @@ async def test_failed_replicas_are_marked(tmp_path: Path) -> None:
         await pilot.pause()
         bar = app.query_one(ReplicaBar).render()
         assert "  11✗ " in bar.plain
-        assert any(span.style == DARK.failed for span in bar.spans)
+        assert any(span.style == STYLES.failed for span in bar.spans)
         await pilot.click(ReplicaBar, offset=(1 + bar.plain.index("11✗"), 0))
         await app.until(lambda: app.pane.status.replica == 11)

@@ -15,7 +15,7 @@ from torchx_tui.logs.text.sgr import RGB, SgrStyle
 from torchx_tui.logs.view.merge import LogLine
 from torchx_tui.tui.logs.rows import RowLayout, RowMaker
 from torchx_tui.tui.logs.style import SgrStyles, _parse, contrast
-from torchx_tui.tui.ui import glyphs as signs
+from torchx_tui.tui.ui import glyphs
 from torchx_tui.tui.ui.governor import repaint_interval
 from torchx_tui.tui.ui.palette import ANSI_DARK, DARK, LIGHT
 
@@ -31,7 +31,7 @@ def line(data: bytes, stream: str = "o", replica: int = 0) -> LogLine:
 
 
 def maker(width: int = 40, **layout: object) -> RowMaker:
-    return RowMaker(RowLayout(width=width, **layout), DARK, signs.UNICODE, Style(bgcolor=DARK.bg))  # type: ignore[arg-type]
+    return RowMaker(RowLayout(width=width, **layout), DARK, glyphs.UNICODE, Style(bgcolor=DARK.bg))  # type: ignore[arg-type]
 
 
 async def test_scrolling_up_pauses_and_the_view_stands_still(tmp_path: Path) -> None:

@@ -3,18 +3,18 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.tui.ui.palette import DARK
+from torchx_tui.tui.ui.palette import STYLES
 from torchx_tui.tui.ui.yaml_text import yaml_text
 
 
 @given(st.text(alphabet=st.characters(categories=["L", "N", "P", "S", "Zs"], include_characters="\n"), max_size=200))
 def test_the_text_stays_as_it_is(text):
-    assert yaml_text(text, DARK).plain == "\n".join(text.splitlines())
+    assert yaml_text(text).plain == "\n".join(text.splitlines())
 
 
 def test_keys_numbers_and_blocks():
-    text = yaml_text("name: x\ncpu: 2\nargs:\n- |\n  key: in a program\n\n  more: 1\nend: true", DARK)
+    text = yaml_text("name: x\ncpu: 2\nargs:\n- |\n  key: in a program\n\n  more: 1\nend: true")
     styles = {text.plain[span.start : span.end].strip(): str(span.style) for span in text.spans}
-    assert styles["name"] == styles["end"] == DARK.yaml_key
-    assert styles["2"] == styles["true"] == DARK.yaml_number
-    assert styles["key: in a program"] == styles["more: 1"] == DARK.muted
+    assert styles["name"] == styles["end"] == STYLES.yaml_key
+    assert styles["2"] == styles["true"] == STYLES.yaml_number
+    assert styles["key: in a program"] == styles["more: 1"] == STYLES.muted

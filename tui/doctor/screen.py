@@ -19,6 +19,7 @@ from ...specs.errors import describe_error
 from ..format import count
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
+from ..ui.palette import STYLES
 from ..ui.text_pane import TextPane
 
 _SUBJECT_WIDTH = 14
@@ -94,45 +95,43 @@ class DoctorScreen(BaseScreen):
         table.add_column(width=2, no_wrap=True)
         table.add_column(width=_SUBJECT_WIDTH)
         table.add_column(ratio=1)
-        colors = self.palette
         if faults:
-            table.add_row("", Text("To mend", f"bold {colors.text}"))
+            table.add_row("", Text("To mend", f"bold {STYLES.text}"))
             for level in _FAULTS:
                 self._add([one for one in faults if one.finding.level == level], table)
             table.add_row("")
         if fine:
-            table.add_row("", Text("In order", f"bold {colors.text}"))
+            table.add_row("", Text("In order", f"bold {STYLES.text}"))
             self._add(fine, table)
         self._pane.show_table(table)
         self._pane.rule.info = self._sum(faults)
         self.refresh_bars()
 
     def _sum(self, faults: list[Diagnosed]) -> Text:
-        colors = self.palette
         if not self.is_done:
-            return Text("looking", colors.pending)
+            return Text("looking", STYLES.pending)
         if not faults:
-            return Text("nothing to mend", colors.running)
+            return Text("nothing to mend", STYLES.running)
         errors = sum(one.finding.level == "error" for one in faults)
         words = Text()
         if errors:
-            words.append(count(errors, "error"), colors.removed)
+            words.append(count(errors, "error"), STYLES.removed)
         if len(faults) > errors:
-            words.append(f"{', ' if errors else ''}{count(len(faults) - errors, 'warning')}", colors.pending)
+            words.append(f"{', ' if errors else ''}{count(len(faults) - errors, 'warning')}", STYLES.pending)
         return words
 
     def _add(self, found: list[Diagnosed], table: Table) -> None:
-        colors, glyphs = self.palette, self.glyphs
-        looks = {"error": (glyphs.bad, colors.removed), "warning": ("!", colors.pending)}
+        glyphs = self.glyphs
+        looks = {"error": (glyphs.bad, STYLES.removed), "warning": ("!", STYLES.pending)}
         for one in found:
-            glyph, color = looks.get(one.finding.level, (glyphs.ok, colors.running))
+            glyph, color = looks.get(one.finding.level, (glyphs.ok, STYLES.running))
             is_fault = one.finding.level in _FAULTS
-            subject = Text(plain(one.subject), colors.text if is_fault else colors.faint)
-            what = Text(plain(one.finding.what), colors.text if is_fault else colors.muted)
+            subject = Text(plain(one.subject), STYLES.text if is_fault else STYLES.faint)
+            what = Text(plain(one.finding.what), STYLES.text if is_fault else STYLES.muted)
             table.add_row(Text(f" {glyph}", color), subject, what)
             # Of what is in order no advice is needed.
             if one.finding.hint and is_fault:
-                table.add_row("", "", Text(plain(one.finding.hint), colors.muted))
+                table.add_row("", "", Text(plain(one.finding.hint), STYLES.muted))
 
     def action_copy_report(self) -> None:
         """Copy everything, to be sent to somebody who can help."""

@@ -22,7 +22,8 @@ from ..format import age, clock, count, cut
 from ..rows import JobRow, backend_word
 from ..ui.dialog import MOST_LISTED, TEXT_WIDTH, Dialog
 from ..ui.job_cells import name_text, state_text
-from ..ui.theme import glyphs_of, now_of, palette_of
+from ..ui.palette import STYLES
+from ..ui.theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
     from ...backends.api import Finding
@@ -55,62 +56,59 @@ class ConfirmDialog(Dialog[bool]):
 
     def lines(self) -> list[Text]:
         """Return the jobs, their facts, the consequence and the command."""
-        colors = palette_of(self.app)
         facts = self._one(self.rows[0]) if len(self.rows) == 1 else self._several()
-        text = [Text(line, colors.muted) for line in self.consequence()]
+        text = [Text(line, STYLES.muted) for line in self.consequence()]
         command = ["torchx", self.COMMAND, plain(self.rows[0].handle)]
         if len(self.rows) == 1:
-            text.append(Text(cut(f"$ {shlex.join(command)}", TEXT_WIDTH, glyphs_of(self.app).cut), colors.faint))
+            text.append(Text(cut(f"$ {shlex.join(command)}", TEXT_WIDTH, glyphs_of(self.app).cut), STYLES.faint))
         return [*facts, Text(), *text, Text()]
 
     def _one(self, row: JobRow) -> list[Text]:
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
-        state = state_text(row.state, colors, glyphs)
+        glyphs = glyphs_of(self.app)
+        state = state_text(row.state, glyphs)
         seconds = row.age_seconds(now_of(self.app))
         if seconds is not None:
-            state.append(f"   {age(seconds)}", colors.muted)
+            state.append(f"   {age(seconds)}", STYLES.muted)
         if row.started_at is not None:
-            state.append(f", since {clock(row.started_at, now_of(self.app))}", colors.muted)
-        lines = [name_text(row.name, TEXT_WIDTH, colors, glyphs, bold=True), Text()]
+            state.append(f", since {clock(row.started_at, now_of(self.app))}", STYLES.muted)
+        lines = [name_text(row.name, TEXT_WIDTH, glyphs, bold=True), Text()]
         for label, value in (
             ("state", state),
-            ("where", Text(backend_word(row.scheduler, long=True), colors.text)),
-            ("replicas", Text(f"{row.running} of {row.wanted} running", colors.text)),
+            ("where", Text(backend_word(row.scheduler, long=True), STYLES.text)),
+            ("replicas", Text(f"{row.running} of {row.wanted} running", STYLES.text)),
         ):
-            line = Text(f"{label:<11}", colors.faint, end="")
+            line = Text(f"{label:<11}", STYLES.faint, end="")
             line.append_text(value)
             lines.append(line)
         return lines
 
     def _several(self) -> list[Text]:
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
+        glyphs = glyphs_of(self.app)
         lines = []
         for row in self.rows[:MOST_LISTED]:
-            line = state_text(row.state, colors, glyphs)
+            line = state_text(row.state, glyphs)
             line.append(" " * (14 - line.cell_len))
-            line.append_text(name_text(row.name, TEXT_WIDTH - 14, colors, glyphs))
+            line.append_text(name_text(row.name, TEXT_WIDTH - 14, glyphs))
             lines.append(line)
         if len(self.rows) > MOST_LISTED:
-            lines.append(Text(f"and {len(self.rows) - MOST_LISTED} more", colors.faint))
+            lines.append(Text(f"and {len(self.rows) - MOST_LISTED} more", STYLES.faint))
         return lines
 
     def compose_question(self) -> ComposeResult:
         """Ask for the count where there is more than one job."""
         if len(self.rows) > 1:
-            colors = palette_of(self.app)
-            yield Static(Text(f"Type {len(self.rows)} to go on", colors.muted), markup=False)
+            yield Static(Text(f"Type {len(self.rows)} to go on", STYLES.muted), markup=False)
             count_input = Input(compact=True, id="dialog-count")
             count_input.cursor_blink = False
             yield count_input
 
     def compose_buttons(self) -> ComposeResult:
         """Yield the harmless button, the other, and how to go back."""
-        colors = palette_of(self.app)
         yield Button(self.KEEP, compact=True, id="keep")
-        label = Text(self.CONFIRM_KEY, colors.failed)
-        label.append(f" {self.CONFIRM}", colors.text)
+        label = Text(self.CONFIRM_KEY, STYLES.failed)
+        label.append(f" {self.CONFIRM}", STYLES.text)
         yield Button(label, compact=True, id="confirm")
-        yield Static(Text.assemble(("esc", f"bold {colors.accent}"), (" back", colors.muted)), markup=False)
+        yield Static(Text.assemble(("esc", f"bold {STYLES.accent}"), (" back", STYLES.muted)), markup=False)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Take the button's answer."""
@@ -234,15 +232,15 @@ class ResultsDialog(Dialog[None]):
 
     def _results(self) -> list[Text]:
         """Return each job with its result, those that failed first."""
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
+        glyphs = glyphs_of(self.app)
         lines: list[Text] = []
         for name, failure in sorted(self.results, key=lambda result: not result[1]):
             line = Text(
-                f"{glyphs.bad if failure else glyphs.ok} ", colors.failed if failure else colors.running, end=""
+                f"{glyphs.bad if failure else glyphs.ok} ", STYLES.failed if failure else STYLES.running, end=""
             )
-            line.append_text(name_text(name, TEXT_WIDTH - 2, colors, glyphs))
+            line.append_text(name_text(name, TEXT_WIDTH - 2, glyphs))
             why = wrap(plain(failure), TEXT_WIDTH - 4)[:MOST_WHY]
-            lines += [line, *(Text(f"    {part}", colors.muted) for part in why)]
+            lines += [line, *(Text(f"    {part}", STYLES.muted) for part in why)]
         return [*lines, Text()]
 
     def action_scroll(self, rows: int) -> None:
@@ -282,30 +280,29 @@ class QuitDialog(Dialog[Any]):
 
     def lines(self) -> list[Text]:
         """Return the jobs that run."""
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
+        glyphs = glyphs_of(self.app)
         lines = [
-            Text(f"{count(len(self.handles), 'job')} launched here, still running on this machine:", colors.muted),
+            Text(f"{count(len(self.handles), 'job')} launched here, still running on this machine:", STYLES.muted),
             Text(),
         ]
         for handle in self.handles[:MOST_LISTED]:
-            lines.append(name_text(plain(handle.rpartition("/")[2]), TEXT_WIDTH, colors, glyphs, bold=True))
+            lines.append(name_text(plain(handle.rpartition("/")[2]), TEXT_WIDTH, glyphs, bold=True))
         if len(self.handles) > MOST_LISTED:
-            lines.append(Text(f"and {len(self.handles) - MOST_LISTED} more", colors.faint))
-        lines += [Text(), Text("Kept jobs go on without the terminal and are found again.", colors.muted)]
+            lines.append(Text(f"and {len(self.handles) - MOST_LISTED} more", STYLES.faint))
+        lines += [Text(), Text("Kept jobs go on without the terminal and are found again.", STYLES.muted)]
         for warning in self.warnings:
-            lines.append(Text(f"But {plain(warning.what)}.", colors.pending))
+            lines.append(Text(f"But {plain(warning.what)}.", STYLES.pending))
             for line in wrap(f"What helps: {plain(warning.hint)}", TEXT_WIDTH):
-                lines.append(Text(line, colors.muted))
+                lines.append(Text(line, STYLES.muted))
         return [*lines, Text()]
 
     def compose_buttons(self) -> ComposeResult:
         """Yield the two ways to quit, and the way back."""
-        colors = palette_of(self.app)
         yield Button("Keep running", compact=True, id="keep")
-        label = Text("y", colors.failed)
-        label.append(" Cancel them", colors.text)
+        label = Text("y", STYLES.failed)
+        label.append(" Cancel them", STYLES.text)
         yield Button(label, compact=True, id="cancel")
-        yield Static(Text.assemble(("esc", f"bold {colors.accent}"), (" back", colors.muted)), markup=False)
+        yield Static(Text.assemble(("esc", f"bold {STYLES.accent}"), (" back", STYLES.muted)), markup=False)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Take the button's answer."""

@@ -20,7 +20,8 @@ from ..format import count, cut
 from ..rows import JobRow
 from ..ui.dialog import TEXT_WIDTH, Dialog
 from ..ui.job_cells import name_text
-from ..ui.theme import glyphs_of, palette_of
+from ..ui.palette import STYLES
+from ..ui.theme import glyphs_of
 from .bulk import act_on_jobs, job_names
 
 if TYPE_CHECKING:
@@ -162,46 +163,44 @@ class RelaunchDialog(Dialog[str]):
 
     def lines(self) -> list[Text]:
         """Return which job it is, or of how many something has changed."""
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
+        glyphs = glyphs_of(self.app)
         if len(self._rows) == 1:
-            name = name_text(self._rows[0].name, TEXT_WIDTH, colors, glyphs, bold=True)
-            return [name, Text(), Text("Since its launch this has changed:", colors.muted)]
+            name = name_text(self._rows[0].name, TEXT_WIDTH, glyphs, bold=True)
+            return [name, Text(), Text("Since its launch this has changed:", STYLES.muted)]
         words = f"Since their launches something has changed for {len(self._changes):,} of them:"
-        return [Text(words, colors.muted)]
+        return [Text(words, STYLES.muted)]
 
     def compose_question(self) -> ComposeResult:
         """Yield what has changed; it may be longer than the screen."""
         with VerticalScroll(id="relaunch-changes", can_focus=False):
             yield Static(Text("\n", no_wrap=True).join(self._changed()), markup=False)
-        colors = palette_of(self.app)
-        yield Static(Text("Arguments and run options stay as they were.\n", colors.muted), markup=False)
+        yield Static(Text("Arguments and run options stay as they were.\n", STYLES.muted), markup=False)
 
     def _changed(self) -> list[Text]:
         """Return each change: what it is, what it was, what it is now."""
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
+        glyphs = glyphs_of(self.app)
         lines: list[Text] = []
         for one, jobs in summed_up(self._changes):
-            what = Text(cut(plain(one.what), TEXT_WIDTH - 12, glyphs.cut), colors.text)
+            what = Text(cut(plain(one.what), TEXT_WIDTH - 12, glyphs.cut), STYLES.text)
             if len(self._rows) > 1:
-                what.append(f"   {count(jobs, 'job')}", colors.faint)
+                what.append(f"   {count(jobs, 'job')}", STYLES.faint)
             lines += [
                 what,
-                Text(cut(f"  - {plain(one.then)}", TEXT_WIDTH, glyphs.cut), colors.removed),
-                Text(cut(f"  + {plain(one.now)}", TEXT_WIDTH, glyphs.cut), colors.added),
+                Text(cut(f"  - {plain(one.then)}", TEXT_WIDTH, glyphs.cut), STYLES.removed),
+                Text(cut(f"  + {plain(one.now)}", TEXT_WIDTH, glyphs.cut), STYLES.added),
             ]
         return [*lines, Text()]
 
     def compose_buttons(self) -> ComposeResult:
         """Yield the harmless button, the other, and what else there is."""
-        colors = palette_of(self.app)
         yield Button("Cancel", compact=True, id="keep")
-        label = Text("y", colors.failed)
-        label.append(" Launch again", colors.text)
+        label = Text("y", STYLES.failed)
+        label.append(" Launch again", STYLES.text)
         yield Button(label, compact=True, id="confirm")
         hint = Text(end="")
         if len(self._rows) == 1:
-            hint = Text.assemble(("e", f"bold {colors.accent}"), (" edit   ", colors.muted))
-        hint.append_text(Text.assemble(("esc", f"bold {colors.accent}"), (" back", colors.muted)))
+            hint = Text.assemble(("e", f"bold {STYLES.accent}"), (" edit   ", STYLES.muted))
+        hint.append_text(Text.assemble(("esc", f"bold {STYLES.accent}"), (" back", STYLES.muted)))
         yield Static(hint, markup=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

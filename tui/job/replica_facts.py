@@ -16,11 +16,11 @@ from ...specs.files import user_name
 from ..format import clock, duration
 from ..launch.commands import ssh_command
 from ..ui.job_cells import state_text
+from ..ui.palette import STYLES
 from ..ui.theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
     from ...backends.api import PublishedPort, ReplicaUsage
-    from ..ui.palette import Palette
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -54,15 +54,15 @@ def figure(value: float) -> str:
 _GIB = 1 << 30
 
 
-def replica_lines(replica: ReplicaStatus, colors: Palette, widget: Widget) -> tuple[Text, ...]:
+def replica_lines(replica: ReplicaStatus, widget: Widget) -> tuple[Text, ...]:
     """Return what is known of one replica."""
-    head = Text(f"{plain(replica.role)}/{replica.id}", f"bold {colors.text}", end="")
+    head = Text(f"{plain(replica.role)}/{replica.id}", f"bold {STYLES.text}", end="")
     head.append("  ")
-    head.append_text(state_text(replica.state, colors, glyphs_of(widget.app)))
+    head.append_text(state_text(replica.state, glyphs_of(widget.app)))
     if replica.signal:
-        head.append(f"  {replica.signal}", colors.text)
+        head.append(f"  {replica.signal}", STYLES.text)
     elif replica.exit_code is not None:
-        head.append(f"  exit {replica.exit_code}", colors.text)
+        head.append(f"  exit {replica.exit_code}", STYLES.text)
     lines = [head]
     facts = []
     if replica.started_at is not None and replica.finished_at is not None:
@@ -76,18 +76,18 @@ def replica_lines(replica: ReplicaStatus, colors: Palette, widget: Widget) -> tu
     if replica.node and replica.hostaddr and replica.hostaddr != replica.hostname:
         facts.append(plain(replica.hostaddr))
     facts.append(plain(replica.hostname))
-    lines.append(Text(", ".join(facts), colors.muted))
+    lines.append(Text(", ".join(facts), STYLES.muted))
     for label, at in (("started", replica.started_at), ("ended", replica.finished_at)):
         if at is not None:
-            line = Text(f"{label:<9}", colors.faint, end="")
-            line.append(clock(at, now_of(widget.app)), colors.muted)
+            line = Text(f"{label:<9}", STYLES.faint, end="")
+            line.append(clock(at, now_of(widget.app)), STYLES.muted)
             lines.append(line)
     if replica.reason and replica.reason != f"exit {replica.exit_code}":
-        lines.append(Text(plain(replica.reason), colors.muted))
+        lines.append(Text(plain(replica.reason), STYLES.muted))
     return tuple(lines)
 
 
-def usage_lines(samples: Sequence[ReplicaUsage], width: int, colors: Palette, *, ascii_only: bool) -> list[Text]:
+def usage_lines(samples: Sequence[ReplicaUsage], width: int, *, ascii_only: bool) -> list[Text]:
     """Return a line for each thing that is used: its name, its course, and what it is now of what there is.
 
     Args:
@@ -107,10 +107,10 @@ def usage_lines(samples: Sequence[ReplicaUsage], width: int, colors: Palette, *,
     for name, values, total, unit in courses:
         if not values or not total:
             continue
-        line = Text(f"{name:<5}", colors.faint, no_wrap=True, end="")
+        line = Text(f"{name:<5}", STYLES.faint, no_wrap=True, end="")
         course = spark_words(values) if ascii_only else sparkline(values, total, width)
-        line.append(course.ljust(width), colors.faint if ascii_only else colors.spark)
-        line.append(f"  {figure(values[-1])} of {figure(total)} {unit}", colors.muted)
+        line.append(course.ljust(width), STYLES.faint if ascii_only else STYLES.spark)
+        line.append(f"  {figure(values[-1])} of {figure(total)} {unit}", STYLES.muted)
         lines.append(line)
     return lines
 
@@ -120,18 +120,18 @@ def _course(samples: Sequence[ReplicaUsage], what: str, unit: float = 1.0) -> li
     return [value / unit for value in values if value is not None]
 
 
-def port_lines(ports: Sequence[PublishedPort], colors: Palette) -> list[Text]:
+def port_lines(ports: Sequence[PublishedPort]) -> list[Text]:
     """Return two lines for each port: its number on the engine's loopback address, and the command that reaches it."""
     lines = []
     for port in ports:
-        line = Text(f"{'port':<9}", colors.faint, end="")
-        line.append(f"{port.host_port}", colors.text)
+        line = Text(f"{'port':<9}", STYLES.faint, end="")
+        line.append(f"{port.host_port}", STYLES.text)
         if port.command:
-            line.append(f" for {port.container_port} of the pod", colors.muted)
+            line.append(f" for {port.container_port} of the pod", STYLES.muted)
         else:
-            line.append(f"{f' on {plain(port.host)}' if port.host else ''} for {port.container_port}", colors.muted)
-        line.append(f"  {plain(port.name)}", colors.faint)
-        lines += [line, Text(f"$ {plain(reach_line(port))}", colors.faint)]
+            line.append(f"{f' on {plain(port.host)}' if port.host else ''} for {port.container_port}", STYLES.muted)
+        line.append(f"  {plain(port.name)}", STYLES.faint)
+        lines += [line, Text(f"$ {plain(reach_line(port))}", STYLES.faint)]
     return lines
 
 

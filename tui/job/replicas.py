@@ -22,8 +22,9 @@ from ...logs.text.sanitize import plain
 from ...specs import ReplicaState, ReplicaStatus
 from ..ui.glyphs import ASCII
 from ..ui.job_cells import first_failed, state_style
+from ..ui.palette import STYLES
 from ..ui.pane import Pane
-from ..ui.theme import glyphs_of, palette_of
+from ..ui.theme import glyphs_of
 from .replica_facts import port_lines, reach_line, replica_lines, usage_lines
 
 if TYPE_CHECKING:
@@ -74,17 +75,17 @@ class ReplicaGrid(Widget, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Draw a row of cells; the row of the chosen one is kept in sight."""
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
+        glyphs = glyphs_of(self.app)
         per_row, height = self.per_row, max(1, self.content_size.height)
         top = max(0, self.chosen // per_row - height + 1)
         line = Text(no_wrap=True, end="")
         for number in range((top + y) * per_row, min((top + y + 1) * per_row, len(self.replicas))):
             replica = self.replicas[number]
-            style = colors.muted if replica.state is not ReplicaState.FAILED else colors.failed
+            style = STYLES.muted if replica.state is not ReplicaState.FAILED else STYLES.failed
             cell = Text(f"{number:>2} ", style, end="")
-            cell.append(glyphs.state(replica.state), state_style(replica.state, colors))
+            cell.append(glyphs.state(replica.state), state_style(replica.state))
             if number == self.chosen:
-                cell.stylize(colors.cursor if self.has_focus else colors.cursor_unfocused)
+                cell.stylize(STYLES.cursor if self.has_focus else STYLES.cursor_unfocused)
             line.append_text(cell)
             line.append(" " * max(1, CELL_WIDTH - cell.cell_len))
         width = self.content_size.width
@@ -171,12 +172,11 @@ class ReplicasPane(Pane):
     def _show_facts(self) -> None:
         replica = self.chosen
         if replica is not None:
-            colors = palette_of(self.app)
-            lines = (*replica_lines(replica, colors, self), *port_lines(self._chosen_ports(), colors))
+            lines = (*replica_lines(replica, self), *port_lines(self._chosen_ports()))
             samples = self._usages.get((replica.role, replica.id))
             if samples:
                 width = max(8, self.facts.size.width - _USAGE_WORDS)
-                lines = (*lines, Text(), *usage_lines(samples, width, colors, ascii_only=glyphs_of(self.app) is ASCII))
+                lines = (*lines, Text(), *usage_lines(samples, width, ascii_only=glyphs_of(self.app) is ASCII))
             self.facts.lines = lines
 
 

@@ -18,6 +18,7 @@ from ..logs.area import LogsArea
 from ..rows import JobRow, backend_word
 from ..ui.bars import Hint, StatusLine
 from ..ui.job_cells import first_failed, name_text, state_text
+from ..ui.palette import STYLES
 from ..ui.pane import Divider
 from ..ui.text_pane import TextPane
 from ..ui.title_rule import TitleRule
@@ -172,27 +173,27 @@ class JobScreen(JobActions):
             self.logs.log_pane.focus_log()
 
     def _refresh_head(self) -> None:
-        colors, glyphs = self.palette, self.glyphs
+        glyphs = self.glyphs
         width = self.app.size.width
-        self.title_rule.title = name_text(self.row.name, max(10, width - 40), colors, glyphs, bold=True)
+        self.title_rule.title = name_text(self.row.name, max(10, width - 40), glyphs, bold=True)
         tabs = Text(end="")
         for key, word in TABS.items():
             tabs.append("   " if tabs else "")
-            tabs.append(word, f"bold underline {colors.accent}" if key == self._tab else colors.muted)
+            tabs.append(word, f"bold underline {STYLES.accent}" if key == self._tab else STYLES.muted)
         self.title_rule.right = tabs
-        left = state_text(self.row.state, colors, glyphs)
+        left = state_text(self.row.state, glyphs)
         reason = self.described.msg if self.described and self.described.msg != NONE else self.row.why
         if reason:
-            left.append(f"   {plain(reason.splitlines()[0])}", f"bold {colors.text}")
+            left.append(f"   {plain(reason.splitlines()[0])}", f"bold {STYLES.text}")
         elif self.row.is_final and self.row.duration_seconds is not None:
-            left.append(f"   in {duration(self.row.duration_seconds)}", colors.muted)
+            left.append(f"   in {duration(self.row.duration_seconds)}", STYLES.muted)
         else:
             seconds = self.row.age_seconds(self.clock())
-            left.append(f"   {age(seconds)}" if seconds is not None else "", colors.muted)
+            left.append(f"   {age(seconds)}" if seconds is not None else "", STYLES.muted)
         where = Text(end="")
-        where.append(self.row.component, colors.muted)
-        where.append(f" {cut(self.row.arguments, 40, glyphs.cut)}" if self.row.arguments else "", colors.faint)
-        where.append(f"   {backend_word(self.row.scheduler, long=True)}", colors.faint)
+        where.append(self.row.component, STYLES.muted)
+        where.append(f" {cut(self.row.arguments, 40, glyphs.cut)}" if self.row.arguments else "", STYLES.faint)
+        where.append(f"   {backend_word(self.row.scheduler, long=True)}", STYLES.faint)
         self.state_line.left, self.state_line.right = left, where
 
     # Tabs
@@ -237,7 +238,7 @@ class JobScreen(JobActions):
 
     def counts(self) -> Text:
         """Return the handle."""
-        return Text(plain(self.row.handle), self.palette.faint)
+        return Text(plain(self.row.handle), STYLES.faint)
 
     def hints(self) -> list[Hint]:
         """Return the keys that act on this job."""

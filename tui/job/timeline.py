@@ -12,12 +12,12 @@ from textual.widget import Widget
 from ...specs import is_terminal
 from ..format import clock, duration, state_word
 from ..ui.job_cells import state_style
-from ..ui.theme import glyphs_of, now_of, palette_of
+from ..ui.palette import STYLES
+from ..ui.theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
     from ...backends.api import StateChange
     from ..ui.glyphs import Glyphs
-    from ..ui.palette import Palette
 
 
 class Timeline(Widget):
@@ -29,10 +29,10 @@ class Timeline(Widget):
 
     def render(self) -> Text:
         """Draw the timeline in the widget's width; the oldest changes go first when there is no room."""
-        return timeline_text(self.changes, self.size.width, palette_of(self.app), glyphs_of(self.app), now_of(self.app))
+        return timeline_text(self.changes, self.size.width, glyphs_of(self.app), now_of(self.app))
 
 
-def timeline_text(changes: Sequence[StateChange], width: int, colors: Palette, glyphs: Glyphs, now: float) -> Text:
+def timeline_text(changes: Sequence[StateChange], width: int, glyphs: Glyphs, now: float) -> Text:
     """Return the three rows of a timeline in ``width`` cells."""
     shown = list(changes)
     while len(shown) > 1 and _needed(shown, now) > width:
@@ -45,20 +45,20 @@ def timeline_text(changes: Sequence[StateChange], width: int, colors: Palette, g
     step = min(32, (width - last_width) // gaps) if gaps else 0
     line, words, times = Text(end=""), Text(end=""), Text(end="")
     for number, change in enumerate(shown):
-        style = state_style(change.state, colors)
+        style = state_style(change.state)
         line.append(glyphs.state(change.state), style)
         words.append(state_word(change.state), style)
-        times.append(clock(change.at, now), colors.faint)
+        times.append(clock(change.at, now), STYLES.faint)
         if number < gaps:
             took = f" {duration(shown[number + 1].at - change.at)} "
             rule = max(0, step - 1 - len(took))
-            line.append(glyphs.rule * (rule // 2), colors.line)
-            line.append(took, colors.muted)
-            line.append(glyphs.rule * (rule - rule // 2), colors.line)
+            line.append(glyphs.rule * (rule // 2), STYLES.line)
+            line.append(took, STYLES.muted)
+            line.append(glyphs.rule * (rule - rule // 2), STYLES.line)
             for row in (words, times):
                 row.append(" " * max(1, step * (number + 1) - row.cell_len))
     if running_on:
-        line.append(f" {glyphs.rule * 3}", colors.line)
+        line.append(f" {glyphs.rule * 3}", STYLES.line)
     return Text("\n", no_wrap=True, end="").join([line, words, times])
 
 

@@ -15,14 +15,14 @@ from ...specs import NONE, AppState
 from ...specs.foreign import decode_json
 from ..format import cut, state_word
 from ..logs.rows import clock_text
+from ..ui.palette import STYLES
 from ..ui.pane import Pane
-from ..ui.theme import glyphs_of, palette_of
+from ..ui.theme import glyphs_of
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
     from ...logs.view.failure import Failure, LoggedError
     from ..ui.glyphs import Glyphs
-    from ..ui.palette import Palette
 
 
 # Errors that are listed of those that follow.
@@ -71,75 +71,73 @@ class WhyPane(Pane):
         self._draw()
 
     def _draw(self) -> None:
-        described, colors = self._described, palette_of(self.app)
+        described = self._described
         if described is None:
             return
         keys = Text(end="")
         for key, words in _KEYS if described.state is AppState.FAILED else ():
-            keys.append(key, f"bold {colors.accent}").append(f" {words}    ", colors.muted)
+            keys.append(key, f"bold {STYLES.accent}").append(f" {words}    ", STYLES.muted)
         text = self._text(described, self.body.scrollable_content_region.width)
         self._content.update(Text.assemble(text, "\n\n" if keys else "", keys, end=""))
 
     def _text(self, described: DescribeAppResponse, width: int | None = None) -> Text:
         """Return the reason; where a width is given, each error that follows takes one row of it."""
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
-        text = why_text(described, colors, glyphs)
+        glyphs = glyphs_of(self.app)
+        text = why_text(described, glyphs)
         if self._failure is not None and self._failure.cause is not None:
             text.rstrip()
-            text.append_text(_failure_text(described, self._failure, colors, glyphs, width))
+            text.append_text(_failure_text(described, self._failure, glyphs, width))
         return text
 
 
-def why_text(described: DescribeAppResponse, colors: Palette, glyphs: Glyphs) -> Text:
+def why_text(described: DescribeAppResponse, glyphs: Glyphs) -> Text:
     """Return the reason: the sentence, notes, then the quoted error of the job."""
     text = Text(end="")
     sentence = "" if described.msg in ("", NONE) else plain(described.msg)
-    text.append(sentence or _nothing_said(described.state), colors.text if sentence else colors.muted)
+    text.append(sentence or _nothing_said(described.state), STYLES.text if sentence else STYLES.muted)
     for note in described.notes:
-        text.append(f"\n{plain(note)}", colors.muted)
+        text.append(f"\n{plain(note)}", STYLES.muted)
     quote = error_quote(described.structured_error_msg)
     if quote:
         text.append("\n\n")
         lines = quote.splitlines()
         for number, line in enumerate(lines):
             exception = number == len(lines) - 1 and bool(line) and not line[0].isspace()
-            _quote_line(text, line, exception, colors, glyphs)
+            _quote_line(text, line, exception, glyphs)
     return text
 
 
-def _quote_line(text: Text, line: str, exception: bool, colors: Palette, glyphs: Glyphs) -> None:
-    text.append(f"{glyphs.quote} ", colors.failed)
-    text.append(plain(line.expandtabs(4)), colors.failed if exception else colors.muted)
+def _quote_line(text: Text, line: str, exception: bool, glyphs: Glyphs) -> None:
+    text.append(f"{glyphs.quote} ", STYLES.failed)
+    text.append(plain(line.expandtabs(4)), STYLES.failed if exception else STYLES.muted)
     text.append("\n")
 
 
-def _failure_text(
-    described: DescribeAppResponse, failure: Failure, colors: Palette, glyphs: Glyphs, width: int | None
-) -> Text:
+def _failure_text(described: DescribeAppResponse, failure: Failure, glyphs: Glyphs, width: int | None) -> Text:
     """Return which error of the logs was the first, quoted unless the job reported it, and which ones follow."""
     text = Text("\n", end="")
     cause, followers = failure.cause, failure.consequences
     assert cause is not None
     if cause.text not in error_quote(described.structured_error_msg):
         text.append("\n")
-        _quote_line(text, cause.text, True, colors, glyphs)
+        _quote_line(text, cause.text, True, glyphs)
     text.append("\n")
     if cause.time is not None:
-        text.append(f"{clock_text(cause.time, milliseconds=True)}   ", colors.faint)
-    text.append(_replica_name(described, cause), colors.muted)
+        text.append(f"{clock_text(cause.time, milliseconds=True)}   ", STYLES.faint)
+    text.append(_replica_name(described, cause), STYLES.muted)
     if not followers:
-        return text.append("   the only error in the logs", colors.faint)
+        return text.append("   the only error in the logs", STYLES.faint)
     verb = "follows" if len(followers) == 1 else "follow"
-    text.append(f"   first of {len(followers) + 1} errors, {len(followers)} {verb} from it", colors.faint)
+    text.append(f"   first of {len(followers) + 1} errors, {len(followers)} {verb} from it", STYLES.faint)
     for error in followers[:_MOST_FOLLOWERS]:
         at = "" if error.time is None else f"{clock_text(error.time, milliseconds=True)}   "
         name = f"{_replica_name(described, error)}   "
         said = plain(error.text)
         if width is not None:
             said = cut(said, max(10, width - len(at) - len(name)), glyphs.cut)
-        text.append(f"\n{at}", colors.faint).append(name, colors.muted).append(said, colors.faint)
+        text.append(f"\n{at}", STYLES.faint).append(name, STYLES.muted).append(said, STYLES.faint)
     if len(followers) > _MOST_FOLLOWERS:
-        text.append(f"\nand {len(followers) - _MOST_FOLLOWERS} more", colors.faint)
+        text.append(f"\nand {len(followers) - _MOST_FOLLOWERS} more", STYLES.faint)
     return text
 
 

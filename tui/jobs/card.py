@@ -13,13 +13,13 @@ from ...specs import MISSING, ReplicaState
 from ..format import age, clock, cut, duration
 from ..rows import JobRow, backend_word
 from ..ui.job_cells import name_text, state_style, state_text
+from ..ui.palette import STYLES
 from ..ui.pane import Pane
-from ..ui.theme import glyphs_of, palette_of
+from ..ui.theme import glyphs_of
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
     from ..ui.glyphs import Glyphs
-    from ..ui.palette import Palette
 
 LABEL_WIDTH = 12
 
@@ -45,7 +45,7 @@ class JobCard(Pane):
             return
         self._job_name = row.name
         self._fit_title()
-        self.body.facts = card_lines(row, described, palette_of(self.app), glyphs_of(self.app), now)
+        self.body.facts = card_lines(row, described, glyphs_of(self.app), now)
 
     def on_resize(self) -> None:
         """Cut the name for the new width; before the card is shown it has none."""
@@ -53,7 +53,7 @@ class JobCard(Pane):
 
     def _fit_title(self) -> None:
         width = max(8, self.size.width - 8)
-        self.rule.title = name_text(self._job_name, width, palette_of(self.app), glyphs_of(self.app), bold=True)
+        self.rule.title = name_text(self._job_name, width, glyphs_of(self.app), bold=True)
 
 
 class CardBody(Widget):
@@ -73,66 +73,64 @@ class CardBody(Widget):
         return Text("\n", no_wrap=True, end="").join(lines)
 
 
-def card_lines(
-    row: JobRow, described: DescribeAppResponse | None, colors: Palette, glyphs: Glyphs, now: float
-) -> tuple[Text, ...]:
+def card_lines(row: JobRow, described: DescribeAppResponse | None, glyphs: Glyphs, now: float) -> tuple[Text, ...]:
     """Return the lines of the card: the state line, a blank one, then the facts."""
-    head = state_text(row.state, colors, glyphs)
+    head = state_text(row.state, glyphs)
     seconds = row.duration_seconds if row.is_final else row.age_seconds(now)
     if seconds is not None:
-        head.append(f"  {duration(seconds) if row.is_final else age(seconds)}", colors.muted)
+        head.append(f"  {duration(seconds) if row.is_final else age(seconds)}", STYLES.muted)
     since = row.finished_at if row.is_final else row.started_at
     if since is not None:
-        head.append(f", {'ended' if row.is_final else 'since'} {clock(since, now)}", colors.muted)
-    head.append(f"   {backend_word(row.scheduler, long=True)}", colors.muted)
-    lines = [head, _why_line(row, colors)]
+        head.append(f", {'ended' if row.is_final else 'since'} {clock(since, now)}", STYLES.muted)
+    head.append(f"   {backend_word(row.scheduler, long=True)}", STYLES.muted)
+    lines = [head, _why_line(row)]
     facts: list[tuple[str, Text]] = []
     if row.component:
-        component = Text(row.component, colors.text, end="")
-        component.append(f"  {row.arguments}", colors.muted)
+        component = Text(row.component, STYLES.text, end="")
+        component.append(f"  {row.arguments}", STYLES.muted)
         facts.append(("component", component))
     if row.group:
-        facts.append(("group", Text(row.group, colors.text)))
+        facts.append(("group", Text(row.group, STYLES.text)))
     if described is not None:
-        facts += _described_facts(described, colors, glyphs)
+        facts += _described_facts(described, glyphs)
     elif row.wanted:
-        facts.append(("replicas", Text(f"{row.running}/{row.wanted}", colors.text)))
+        facts.append(("replicas", Text(f"{row.running}/{row.wanted}", STYLES.text)))
     for label, value in facts[:6]:
-        line = Text(f"{label:<{LABEL_WIDTH}}", colors.faint, end="")
+        line = Text(f"{label:<{LABEL_WIDTH}}", STYLES.faint, end="")
         line.append_text(value)
         lines.append(line)
     return tuple(lines)
 
 
-def _why_line(row: JobRow, colors: Palette) -> Text:
+def _why_line(row: JobRow) -> Text:
     # Of a job that goes on its notes count first, such as "unsupervised": the line is cut where it meets the edge.
     parts = (row.why, *row.notes) if row.is_final else (*row.notes, row.why)
     words = ", ".join(part for part in parts if part)
-    return Text(words, colors.muted)
+    return Text(words, STYLES.muted)
 
 
-def _described_facts(described: DescribeAppResponse, colors: Palette, glyphs: Glyphs) -> list[tuple[str, Text]]:
+def _described_facts(described: DescribeAppResponse, glyphs: Glyphs) -> list[tuple[str, Text]]:
     from ...logs.text.sanitize import plain
 
     facts: list[tuple[str, Text]] = []
     statuses = {status.role: status.replicas for status in described.roles_statuses}
     for role in described.roles[:2]:
-        line = Text(f"{plain(role.name)}  ", colors.text)
+        line = Text(f"{plain(role.name)}  ", STYLES.text)
         replicas = statuses.get(role.name, [])
         for replica in replicas[:16]:
-            line.append(glyphs.state(replica.state), state_style(replica.state, colors))
+            line.append(glyphs.state(replica.state), state_style(replica.state))
         done = sum(r.state in (ReplicaState.RUNNING, ReplicaState.SUCCEEDED) for r in replicas)
-        line.append(f"  {done}/{role.num_replicas}", colors.muted)
+        line.append(f"  {done}/{role.num_replicas}", STYLES.muted)
         facts.append(("replicas", line))
     if described.roles:
         role = described.roles[0]
         command = plain(" ".join([role.entrypoint, *role.args]).replace("\n", " "))
         if role.entrypoint != MISSING:
-            facts.append(("command", Text(cut(command, 200, glyphs.cut), colors.muted)))
+            facts.append(("command", Text(cut(command, 200, glyphs.cut), STYLES.muted)))
         if role.resource.cpu > 0 or role.resource.gpu > 0:
-            facts.append(("each", Text(_resource_words(role.resource), colors.muted)))
+            facts.append(("each", Text(_resource_words(role.resource), STYLES.muted)))
     if described.log_dir:
-        facts.append(("log dir", Text(plain(described.log_dir), colors.muted)))
+        facts.append(("log dir", Text(plain(described.log_dir), STYLES.muted)))
     return facts
 
 

@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from ..ui.dialog import Dialog
 from ..ui.job_cells import COLUMNS_BY_KEY
-from ..ui.theme import palette_of
+from ..ui.palette import STYLES
 
 _WORDS_WIDTH = 12
 
@@ -89,19 +89,18 @@ class ColumnsDialog(Dialog[tuple[str, ...]]):
         self.dismiss(tuple(key for key in self._keys if key in self._shown))
 
     def _draw(self) -> None:
-        colors = palette_of(self.app)
         text = Text(end="", no_wrap=True)
         for number, key in enumerate(self._keys):
             column = COLUMNS_BY_KEY[key]
             on = key in self._shown
-            line = Text(f" {'[x]' if on else '[ ]'} ", colors.text if on else colors.faint, end="")
-            line.append(column.label.ljust(_WORDS_WIDTH), colors.text if on else colors.faint)
-            line.append(column.words, colors.muted if on else colors.faint)
+            line = Text(f" {'[x]' if on else '[ ]'} ", STYLES.text if on else STYLES.faint, end="")
+            line.append(column.label.ljust(_WORDS_WIDTH), STYLES.text if on else STYLES.faint)
+            line.append(column.words, STYLES.muted if on else STYLES.faint)
             line.pad_right(max(0, 60 - line.cell_len))
             if number == self._cursor:
-                line.stylize(colors.cursor)
+                line.stylize(STYLES.cursor)
             text.append_text(line).append("\n")
         text.append("\n")
         for keys, words in (("space", "show"), ("J K", "move"), ("d", "as fits"), ("enter", "apply"), ("esc", "back")):
-            text.append(f" {keys}", f"bold {colors.accent}").append(f" {words}  ", colors.muted)
+            text.append(f" {keys}", f"bold {STYLES.accent}").append(f" {words}  ", STYLES.muted)
         self._list.update(text)

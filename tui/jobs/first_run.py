@@ -11,8 +11,9 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ..rows import backend_word
+from ..ui.palette import STYLES
 from ..ui.pane import Pane
-from ..ui.theme import glyphs_of, palette_of
+from ..ui.theme import glyphs_of
 
 if TYPE_CHECKING:
     from ...backends.api import Finding
@@ -42,13 +43,13 @@ class FirstRun(Pane):
         self, schedulers: Sequence[str], findings: Mapping[str, Sequence[Finding]], outages: Mapping[str, Outage]
     ) -> None:
         """Say what the backends found."""
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
-        lines = [Text("No jobs yet", f"bold {colors.text}"), Text()]
+        glyphs = glyphs_of(self.app)
+        lines = [Text("No jobs yet", f"bold {STYLES.text}"), Text()]
         for key, what, more in _KEYS:
             line = Text("  ", end="")
-            line.append(f"{key:<4}", f"bold {colors.accent}")
-            line.append(f"{what:<22}", colors.text)
-            line.append(more, colors.faint)
+            line.append(f"{key:<4}", f"bold {STYLES.accent}")
+            line.append(f"{what:<22}", STYLES.text)
+            line.append(more, STYLES.faint)
             lines.append(line)
         lines += [Text(), Text()]
         for name in schedulers:
@@ -56,9 +57,9 @@ class FirstRun(Pane):
             bad = next((finding for finding in found if finding.level == "error"), None)
             reason = outages[name].reason if name in outages else bad.what if bad else ""
             line = Text("  ", end="")
-            line.append(f"{glyphs.none if reason else glyphs.ok}   ", colors.faint if reason else colors.running)
-            line.append(f"{backend_word(name, long=True):<22}", colors.muted)
-            line.append(reason or "; ".join(finding.what for finding in found if finding.level == "ok"), colors.faint)
+            line.append(f"{glyphs.none if reason else glyphs.ok}   ", STYLES.faint if reason else STYLES.running)
+            line.append(f"{backend_word(name, long=True):<22}", STYLES.muted)
+            line.append(reason or "; ".join(finding.what for finding in found if finding.level == "ok"), STYLES.faint)
             lines.append(line)
         self._block.lines = tuple(lines)
 

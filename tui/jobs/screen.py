@@ -21,6 +21,7 @@ from ..rows import JobRow, backend_word
 from ..ui.bars import Hint
 from ..ui.garbage_collection import spare_living
 from ..ui.job_cells import COLUMNS_BY_KEY, state_style
+from ..ui.palette import STYLES
 from ..ui.pane import Divider, Pane
 from ..ui.prompt_input import PromptInput
 from .card import JobCard
@@ -204,22 +205,22 @@ class JobsScreen(JobActions):
     def _placeholder(self, total: int) -> Text:
         jobs = self.dashboard.jobs
         if self.view.filter and total:
-            return Text(f"No job matches {self.view.filter}   esc clear", self.palette.muted)
+            return Text(f"No job matches {self.view.filter}   esc clear", STYLES.muted)
         backend = self.view.backend or ""
         outage = jobs.outages.get(backend)
         if outage is not None:
             from ...logs.text.sanitize import plain
 
-            text = Text(f"{backend_word(backend, long=True)} does not answer", f"bold {self.palette.text}")
-            text.append(f"   {plain(outage.reason)}", self.palette.muted)
-            return text.append("   R asks now", self.palette.faint)
+            text = Text(f"{backend_word(backend, long=True)} does not answer", f"bold {STYLES.text}")
+            text.append(f"   {plain(outage.reason)}", STYLES.muted)
+            return text.append("   R asks now", STYLES.faint)
         if jobs.error:
-            return Text(f"The backends cannot be found: {jobs.error}", self.palette.failed)
+            return Text(f"The backends cannot be found: {jobs.error}", STYLES.failed)
         waiting = [name for name in jobs.schedulers if name not in jobs.answered and name not in jobs.outages]
         if waiting or not jobs.schedulers:
             names = ", ".join(backend_word(name, long=True) for name in waiting)
-            return Text(f"Asking {names}" if names else "Asking the backends", self.palette.faint)
-        return Text("No jobs here", self.palette.faint)
+            return Text(f"Asking {names}" if names else "Asking the backends", STYLES.faint)
+        return Text("No jobs here", STYLES.faint)
 
     @property
     def _total(self) -> int:
@@ -233,7 +234,7 @@ class JobsScreen(JobActions):
         newest = self.table.sort.column == "age" and not self.table.sort.reverse
         info += "  newest first" if newest else f"  by {self.table.sort.column}"
         info += "".join(f", {word}" for word in self.view.words)
-        self.table_pane.rule.info = Text(info, self.palette.faint)
+        self.table_pane.rule.info = Text(info, STYLES.faint)
 
     def _show_cursor_row(self, row: JobRow | None) -> None:
         if row is None or self._described is None or self._described.app_id != row.app_id:
@@ -285,21 +286,21 @@ class JobsScreen(JobActions):
 
     def top_middle(self) -> Text:
         """Return the backends with their counts; the one chosen is underlined."""
-        colors, jobs = self.palette, self.dashboard.jobs
+        jobs = self.dashboard.jobs
         text = Text(end="")
         for number, name in enumerate([None, *jobs.schedulers]):
             chosen = name == self.view.backend
             word = "all" if name is None else backend_word(name, long=self.app.size.width >= SIDE_BY_SIDE)
-            text.append(f"{number} ", colors.faint)
-            text.append(word, f"bold underline {colors.accent}" if chosen else colors.text)
+            text.append(f"{number} ", STYLES.faint)
+            text.append(word, f"bold underline {STYLES.accent}" if chosen else STYLES.text)
             outage = jobs.outages.get(name) if name else None
             if outage is not None and name not in jobs.answered:
-                text.append(f" {self.glyphs.none}", colors.faint)
+                text.append(f" {self.glyphs.none}", STYLES.faint)
             else:
-                text.append(f" {jobs.count(name):,}", colors.faint)
+                text.append(f" {jobs.count(name):,}", STYLES.faint)
             if outage is not None and name in jobs.answered:
                 wide = self.app.size.width >= SIDE_BY_SIDE
-                text.append(f" ! stale {clock(outage.since, outage.since)[:5]}" if wide else " !", colors.pending)
+                text.append(f" ! stale {clock(outage.since, outage.since)[:5]}" if wide else " !", STYLES.pending)
             text.append("   ")
         return text
 
@@ -314,7 +315,7 @@ class JobsScreen(JobActions):
             counts = self._state_counts(name)
             if counts:
                 text.append("     " if text else "")
-                text.append(f"{backend_word(name)}  ", self.palette.faint)
+                text.append(f"{backend_word(name)}  ", STYLES.faint)
                 text.append_text(counts)
         return text
 
@@ -324,8 +325,8 @@ class JobsScreen(JobActions):
         for state, word in ((AppState.RUNNING, "running"), (AppState.PENDING, "pending"), (AppState.FAILED, "failed")):
             if states[state]:
                 text.append("   " if text else "")
-                text.append(f"{states[state]:,}", f"bold {state_style(state, self.palette)}")
-                text.append(f" {word}", self.palette.muted)
+                text.append(f"{states[state]:,}", f"bold {state_style(state)}")
+                text.append(f" {word}", STYLES.muted)
         return text
 
     def hints(self) -> list[Hint]:

@@ -376,7 +376,6 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         colors = palette_of(self.app)
         row = self._rows[handle]
         context = CellContext(
-            palette=colors,
             glyphs=glyphs_of(self.app),
             marked=handle in self.marks,
             dimmed=row.scheduler in self.dimmed or row.history,

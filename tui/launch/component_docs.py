@@ -15,8 +15,9 @@ from ...logs.text.sanitize import plain
 from ...specs import AppState
 from ..format import age, count, cut
 from ..ui.job_cells import name_text, state_text
+from ..ui.palette import STYLES
 from ..ui.pane import Pane
-from ..ui.theme import glyphs_of, palette_of
+from ..ui.theme import glyphs_of
 
 # Cells under which the table of arguments has no column for types, and the title no module.
 NARROW = 60
@@ -26,7 +27,6 @@ _SHORTEST_NAME = 8
 if TYPE_CHECKING:
     from ...backends.history.journal import LaunchRecord
     from ..ui.glyphs import Glyphs
-    from ..ui.palette import Palette
 
 
 class ComponentDocs(Pane):
@@ -44,7 +44,7 @@ class ComponentDocs(Pane):
 
     def show(self, doc: ComponentDoc, launches: list[LaunchRecord], now: float) -> None:
         """Show a component: what keeps it from being launched, what it does, and how its last launch went."""
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
+        glyphs = glyphs_of(self.app)
         width = max(20, self.size.width - 3)
         self.rule.title = Text(plain(doc.name))
         where = f"  {doc.module or f'{doc.path.name}:{doc.line}'}" if width >= NARROW else ""
@@ -52,34 +52,32 @@ class ComponentDocs(Pane):
         broken = any(one.severity == "error" for one in doc.findings)
         text = Text(end="")
         if broken:
-            text.append("This component cannot be used\n", f"bold {colors.text}")
-        text.append_text(findings_text(doc, colors))
-        text.append_text(docs_text(doc, width, colors, glyphs))
+            text.append("This component cannot be used\n", f"bold {STYLES.text}")
+        text.append_text(findings_text(doc))
+        text.append_text(docs_text(doc, width, glyphs))
         if launches:
-            text.append_text(last_launch_text(launches, now, width, colors, glyphs))
+            text.append_text(last_launch_text(launches, now, width, glyphs))
         text.append("\n")
         if not broken:
             words = "fill the form, from the last launch" if launches else "fill the form"
-            text.append_text(Text.assemble(("enter", f"bold {colors.accent}"), (f" {words}\n", colors.muted)))
+            text.append_text(Text.assemble(("enter", f"bold {STYLES.accent}"), (f" {words}\n", STYLES.muted)))
         if doc.findings:
             text.append_text(self._edit_hint())
         self._show(text)
 
     def show_error(self, one: ComponentSummary) -> None:
         """Say why a component cannot be shown, and where."""
-        colors = palette_of(self.app)
         self.rule.title, self.rule.info = Text(plain(one.name)), Text(one.kind)
-        text = Text("This component cannot be used\n", f"bold {colors.text}", end="")
+        text = Text("This component cannot be used\n", f"bold {STYLES.text}", end="")
         if one.line:
-            text.append(plain(f"{one.path.name}:{one.line}  "), colors.faint)
-        text.append(plain(one.error or "") + "\n\n", colors.muted)
+            text.append(plain(f"{one.path.name}:{one.line}  "), STYLES.faint)
+        text.append(plain(one.error or "") + "\n\n", STYLES.muted)
         if one.path.name:
             text.append_text(self._edit_hint())
         self._show(text)
 
     def _edit_hint(self) -> Text:
-        colors = palette_of(self.app)
-        return Text.assemble(("ctrl+e", f"bold {colors.accent}"), (" open the file in your editor\n", colors.muted))
+        return Text.assemble(("ctrl+e", f"bold {STYLES.accent}"), (" open the file in your editor\n", STYLES.muted))
 
     def _show(self, text: Text) -> None:
         self._content.update(text)
@@ -87,41 +85,40 @@ class ComponentDocs(Pane):
 
     def show_nothing(self) -> None:
         """Say that nothing matches."""
-        colors = palette_of(self.app)
         self.rule.title, self.rule.info = Text(), Text()
-        text = Text("No component matches\n", f"bold {colors.text}")
-        text.append("file.py:name and package.module:name are taken as they are", colors.muted)
+        text = Text("No component matches\n", f"bold {STYLES.text}")
+        text.append("file.py:name and package.module:name are taken as they are", STYLES.muted)
         self._show(text)
 
 
-def findings_text(doc: ComponentDoc, colors: Palette) -> Text:
+def findings_text(doc: ComponentDoc) -> Text:
     """Return what `validate` says of a component: where, what, and what to write instead."""
     text = Text(end="")
     for one in doc.findings:
-        style = colors.failed if one.severity == "error" else colors.pending
-        text.append(plain(f"{doc.path.name}:{one.line}"), colors.faint)
+        style = STYLES.failed if one.severity == "error" else STYLES.pending
+        text.append(plain(f"{doc.path.name}:{one.line}"), STYLES.faint)
         text.append(f"  {one.severity}  ", style)
-        text.append(plain(one.description) + "\n", colors.text)
+        text.append(plain(one.description) + "\n", STYLES.text)
         if one.fix:
-            text.append(f"{plain(one.fix)}\n", colors.muted)
+            text.append(f"{plain(one.fix)}\n", STYLES.muted)
     return text.append("\n") if text else text
 
 
-def docs_text(doc: ComponentDoc, width: int, colors: Palette, glyphs: Glyphs) -> Text:
+def docs_text(doc: ComponentDoc, width: int, glyphs: Glyphs) -> Text:
     """Return the documentation in ``width`` cells."""
     text = Text(end="")
     for number, paragraph in enumerate(part for part in (doc.summary, doc.description) if part):
-        style = colors.text if number == 0 else colors.muted
+        style = STYLES.text if number == 0 else STYLES.muted
         text.append(plain(" ".join(paragraph.split())) + "\n", style)
     text.append("\n")
     if not doc.parameters:
-        text.append("No arguments\n", colors.faint)
+        text.append("No arguments\n", STYLES.faint)
         return text
-    text.append_text(_arguments_table(doc, width, colors, glyphs))
+    text.append_text(_arguments_table(doc, width, glyphs))
     return text
 
 
-def _arguments_table(doc: ComponentDoc, width: int, colors: Palette, glyphs: Glyphs) -> Text:
+def _arguments_table(doc: ComponentDoc, width: int, glyphs: Glyphs) -> Text:
     """Return a row for each argument; types go first where there is little room."""
     rows = [("ARGUMENT", "TYPE", "DEFAULT", "WHAT")]
     for one in doc.parameters:
@@ -132,7 +129,7 @@ def _arguments_table(doc: ComponentDoc, width: int, colors: Palette, glyphs: Gly
     widths = [min(limit, max(len(row[i]) for row in rows)) for i, limit in enumerate(limits)]
     text = Text(end="")
     for number, row in enumerate(rows):
-        styles = (colors.faint,) * 4 if number == 0 else (colors.text, colors.faint, colors.faint, colors.muted)
+        styles = (STYLES.faint,) * 4 if number == 0 else (STYLES.text, STYLES.faint, STYLES.faint, STYLES.muted)
         for i, cell_width in enumerate(widths):
             if cell_width:
                 text.append(f"{cut(row[i], cell_width, glyphs.cut):<{cell_width}}  ", styles[i])
@@ -141,15 +138,15 @@ def _arguments_table(doc: ComponentDoc, width: int, colors: Palette, glyphs: Gly
     return text
 
 
-def last_launch_text(launches: list[LaunchRecord], now: float, width: int, colors: Palette, glyphs: Glyphs) -> Text:
+def last_launch_text(launches: list[LaunchRecord], now: float, width: int, glyphs: Glyphs) -> Text:
     """Return how often a component was launched, and how the last launch went."""
     last = launches[0]
-    text = Text(f"\nLaunched {count(len(launches), 'time')}, last {age(now - last.at)} ago: ", colors.faint, end="")
+    text = Text(f"\nLaunched {count(len(launches), 'time')}, last {age(now - last.at)} ago: ", STYLES.faint, end="")
     if last.state in AppState.__members__:
-        text.append_text(state_text(AppState[last.state], colors, glyphs))
+        text.append_text(state_text(AppState[last.state], glyphs))
     room = width - cell_len(text.plain.strip()) - 2
     name = last.app_id or last.expected_app_id
     if name and room >= _SHORTEST_NAME:
         text.append("  ")
-        text.append_text(name_text(plain(name), room, colors, glyphs))
+        text.append_text(name_text(plain(name), room, glyphs))
     return text.append("\n")

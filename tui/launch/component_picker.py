@@ -21,13 +21,13 @@ from ..format import age
 from ..ui.fuzzy import fuzzy_match
 from ..ui.job_cells import state_style, state_text
 from ..ui.options import Options
+from ..ui.palette import STYLES
 from ..ui.pane import Pane
-from ..ui.theme import glyphs_of, now_of, palette_of
+from ..ui.theme import glyphs_of, now_of
 from .component_list import LastLaunch, arranged
 
 if TYPE_CHECKING:
     from ..ui.glyphs import Glyphs
-    from ..ui.palette import Palette
 
 # What the list calls the kinds of components.
 KIND_WORDS = {"builtin": "builtin", "file": "mine", "module": "module", "plugin": "plugin"}
@@ -212,7 +212,7 @@ class ComponentPicker(Pane):
         if self.list.option_count > len(shown):
             self.list.remove_option_at_index(len(shown))
         if more:
-            words = Text(f"and {more:,} more: type to search", palette_of(self.app).faint)
+            words = Text(f"and {more:,} more: type to search", STYLES.faint)
             self.list.add_option(Option(words, disabled=True))
 
     def _found(self, query: str) -> list[str | Text]:
@@ -231,27 +231,27 @@ class ComponentPicker(Pane):
         rows: list[str | Text] = []
         for section in arranged(self._listed, self._pinned, tuple(self._launches)):
             if section.title:
-                rows.append(Text(section.title, palette_of(self.app).faint))
+                rows.append(Text(section.title, STYLES.faint))
             rows += section.keys
         return rows
 
     def _option(self, row: str | Text, query: str) -> Option:
         if isinstance(row, Text):
             return Option(row, disabled=True)
-        colors, glyphs, width = palette_of(self.app), glyphs_of(self.app), max(20, self.size.width - 3)
+        glyphs, width = glyphs_of(self.app), max(20, self.size.width - 3)
         one, launch = self._listed[row], self._launches.get(row)
         if query or launch is None:
-            right = Text(KIND_WORDS.get(one.kind, one.kind), colors.faint)
+            right = Text(KIND_WORDS.get(one.kind, one.kind), STYLES.faint)
         else:
-            right = launch_text(launch, now_of(self.app), width >= _WIDE, colors, glyphs)
-        return Option(option_text(one, query, right, width, colors, glyphs))
+            right = launch_text(launch, now_of(self.app), width >= _WIDE, glyphs)
+        return Option(option_text(one, query, right, width, glyphs))
 
 
-def option_text(one: ComponentSummary, query: str, right: Text, width: int, colors: Palette, glyphs: Glyphs) -> Text:
+def option_text(one: ComponentSummary, query: str, right: Text, width: int, glyphs: Glyphs) -> Text:
     """Return a component's row: its name with the matched letters lit, and what stands at the right."""
-    text = Text(plain(one.name), colors.text if not one.error else colors.faint, no_wrap=True, end="")
+    text = Text(plain(one.name), STYLES.text if not one.error else STYLES.faint, no_wrap=True, end="")
     for offset in fuzzy_match(query, text.plain)[1] if query else ():
-        text.stylize(f"bold {colors.accent}", offset, offset + 1)
+        text.stylize(f"bold {STYLES.accent}", offset, offset + 1)
     room = max(4, width - right.cell_len - 2)
     if text.cell_len > room:
         text = _cut(text, room, glyphs.cut, at_start="/" in one.name)
@@ -270,12 +270,12 @@ def _cut(text: Text, width: int, glyph: str, *, at_start: bool) -> Text:
     return Text(glyph, text.style, no_wrap=True, end="").append_text(text)
 
 
-def launch_text(launch: LastLaunch, now: float, wide: bool, colors: Palette, glyphs: Glyphs) -> Text:
+def launch_text(launch: LastLaunch, now: float, wide: bool, glyphs: Glyphs) -> Text:
     """Return how a launch ended and how long ago it was, its age in four cells."""
     text = Text(end="")
     if launch.state is not None:
         if wide:
-            text.append_text(state_text(launch.state, colors, glyphs))
+            text.append_text(state_text(launch.state, glyphs))
         else:
-            text.append(glyphs.state(launch.state), state_style(launch.state, colors))
-    return text.append(f"{age(now - launch.at):>5}", colors.faint)
+            text.append(glyphs.state(launch.state), state_style(launch.state))
+    return text.append(f"{age(now - launch.at):>5}", STYLES.faint)

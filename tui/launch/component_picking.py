@@ -18,6 +18,7 @@ from ..format import count
 from ..terminal.editor import EditorError, editor_command
 from ..terminal.external import run_outside
 from ..ui.base import BaseScreen
+from ..ui.palette import STYLES
 from .component_docs import ComponentDocs
 from .component_list import LastLaunch, component_folders, growing_list, launches_of, newest_launches
 from .component_picker import ComponentPicker
@@ -142,7 +143,7 @@ class ComponentPicking(BaseScreen):
         """Return how many components there are of each kind."""
         kinds = Counter(one.kind for one in self.picker.components)
         parts = [f"{kinds[kind]:,} {words}" for kind, words in _KINDS.items() if kinds[kind]]
-        return Text(f"{count(kinds.total(), 'component')}: {', '.join(parts)}" if parts else "", self.palette.faint)
+        return Text(f"{count(kinds.total(), 'component')}: {', '.join(parts)}" if parts else "", STYLES.faint)
 
     def action_pick(self, rows: int) -> None:
         """Move in the list of components."""

@@ -16,7 +16,8 @@ from textual.widgets import Button, Input, Static, TextArea
 from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui.dialog import TEXT_WIDTH, Dialog
-from ..ui.theme import glyphs_of, palette_of
+from ..ui.palette import STYLES
+from ..ui.theme import glyphs_of
 from .field_items import HINTS, items_of, text_of
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class ItemsDialog(Dialog[str]):
 
     def lines(self) -> list[Text]:
         """Say what a line is."""
-        return [Text(HINTS[self._field.editor], palette_of(self.app).muted), Text()]
+        return [Text(HINTS[self._field.editor], STYLES.muted), Text()]
 
     def compose_question(self) -> ComposeResult:
         """Yield the lines, and what is wrong with them."""
@@ -62,12 +63,11 @@ class ItemsDialog(Dialog[str]):
 
     def compose_buttons(self) -> ComposeResult:
         """Yield the ways out."""
-        colors = palette_of(self.app)
         yield Button("Take", compact=True, id="take")
         yield Button("Leave as it was", compact=True, id="leave")
         words = Text()
         for key, word in (("ctrl+s", "take"), ("esc", "leave")):
-            words.append(key, f"bold {colors.accent}").append(f" {word}   ", colors.muted)
+            words.append(key, f"bold {STYLES.accent}").append(f" {word}   ", STYLES.muted)
         yield Static(words, markup=False)
 
     def first_focus(self) -> Widget:
@@ -95,8 +95,8 @@ class ItemsDialog(Dialog[str]):
         return None if fault else text
 
     def _say(self, fault: str) -> None:
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
-        self._words.update(Text(f"{glyphs.bad} {plain(fault)}" if fault else "", colors.removed))
+        glyphs = glyphs_of(self.app)
+        self._words.update(Text(f"{glyphs.bad} {plain(fault)}" if fault else "", STYLES.removed))
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Take the button's answer."""
@@ -159,10 +159,9 @@ class ChoiceDialog(Dialog[str]):
             yield self._search
             yield self._list
             with Horizontal(id="dialog-buttons"):
-                colors = palette_of(self.app)
                 words = Text()
                 for key, word in (("enter", "choose"), ("esc", "back")):
-                    words.append(key, f"bold {colors.accent}").append(f" {word}   ", colors.muted)
+                    words.append(key, f"bold {STYLES.accent}").append(f" {word}   ", STYLES.muted)
                 yield Static(words, markup=False)
 
     def first_focus(self) -> Widget:
@@ -191,7 +190,7 @@ class ChoiceDialog(Dialog[str]):
         self._draw()
 
     def _draw(self) -> None:
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
+        glyphs = glyphs_of(self.app)
         rows = max(3, min(_ROWS, self.app.size.height - 14))
         first = max(0, min(self._cursor - rows // 2, len(self._found) - rows))
         shown = self._found[first : first + rows]
@@ -201,19 +200,19 @@ class ChoiceDialog(Dialog[str]):
         ]
         room = TEXT_WIDTH - sum(width + 2 for width in widths) - 2
         text = Text(no_wrap=True, end="")
-        text.append(" " * (room + 1), colors.faint)
+        text.append(" " * (room + 1), STYLES.faint)
         for header, width in zip(self._headers, widths, strict=True):
-            text.append(f"  {header:>{width}}", colors.faint)
+            text.append(f"  {header:>{width}}", STYLES.faint)
         for place, one in enumerate(shown, first):
-            line = Text(f" {cut(plain(one.text or one.word), room, glyphs.cut):<{room}}", colors.text, end="")
+            line = Text(f" {cut(plain(one.text or one.word), room, glyphs.cut):<{room}}", STYLES.text, end="")
             for cell, width in zip(one.columns, widths, strict=True):
-                line.append(f"  {cell:>{width}}", colors.muted)
+                line.append(f"  {cell:>{width}}", STYLES.muted)
             line.pad_right(max(0, TEXT_WIDTH - line.cell_len))
             if place == self._cursor:
-                line.stylize(colors.cursor)
+                line.stylize(STYLES.cursor)
             text.append("\n").append_text(line)
         hidden = len(self._found) - len(shown)
         text.append("\n" * (rows - len(shown) + 1))
-        text.append(f" and {hidden} more" if hidden > 0 else " nothing is like that" if not shown else "", colors.faint)
+        text.append(f" and {hidden} more" if hidden > 0 else " nothing is like that" if not shown else "", STYLES.faint)
         text.append("\n")
         self._list.update(text)

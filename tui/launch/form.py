@@ -16,7 +16,8 @@ from ...logs.text.sanitize import plain
 from ..format import count
 from ..rows import backend_word
 from ..ui.choice_field import ChoiceField
-from ..ui.theme import glyphs_of, palette_of
+from ..ui.palette import STYLES
+from ..ui.theme import glyphs_of
 from ..ui.title_rule import TitleRule
 from .form_field import ARGUMENT, LAUNCH, OPTION, role_of, role_section
 from .form_rows import FieldRow
@@ -90,10 +91,10 @@ class LaunchForm(Vertical):
 
     def _draw_scheduler_label(self) -> None:
         """Draw the label as those of the fields, with the bar of the focus."""
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
+        glyphs = glyphs_of(self.app)
         focused = self.scheduler.has_focus
-        label = Text(glyphs.focus_bar if focused else " ", colors.accent, no_wrap=True, end="")
-        label.append("scheduler", f"bold {colors.text}" if focused else colors.text)
+        label = Text(glyphs.focus_bar if focused else " ", STYLES.accent, no_wrap=True, end="")
+        label.append("scheduler", f"bold {STYLES.text}" if focused else STYLES.text)
         self._scheduler_label.update(label)
 
     async def show(self, model: FormModel, schedulers: Sequence[str]) -> None:
@@ -201,35 +202,33 @@ class LaunchForm(Vertical):
 
     def show_help(self, field: Field | None) -> None:
         """Show the help of the focused field."""
-        colors = palette_of(self.app)
         if field is None:
             self._show_scheduler_help()
             return
         self._help_rule.title = Text(field.name)
         default = f", default {plain(field.default)}" if field.default else ", required" if field.required else ""
         self._help_rule.info = Text(f"{field.type_words}{default}")
-        text = Text(plain(" ".join(field.help.split())) or "No help is written for it", colors.muted)
+        text = Text(plain(" ".join(field.help.split())) or "No help is written for it", STYLES.muted)
         if field.source:
-            text.append(f"\nfrom {plain(field.source)}", colors.faint)
+            text.append(f"\nfrom {plain(field.source)}", STYLES.faint)
         if field.known:
-            text.append(f"\nhere: {some_of(field.known, most=8)}", colors.text)
+            text.append(f"\nhere: {some_of(field.known, most=8)}", STYLES.text)
         self._help.update(text)
 
     def _show_scheduler_help(self) -> None:
         """Say of the schedulers which cannot be used now, and why."""
-        colors = palette_of(self.app)
         focused = self.scheduler.has_focus
         self._help_rule.title = Text("scheduler" if focused else "")
         self._help_rule.info = Text(backend_word(self.scheduler.value, long=True) if focused else "")
-        text = Text(SCHEDULER_HELP if focused else "", colors.muted)
+        text = Text(SCHEDULER_HELP if focused else "", STYLES.muted)
         for name, reason in self._reasons.items() if focused else ():
-            text.append(f"\n{backend_word(name, long=True)}: {plain(reason)}", colors.pending)
+            text.append(f"\n{backend_word(name, long=True)}: {plain(reason)}", STYLES.pending)
         self._help.update(text)
 
     def _show_role_help(self, role: str) -> None:
         """Say what can be changed in a role."""
         self._help_rule.title, self._help_rule.info = Text(plain(role)), Text("role")
-        self._help.update(Text(ROLE_HELP, palette_of(self.app).muted))
+        self._help.update(Text(ROLE_HELP, STYLES.muted))
 
     def show_reasons(self, reasons: Mapping[str, str]) -> None:
         """Note why schedulers cannot be used, by name."""
@@ -245,7 +244,7 @@ class LaunchForm(Vertical):
             failure: why no request could be made, where it is no single field's fault.
             findings: what the backend warns of.
         """
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
+        glyphs = glyphs_of(self.app)
         for row in self.rows:
             row.refresh_field()
         self._refresh_roles(model)
@@ -259,25 +258,25 @@ class LaunchForm(Vertical):
                 f"{names} {'is' if len(errors) == 1 else 'are'} missing"
                 if missing
                 else f"{count(len(errors), 'error')}, in {names}",
-                colors.removed,
+                STYLES.removed,
             )
-            words.append("   ctrl+s waits for it", colors.faint)
+            words.append("   ctrl+s waits for it", STYLES.faint)
         elif failure:
-            words.append("the request could not be made", colors.removed)
+            words.append("the request could not be made", STYLES.removed)
         else:
-            words.append("ready", colors.running)
-            words.append(f"   ctrl+s submits {count(launches, 'job') if launches > 1 else ''}".rstrip(), colors.faint)
+            words.append("ready", STYLES.running)
+            words.append(f"   ctrl+s submits {count(launches, 'job') if launches > 1 else ''}".rstrip(), STYLES.faint)
         self._submit_words.update(words)
         self.submit.disabled = bool(errors or failure)
         notes = Text(end="")
         if failure and not errors:
-            notes.append(f"{glyphs.bad} {plain(failure)}", colors.removed)
+            notes.append(f"{glyphs.bad} {plain(failure)}", STYLES.removed)
         warnings = [finding for finding in findings if finding.level != "ok"]
         for finding in warnings:
             notes.append("\n" if notes else "")
-            notes.append(f"! {plain(finding.what)}", colors.pending)
+            notes.append(f"! {plain(finding.what)}", STYLES.pending)
             # What to do about each would push the others out of sight.
             if finding.hint and len(warnings) == 1:
-                notes.append(f"  {plain(finding.hint)}", colors.faint)
+                notes.append(f"  {plain(finding.hint)}", STYLES.faint)
         self._warnings.update(notes)
         self._warnings.display = bool(notes)

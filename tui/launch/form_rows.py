@@ -14,7 +14,8 @@ from textual.widgets import Input, Static
 from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui.choice_field import ChoiceField
-from ..ui.theme import glyphs_of, palette_of
+from ..ui.palette import STYLES
+from ..ui.theme import glyphs_of
 from .field_input import FieldInput
 from .form_field import DEFAULT, MOST_SIDE_BY_SIDE, Field
 
@@ -86,18 +87,18 @@ class FieldRow(Vertical):
 
     def refresh_field(self) -> None:
         """Draw label, origin and error as the field has them now."""
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
+        glyphs = glyphs_of(self.app)
         one, focused = self.field, self.input.has_focus
         derived, decides = one.from_other
         label = Text(no_wrap=True, end="")
-        label.append(glyphs.focus_bar if focused else " ", colors.accent)
+        label.append(glyphs.focus_bar if focused else " ", STYLES.accent)
         quiet = bool(derived) or (one.origin == DEFAULT and not one.required)
         label.append(
             cut(one.name, LABEL_WIDTH - 3, glyphs.cut),
-            f"bold {colors.text}" if focused else colors.faint if quiet else colors.text,
+            f"bold {STYLES.text}" if focused else STYLES.faint if quiet else STYLES.text,
         )
         if one.required:
-            label.append(" *", colors.accent)
+            label.append(" *", STYLES.accent)
         self._draw(self._label, label)
         if derived:
             origin = f"from {decides}"
@@ -105,13 +106,13 @@ class FieldRow(Vertical):
             origin = f"each of {len(one.values)}"
         else:
             origin = "required" if one.required and not one.text else one.origin
-        self._draw(self._origin, Text(origin, colors.faint if quiet else colors.muted))
+        self._draw(self._origin, Text(origin, STYLES.faint if quiet else STYLES.muted))
         if isinstance(self.input, FieldInput):
             self.input.show_instead(derived)
         shown = bool(one.error) and not (one.error == "required" and not focused)
         self._error.display = shown
         if shown:
-            self._draw(self._error, Text(f"{glyphs.bad} {plain(one.error)}", colors.removed))
+            self._draw(self._error, Text(f"{glyphs.bad} {plain(one.error)}", STYLES.removed))
         self.set_class(bool(one.error), "-error")
         self.set_class(quiet, "-quiet")
 

@@ -11,13 +11,12 @@ from textual.widgets import Static
 
 from ...logs.text.sanitize import plain
 from ..format import bytes_words, count
+from ..ui.palette import STYLES
 from ..ui.pane import Pane
-from ..ui.theme import palette_of
 from ..ui.yaml_text import yaml_text
 
 if TYPE_CHECKING:
     from ...backends.api import WorkspaceListing
-    from ..ui.palette import Palette
 
 TABS = ("dry run", "diff", "command", "workspace")
 _WORDS = {"dry run": "Dry run", "diff": "Diff", "command": "Command", "workspace": "Workspace"}
@@ -116,69 +115,68 @@ class Preview(Pane):
     def _draw(self) -> None:
         if not self.is_mounted:
             return
-        colors = palette_of(self.app)
         tabs = Text(end="")
         for tab in self._tabs():
             tabs.append("   " if tabs else "", "not bold")
-            style = f"bold underline {colors.accent}" if tab == self.tab else f"not bold {colors.muted}"
+            style = f"bold underline {STYLES.accent}" if tab == self.tab else f"not bold {STYLES.muted}"
             tabs.append(_WORDS[tab], style)
             if tab == "diff" and self._diff:
-                tabs.append(f" {len(self._diff)}", f"not bold {colors.faint}")
+                tabs.append(f" {len(self._diff)}", f"not bold {STYLES.faint}")
         self.rule.title = tabs
-        self._content.update(self._text(colors))
+        self._content.update(self._text())
 
-    def _text(self, colors: Palette) -> Text:
+    def _text(self) -> Text:
         if self.tab == "diff":
-            return diff_text(self._diff, self._compared, colors)
+            return diff_text(self._diff, self._compared)
         if self.tab == "command":
             lines = [plain(line) for line in self._command.splitlines()]
-            return Text("\n\n".join(line if line.startswith("#") else f"$ {line}" for line in lines), colors.log)
+            return Text("\n\n".join(line if line.startswith("#") else f"$ {line}" for line in lines), STYLES.log)
         if self.tab == "workspace":
-            return workspace_text(self._listing, self._unreadable, colors)
+            return workspace_text(self._listing, self._unreadable)
         text = Text(end="")
         if self._note:
-            text.append(f"{plain(self._note)}\n", colors.pending)
-            text.append("The last valid request:\n\n" if self._request else "", colors.muted)
+            text.append(f"{plain(self._note)}\n", STYLES.pending)
+            text.append("The last valid request:\n\n" if self._request else "", STYLES.muted)
         if self._label:
-            text.append(f"the first of the sweep: {plain(self._label)}\n\n", colors.faint)
+            text.append(f"the first of the sweep: {plain(self._label)}\n\n", STYLES.faint)
         if self._interpreter:
-            text.append(f"component run by {plain(self._interpreter)}\n\n", colors.faint)
-        text.append_text(yaml_text("\n".join(plain(line) for line in self._request.splitlines()), colors))
+            text.append(f"component run by {plain(self._interpreter)}\n\n", STYLES.faint)
+        text.append_text(yaml_text("\n".join(plain(line) for line in self._request.splitlines())))
         return text
 
 
-def workspace_text(listing: WorkspaceListing | None, unreadable: str, colors: Palette) -> Text:
+def workspace_text(listing: WorkspaceListing | None, unreadable: str) -> Text:
     """Return what would be shipped: the sum, the rules, the files with the largest first."""
     if unreadable:
-        return Text(plain(unreadable), colors.removed)
+        return Text(plain(unreadable), STYLES.removed)
     if listing is None:
-        return Text("Reading the workspace", colors.faint)
+        return Text("Reading the workspace", STYLES.faint)
     more = "" if listing.is_whole else " and more: not all of it was looked at"
-    text = Text(f"{count(len(listing.files), 'file')}, {bytes_words(listing.total)}{more}\n", colors.text, end="")
+    text = Text(f"{count(len(listing.files), 'file')}, {bytes_words(listing.total)}{more}\n", STYLES.text, end="")
     if not listing.rules:
-        text.append("no ignore file: everything is shipped\n", colors.faint)
+        text.append("no ignore file: everything is shipped\n", STYLES.faint)
     for name in listing.rules:
-        text.append(f"by {plain(name)}\n", colors.faint)
+        text.append(f"by {plain(name)}\n", STYLES.faint)
     for rule, number in sorted(listing.left.items(), key=lambda one: -one[1]):
-        text.append(f"  {number:>6,} left out by {plain(rule)}\n", colors.muted)
+        text.append(f"  {number:>6,} left out by {plain(rule)}\n", STYLES.muted)
     text.append("\n")
     largest = sorted(listing.files, key=lambda one: (-one[1], one[0]))
     for path, size in largest[:_MOST_FILES]:
-        text.append(f"{bytes_words(size):>10}  ", colors.faint).append(f"{plain(path)}\n", colors.log)
+        text.append(f"{bytes_words(size):>10}  ", STYLES.faint).append(f"{plain(path)}\n", STYLES.log)
     if len(largest) > _MOST_FILES:
-        text.append(f"and {len(largest) - _MOST_FILES:,} smaller ones\n", colors.faint)
+        text.append(f"and {len(largest) - _MOST_FILES:,} smaller ones\n", STYLES.faint)
     return text
 
 
-def diff_text(rows: list[tuple[str, str, str]], compared: bool, colors: Palette) -> Text:
+def diff_text(rows: list[tuple[str, str, str]], compared: bool) -> Text:
     """Return the difference of arguments to the last launch, in form order."""
     if not compared:
-        return Text("This component was not launched from here before", colors.faint)
+        return Text("This component was not launched from here before", STYLES.faint)
     if not rows:
-        return Text("As the last launch", colors.faint)
+        return Text("As the last launch", STYLES.faint)
     text = Text(end="")
     for name, before, after in rows:
-        text.append(f"{name}\n", colors.text)
-        text.append(f"  - {plain(before) or 'none'}\n", colors.removed)
-        text.append(f"  + {plain(after) or 'none'}\n", colors.added)
+        text.append(f"{name}\n", STYLES.text)
+        text.append(f"  - {plain(before) or 'none'}\n", STYLES.removed)
+        text.append(f"  + {plain(after) or 'none'}\n", STYLES.added)
     return text

@@ -12,7 +12,8 @@ from textual.widgets import Button, Static
 from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui.dialog import TEXT_WIDTH, Dialog
-from ..ui.theme import glyphs_of, palette_of
+from ..ui.palette import STYLES
+from ..ui.theme import glyphs_of
 
 if TYPE_CHECKING:
     from ...backends.shared.progress import Progress
@@ -45,7 +46,7 @@ class LaunchDialog(Dialog[None]):
 
     def lines(self) -> list[Text]:
         """Return what is launched."""
-        return [Text(cut(plain(self.what), TEXT_WIDTH, glyphs_of(self.app).cut), f"bold {palette_of(self.app).text}")]
+        return [Text(cut(plain(self.what), TEXT_WIDTH, glyphs_of(self.app).cut), f"bold {STYLES.text}")]
 
     def compose_question(self) -> ComposeResult:
         """Yield how far it is."""
@@ -71,9 +72,8 @@ class LaunchDialog(Dialog[None]):
             self._draw()
 
     def _draw(self) -> None:
-        colors = palette_of(self.app)
         rows = [row for text in self._said for row in wrap(plain(text), TEXT_WIDTH)][-_LINES:]
-        lines = [Text(row, colors.muted) for row in rows] + [Text()] * (_LINES - len(rows))
+        lines = [Text(row, STYLES.muted) for row in rows] + [Text()] * (_LINES - len(rows))
         self._text.update(Text("\n", no_wrap=True).join([Text(), *lines, Text()]))
 
     def leave(self) -> None:

@@ -17,6 +17,7 @@ from ..format import count
 from ..messages import ActionDone
 from ..rows import JobRow
 from ..ui.bars import Hint
+from ..ui.palette import STYLES
 from ..ui.pane import Divider
 from .form_filling import FormFilling
 from .messages import Submitted
@@ -215,7 +216,7 @@ class LaunchScreen(FormFilling):
         if not broken:
             return Text()
         where = f"{broken[0].name} line {broken[0].line}" if broken[0].line else broken[0].name
-        return Text(f"{count(len(broken), 'component')} cannot be used: {plain(where)}", self.palette.pending)
+        return Text(f"{count(len(broken), 'component')} cannot be used: {plain(where)}", STYLES.pending)
 
     def hints(self) -> list[Hint]:
         """Return the keys of the step."""

@@ -14,7 +14,8 @@ from textual.widgets import Button, Input, Static
 from ...logs.text.sanitize import plain
 from ..format import count, cut
 from ..ui.dialog import MOST_LISTED, TEXT_WIDTH, Dialog
-from ..ui.theme import glyphs_of, palette_of
+from ..ui.palette import STYLES
+from ..ui.theme import glyphs_of
 
 if TYPE_CHECKING:
     from .plan import LaunchPlan
@@ -42,20 +43,20 @@ class SweepDialog(Dialog[bool]):
 
     def lines(self) -> list[Text]:
         """Return what each job has of its own."""
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
+        glyphs = glyphs_of(self.app)
         first = self._plans[0]
-        lines = [Text(cut(plain(first.name), TEXT_WIDTH, glyphs.cut), f"bold {colors.text}"), Text()]
+        lines = [Text(cut(plain(first.name), TEXT_WIDTH, glyphs.cut), f"bold {STYLES.text}"), Text()]
         lines += [
-            Text(cut(f"{number:>4}  {plain(plan.label)}", TEXT_WIDTH, glyphs.cut), colors.text)
+            Text(cut(f"{number:>4}  {plain(plan.label)}", TEXT_WIDTH, glyphs.cut), STYLES.text)
             for number, plan in enumerate(self._plans[:MOST_LISTED], 1)
         ]
         if len(self._plans) > MOST_LISTED:
-            lines.append(Text(f"      and {len(self._plans) - MOST_LISTED} more", colors.faint))
-        return [*lines, Text(), Text("They share a group, which the table can show and filter.", colors.muted), Text()]
+            lines.append(Text(f"      and {len(self._plans) - MOST_LISTED} more", STYLES.faint))
+        return [*lines, Text(), Text("They share a group, which the table can show and filter.", STYLES.muted), Text()]
 
     def compose_question(self) -> ComposeResult:
         """Ask for the count."""
-        yield Static(Text(f"Type {len(self._plans)} to launch them", palette_of(self.app).muted), markup=False)
+        yield Static(Text(f"Type {len(self._plans)} to launch them", STYLES.muted), markup=False)
         yield self._count
 
     def compose_buttons(self) -> ComposeResult:

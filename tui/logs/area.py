@@ -11,8 +11,9 @@ from textual.app import ComposeResult
 from ...specs import AppState, ReplicaState
 from ..format import age, count, split_name
 from ..ui.job_cells import first_failed, state_text
+from ..ui.palette import STYLES
 from ..ui.pane import Pane
-from ..ui.theme import glyphs_of, now_of, palette_of
+from ..ui.theme import glyphs_of, now_of
 from .pane import LogPane
 
 if TYPE_CHECKING:
@@ -98,24 +99,24 @@ class LogsArea(Pane):
     def _refresh_title(self) -> None:
         if not self.is_mounted:
             return
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
+        glyphs = glyphs_of(self.app)
         row, status = self._row, self.log_pane.status
         info = Text(end="")
         if row is not None and self.log_pane.compact and self._with_job:
-            info.append(split_name(row.name)[0], colors.muted)
+            info.append(split_name(row.name)[0], STYLES.muted)
             info.append("  ")
-            info.append_text(state_text(row.state, colors, glyphs))
+            info.append_text(state_text(row.state, glyphs))
             seconds = row.age_seconds(now_of(self.app))
             if row.why and row.is_final:
-                info.append(f"  {row.why}", colors.muted)
+                info.append(f"  {row.why}", STYLES.muted)
             elif seconds is not None:
-                info.append(f" {age(seconds)}", colors.muted)
+                info.append(f" {age(seconds)}", STYLES.muted)
         if row is not None:
-            info.append(f"{'   ' if info else ''}{status.shown}", colors.faint)
-            info.append(f"   since {status.since}" if status.since else "", colors.pending)
+            info.append(f"{'   ' if info else ''}{status.shown}", STYLES.faint)
+            info.append(f"   since {status.since}" if status.since else "", STYLES.pending)
         self.rule.info = info
         right = Text(end="")
         if self.log_pane.compact and row is not None:
             right.append_text(self.log_pane.state_text())
-            right.append(f"  {count(status.line_count, 'line')}", colors.faint)
+            right.append(f"  {count(status.line_count, 'line')}", STYLES.faint)
         self.rule.right = right

@@ -21,7 +21,7 @@ from ...logs.view.failure import find_cause
 from ...logs.view.filtering import FilteredLog, Rule
 from ...logs.view.merge import LogLine, MergedLog
 from ..format import count
-from ..ui.palette import Palette
+from ..ui.palette import STYLES
 
 # How the words of the key hints go together: key, what it does.
 _HINTS = (("n", "next"), ("N", "previous"))
@@ -203,23 +203,23 @@ class LogFinder:
             self._marking += taken
         return found
 
-    def words(self, colors: Palette) -> Text:
+    def words(self) -> Text:
         """Return how far the search is, and which filters are on."""
         text = Text(end="")
         search = self.search
         if search is not None and search.state.failure:
-            text.append(search.state.failure, colors.removed)
+            text.append(search.state.failure, STYLES.removed)
         elif search is not None:
-            text.append(self._figures(search), f"bold {colors.text}")
+            text.append(self._figures(search), f"bold {STYLES.text}")
             for key, word in _HINTS if search.state.found else ():
-                text.append(f"   {key}", f"bold {colors.accent}")
-                text.append(f" {word}", colors.muted)
+                text.append(f"   {key}", f"bold {STYLES.accent}")
+                text.append(f" {word}", STYLES.muted)
         if self.rules:
             text.append("   " if text else "")
-            text.append(self.rule_words, colors.pending)
+            text.append(self.rule_words, STYLES.pending)
         if text:
-            text.append("   esc", f"bold {colors.accent}")
-            text.append(" clear", colors.muted)
+            text.append("   esc", f"bold {STYLES.accent}")
+            text.append(" clear", STYLES.muted)
         return text
 
     @property

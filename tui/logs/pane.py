@@ -13,7 +13,6 @@ from textual.message import Message
 from textual.reactive import var
 
 from ...logs.source.replica_log import ReplicaLog
-from ..ui.theme import palette_of
 from .export import ExportDone, ExportTold
 from .output import LogOutput
 from .reading import LogGrew, LogReading
@@ -206,7 +205,7 @@ class LogPane(Vertical):
 
     def state_text(self) -> Text:
         """Return the state in its colour, such as ``Following``."""
-        return state_text(self.status, palette_of(self.app))
+        return state_text(self.status)
 
     def watch_compact(self) -> None:
         """Take the layout with or without rows of state."""

@@ -9,7 +9,8 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ...logs.source.replica_log import StreamName
-from ..ui.theme import glyphs_of, palette_of
+from ..ui.palette import STYLES
+from ..ui.theme import glyphs_of
 from .rows import TimeMode
 
 _TIMES: dict[TimeMode, list[str]] = {
@@ -45,18 +46,17 @@ class ReplicaBar(Widget):
 
     def render(self) -> Text:
         """Draw the bar; where not all replicas fit, those around the chosen one are shown."""
-        colors = palette_of(self.app)
         right = self._options()
         row = Text(no_wrap=True, end="")
-        row.append("a ", f"bold {colors.accent}")
+        row.append("a ", f"bold {STYLES.accent}")
         self._places = []
-        self._add(row, f"all {self.replica_count}", None, colors.muted if self.chosen is not None else colors.text)
+        self._add(row, f"all {self.replica_count}", None, STYLES.muted if self.chosen is not None else STYLES.text)
         row.append(" ")
         room = self.size.width - row.cell_len - right.cell_len - 2
         for number in self._fitting(room):
             row.append("  ")
             glyph = glyphs_of(self.app).failed if number in self.failed else ""
-            style = colors.failed if glyph else colors.replica(number)
+            style = STYLES.failed if glyph else STYLES.replica(number)
             self._add(row, f"{number}{glyph}", number, style)
         row.append(" " * max(2, self.size.width - row.cell_len - right.cell_len))
         row.append_text(right)
@@ -72,7 +72,7 @@ class ReplicaBar(Widget):
 
     def _add(self, row: Text, words: str, number: int | None, style: str) -> None:
         start = row.cell_len
-        row.append(words, f"{style} bold underline" if number == self.chosen else style)
+        row.append(words, f"bold underline {style}" if number == self.chosen else style)
         self._places.append((start, row.cell_len, number))
 
     def _fitting(self, room: int) -> range:
@@ -83,4 +83,4 @@ class ReplicaBar(Widget):
 
     def _options(self) -> Text:
         words = [self.stream, *_TIMES[self.times], "wrap" if self.wrap else "no wrap"]
-        return Text("   ".join(words), palette_of(self.app).faint, end="")
+        return Text("   ".join(words), STYLES.faint, end="")

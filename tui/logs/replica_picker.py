@@ -16,7 +16,8 @@ from ...logs.source.replica_log import ReplicaLog
 from ...logs.text.sanitize import plain
 from ..ui.governor import PacedScreen
 from ..ui.options import Options
-from ..ui.theme import glyphs_of, palette_of
+from ..ui.palette import STYLES
+from ..ui.theme import glyphs_of
 
 ALL = -1
 
@@ -62,12 +63,12 @@ class ReplicaPicker(PacedScreen, ModalScreen[int | None]):
         self.dismiss(None)
 
     def _options(self) -> list[Option]:
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
-        options = [Option(Text(f"all {len(self._logs)}, merged", colors.text))]
+        glyphs = glyphs_of(self.app)
+        options = [Option(Text(f"all {len(self._logs)}, merged", STYLES.text))]
         for number, log in enumerate(self._logs):
-            text = Text(f"{number:>4}", colors.replica(number))
-            text.append(f"  {plain(log.role)}/{log.replica}", colors.muted)
+            text = Text(f"{number:>4}", STYLES.replica(number))
+            text.append(f"  {plain(log.role)}/{log.replica}", STYLES.muted)
             if number in self._failed:
-                text.append(f"  {glyphs.failed}", colors.failed)
+                text.append(f"  {glyphs.failed}", STYLES.failed)
             options.append(Option(text))
         return options

@@ -15,7 +15,7 @@ from textual.widgets import Button, Input, Static
 from ...logs.text.sanitize import plain
 from ..ui.choice_field import ChoiceField
 from ..ui.dialog import Dialog
-from ..ui.theme import palette_of
+from ..ui.palette import STYLES
 from .export import ExportError
 from .save import SaveKind, save_path
 
@@ -74,7 +74,7 @@ class SaveDialog(Dialog[SaveRequest]):
 
     def lines(self) -> list[Text]:
         """Return what is shown now."""
-        return [Text(plain(self._what), palette_of(self.app).muted), Text()]
+        return [Text(plain(self._what), STYLES.muted), Text()]
 
     def compose_question(self) -> ComposeResult:
         """Yield the path, the choice, and what either means."""
@@ -86,10 +86,9 @@ class SaveDialog(Dialog[SaveRequest]):
 
     def compose_buttons(self) -> ComposeResult:
         """Yield the way back and the way on."""
-        colors = palette_of(self.app)
         yield Button("Back", compact=True, id="keep")
         yield Button(self._label("enter", "Save"), compact=True, id="confirm")
-        yield Static(Text.assemble(("esc", f"bold {colors.accent}"), (" back", colors.muted)), markup=False)
+        yield Static(Text.assemble(("esc", f"bold {STYLES.accent}"), (" back", STYLES.muted)), markup=False)
 
     def first_focus(self) -> Widget:
         """Begin at the path."""
@@ -159,11 +158,11 @@ class SaveDialog(Dialog[SaveRequest]):
         return next(kind for kind in _KINDS if kind == value)
 
     def _explain(self) -> None:
-        self.query_one("#save-words", Static).update(Text(_MEANINGS[self._kind()], palette_of(self.app).faint))
+        self.query_one("#save-words", Static).update(Text(_MEANINGS[self._kind()], STYLES.faint))
         self._relabel("enter", "Save")
 
     def _say(self, sentence: str) -> None:
-        self.query_one("#save-words", Static).update(Text(plain(sentence), palette_of(self.app).failed))
+        self.query_one("#save-words", Static).update(Text(plain(sentence), STYLES.failed))
 
     def _relabel(self, key: str, word: str) -> None:
         button = self.query_one("#confirm", Button)
@@ -171,5 +170,4 @@ class SaveDialog(Dialog[SaveRequest]):
         button.refresh(layout=True)
 
     def _label(self, key: str, word: str) -> Text:
-        colors = palette_of(self.app)
-        return Text.assemble((key, colors.failed if key == "y" else colors.accent), (f" {word}", colors.text))
+        return Text.assemble((key, STYLES.failed if key == "y" else STYLES.accent), (f" {word}", STYLES.text))

@@ -13,6 +13,7 @@ from ..format import age
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
 from ..ui.job_cells import name_text, state_text
+from ..ui.palette import STYLES
 from .area import LogsArea
 
 if TYPE_CHECKING:
@@ -63,11 +64,11 @@ class LogsScreen(BaseScreen):
 
     def _refresh_title(self) -> None:
         rule = self.logs.rule
-        rule.info = name_text(self.row.name, max(10, self.app.size.width - 30), self.palette, self.glyphs)
-        right = state_text(self.row.state, self.palette, self.glyphs)
+        rule.info = name_text(self.row.name, max(10, self.app.size.width - 30), self.glyphs)
+        right = state_text(self.row.state, self.glyphs)
         seconds = self.row.age_seconds(self.clock())
         if seconds is not None:
-            right.append(f"  {age(seconds)}", self.palette.faint)
+            right.append(f"  {age(seconds)}", STYLES.faint)
         rule.right = right
 
     def on_log_pane_status_changed(self) -> None:
@@ -99,4 +100,4 @@ class LogsScreen(BaseScreen):
 
     def counts(self) -> Text:
         """Return the handle, to be read and copied."""
-        return Text(plain(self.row.handle), self.palette.faint)
+        return Text(plain(self.row.handle), STYLES.faint)

@@ -10,7 +10,7 @@ from rich.text import Text
 from textual.message import Message
 
 from ...logs.view.filtering import Rule
-from ..ui.theme import palette_of
+from ..ui.palette import STYLES
 from .finder import CauseFound, LineFound, LogFinder, MatchRanked, PatternError, SearchTold
 from .jump import JumpError
 from .reading import AnyLog, LogReading
@@ -156,7 +156,7 @@ class LogSearch(SearchRow):
         try:
             self._carry_out(self.input.value)
         except (PatternError, JumpError) as error:
-            self.say(Text(str(error), palette_of(self.app).removed))
+            self.say(Text(str(error), STYLES.removed))
             return
         self.screen.set_focus(self._view)
         self._rest()
@@ -232,4 +232,4 @@ class LogSearch(SearchRow):
         if self.typing:
             return
         self.display = self._finder.is_active
-        self.say(self._finder.words(palette_of(self.app)))
+        self.say(self._finder.words())

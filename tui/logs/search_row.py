@@ -13,8 +13,8 @@ from textual.widgets import Input, Static
 
 from ...logs.pattern.engine import PatternError
 from ...logs.pattern.pattern import parse_pattern
+from ..ui.palette import STYLES
 from ..ui.prompt_input import PromptInput
-from ..ui.theme import palette_of
 from .jump import EXAMPLES
 
 Mode = Literal["search", "filter", "jump"]
@@ -89,7 +89,7 @@ class SearchRow(Horizontal):
         """Let a person type a pattern or a place."""
         self._set(mode, "")
         self.typing = self.display = True
-        self.say(Text("  ctrl+r text or expression" if mode != "jump" else EXAMPLES, palette_of(self.app).faint))
+        self.say(Text("  ctrl+r text or expression" if mode != "jump" else EXAMPLES, STYLES.faint))
         # At once: the next key may be here already.
         self.screen.set_focus(self.input)
 
@@ -113,7 +113,7 @@ class SearchRow(Horizontal):
         self.mode = mode
         self.set_class(mode == "jump", "-jump")
         self.input.placeholder = _PLACEHOLDERS[mode]
-        self._sign.update(Text(f" {_SIGNS[mode]}", f"bold {palette_of(self.app).accent}"))
+        self._sign.update(Text(f" {_SIGNS[mode]}", f"bold {STYLES.accent}"))
         self.input.value = value
 
     def _say_kind(self) -> None:
@@ -121,7 +121,7 @@ class SearchRow(Horizontal):
         # Afterwards it is said where there is room beside how far the search is.
         asked = self.mode != "jump" and (self.typing or (self.input.value and self.size.width >= _ROOMY))
         words = "" if not asked else kind_words(self.input.value, regex=self.regex)
-        self._kind.update(Text(words, palette_of(self.app).faint, no_wrap=True))
+        self._kind.update(Text(words, STYLES.faint, no_wrap=True))
 
     def accept(self) -> None:
         """Carry out what was typed."""

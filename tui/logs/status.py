@@ -13,8 +13,7 @@ from textual.widget import Widget
 from ...logs.source.replica_log import StreamName
 from ...logs.text.sanitize import plain
 from ..format import count
-from ..ui.palette import Palette
-from ..ui.theme import palette_of
+from ..ui.palette import STYLES
 from .reading import LogReading
 from .rows import clock_text
 from .view import LogView
@@ -75,15 +74,15 @@ class LogStatus:
     reason: str = ""
 
 
-def state_text(status: LogStatus, colors: Palette) -> Text:
+def state_text(status: LogStatus) -> Text:
     """Return the state as a word in its colour."""
     styles: dict[LogState, str] = {
-        "following": f"bold {colors.running}",
-        "paused": f"bold {colors.pending}",
-        "selecting": f"bold {colors.accent}",
-        "ended": colors.faint,
-        "waiting": colors.faint,
-        "none": colors.faint,
+        "following": f"bold {STYLES.running}",
+        "paused": f"bold {STYLES.pending}",
+        "selecting": f"bold {STYLES.accent}",
+        "ended": STYLES.faint,
+        "waiting": STYLES.faint,
+        "none": STYLES.faint,
     }
     return Text.assemble((_WORDS[status.state] or plain(status.reason), styles[status.state]), end="")
 
@@ -107,11 +106,10 @@ class StatusRow(Widget):
 
     def render(self) -> Text:
         """Draw the row; what matters least goes first when there is no room."""
-        colors = palette_of(self.app)
         width = self.size.width
-        state = state_text(self.status, colors)
-        lefts = [self._left(colors, detail) for detail in (2, 1, 0)] + [Text()]
-        rights = [self._right(colors, with_hint=True), self._right(colors, with_hint=False), Text()]
+        state = state_text(self.status)
+        lefts = [self._left(detail) for detail in (2, 1, 0)] + [Text()]
+        rights = [self._right(with_hint=True), self._right(with_hint=False), Text()]
         choices = [(0, 0), (0, 1), (1, 1), (2, 1), (3, 1), (2, 2), (3, 2)]
         row = Text(no_wrap=True, end="")
         for left, right in choices:
@@ -127,50 +125,50 @@ class StatusRow(Widget):
         if self.status.new_lines:
             self.post_message(PillPressed())
 
-    def _left(self, colors: Palette, detail: int) -> Text:
+    def _left(self, detail: int) -> Text:
         """Return where the view is, and what the log lacks, in more or less detail: 2, 1 or 0."""
         status = self.status
-        text = self._position(colors, with_time=detail == 2)
+        text = self._position(with_time=detail == 2)
         if status.since:
-            text.append(f"   since {status.since}", colors.pending)
+            text.append(f"   since {status.since}", STYLES.pending)
         if status.gone and status.at_start:
             words = f"oldest {count(status.gone, 'line')} dropped" if detail else f"{status.gone:,} dropped"
-            text.append(f"   {words}", colors.pending)
+            text.append(f"   {words}", STYLES.pending)
         return text
 
-    def _position(self, colors: Palette, *, with_time: bool) -> Text:
+    def _position(self, *, with_time: bool) -> Text:
         status = self.status
         text = Text(end="")
         if not status.line_count:
             return text
         if status.state == "selecting":
-            return text.append(f"  {count(status.selected, 'line')} of {status.line_count:,}", colors.muted)
+            return text.append(f"  {count(status.selected, 'line')} of {status.line_count:,}", STYLES.muted)
         if status.at_end and status.state != "paused":
-            return text.append(f"  {count_words(status)}", colors.faint)
+            return text.append(f"  {count_words(status)}", STYLES.faint)
         if status.line is None:
-            return text.append(f"  of {count_words(status)}", colors.faint)
-        text.append(f"  line {status.line:,} of {status.line_count:,}", colors.muted)
+            return text.append(f"  of {count_words(status)}", STYLES.faint)
+        text.append(f"  line {status.line:,} of {status.line_count:,}", STYLES.muted)
         if with_time and status.at is not None:
-            text.append(f"   {clock_text(status.at)}", colors.faint)
+            text.append(f"   {clock_text(status.at)}", STYLES.faint)
         return text
 
-    def _right(self, colors: Palette, *, with_hint: bool) -> Text:
+    def _right(self, *, with_hint: bool) -> Text:
         status = self.status
         text = Text(end="")
         if status.state == "selecting":
             for key, word in (("y", "copy"), ("esc", "leave")) if with_hint else (("y", "copy"),):
                 text.append("   " if text else "")
-                text.append(key, f"bold {colors.accent}")
-                text.append(f" {word}", colors.muted)
+                text.append(key, f"bold {STYLES.accent}")
+                text.append(f" {word}", STYLES.muted)
         elif status.state == "paused":
             if status.new_lines:
-                text.append(f" +{count(status.new_lines, 'new line')} ", colors.accent_fill)
+                text.append(f" +{count(status.new_lines, 'new line')} ", STYLES.accent_fill)
             if with_hint or not status.new_lines:
                 text.append("  " if text else "")
-                text.append("G", f"bold {colors.accent}")
-                text.append(" to follow", colors.muted)
+                text.append("G", f"bold {STYLES.accent}")
+                text.append(" to follow", STYLES.muted)
         elif self.options_shown and status.state != "none":
-            text.append(f"wrap {'on' if status.wrap else 'off'}  {status.stream}", colors.faint)
+            text.append(f"wrap {'on' if status.wrap else 'off'}  {status.stream}", STYLES.faint)
         return text
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.reactive import reactive
 from textual.widget import Widget
 
 from ..format import cut
-from .theme import glyphs_of, palette_of
-
-if TYPE_CHECKING:
-    from .palette import Palette
+from .palette import STYLES
+from .theme import glyphs_of
 
 
 @dataclass(frozen=True)
@@ -56,24 +53,23 @@ class TopBar(Widget):
 
     def render(self) -> Text:
         """Draw the bar."""
-        colors = palette_of(self.app)
-        left = Text("torchx-tui", f"bold {colors.text}", end="")
+        left = Text("torchx-tui", f"bold {STYLES.text}", end="")
         left.append("   ")
         left.append_text(self.middle)
-        right = Text(self.right, colors.faint)
+        right = Text(self.right, STYLES.faint)
         if left.cell_len + right.cell_len + 2 > self.size.width:
             right = Text()
         return _two_ends(left, right, self.size.width, glyphs_of(self.app).cut)
 
 
-def path_text(parts: Sequence[str], colors: Palette, glyph: str) -> Text:
+def path_text(parts: Sequence[str], glyph: str) -> Text:
     """Return ``Jobs › New launch``, the last part standing out."""
     text = Text(end="")
     for number, part in enumerate(parts):
         last = number == len(parts) - 1
-        text.append(part, f"bold {colors.text}" if last else colors.faint)
+        text.append(part, f"bold {STYLES.text}" if last else STYLES.faint)
         if not last:
-            text.append(f"  {glyph}  ", colors.faint)
+            text.append(f"  {glyph}  ", STYLES.faint)
     return text
 
 
@@ -100,7 +96,6 @@ class KeyBar(Widget):
 
     def render(self) -> Text:
         """Draw as many hints as fit, always with the last one; a message takes the right end."""
-        colors = palette_of(self.app)
         width = self.size.width
         message = self.message.copy()
         if message.cell_len > width // 2:
@@ -109,9 +104,9 @@ class KeyBar(Widget):
         most = 10 if width >= 100 else 7
         row = Text(no_wrap=True, end="")
         *others, last = self.hints or (Hint("?", "Keys"),)
-        end = self._hint(last, colors)
+        end = self._hint(last)
         for hint in others[: most - 1]:
-            drawn = self._hint(hint, colors)
+            drawn = self._hint(hint)
             if row.cell_len + drawn.cell_len + 3 + end.cell_len > room:
                 break
             row.append_text(drawn)
@@ -120,8 +115,8 @@ class KeyBar(Widget):
         return _two_ends(row, message, width, "")
 
     @staticmethod
-    def _hint(hint: Hint, colors: Palette) -> Text:
+    def _hint(hint: Hint) -> Text:
         text = Text(end="")
-        text.append(hint.key, f"bold {colors.accent}" if hint.enabled else colors.faint)
-        text.append(f" {hint.word}", colors.muted if hint.enabled else colors.faint)
+        text.append(hint.key, f"bold {STYLES.accent}" if hint.enabled else STYLES.faint)
+        text.append(f" {hint.word}", STYLES.muted if hint.enabled else STYLES.faint)
         return text

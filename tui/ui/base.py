@@ -12,12 +12,11 @@ from textual.screen import Screen
 
 from .bars import Hint, KeyBar, StatusLine, TopBar, path_text
 from .governor import PacedScreen
-from .theme import glyphs_of, now_of, palette_of
+from .theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
     from ..app import TorchXTuiApp
     from .glyphs import Glyphs
-    from .palette import Palette
 
 # Rows from which the status line has a row of its own.
 TALL = 30
@@ -38,11 +37,6 @@ class BaseScreen(PacedScreen, Screen[Any]):
     def dashboard(self) -> TorchXTuiApp:
         """The app, with its own type."""
         return cast("TorchXTuiApp", self.app)
-
-    @property
-    def palette(self) -> Palette:
-        """The colours of the theme."""
-        return palette_of(self.app)
 
     @property
     def glyphs(self) -> Glyphs:
@@ -95,7 +89,7 @@ class BaseScreen(PacedScreen, Screen[Any]):
 
     def top_middle(self) -> Text:
         """Return what the top bar shows after the program's name."""
-        return path_text(self.path(), self.palette, self.glyphs.path)
+        return path_text(self.path(), self.glyphs.path)
 
     def refresh_bars(self) -> None:
         """Draw the three bars as things stand now."""

@@ -13,7 +13,8 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ..format import cut
-from .theme import glyphs_of, palette_of
+from .palette import STYLES
+from .theme import glyphs_of
 
 
 def choices_in(widths: Sequence[int], taken: int, room: int) -> range:
@@ -74,17 +75,17 @@ class ChoiceField(Widget, can_focus=True):
 
     def render(self) -> Text:
         """Draw the choices, as many as there is room for beside the one taken, which is filled and bold."""
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
+        glyphs = glyphs_of(self.app)
         text = Text(no_wrap=True, end="")
         shown = self._shown()
         if shown.start:
-            text.append(f"{glyphs.cut} ", colors.faint)
+            text.append(f"{glyphs.cut} ", STYLES.faint)
         for index in shown:
             on = self.choices[index] == self.value
-            text.append(glyphs.radio_on if on else glyphs.radio_off, colors.accent if on else colors.faint)
-            text.append(f" {self._word(index)}  ", f"bold {colors.text}" if on else colors.muted)
+            text.append(glyphs.radio_on if on else glyphs.radio_off, STYLES.accent if on else STYLES.faint)
+            text.append(f" {self._word(index)}  ", f"bold {STYLES.text}" if on else STYLES.muted)
         if shown.stop < len(self.choices):
-            text.append(glyphs.cut, colors.faint)
+            text.append(glyphs.cut, STYLES.faint)
         return text
 
     def _word(self, index: int) -> str:

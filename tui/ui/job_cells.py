@@ -12,17 +12,16 @@ from rich.text import Text
 from ...specs import AppState, ReplicaState, ReplicaStatus
 from ..format import age, clock, cut, duration, fit_name, state_word
 from ..rows import JobRow, backend_word
+from .palette import STYLES
 
 if TYPE_CHECKING:
     from .glyphs import Glyphs
-    from .palette import Palette
 
 
 @dataclass(frozen=True)
 class CellContext:
     """What a cell needs beside its job."""
 
-    palette: Palette
     glyphs: Glyphs
     marked: bool = False
     dimmed: bool = False
@@ -58,14 +57,14 @@ class Column:
 
 
 _STATE_STYLES = {
-    AppState.UNSUBMITTED: "submitted",
-    AppState.SUBMITTED: "submitted",
-    AppState.PENDING: "pending",
-    AppState.RUNNING: "running",
-    AppState.SUCCEEDED: "succeeded",
-    AppState.FAILED: "failed",
-    AppState.CANCELLED: "cancelled",
-    AppState.UNKNOWN: "unknown",
+    AppState.UNSUBMITTED: STYLES.submitted,
+    AppState.SUBMITTED: STYLES.submitted,
+    AppState.PENDING: STYLES.pending,
+    AppState.RUNNING: STYLES.running,
+    AppState.SUCCEEDED: STYLES.succeeded,
+    AppState.FAILED: STYLES.failed,
+    AppState.CANCELLED: STYLES.cancelled,
+    AppState.UNKNOWN: STYLES.unknown,
 }
 
 # What needs a person comes first.
@@ -81,76 +80,74 @@ _STATE_ORDER = [
 ]
 
 
-def state_style(state: AppState, palette: Palette) -> str:
+def state_style(state: AppState) -> str:
     """Return the style of a state's glyph."""
-    return getattr(palette, _STATE_STYLES[state])
+    return _STATE_STYLES[state]
 
 
-def state_text(state: AppState, palette: Palette, glyphs: Glyphs, *, dimmed: bool = False) -> Text:
+def state_text(state: AppState, glyphs: Glyphs, *, dimmed: bool = False) -> Text:
     """Return a state's glyph and word; only what lives or went wrong has a coloured word."""
-    style = palette.faint if dimmed else state_style(state, palette)
+    style = STYLES.faint if dimmed else state_style(state)
     word_style = style
     if state is AppState.SUCCEEDED:
-        word_style = palette.muted if not palette.ansi else palette.faint
+        word_style = STYLES.state_word
     elif state is AppState.CANCELLED:
-        word_style = palette.faint
+        word_style = STYLES.faint
     text = Text(end="")
     text.append(glyphs.state(state), style)
     text.append(" ")
-    text.append(state_word(state), palette.faint if dimmed else word_style)
+    text.append(state_word(state), STYLES.faint if dimmed else word_style)
     return text
 
 
-def name_text(
-    app_id: str, width: int, palette: Palette, glyphs: Glyphs, *, dimmed: bool = False, bold: bool = False
-) -> Text:
+def name_text(app_id: str, width: int, glyphs: Glyphs, *, dimmed: bool = False, bold: bool = False) -> Text:
     """Return an app id whose unique suffix is dimmer than its name, in at most ``width`` cells."""
     name, suffix = fit_name(app_id, width, glyphs.cut)
     text = Text(end="")
-    text.append(name, palette.faint if dimmed else f"bold {palette.text}" if bold else palette.text)
-    text.append(suffix, palette.faint)
+    text.append(name, STYLES.faint if dimmed else f"bold {STYLES.text}" if bold else STYLES.text)
+    text.append(suffix, STYLES.faint)
     return text
 
 
 def _mark(_row: JobRow, context: CellContext, _width: int) -> Text:
-    return Text(context.glyphs.mark if context.marked else " ", context.palette.accent)
+    return Text(context.glyphs.mark if context.marked else " ", STYLES.accent)
 
 
 def _state(row: JobRow, context: CellContext, _width: int) -> Text:
-    return state_text(row.state, context.palette, context.glyphs, dimmed=context.dimmed)
+    return state_text(row.state, context.glyphs, dimmed=context.dimmed)
 
 
 def _name(row: JobRow, context: CellContext, width: int) -> Text:
-    return name_text(row.name, width, context.palette, context.glyphs, dimmed=context.dimmed)
+    return name_text(row.name, width, context.glyphs, dimmed=context.dimmed)
 
 
 def _backend(row: JobRow, context: CellContext, width: int) -> Text:
     word = cut(backend_word(row.scheduler), width, context.glyphs.cut)
-    return Text(word, context.palette.faint if context.dimmed else context.palette.muted)
+    return Text(word, STYLES.faint if context.dimmed else STYLES.muted)
 
 
 def _replicas(row: JobRow, context: CellContext, _width: int) -> Text:
     figure = f"{row.running}/{row.wanted}" if row.wanted else ""
-    return Text(figure, context.palette.faint if context.dimmed else context.palette.muted, justify="right")
+    return Text(figure, STYLES.faint if context.dimmed else STYLES.muted, justify="right")
 
 
 def _age(row: JobRow, context: CellContext, _width: int) -> Text:
     seconds = row.age_seconds(context.now)
-    return Text("" if seconds is None else age(seconds), context.palette.faint, justify="right")
+    return Text("" if seconds is None else age(seconds), STYLES.faint, justify="right")
 
 
 def _component(row: JobRow, context: CellContext, width: int) -> Text:
-    return Text(cut(row.component, width, context.glyphs.cut), context.palette.faint)
+    return Text(cut(row.component, width, context.glyphs.cut), STYLES.faint)
 
 
 def _why(row: JobRow, context: CellContext, width: int) -> Text:
     bright = row.state is AppState.FAILED and not context.dimmed
-    return Text(cut(row.why, width, context.glyphs.cut), context.palette.muted if bright else context.palette.faint)
+    return Text(cut(row.why, width, context.glyphs.cut), STYLES.muted if bright else STYLES.faint)
 
 
 def _plain_cell(read: Callable[[JobRow], str]) -> Callable[[JobRow, CellContext, int], Text]:
     def cell(row: JobRow, context: CellContext, width: int) -> Text:
-        return Text(cut(read(row), width, context.glyphs.cut), context.palette.faint)
+        return Text(cut(read(row), width, context.glyphs.cut), STYLES.faint)
 
     return cell
 
@@ -172,12 +169,12 @@ def _duration(row: JobRow, context: CellContext, _width: int) -> Text:
     seconds = _ran_seconds(row, context.now)
     # Of a running job the minutes are enough: a figure of seconds would change with each poll.
     words = "" if seconds is None else duration(seconds) if row.is_final else age(seconds)
-    return Text(words, context.palette.faint, justify="right")
+    return Text(words, STYLES.faint, justify="right")
 
 
 def _started(row: JobRow, context: CellContext, _width: int) -> Text:
     words = "" if row.started_at is None else clock(row.started_at, context.now or time.time())
-    return Text(words, context.palette.faint)
+    return Text(words, STYLES.faint)
 
 
 COLUMNS: tuple[Column, ...] = (

@@ -12,7 +12,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
 from .governor import PacedScreen
-from .theme import palette_of
+from .palette import STYLES
 
 _KEY_WORDS = {
     "question_mark": "?",
@@ -113,14 +113,13 @@ class KeysScreen(PacedScreen, ModalScreen[None]):
             yield Static(self._text(), markup=False)
 
     def _text(self) -> Text:
-        colors = palette_of(self.app)
         text = Text(end="")
         order = sorted(self._groups, key=lambda title: title == "Everywhere")
         for title in order:
-            text.append(f"{title}\n", f"bold {colors.text}")
+            text.append(f"{title}\n", f"bold {STYLES.text}")
             for row in self._groups[title]:
-                text.append(f"  {row.keys:<22}", f"bold {colors.accent}" if row.enabled else colors.faint)
-                text.append(f"{row.what}\n", colors.muted if row.enabled else colors.faint)
+                text.append(f"  {row.keys:<22}", f"bold {STYLES.accent}" if row.enabled else STYLES.faint)
+                text.append(f"{row.what}\n", STYLES.muted if row.enabled else STYLES.faint)
             text.append("\n")
         return text
 

@@ -6,7 +6,9 @@ computes it. ANSI palettes use the terminal's own colours and Rich's attributes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+
+from rich.style import Style
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Palette:
     failed: str
     cancelled: str
     unknown: str
+    state_word: str
     error_row: str
     match_row: str
     added: str
@@ -79,6 +82,7 @@ DARK = Palette(
     failed="bold #ff7d73",
     cancelled="#98a1b0",
     unknown="#c9a2f5",
+    state_word="#b0b9c7",
     error_row="on #34191c",
     match_row="on #4a4322",
     added="#4fd1a5",
@@ -118,6 +122,7 @@ LIGHT = Palette(
     failed="bold #b01240",
     cancelled="#5a6370",
     unknown="#7b3fb3",
+    state_word="#434c59",
     error_row="on #fdecea",
     match_row="on #fbeab0",
     added="#08704f",
@@ -157,6 +162,7 @@ HIGH_CONTRAST = replace(
     failed="bold #ffaba5",
     cancelled="#cfcfcf",
     unknown="#e6ccff",
+    state_word="#e6e6e6",
     error_row="on #3a0a0e",
     match_row="on #4a4000",
     added="#5ff5c0",
@@ -193,6 +199,7 @@ _ANSI_NAMES = (
     "bright_black", "bright_red", "bright_green", "bright_yellow",
     "bright_blue", "bright_magenta", "bright_cyan", "bright_white",
 )  # fmt: skip
+_ANSI_COLORS = frozenset([*_ANSI_NAMES, "default"])
 
 
 def _ansi(name: str, *, dark: bool, accent: str) -> Palette:
@@ -219,6 +226,7 @@ def _ansi(name: str, *, dark: bool, accent: str) -> Palette:
         failed="bold bright_red",
         cancelled="dim",
         unknown="magenta",
+        state_word="dim",
         error_row="bold",
         match_row="underline",
         added="green",
@@ -256,6 +264,46 @@ NO_COLOR = replace(
     replicas=("default",),
     named_colors=("default",) * 16,
 )
+
+# The names of the styles, for texts: a name stands for another colour once another theme is chosen. Rich looks a name
+# up in the console's theme, Textual among the variables of the style sheets.
+STYLES = Palette(
+    name="",
+    dark=True,
+    ansi=False,
+    replicas=tuple(f"$style-replica{number}" for number in range(8)),
+    named_colors=_ANSI_NAMES,
+    **{
+        field.name: f"$style-{field.name.replace('_', '-')}"
+        for field in fields(Palette)
+        if field.type == "str" and field.name != "name"
+    },
+)
+_PREFIXES = ("", "bold ", "not bold ", "bold underline ")
+
+
+def _definitions(palette: Palette) -> dict[str, str]:
+    """Return the definition of each name in `STYLES`."""
+    named = {name: getattr(palette, field) for field, name in vars(STYLES).items() if str(name).startswith("$")}
+    return named | {name: palette.replica(number) for number, name in enumerate(STYLES.replicas)}
+
+
+def rich_styles(palette: Palette) -> dict[str, Style]:
+    """Return the style of each name in `STYLES` for Rich, also behind `bold` and the like."""
+    return {
+        prefix + name: Style.parse(prefix + definition)
+        for name, definition in _definitions(palette).items()
+        for prefix in _PREFIXES
+    }
+
+
+def style_variables(palette: Palette) -> dict[str, str]:
+    """Return the definition of each name in `STYLES` for Textual, by the variable's name."""
+    return {
+        name[1:]: " ".join(f"ansi_{word}" if word in _ANSI_COLORS else word for word in definition.split())
+        for name, definition in _definitions(palette).items()
+    }
+
 
 _ALL = (DARK, LIGHT, HIGH_CONTRAST, COLOR_BLIND, ANSI_DARK, ANSI_LIGHT, NO_COLOR)
 PALETTES = {palette.name: palette for palette in _ALL}

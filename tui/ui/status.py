@@ -13,7 +13,8 @@ from textual.worker import Worker, WorkerState
 
 from ...specs import AppState
 from ..format import count, state_word
-from .theme import glyphs_of, palette_of
+from .palette import STYLES
+from .theme import glyphs_of
 
 if TYPE_CHECKING:
     from ..app import TorchXTuiApp
@@ -73,11 +74,11 @@ class Status:
         """Return the message with its glyph, empty where there is none."""
         if not self._message:
             return Text()
-        colors, glyphs = palette_of(self._app), glyphs_of(self._app)
+        glyphs = glyphs_of(self._app)
         text = Text(end="")
-        glyph, style = (glyphs.bad, colors.failed) if self._failed else (glyphs.ok, colors.running)
+        glyph, style = (glyphs.bad, STYLES.failed) if self._failed else (glyphs.ok, STYLES.running)
         text.append(f"{glyph} ", style)
-        text.append(self._message, colors.failed if self._failed else colors.muted)
+        text.append(self._message, STYLES.failed if self._failed else STYLES.muted)
         return text
 
     def clear(self) -> None:

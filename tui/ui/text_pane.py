@@ -13,7 +13,6 @@ from textual.widgets import Static
 
 from ...logs.text.sanitize import plain
 from .pane import Pane
-from .theme import palette_of
 from .yaml_text import yaml_text
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ class TextPane(Pane):
         """Show YAML, keys and values told apart."""
         if text != self._shown:
             self._shown = text
-            self._content.update(yaml_text(text, palette_of(self.app)))
+            self._content.update(yaml_text(text))
 
     def show_text(self, text: Text) -> None:
         """Show a text as it is."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from rich.theme import Theme as RichTheme
 from textual.app import App
 from textual.theme import Theme
+from textual.widgets import OptionList, Static
 
 from . import glyphs, palette
-from .palette import PALETTES, Palette
+from .palette import PALETTES, Palette, rich_styles, style_variables
 
 if TYPE_CHECKING:
     from .glyphs import Glyphs
@@ -52,6 +54,7 @@ def css_variables(colors: Palette) -> dict[str, str]:
             "footer-key-foreground": _css_color(colors.accent),
         }
     )
+    variables.update(style_variables(colors))
     if colors.ansi:
         variables.update(_ANSI_VARIABLES)
     else:
@@ -100,8 +103,42 @@ def textual_theme(colors: Palette) -> Theme:
 
 
 def palette_of(app: App[Any]) -> Palette:
-    """Return the palette of the app's theme; the dark one where the theme is not ours."""
+    """Return the colours of the app's theme, for lines that are drawn as segments. Texts take `STYLES`."""
     return PALETTES.get(app.theme, palette.DARK)
+
+
+def use_themes(app: App[Any], chosen: str) -> None:
+    """Give an app our themes.
+
+    Args:
+        app: the app.
+        chosen: the name of the first theme.
+    """
+    for colors in PALETTES.values():
+        app.register_theme(textual_theme(colors))
+    app.theme = chosen
+    app.console.push_theme(RichTheme(rich_styles(palette_of(app)), inherit=False))
+
+
+def follow_theme(app: App[Any]) -> None:
+    """Colour the texts of an app anew whenever another theme is chosen; to be called once the app is mounted."""
+
+    def restyle(_theme: Theme) -> None:
+        app.console.pop_theme()
+        app.console.push_theme(RichTheme(rich_styles(palette_of(app)), inherit=False))
+        for screen in app.screen_stack:
+            for widget in screen.walk_children(with_self=True):
+                # Both keep the colours that the names stood for before.
+                if isinstance(widget, Static):
+                    widget.update(widget.content)
+                elif isinstance(widget, OptionList):
+                    for index, option in enumerate(widget.options):
+                        widget.replace_option_prompt_at_index(index, option.prompt)
+                else:
+                    widget.refresh()
+
+    restyle(app.current_theme)
+    app.theme_changed_signal.subscribe(app, restyle, immediate=True)
 
 
 def now_of(app: App[Any]) -> float:

@@ -7,7 +7,8 @@ from rich.text import Text
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from .theme import glyphs_of, palette_of
+from .palette import STYLES
+from .theme import glyphs_of
 
 
 class TitleRule(Widget):
@@ -32,21 +33,21 @@ class TitleRule(Widget):
 
     def render(self) -> Text:
         """Draw the rule in the widget's width; the right-hand text goes first when there is no room."""
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
-        rule_style = colors.accent if self.active else colors.line
+        glyphs = glyphs_of(self.app)
+        rule_style = STYLES.accent if self.active else STYLES.line
         rule = glyphs.focused_rule if self.active else glyphs.rule
         width = self.size.width
         line = Text(no_wrap=True, end="")
         line.append(rule, rule_style)
         if self.title:
             line.append(" ")
-            line.append_text(_styled(self.title, f"bold {colors.accent if self.active else colors.text}"))
+            line.append_text(_styled(self.title, f"bold {STYLES.accent if self.active else STYLES.text}"))
             line.append(" ")
         if self.info:
             line.append(" ")
-            line.append_text(_styled(self.info, colors.faint))
+            line.append_text(_styled(self.info, STYLES.faint))
             line.append(" ")
-        right = _styled(self.right, colors.faint) if self.right else Text()
+        right = _styled(self.right, STYLES.faint) if self.right else Text()
         rest = width - line.cell_len - (right.cell_len + 4 if right else 0)
         if rest < 0:
             right, rest = Text(), width - line.cell_len

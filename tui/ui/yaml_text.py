@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from .palette import Palette
+from .palette import STYLES
 
 _LINE = re.compile(r"^(?P<indent>\s*(?:- )*)(?P<key>[^\s:#'\"\[{][^:]*)(?P<colon>:)(?P<value>\s.*|)$")
 _BLOCK = re.compile(r"(?:^|[:-]) *[|>][-+]?\d?$")
 _NUMBER = re.compile(r"^(?:-?\d+(?:\.\d+)?|true|false|null|~)$")
 
 
-def yaml_text(text: str, colors: Palette) -> Text:
+def yaml_text(text: str) -> Text:
     """Return YAML with keys, numbers and strings in their styles."""
     result = Text(end="")
     block: int | None = None
@@ -24,24 +22,24 @@ def yaml_text(text: str, colors: Palette) -> Text:
             result.append("\n")
         indent = len(line) - len(line.lstrip())
         if block is not None and (not line.strip() or indent >= block):
-            result.append(line, colors.muted)
+            result.append(line, STYLES.muted)
             continue
         # A literal block: what follows at least as far in is text, whatever it looks like.
         block = indent + 1 if _BLOCK.search(line) else None
         match = _LINE.match(line)
         if match is None:
             stripped = line.lstrip(" -")
-            result.append(line[: len(line) - len(stripped)], colors.muted)
-            result.append(stripped, _value_style(stripped, colors))
+            result.append(line[: len(line) - len(stripped)], STYLES.muted)
+            result.append(stripped, _value_style(stripped))
             continue
-        result.append(match["indent"], colors.muted)
-        result.append(match["key"], colors.yaml_key)
-        result.append(match["colon"], colors.faint)
-        result.append(match["value"], _value_style(match["value"].strip(), colors))
+        result.append(match["indent"], STYLES.muted)
+        result.append(match["key"], STYLES.yaml_key)
+        result.append(match["colon"], STYLES.faint)
+        result.append(match["value"], _value_style(match["value"].strip()))
     return result
 
 
-def _value_style(value: str, colors: Palette) -> str:
+def _value_style(value: str) -> str:
     if _NUMBER.match(value):
-        return colors.yaml_number
-    return colors.muted if value[:1] in "[{|>" else colors.yaml_string
+        return STYLES.yaml_number
+    return STYLES.muted if value[:1] in "[{|>" else STYLES.yaml_string
