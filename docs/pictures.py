@@ -92,10 +92,10 @@ async def fill(pilot: Pilot[None], name: str, text: str) -> None:
 
     screen = pilot.app.screen
     assert isinstance(screen, LaunchScreen)
-    while (row := screen.form.focused_row()) is None or row.field.name != name:
+    while (row := screen.editor.form.focused_row()) is None or row.field.name != name:
         await pilot.press("tab")
     await pilot.press("end", "ctrl+u", *text)
-    await until(pilot, "ready", still=lambda: screen.is_answered)
+    await until(pilot, "ready", still=lambda: screen.editor.dry_run.is_answered)
 
 
 async def draw_story(folder: Path) -> None:

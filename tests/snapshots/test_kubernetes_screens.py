@@ -93,12 +93,14 @@ def test_what_options_can_be(snap_compare, app, monkeypatch):
         await at_stuck(pilot)
         await pilot.press("n")
         await until(pilot, lambda: app.screen.query("#component-list, ComponentPicker"), "the picker")
-        app.screen.picker.search.value = "demo.train"
-        await until(pilot, lambda: getattr(app.screen.picker.highlighted, "name", "") == "demo.train", "the match")
+        app.screen.chooser.picker.search.value = "demo.train"
+        await until(
+            pilot, lambda: getattr(app.screen.chooser.picker.highlighted, "name", "") == "demo.train", "the match"
+        )
         await pilot.press("enter")
         await until(pilot, lambda: app.screen.has_class("-filling"), "the form")
         await settled(pilot)
-        row = app.screen.form.row("option", "queue")
+        row = app.screen.editor.form.row("option", "queue")
         row.input.focus()
         await pilot.press("r")
 

@@ -66,7 +66,7 @@ def test_a_role_that_is_open(snap_compare, app, size):
         screen.query(RoleRule).first().focus()
         await settled(pilot)
         await pilot.press("enter")
-        await until(pilot, lambda: screen.form.row(TRAINER, "image"), "its fields")
+        await until(pilot, lambda: screen.editor.form.row(TRAINER, "image"), "its fields")
         await settled(pilot)
         memory = row_of(screen, "memMB", TRAINER).input
         memory.focus()
@@ -99,7 +99,7 @@ def test_named_resources(snap_compare, app, size):
         screen.query(RoleRule).first().focus()
         await settled(pilot)
         await pilot.press("enter")
-        await until(pilot, lambda: screen.form.row(TRAINER, "resource"), "its fields")
+        await until(pilot, lambda: screen.editor.form.row(TRAINER, "resource"), "its fields")
         await settled(pilot)
         row_of(screen, "resource", TRAINER).input.focus()
         await settled(pilot)
@@ -114,7 +114,11 @@ def test_named_resources(snap_compare, app, size):
 def test_a_sweep(snap_compare, app, size):
     async def run(pilot):
         screen = await filled(pilot, lr="0.1, 0.01", batch="16..64*2")
-        await until(pilot, lambda: screen.is_answered and "the first of the sweep" in preview(screen), "the request")
+        await until(
+            pilot,
+            lambda: screen.editor.dry_run.is_answered and "the first of the sweep" in preview(screen),
+            "the request",
+        )
         await pilot.press("ctrl+s")
         await until(pilot, lambda: isinstance(pilot.app.screen, SweepDialog), "the question")
 
@@ -124,7 +128,11 @@ def test_a_sweep(snap_compare, app, size):
 def test_a_form_with_several_values(snap_compare, app):
     async def run(pilot):
         screen = await filled(pilot, lr="0.1, 0.01", batch="16..64*2")
-        await until(pilot, lambda: screen.is_answered and "the first of the sweep" in preview(screen), "the request")
+        await until(
+            pilot,
+            lambda: screen.editor.dry_run.is_answered and "the first of the sweep" in preview(screen),
+            "the request",
+        )
 
     assert snap_compare(app, terminal_size=(120, 40), run_before=run)
 
@@ -139,7 +147,7 @@ def test_what_would_be_shipped(snap_compare, app, tmp_path):
     async def run(pilot):
         screen = await filled(pilot)
         await type_into(pilot, screen, "workspace", "../project", "launch")
-        await until(pilot, lambda: "Workspace" in screen.preview.rule.title.plain, "the tab")
+        await until(pilot, lambda: "Workspace" in screen.editor.preview.rule.title.plain, "the tab")
         await pilot.press("ctrl+t", "ctrl+t", "ctrl+t")
         await until(pilot, lambda: " left out by " in preview(screen), "the files")
 

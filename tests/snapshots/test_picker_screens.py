@@ -34,7 +34,9 @@ async def picker_of(pilot) -> None:
     app = pilot.app
     await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
     await pilot.press("n")
-    await until(pilot, lambda: any(one.kind == "file" for one in app.screen.picker.components), "the components")
+    await until(
+        pilot, lambda: any(one.kind == "file" for one in app.screen.chooser.picker.components), "the components"
+    )
 
 
 def test_pinned_and_launched_lately(snap_compare, app, here):
@@ -49,7 +51,9 @@ def test_pinned_and_launched_lately(snap_compare, app, here):
     async def run_before(pilot):
         await picker_of(pilot)
         await pilot.press("down")
-        await until(pilot, lambda: "Launched 1 time" in str(app.screen.docs._content.render()), "the last launch")
+        await until(
+            pilot, lambda: "Launched 1 time" in str(app.screen.chooser.docs._content.render()), "the last launch"
+        )
 
     assert snap_compare(app, sizes=SIZES, run_before=run_before)
 
@@ -60,6 +64,6 @@ def test_component_with_findings(snap_compare, app, here):
     async def run_before(pilot):
         await picker_of(pilot)
         await pilot.press(*"trainer")
-        await until(pilot, lambda: "cannot be used" in str(app.screen.docs._content.render()), "the findings")
+        await until(pilot, lambda: "cannot be used" in str(app.screen.chooser.docs._content.render()), "the findings")
 
     assert snap_compare(app, sizes=SIZES, run_before=run_before)

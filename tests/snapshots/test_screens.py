@@ -115,7 +115,7 @@ def test_keys(snap_compare, app):
 
 def test_launch_pick(snap_compare, app):
     picked = at_job(
-        RUNNING, "n", *"sh", wait=lambda app: "utils.sh" in app.screen.docs.rule.title.plain
+        RUNNING, "n", *"sh", wait=lambda app: "utils.sh" in app.screen.chooser.docs.rule.title.plain
     )  # fmt: skip
     assert snap_compare(app, sizes=SIZES, run_before=picked)
 
@@ -132,15 +132,17 @@ def form_of_demo(*keys):
         )
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
         await pilot.press("n")
-        await until(pilot, lambda: app.screen.picker.list.option_count > 5, "components")
-        app.screen.picker.search.value = "demo"
-        await until(pilot, lambda: app.screen.picker.list.option_count == 1, "the match")
+        await until(pilot, lambda: app.screen.chooser.picker.list.option_count > 5, "components")
+        app.screen.chooser.picker.search.value = "demo"
+        await until(pilot, lambda: app.screen.chooser.picker.list.option_count == 1, "the match")
         await pilot.press("enter")
-        await until(pilot, lambda: app.screen.model is not None and app.screen.form.rows, "the form")
-        await until(pilot, lambda: app.screen.preview._request, "the request")
+        await until(pilot, lambda: app.screen.editor.model is not None and app.screen.editor.form.rows, "the form")
+        await until(pilot, lambda: app.screen.editor.preview._request, "the request")
         for key in keys:
             await pilot.press(key)
-        await until(pilot, lambda: not keys or app.screen.model.errors() or app.screen.preview.tab != "dry run")
+        await until(
+            pilot, lambda: not keys or app.screen.editor.model.errors() or app.screen.editor.preview.tab != "dry run"
+        )
 
     return run_before
 

@@ -76,27 +76,35 @@ async def opened(pilot, app) -> LaunchScreen:
     """Open the Launch screen and wait for the components."""
     await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
     await pilot.press("n")
-    await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.picker.components, "the components")
+    await until(
+        pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.chooser.picker.components, "the components"
+    )
     return app.screen
 
 
 async def form_of(pilot, app, name: str) -> LaunchScreen:
     """Open the form of a component."""
     screen = await opened(pilot, app)
-    screen.picker.search.value = name
-    await until(pilot, lambda: screen.picker.highlighted and screen.picker.highlighted.name == name, name)
+    screen.chooser.picker.search.value = name
+    await until(
+        pilot, lambda: screen.chooser.picker.highlighted and screen.chooser.picker.highlighted.name == name, name
+    )
     await pilot.press("enter")
-    await until(pilot, lambda: screen.model is not None and screen.form.rows and field_with_focus(screen), "the form")
+    await until(
+        pilot,
+        lambda: screen.editor.model is not None and screen.editor.form.rows and field_with_focus(screen),
+        "the form",
+    )
     return screen
 
 
 def field_with_focus(screen) -> str:
-    return next((row.field.name for row in screen.form.rows if row.input.has_focus), "")
+    return next((row.field.name for row in screen.editor.form.rows if row.input.has_focus), "")
 
 
 def row_of(screen: LaunchScreen, name: str, section: str = "argument") -> FieldRow:
     """Return a field's row."""
-    row = screen.form.row(section, name)
+    row = screen.editor.form.row(section, name)
     assert row is not None
     return row
 
@@ -107,8 +115,8 @@ def text_in(screen: LaunchScreen, name: str) -> str:
 
 
 def model_of(screen: LaunchScreen) -> FormModel:
-    assert screen.model is not None
-    return screen.model
+    assert screen.editor.model is not None
+    return screen.editor.model
 
 
 async def type_into(pilot, screen, name: str, text: str, section: str = "argument") -> None:
@@ -135,7 +143,7 @@ def words(screen) -> str:
 
 
 def preview(screen) -> str:
-    return str(screen.preview._content.render())
+    return str(screen.editor.preview._content.render())
 
 
 def status(screen) -> str:
@@ -144,6 +152,6 @@ def status(screen) -> str:
 
 async def ready(pilot, screen) -> None:
     def is_ready() -> bool:
-        return screen.is_answered and "ready" in words(screen) and "command:" in preview(screen)
+        return screen.editor.dry_run.is_answered and "ready" in words(screen) and "command:" in preview(screen)
 
     await until(pilot, is_ready, "a dry run")

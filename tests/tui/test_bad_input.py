@@ -219,7 +219,7 @@ async def tried(pilot, app, screen, scheduler, bad: Bad) -> None:
     where = f"{bad.section} {bad.field}={bad.typed[:40]}"
     if bad.section.startswith("role:"):
         # The answer to what was typed before makes the rows of the role anew.
-        await until(pilot, lambda: screen.is_answered, f"the answer before {where}")
+        await until(pilot, lambda: screen.editor.dry_run.is_answered, f"the answer before {where}")
     row = row_of(screen, bad.field, bad.section)
     before, row.input.value = row.input.value, bad.typed
     await until(pilot, lambda: row.field.error and row._error.display, f"an error at {where}: {words(screen)}")
@@ -277,7 +277,7 @@ async def test_it_stands_where_it_is_wrong_and_nothing_is_launched(app, schedule
             if name == "roles":
                 screen.query_one(RoleRule).focus()
                 await pilot.press("enter")
-                await until(pilot, lambda: screen.form.row("role:r", "args"), "the role's fields")
+                await until(pilot, lambda: screen.editor.form.row("role:r", "args"), "the role's fields")
             first, *others = TABLES[name]
             for bad in (first, *(bad for bad in others if bad.hidden)):
                 await tried(pilot, app, screen, scheduler, bad)
@@ -408,11 +408,11 @@ async def test_a_component_that_cannot_be_picked_says_why(app, scheduler, jobs):
         screen = await opened(pilot, app)
         for typed, message in UNUSABLE:
             app.status.clear()
-            screen.picker.search.value = typed
+            screen.chooser.picker.search.value = typed
             await pilot.press("enter")
             await until(pilot, lambda message=message: message in status(screen), f"{typed}: {status(screen)}")
             assert screen.has_class("-picking")
-            assert screen.model is None
+            assert screen.editor.model is None
             nothing_came_of_it(app, scheduler)
 
 
@@ -421,7 +421,9 @@ async def test_a_file_that_is_removed_while_its_component_is_picked(app, schedul
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot, app)
         await pilot.press(*"jobs.py")
-        await until(pilot, lambda: screen.picker.highlighted and screen.picker.highlighted.name == "jobs.py:job")
+        await until(
+            pilot, lambda: screen.chooser.picker.highlighted and screen.chooser.picker.highlighted.name == "jobs.py:job"
+        )
         jobs.path.unlink()
         await pilot.press("enter")
         await until(pilot, lambda: "there is no file" in status(screen))
@@ -560,7 +562,7 @@ async def test_a_scheduler_that_cannot_tell_its_options_says_so(app, scheduler, 
         screen = await opened(pilot, app)
         await pilot.press(*"jobs.py", "enter")
         await until(pilot, lambda: "RuntimeError: its config is [broken]" in status(screen))
-        assert not screen.form.rows
+        assert not screen.editor.form.rows
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) or screen.has_class("-picking"))
         nothing_came_of_it(app, scheduler)

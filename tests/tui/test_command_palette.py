@@ -72,8 +72,10 @@ async def test_a_component_is_opened_in_its_form(app):
         app.screen.query_one(Input).value = "launch utils.echo"
         await until(pilot, lambda: listed(app)[:1] == ["Launch utils.echo"], "the match")
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.model is not None, "the form")
-        assert app.screen.model.doc.name == "utils.echo"
+        await until(
+            pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.editor.model is not None, "the form"
+        )
+        assert app.screen.editor.model.doc.name == "utils.echo"
 
 
 async def test_names_of_jobs_are_no_markup(app, scheduler):

@@ -124,7 +124,7 @@ async def test_every_kind_of_field_goes_through_the_screen_and_comes_back(app, s
             await until(pilot, lambda handle=record.handle: app.jobs.rows.get(handle) is not None, "the job")
             app.screen.table.move_to(record.handle)
             await pilot.press("e")
-            await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.form.rows, "the form")
+            await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.editor.form.rows, "the form")
             again = app.screen
             await until(pilot, lambda again=again: "ready" in words(again) and "command:" in preview(again), "ready")
             await pilot.press("ctrl+t")

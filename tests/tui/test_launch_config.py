@@ -40,7 +40,7 @@ def app(tmp_path, monkeypatch):
 
 def origins(screen) -> dict[str, tuple[str, str]]:
     """Return text and origin of the fields that are not at their defaults."""
-    fields = [row.field for row in screen.form.rows]
+    fields = [row.field for row in screen.editor.form.rows]
     return {one.name: (one.text, one.origin) for one in fields if one.origin != "default"}
 
 
@@ -51,7 +51,7 @@ async def test_the_file_fills_what_nobody_launched_with(app):
             "data": ("corpus", "config"), "lr": ("0.3", "config"), "log_dir": ("/configured", "config"),
         }  # fmt: skip
         row_of(screen, "lr").input.focus()
-        await until(pilot, lambda: ".torchxconfig" in str(screen.form._help.render()), "the source in the help")
+        await until(pilot, lambda: ".torchxconfig" in str(screen.editor.form._help.render()), "the source in the help")
         await pilot.press("ctrl+s")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the launch")
         (record,) = app.runner.journal.records()
@@ -90,7 +90,7 @@ async def test_an_edited_launch_takes_nothing_from_config(app):
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.cursor_row, "the job")
         await pilot.press("e")
-        await until(pilot, lambda: getattr(app.screen, "form", None) and app.screen.form.rows, "the form")
+        await until(pilot, lambda: getattr(app.screen, "editor", None) and app.screen.editor.form.rows, "the form")
         assert origins(app.screen) == {"steps": ("9", "last run")}
 
 
@@ -110,7 +110,7 @@ async def test_a_broken_file_keeps_the_form_back_until_it_is_corrected(app, tmp_
         screen = await form_of(pilot, app, NAME)
         await until(pilot, lambda: ".torchxconfig:2: [local_cwd] prepend_cwd" in drawn(screen, "#form-warnings"))
         assert "ctrl+l goes on without .torchxconfig" in drawn(screen, "#form-warnings")
-        assert screen.form.submit.disabled
+        assert screen.editor.form.submit.disabled
         await type_into(pilot, screen, "batch", "64")
         app.status.say("before")
         await pilot.press("ctrl+s")
@@ -151,7 +151,7 @@ async def test_a_file_that_is_read_late_takes_back_no_newer_one(app, tmp_path, m
         go.set()
         await settled(pilot)
         assert origins(screen) == {"batch": ("64", "typed"), "log_dir": ("/configured", "config")}
-        assert not screen.form.submit.disabled
+        assert not screen.editor.form.submit.disabled
 
 
 async def test_a_key_goes_on_without_the_file_and_takes_it_again(app, tmp_path):
@@ -164,10 +164,10 @@ async def test_a_key_goes_on_without_the_file_and_takes_it_again(app, tmp_path):
         await pilot.press("ctrl+l")
         await ready(pilot, screen)
         assert origins(screen) == {}
-        assert "torchx-tui run --scheduler local_cwd --ignore-config" in screen._command_text()
+        assert "torchx-tui run --scheduler local_cwd --ignore-config" in screen.editor._command_text()
         await pilot.press("ctrl+l")
         await until(pilot, lambda: "goes on without" in drawn(screen, "#form-warnings"), "the words")
-        assert screen.form.submit.disabled
+        assert screen.editor.form.submit.disabled
         await pilot.press("ctrl+l")
         await ready(pilot, screen)
         await pilot.press("ctrl+s")
@@ -181,8 +181,8 @@ async def test_a_profile_that_cannot_be_read_keeps_the_form_back(app):
     async with app.run_test(size=(160, 40)) as pilot:
         screen = await form_of(pilot, app, NAME)
         await until(pilot, lambda: "ctrl+o chooses another profile" in drawn(screen, "#form-warnings"), "the words")
-        assert screen.form.submit.disabled
-        screen.take_profile(None)
+        assert screen.editor.form.submit.disabled
+        screen.editor.take_profile(None)
         await ready(pilot, screen)
 
 
@@ -192,5 +192,5 @@ async def test_an_edited_launch_does_not_mind_a_broken_file(app, tmp_path):
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.cursor_row, "the job")
         await pilot.press("e")
-        await until(pilot, lambda: getattr(app.screen, "form", None) and app.screen.form.rows, "the form")
+        await until(pilot, lambda: getattr(app.screen, "editor", None) and app.screen.editor.form.rows, "the form")
         await ready(pilot, app.screen)

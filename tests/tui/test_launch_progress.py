@@ -81,12 +81,20 @@ async def submitted(pilot, app) -> LaunchScreen:
     """Submit the form of utils.echo."""
     await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
     await pilot.press("n")
-    await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.picker.components, "the components")
+    await until(
+        pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.chooser.picker.components, "the components"
+    )
     screen = app.screen
     await pilot.press(*"utils.echo")
-    await until(pilot, lambda: screen.picker.highlighted and screen.picker.highlighted.name == "utils.echo")
+    await until(
+        pilot, lambda: screen.chooser.picker.highlighted and screen.chooser.picker.highlighted.name == "utils.echo"
+    )
     await pilot.press("enter")
-    await until(pilot, lambda: screen.model is not None and screen.form.rows and screen._is_ready(), "the form")
+    await until(
+        pilot,
+        lambda: screen.editor.model is not None and screen.editor.form.rows and screen.editor.is_ready,
+        "the form",
+    )
     await pilot.press("ctrl+s")
     return screen
 

@@ -22,8 +22,8 @@ from torchx_tui.backends.api import DescribeAppResponse
 from torchx_tui.specs import AppDef, AppState, BindMount, Resource, Role
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.field_dialogs import ChoiceDialog, ItemsDialog
+from torchx_tui.tui.launch.form_editor import FormEditor
 from torchx_tui.tui.launch.form_field import role_section
-from torchx_tui.tui.launch.form_filling import FormFilling
 from torchx_tui.tui.launch.role_rule import RoleRule
 from torchx_tui.tui.launch.screen import LaunchScreen
 
@@ -60,7 +60,7 @@ async def with_role(pilot, app, role: str = "trainer") -> LaunchScreen:
     await until(pilot, lambda: len(screen.query(RoleRule)) == 2, "the roles")
     next(rule for rule in screen.query(RoleRule) if rule.role == role).focus()
     await pilot.press("enter")
-    await until(pilot, lambda: screen.form.row(role_section(role), "image"), "its fields")
+    await until(pilot, lambda: screen.editor.form.row(role_section(role), "image"), "its fields")
     return screen
 
 
@@ -201,7 +201,7 @@ async def test_what_would_be_shipped_is_listed(app, shipping, tmp_path):
     async with app.run_test(size=(140, 50)) as pilot:
         screen = await form_of(pilot, app, NAME)
         await type_into(pilot, screen, "workspace", str(project), "launch")
-        await until(pilot, lambda: "Workspace" in screen.preview.rule.title.plain, "the tab")
+        await until(pilot, lambda: "Workspace" in screen.editor.preview.rule.title.plain, "the tab")
         await pilot.press("ctrl+t", "ctrl+t", "ctrl+t")
         await until(pilot, lambda: "2 files, 2.0 KB" in preview(screen), "the files")
         assert "train.py" in preview(screen)
@@ -214,7 +214,7 @@ async def test_what_would_be_shipped_is_listed(app, shipping, tmp_path):
 async def test_a_scheduler_that_takes_no_workspace_has_no_field_for_it(app):
     async with app.run_test(size=(120, 50)) as pilot:
         screen = await form_of(pilot, app, NAME)
-        assert screen.form.row("launch", "workspace") is None
+        assert screen.editor.form.row("launch", "workspace") is None
 
 
 # Jobs of others
@@ -230,7 +230,7 @@ async def test_a_job_of_others_is_edited_from_what_its_backend_tells(app, schedu
     async with app.run_test(size=(120, 50)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.cursor_row, "the job")
         await pilot.press("e")
-        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.form.rows, "the form")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.editor.form.rows, "the form")
         screen = app.screen
         unknown = [(one.section, one.name) for one in model_of(screen) if one.origin == "unknown"]
         assert unknown == [(role_section("half"), "image"), (role_section("half"), "entrypoint")]
@@ -248,7 +248,7 @@ async def test_a_job_of_others_is_edited_from_what_its_backend_tells(app, schedu
 
 async def test_what_a_role_is_shown_with_is_not_taken_for_typed(app, monkeypatch):
     typed = []
-    monkeypatch.setattr(FormFilling, "on_field_changed", lambda _, message: typed.append((message.name, message.text)))
+    monkeypatch.setattr(FormEditor, "on_field_changed", lambda _, message: typed.append((message.name, message.text)))
     async with app.run_test(size=(120, 50)) as pilot:
         screen = await with_role(pilot, app)
         await settled(pilot)

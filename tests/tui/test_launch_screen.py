@@ -72,15 +72,15 @@ def component_file(app, tmp_path):
 async def test_the_best_match_is_picked_by_fuzzy_search(app):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
-        everything = len(screen.picker.shown)
+        everything = len(screen.chooser.picker.shown)
         await pilot.press(*"dtr")
-        await until(pilot, lambda: len(screen.picker.shown) < everything)
-        assert {"demo.train", "dist.torchrun"} <= {one.name for one in screen.picker.shown}
+        await until(pilot, lambda: len(screen.chooser.picker.shown) < everything)
+        assert {"demo.train", "dist.torchrun"} <= {one.name for one in screen.chooser.picker.shown}
         await pilot.press(*"ain")
-        await until(pilot, lambda: [one.name for one in screen.picker.shown] == ["demo.train"])
-        await until(pilot, lambda: "Pretend to train" in str(screen.docs._content.render()))
+        await until(pilot, lambda: [one.name for one in screen.chooser.picker.shown] == ["demo.train"])
+        await until(pilot, lambda: "Pretend to train" in str(screen.chooser.docs._content.render()))
         await pilot.press("ctrl+u", *"zzzz")
-        await until(pilot, lambda: "No component matches" in str(screen.docs._content.render()))
+        await until(pilot, lambda: "No component matches" in str(screen.chooser.docs._content.render()))
         await pilot.press("enter")
         assert screen.has_class("-picking")
 
@@ -89,21 +89,21 @@ async def test_the_arrows_choose_while_the_search_has_the_focus(app):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
         await pilot.press("down", "down", "up")
-        await until(pilot, lambda: screen.picker.highlighted is screen.picker.components[1])
-        assert screen.picker.search.has_focus
+        await until(pilot, lambda: screen.chooser.picker.highlighted is screen.chooser.picker.components[1])
+        assert screen.chooser.picker.search.has_focus
 
 
 async def test_files_of_this_folder_are_listed_and_described_without_being_run(app, component_file):
     component_file.write(TRAP + HEADER.partition("\n")[2] + JOB, "")
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
-        assert "jobs.py:job" in [one.name for one in screen.picker.components]
+        assert "jobs.py:job" in [one.name for one in screen.chooser.picker.components]
         await pilot.press(*"jobs.py")
-        await until(pilot, lambda: "what is read" in str(screen.docs._content.render()))
+        await until(pilot, lambda: "what is read" in str(screen.chooser.docs._content.render()))
         # Markup of a docstring is text.
-        assert "[red]well[/red]" in str(screen.docs._content.render())
+        assert "[red]well[/red]" in str(screen.chooser.docs._content.render())
         await pilot.press("enter")
-        await until(pilot, lambda: screen.model is not None and screen.form.rows)
+        await until(pilot, lambda: screen.editor.model is not None and screen.editor.form.rows)
         assert "data is missing" in words(screen)
         assert not component_file.path.with_suffix(".ran").exists()
 
@@ -122,12 +122,12 @@ async def test_a_component_that_cannot_be_used_says_why(app, component_file, tex
         screen = await opened(pilot, app)
         await until(pilot, lambda: "1 component cannot be used" in screen.query_one(StatusLine).right.plain)
         await pilot.press(*"jobs.py")
-        await until(pilot, lambda: "This component cannot be used" in str(screen.docs._content.render()))
-        assert reason in str(screen.docs._content.render())
+        await until(pilot, lambda: "This component cannot be used" in str(screen.chooser.docs._content.render()))
+        assert reason in str(screen.chooser.docs._content.render())
         await pilot.press("enter")
         await until(pilot, lambda: reason in status(screen))
         assert screen.has_class("-picking")
-        assert screen.model is None
+        assert screen.editor.model is None
 
 
 async def test_a_file_elsewhere_is_chosen_by_its_path(app, tmp_path):
@@ -135,7 +135,7 @@ async def test_a_file_elsewhere_is_chosen_by_its_path(app, tmp_path):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
         await pilot.press(*"../elsewhere.py:job", "enter")
-        await until(pilot, lambda: screen.model is not None and screen.form.rows)
+        await until(pilot, lambda: screen.editor.model is not None and screen.editor.form.rows)
         assert model_of(screen).doc.name == "../elsewhere.py:job"
         await pilot.press("escape")
         await until(pilot, lambda: screen.has_class("-picking"))
@@ -149,7 +149,7 @@ async def test_a_file_elsewhere_is_chosen_by_its_path(app, tmp_path):
 async def test_the_form_has_every_field_and_the_focus_on_the_first(app):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await form_of(pilot, app, "demo.train")
-        names = [(row.field.section, row.field.name) for row in screen.form.rows]
+        names = [(row.field.section, row.field.name) for row in screen.editor.form.rows]
         assert names[0] == ("argument", "steps")
         assert ("option", "log_dir") in names
         assert field_with_focus(screen) == "steps"
@@ -284,7 +284,7 @@ async def test_the_preview_follows_what_is_typed(app):
         await type_into(pilot, screen, "msg", "good morning")
         await until(pilot, lambda: "echo 'good morning'" in preview(screen), "the new request")
         await pilot.press("ctrl+t")
-        assert screen.preview.tab == "diff"
+        assert screen.editor.preview.tab == "diff"
         assert "not launched from here before" in preview(screen)
         await pilot.press("ctrl+t")
         await until(pilot, lambda: "--msg 'good morning'" in preview(screen))
@@ -306,10 +306,10 @@ async def test_a_choice_is_turned_with_the_arrows(app, component_file):
 async def test_the_scheduler_shows_that_it_has_the_focus(app):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await form_of(pilot, app, "utils.echo")
-        label = screen.form._scheduler_label
+        label = screen.editor.form._scheduler_label
         assert str(label.render()) == " scheduler"
         await pilot.press(*["tab"] * 3)
-        await until(pilot, lambda: screen.form.scheduler.has_focus)
+        await until(pilot, lambda: screen.editor.form.scheduler.has_focus)
         assert str(label.render()) == "▌scheduler"
         await pilot.press("tab")
         await until(pilot, lambda: str(label.render()) == " scheduler")
@@ -324,7 +324,7 @@ async def test_escape_goes_back_a_step_at_a_time_and_launches_nothing(app, sched
         await type_into(pilot, screen, "steps", "7")
         await pilot.press("escape")
         await until(pilot, lambda: screen.has_class("-picking"))
-        assert screen.picker.search.has_focus
+        assert screen.chooser.picker.search.has_focus
         assert app.screen is screen
         # Nothing is left to submit.
         await pilot.press("ctrl+s", "escape")
@@ -404,11 +404,11 @@ async def test_edit_and_relaunch_keeps_every_value_and_shows_the_difference(app,
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.cursor_row, "the job")
         await pilot.press("e")
-        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.form.rows, "the form")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.editor.form.rows, "the form")
         screen = app.screen
-        shown = {row.field.name: row.field.text for row in screen.form.rows if row.field.origin == "last run"}
+        shown = {row.field.name: row.field.text for row in screen.editor.form.rows if row.field.origin == "last run"}
         assert shown == {**arguments, "log_dir": "/logs", "prepend_cwd": "true"}
-        inputs = {row.field.name: row.input.value for row in screen.form.rows if isinstance(row.input, Input)}
+        inputs = {row.field.name: row.input.value for row in screen.editor.form.rows if isinstance(row.input, Input)}
         assert inputs["data"] == arguments["data"]
         await type_into(pilot, screen, "lr", "0.25")
         await ready(pilot, screen)
@@ -428,7 +428,7 @@ async def test_escape_from_an_edit_goes_to_the_jobs_and_launches_nothing(app, sc
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.cursor_row, "the job")
         await pilot.press("e")
-        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.form.rows, "the form")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.editor.form.rows, "the form")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen))
         assert len(scheduler.launched) == 1
@@ -455,12 +455,12 @@ async def test_every_width_launches(app, scheduler, size):
         await type_into(pilot, screen, "msg", "hello")
         await ready(pilot, screen)
         if size[0] < 120:
-            assert not screen.preview.display or not screen.preview.region
+            assert not screen.editor.preview.display or not screen.editor.preview.region
             await pilot.press("ctrl+d")
-            await until(pilot, lambda: screen.preview.region)
-            assert not screen.form.region
+            await until(pilot, lambda: screen.editor.preview.region)
+            assert not screen.editor.form.region
             await pilot.press("escape")
-            await until(pilot, lambda: screen.form.region)
+            await until(pilot, lambda: screen.editor.form.region)
         await pilot.press("ctrl+s")
         await until(pilot, lambda: len(scheduler.launched) == 1)
 

@@ -18,7 +18,7 @@ from torchx_tui.settings.config import LaunchSettings, Settings
 from torchx_tui.specs import AppState
 from torchx_tui.tui.command_palette import Commands, CommandsScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
-from torchx_tui.tui.launch import component_picking
+from torchx_tui.tui.launch import component_chooser
 from torchx_tui.tui.launch.component_list import MOST_RECENT, arranged, growing_list
 from torchx_tui.tui.launch.component_picker import ComponentPicker
 from torchx_tui.tui.launch.screen import LaunchScreen
@@ -47,7 +47,9 @@ async def opened(pilot, app) -> LaunchScreen:
     """Open the picker and wait for the whole list."""
     await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
     await pilot.press("n")
-    await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.picker.components, "the components")
+    await until(
+        pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.chooser.picker.components, "the components"
+    )
     await app.workers.wait_for_complete([worker for worker in app.workers if worker.group == "components"])
     await pilot.pause()
     return app.screen
@@ -55,17 +57,19 @@ async def opened(pilot, app) -> LaunchScreen:
 
 def rows(screen) -> list[str]:
     """Return the rows of the list as they are drawn, the spaces between name and right side made one."""
-    options = [screen.picker.list.get_option_at_index(i) for i in range(screen.picker.list.option_count)]
+    options = [
+        screen.chooser.picker.list.get_option_at_index(i) for i in range(screen.chooser.picker.list.option_count)
+    ]
     return [" ".join(str(option.prompt).split()) for option in options]
 
 
 def name_at_cursor(screen) -> str:
-    one = screen.picker.highlighted
+    one = screen.chooser.picker.highlighted
     return one.name if one is not None else ""
 
 
 def documentation(screen) -> str:
-    return str(screen.docs._content.render())
+    return str(screen.chooser.docs._content.render())
 
 
 def status(screen) -> str:
@@ -121,7 +125,7 @@ async def test_pinned_come_first_then_those_launched_lately_then_the_rest(app, h
         await until(pilot, lambda: name_at_cursor(screen) == "utils.echo")
         # A search has an order of its own, and nothing above the matches.
         await pilot.press(*"job")
-        await until(pilot, lambda: len(screen.picker.shown) == 2)
+        await until(pilot, lambda: len(screen.chooser.picker.shown) == 2)
         assert rows(screen)[0] == "jobs.py:job mine"
         await pilot.press("ctrl+u")
         await until(pilot, lambda: rows(screen) == shown)
@@ -138,9 +142,9 @@ async def test_a_component_of_another_folder_is_chosen_with_its_last_launch(app,
         assert rows(screen)[0] == "Launched lately"
         await until(pilot, lambda: "Launched 1 time, last 1h ago" in documentation(screen), "the documentation")
         await pilot.press("enter")
-        await until(pilot, lambda: screen.model is not None and screen.form.rows, "the form")
-        assert screen.model is not None
-        assert screen.model.doc.path == tmp_path / "elsewhere" / "train.py"
+        await until(pilot, lambda: screen.editor.model is not None and screen.editor.form.rows, "the form")
+        assert screen.editor.model is not None
+        assert screen.editor.model.doc.path == tmp_path / "elsewhere" / "train.py"
 
 
 async def test_a_job_that_runs_says_so_also_where_the_journal_has_not_heard_of_it(here, tmp_path):
@@ -164,7 +168,7 @@ async def test_a_key_pins_and_unpins_and_the_next_start_knows_it(app, here, tmp_
         await until(pilot, lambda: name_at_cursor(screen) == "jobs.py:job")
         await pilot.press("ctrl+k")
         assert "jobs.py:job is pinned" in status(screen)
-        assert screen.picker.search.value == "job"
+        assert screen.chooser.picker.search.value == "job"
         await pilot.press("ctrl+u")
         await until(pilot, lambda: rows(screen)[:2] == ["Pinned", "jobs.py:job mine"])
         await pilot.press("down", "ctrl+k")
@@ -182,11 +186,11 @@ async def test_what_is_pinned_and_gone_says_so_and_can_be_unpinned(app, tmp_path
     app.ui_state.change(pinned=(f"{tmp_path}/gone.py:job", "team.gone"))
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
-        assert [one.error is not None for one in screen.picker.shown[:3]] == [True, True, False]
+        assert [one.error is not None for one in screen.chooser.picker.shown[:3]] == [True, True, False]
         await until(pilot, lambda: "it is no more: unpin it" in documentation(screen))
         await pilot.press("enter")
         await until(pilot, lambda: "it is no more" in status(screen))
-        assert screen.model is None
+        assert screen.editor.model is None
         await pilot.press("ctrl+e")
         await until(pilot, lambda: "has no file to open" in status(screen))
         await pilot.press("ctrl+k")
@@ -212,7 +216,7 @@ async def test_findings_stand_beside_the_documentation_with_line_and_fix(app, he
         assert "enter fill" not in text
         await pilot.press("enter")
         await until(pilot, lambda: "jobs.py:3: Missing type annotation" in status(screen))
-        assert screen.model is None
+        assert screen.editor.model is None
 
 
 async def test_a_warning_does_not_keep_from_the_form(app, here):
@@ -224,7 +228,7 @@ async def test_a_warning_does_not_keep_from_the_form(app, here):
         assert 'write """What job does."""' in documentation(screen)
         assert "enter fill the form" in documentation(screen)
         await pilot.press("enter")
-        await until(pilot, lambda: screen.model is not None and screen.form.rows, "the form")
+        await until(pilot, lambda: screen.editor.model is not None and screen.editor.form.rows, "the form")
 
 
 async def test_folders_and_packages_that_cannot_be_read_are_said(here, tmp_path, monkeypatch):
@@ -263,14 +267,16 @@ async def test_the_builtins_are_there_before_the_files_and_the_cursor_stays(app,
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
         await pilot.press("n")
-        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.picker.shown, "the builtins")
+        await until(
+            pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.chooser.picker.shown, "the builtins"
+        )
         screen = app.screen
-        assert {one.kind for one in screen.picker.shown} == {"builtin"}
+        assert {one.kind for one in screen.chooser.picker.shown} == {"builtin"}
         await pilot.press("down", "down", "ctrl+k")
-        pinned = screen.picker.highlighted
+        pinned = screen.chooser.picker.highlighted
         going_on.set()
-        await until(pilot, lambda: any(one.kind == "file" for one in screen.picker.shown), "the file")
-        assert screen.picker.highlighted is pinned
+        await until(pilot, lambda: any(one.kind == "file" for one in screen.chooser.picker.shown), "the file")
+        assert screen.chooser.picker.highlighted is pinned
 
 
 async def test_of_thousands_the_list_shows_what_can_be_read_and_typing_finds_the_rest(app, here):
@@ -278,10 +284,10 @@ async def test_of_thousands_the_list_shows_what_can_be_read_and_typing_finds_the
         (here / f"job_{number:04}.py").write_text(f"{HEADER}{JOB}")
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
-        assert len(screen.picker.components) == 2011
+        assert len(screen.chooser.picker.components) == 2011
         assert rows(screen)[-1] == "and 1,711 more: type to search"
         await pilot.press(*"1999")
-        await until(pilot, lambda: [one.name for one in screen.picker.shown] == ["job_1999.py:job"])
+        await until(pilot, lambda: [one.name for one in screen.chooser.picker.shown] == ["job_1999.py:job"])
         await until(pilot, lambda: "what is read" in documentation(screen))
 
 
@@ -315,7 +321,7 @@ async def test_a_terminal_that_cannot_be_left_is_said(app, monkeypatch):
 async def test_clicks_and_pages_that_come_too_late_for_a_list_do_nothing(app, here):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
-        options = screen.picker.list
+        options = screen.chooser.picker.list
         await until(pilot, lambda: options.option_count > 5)
         # The row under the mouse is drawn of the long list still, while the short one is there already.
         event = events.Click(options, 5, 5, 0, 0, 1, False, False, False, style=Style(meta={"option": 5}))
@@ -348,22 +354,26 @@ async def test_enter_before_the_list_has_come_chooses_what_it_brings(app, here, 
         goes_on.wait(PATIENCE)
         yield from growing_list(*arguments)
 
-    monkeypatch.setattr(component_picking, "growing_list", late)
+    monkeypatch.setattr(component_chooser, "growing_list", late)
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
         await pilot.press("n")
         await until(pilot, lambda: isinstance(app.screen, LaunchScreen), "the screen")
         screen = app.screen
         await pilot.press(*"demo.train", "enter")
-        assert screen.model is None
+        assert screen.editor.model is None
         goes_on.set()
-        await until(pilot, lambda: screen.model is not None and screen.model.doc.name == "demo.train", "its form")
+        await until(
+            pilot, lambda: screen.editor.model is not None and screen.editor.model.doc.name == "demo.train", "its form"
+        )
 
 
 async def test_word_of_the_highlight_after_the_choice_does_not_end_it(app, here):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
-        demo = next(one for one in screen.picker.components if one.name == "demo.train")
-        screen.picker.post_message(ComponentPicker.Chosen(demo))
-        screen.picker.post_message(ComponentPicker.Highlighted(demo))
-        await until(pilot, lambda: screen.model is not None and screen.model.doc.name == "demo.train", "its form")
+        demo = next(one for one in screen.chooser.picker.components if one.name == "demo.train")
+        screen.chooser.picker.post_message(ComponentPicker.Chosen(demo))
+        screen.chooser.picker.post_message(ComponentPicker.Highlighted(demo))
+        await until(
+            pilot, lambda: screen.editor.model is not None and screen.editor.model.doc.name == "demo.train", "its form"
+        )

@@ -130,7 +130,9 @@ async def test_edit_is_offered_instead(app, tree):
         await pilot.press("r")
         await dialog_of(pilot, app)
         await pilot.press("e")
-        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.model is not None, "the form")
+        await until(
+            pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.editor.model is not None, "the form"
+        )
 
 
 async def test_many_are_asked_about_once_with_the_changes_summed_up(app, scheduler, tree):

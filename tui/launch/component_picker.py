@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.message import Message
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
@@ -37,20 +36,6 @@ _MOST_SHOWN = 300
 _WIDE = 40
 
 
-class SearchInput(Input):
-    """The search field; the arrows move in the list below it."""
-
-    HELP_TITLE = "Components"
-    BINDINGS = [
-        Binding("down", "screen.pick(1)", "Next component", id="picker.down", show=False),
-        Binding("up", "screen.pick(-1)", "Previous component", id="picker.up", show=False),
-        Binding("pagedown", "screen.pick(10)", "Ten further", id="picker.page_down", show=False),
-        Binding("pageup", "screen.pick(-10)", "Ten back", id="picker.page_up", show=False),
-        Binding("ctrl+k", "screen.pin", "Pin, or unpin: it comes first", id="picker.pin", show=False),
-        Binding("ctrl+e", "screen.edit_file", "Open its file in your editor", id="picker.edit", show=False),
-    ]
-
-
 class ComponentPicker(Pane):
     """Components, those pinned and launched lately first; of a search the best match."""
 
@@ -68,7 +53,7 @@ class ComponentPicker(Pane):
 
     def __init__(self) -> None:
         super().__init__("Component", id="picker")
-        self.search = SearchInput(
+        self.search = Input(
             placeholder="type to search, or file.py:component", compact=True, id="search", select_on_focus=False
         )
         self.search.cursor_blink = False

@@ -10,8 +10,8 @@ from .field_dialogs import Choice, ChoiceDialog, ItemsDialog
 if TYPE_CHECKING:
     from ...settings.config import Profile
     from ...settings.launch_defaults import LaunchDefaults
+    from .form_editor import FormEditor
     from .form_field import Field
-    from .form_filling import FormFilling
 
 _NO_PROFILE = "no profile"
 
@@ -20,18 +20,18 @@ class FieldEditing:
     """Opens the dialogs of fields, and hands on what comes of them.
 
     Args:
-        screen: whose form it is.
+        editor: whose fields they are.
     """
 
-    def __init__(self, screen: FormFilling) -> None:
-        self._screen = screen
+    def __init__(self, editor: FormEditor) -> None:
+        self._editor = editor
 
     def open(self, one: Field) -> None:
         """Edit a field in the dialog that fits it; one that is a line and no more has none."""
         if one.is_swept or not one.editor:
             return
         if one.editor == "resource":
-            self._screen.list_resources(one)
+            self._editor.list_resources(one)
             return
         if one.editor == "choice":
             dialog: ChoiceDialog | ItemsDialog = ChoiceDialog(
@@ -39,13 +39,13 @@ class FieldEditing:
             )
         elif len(one.text.splitlines()) > 1:
             # A dialog with an item a line would make several of one.
-            self._screen.dashboard.status.say(
+            self._editor.dashboard.status.say(
                 f"{one.name} has an item of several lines: edit it in its field", failed=True
             )
             return
         else:
             dialog = ItemsDialog(one)
-        self._screen.app.push_screen(dialog, lambda text: self._take(one, text))
+        self._editor.app.push_screen(dialog, lambda text: self._take(one, text))
 
     def choose_resource(self, one: Field, rows: Sequence[tuple[str, str, str, str]]) -> None:
         """Choose among the named resources.
@@ -57,22 +57,22 @@ class FieldEditing:
         choices = [Choice("", ("", "", ""), "none")] if not one.required else []
         choices += [Choice(name, (cpu, gpu, memory)) for name, cpu, gpu, memory in rows]
         dialog = ChoiceDialog(one.name, choices, ("cpu", "gpu", "GB"), one.text)
-        self._screen.app.push_screen(dialog, lambda text: self._take(one, text))
+        self._editor.app.push_screen(dialog, lambda text: self._take(one, text))
 
     def _take(self, one: Field, text: str | None) -> None:
         if text is not None:
-            self._screen.call_later(self._screen.take_text, one.section, one.name, text)
+            self._editor.call_later(self._editor.take_text, one.section, one.name, text)
 
     def choose_profile(self, profiles: Mapping[str, Profile], defaults: LaunchDefaults | None) -> None:
         """Choose among the profiles of config.toml."""
         if not profiles:
-            self._screen.dashboard.status.say("config.toml has no profiles: add a table [profiles.NAME]", failed=True)
+            self._editor.dashboard.status.say("config.toml has no profiles: add a table [profiles.NAME]", failed=True)
             return
         taken = defaults.profile if defaults else ""
         choices = [Choice(_NO_PROFILE, ("",)), *(Choice(name, (one.scheduler,)) for name, one in profiles.items())]
         dialog = ChoiceDialog("Profile", choices, ("scheduler",), taken or _NO_PROFILE)
-        self._screen.app.push_screen(dialog, self._take_profile)
+        self._editor.app.push_screen(dialog, self._take_profile)
 
     def _take_profile(self, name: str | None) -> None:
         if name is not None:
-            self._screen.take_profile(None if name == _NO_PROFILE else name)
+            self._editor.take_profile(None if name == _NO_PROFILE else name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual import work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
@@ -17,9 +17,10 @@ from ..format import count
 from ..messages import ActionDone
 from ..rows import JobRow
 from ..ui.bars import Hint
+from ..ui.base import BaseScreen
 from ..ui.palette import STYLES
-from ..ui.pane import Divider
-from .form_filling import FormFilling
+from .component_chooser import ComponentChooser
+from .form_editor import FormEditor
 from .messages import Submitted
 from .sweep_dialog import SweepDialog
 from .work import launch_all
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 MOST_PLANS = 10_000
 
 
-class LaunchScreen(FormFilling):
+class LaunchScreen(BaseScreen):
     """Two steps, or three columns where there is room.
 
     Args:
@@ -58,34 +59,51 @@ class LaunchScreen(FormFilling):
         foreign: ForeignJob | None = None,
         component: ComponentSummary | None = None,
     ) -> None:
-        super().__init__(record, foreign)
+        super().__init__()
+        self.chooser = ComponentChooser()
+        self.editor = FormEditor(record, foreign)
+        self._record = record
+        self._foreign = foreign
         self._component = component
         self._submitting = False
 
     def compose_body(self) -> ComposeResult:
-        """Yield picker, documentation, form and preview; the style sheet shows what the step and the width ask for."""
+        """Yield both steps; the style sheet shows what the step and the width ask for."""
         with Horizontal(id="launch-body"):
-            yield self.picker
-            yield Divider(id="launch-divider")
-            yield self.docs
-            yield self.form
-            yield Divider(id="form-divider")
-            yield self.preview
+            yield self.chooser
+            yield self.editor
 
     def on_mount(self) -> None:
         """Find the components, or fill the form of a relaunch."""
         self.set_class(True, "-picking")
-        self.list_components()
+        self.chooser.list_components()
         if self._record is not None:
-            self.choose_record(self._record)
+            self.chooser.choose_record(self._record)
         elif self._foreign is not None:
-            self.open_foreign(self._foreign)
+            self.editor.open_foreign(self._foreign)
         elif self._component is not None:
-            self.choose(self._component)
+            self.chooser.choose(self._component)
         else:
             # At once: the next key may be here already. And again once it is shown: before, nothing takes the focus.
-            self.set_focus(self.picker.search)
-            self.picker.search.focus()
+            self.set_focus(self.chooser.picker.search)
+            self.chooser.picker.search.focus()
+
+    def on_component_chooser_chosen(self, message: ComponentChooser.Chosen) -> None:
+        """Make the form of the component."""
+        self.editor.open_form(message.doc, message.launches)
+
+    def on_form_editor_opened(self) -> None:
+        """Go on to the form."""
+        self.set_class(False, "-picking")
+        self.set_class(True, "-filling")
+        self.editor.form.focus_first()
+        self.refresh_bars()
+
+    @on(ComponentChooser.Listed)
+    @on(FormEditor.Changed)
+    def show_state(self) -> None:
+        """Show in the bars how things stand."""
+        self.refresh_bars()
 
     # Submitting
 
@@ -96,39 +114,18 @@ class LaunchScreen(FormFilling):
 
     def _submit_typed(self) -> None:
         """Launch what stands in the fields."""
-        model = self.model
+        model = self.editor.model
         if model is None or self._submitting:
             return
-        before = [one.text for one in model]
-        for row in self.form.rows:
-            model.set(row.field.section, row.field.name, row.input.value)
-        if before != [one.text for one in model]:
-            self._changed()
-        if not self._is_ready():
-            if not model.is_whole:
-                self.dashboard.status.say(
-                    f"not launched: the run options of {model.scheduler} are not known yet", failed=True
-                )
-                return
-            wrong = model.errors()
-            names = ", ".join(one.name for one in wrong)
-            self.dashboard.status.say(f"not launched: {names or self._config_fault or self._failure}", failed=True)
-            if self._config_fault and not wrong:
-                # It may have been corrected meanwhile.
-                self.read_config()
-            if wrong and (row := self.form.row(wrong[0].section, wrong[0].name)):
-                row.input.focus()
+        self.editor.take_typed()
+        if not self.editor.is_ready:
+            self.dashboard.status.say(f"not launched: {self.editor.why_not_ready()}", failed=True)
             return
-        self._submitting = True
-        # A dry run that ends after the launch says nothing about it: its answer would take a failure's words away.
-        self._generation += 1
-        if self._timer is not None:
-            self._timer.stop()
+        self.editor.dry_run.finish()
         count_of_jobs, most = model.launch_count(), self.dashboard.settings.launch.most_of_a_sweep
         if count_of_jobs == 1:
             self._launch([model.plan()])
             return
-        self._submitting = False
         if count_of_jobs > min(most, MOST_PLANS):
             words = f"not launched: {count_of_jobs:,} jobs; most_of_a_sweep in config.toml is {most}"
             self.dashboard.status.say(words, failed=True)
@@ -160,8 +157,7 @@ class LaunchScreen(FormFilling):
         self._submitting = False
         self.dashboard.launches.end(message.progress)
         if message.error:
-            self._failure, self._may_try_again = message.error, True
-            self._refresh_form()
+            self.editor.show_failure(message.error)
             self.dashboard.status.say(f"not launched: {message.error}", failed=True)
         plan = message.plan
         if not message.error:
@@ -184,7 +180,7 @@ class LaunchScreen(FormFilling):
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Submit."""
-        if event.button is self.form.submit:
+        if event.button is self.editor.form.submit:
             self.action_submit()
 
     # Keys and bars
@@ -196,8 +192,8 @@ class LaunchScreen(FormFilling):
         elif self.has_class("-filling") and self._record is None and self._foreign is None:
             self.set_class(False, "-filling")
             self.set_class(True, "-picking")
-            self.model = None
-            self.picker.search.focus()
+            self.editor.close()
+            self.chooser.picker.search.focus()
             self.refresh_bars()
         else:
             self.dismiss()
@@ -208,11 +204,11 @@ class LaunchScreen(FormFilling):
 
     def summary(self) -> Text:
         """Return how many components there are, while one is picked."""
-        return super().summary() if self.has_class("-picking") else Text()
+        return self.chooser.summary() if self.has_class("-picking") else Text()
 
     def counts(self) -> Text:
         """Return how many components there are that did not load."""
-        broken = [one for one in self.picker.components if one.error] if self.has_class("-picking") else []
+        broken = [one for one in self.chooser.picker.components if one.error] if self.has_class("-picking") else []
         if not broken:
             return Text()
         where = f"{broken[0].name} line {broken[0].line}" if broken[0].line else broken[0].name
@@ -230,7 +226,7 @@ class LaunchScreen(FormFilling):
                 Hint("ctrl+e", "Edit file"),
                 Hint("F1", "Keys"),
             ]
-        ready = self._is_ready()
+        ready = self.editor.is_ready
         return [
             Hint("ctrl+s", "Submit", ready),
             Hint("ctrl+d", "Dry run", ready),

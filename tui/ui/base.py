@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 from textual import events
@@ -15,7 +15,6 @@ from .governor import PacedScreen
 from .theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
-    from ..app import TorchXTuiApp
     from .glyphs import Glyphs
 
 # Rows from which the status line has a row of its own.
@@ -32,11 +31,6 @@ class BaseScreen(PacedScreen, Screen[Any]):
     HELP_TITLE = ""
     # The first parts of the names of the keys that its hints show.
     KEY_GROUPS: tuple[str, ...] = ()
-
-    @property
-    def dashboard(self) -> TorchXTuiApp:
-        """The app, with its own type."""
-        return cast("TorchXTuiApp", self.app)
 
     @property
     def glyphs(self) -> Glyphs:

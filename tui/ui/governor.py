@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 from textual.await_complete import AwaitComplete
-from textual.worker import Worker
 
 from ..terminal.textual_internals import GatedUpdates, terminal_output
+from .status import OnDashboard
 
 if TYPE_CHECKING:
     from ..terminal.output import TerminalOutput
@@ -108,14 +108,13 @@ def governor_of(app: App[Any]) -> Governor:
     return governor if isinstance(governor, Governor) else Governor()
 
 
-class PacedScreen(GatedUpdates):
+class PacedScreen(OnDashboard, GatedUpdates):
     """What all screens do; to be named before `Screen` among a screen's bases.
 
     A screen draws when the governor lets it: what changes meanwhile is drawn at once, as it is by then, and frames
     never pile up. It leaves only while it is on top, and its workers are heard when they fail.
     """
 
-    app: Any
     is_active: Any
 
     def dismiss(self, result: Any = None) -> AwaitComplete:
@@ -124,11 +123,6 @@ class PacedScreen(GatedUpdates):
         Textual takes away whatever screen is on top: of two keys that come at once the second would take the one below.
         """
         return super().dismiss(result) if self.is_active else AwaitComplete()  # type: ignore[misc]
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Say of a worker that failed."""
-        if status := getattr(self.app, "status", None):
-            status.say_failed(event)
 
     def may_draw(self) -> bool:
         """Return whether the terminal has taken enough of the frames before."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.text import Text
 from textual.timer import Timer
@@ -101,6 +101,22 @@ class Status:
         refresh = getattr(self._app.screen, "refresh_bars", None) if self._app.screen_stack else None
         if refresh is not None:
             refresh()
+
+
+class OnDashboard:
+    """A screen or a widget of the dashboard, whose workers are heard when they fail."""
+
+    app: Any
+
+    @property
+    def dashboard(self) -> TorchXTuiApp:
+        """The app, with its own type."""
+        return cast("TorchXTuiApp", self.app)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Say that a worker failed."""
+        if status := getattr(self.app, "status", None):
+            status.say_failed(event)
 
 
 class EndedJobs:

@@ -1,14 +1,18 @@
-"""Picking a component: listing, describing, pinning, opening its file."""
+"""Choosing a component: the list, its documentation, pins, and the file in an editor."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal
+from textual.message import Message
 from textual.worker import get_current_worker
 
 from ...components import ComponentSummary, component_key, name_here, read_component
@@ -17,8 +21,10 @@ from ...specs.errors import describe_error
 from ..format import count
 from ..terminal.editor import EditorError, editor_command
 from ..terminal.external import run_outside
-from ..ui.base import BaseScreen
 from ..ui.palette import STYLES
+from ..ui.pane import Divider
+from ..ui.status import OnDashboard
+from ..ui.theme import now_of
 from .component_docs import ComponentDocs
 from .component_list import LastLaunch, component_folders, growing_list, launches_of, newest_launches
 from .component_picker import ComponentPicker
@@ -39,22 +45,45 @@ _KINDS: dict[ComponentKind, str] = {
 }
 
 
-class ComponentPicking(BaseScreen):
-    """A screen with the list of components and their documentation. Subclasses show both, and make the form."""
+class ComponentChooser(OnDashboard, Horizontal):
+    """The list of components beside the documentation of the highlighted component."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.picker = ComponentPicker()
-        self.docs = ComponentDocs()
+    HELP_TITLE = "Components"
+    # Before the search field's own: there ctrl+k and ctrl+e edit the text.
+    BINDINGS = [
+        Binding("down", "pick(1)", "Next component", priority=True, id="picker.down", show=False),
+        Binding("up", "pick(-1)", "Previous component", priority=True, id="picker.up", show=False),
+        Binding("pagedown", "pick(10)", "Ten further", priority=True, id="picker.page_down", show=False),
+        Binding("pageup", "pick(-10)", "Ten back", priority=True, id="picker.page_up", show=False),
+        Binding("ctrl+k", "pin", "Pin, or unpin: it comes first", priority=True, id="picker.pin", show=False),
+        Binding("ctrl+e", "edit_file", "Open its file in your editor", priority=True, id="picker.edit", show=False),
+    ]
 
-    def open_form(self, doc: ComponentDoc, launches: list[LaunchRecord]) -> None:
-        """Make the form of the component that was chosen.
+    @dataclass
+    class Chosen(Message):
+        """A component was chosen and can be launched.
 
-        Args:
+        Attributes:
             doc: the component.
             launches: its launches, newest first.
         """
-        raise NotImplementedError
+
+        doc: ComponentDoc
+        launches: list[LaunchRecord]
+
+    class Listed(Message):
+        """The list has changed."""
+
+    def __init__(self) -> None:
+        super().__init__(id="chooser")
+        self.picker = ComponentPicker()
+        self.docs = ComponentDocs()
+
+    def compose(self) -> ComposeResult:
+        """Yield the list and the documentation; the style sheet shows what the step and the width ask for."""
+        yield self.picker
+        yield Divider(id="launch-divider")
+        yield self.docs
 
     @work(thread=True, group="components", exclusive=True, exit_on_error=False)
     def list_components(self) -> None:
@@ -75,7 +104,7 @@ class ComponentPicking(BaseScreen):
         self.picker.show(message.listed, launches, self.dashboard.ui_state.state.pinned)
         if before is not None and self.picker.highlighted != before:
             self._show_highlighted(self.picker.highlighted)
-        self.refresh_bars()
+        self.post_message(self.Listed())
 
     def _last_launch(self, record: LaunchRecord) -> LastLaunch:
         row = self.dashboard.jobs.rows.get(record.handle)
@@ -130,14 +159,14 @@ class ComponentPicking(BaseScreen):
             if message.doc is None:
                 self.docs.show_error(message.listed)
             else:
-                self.docs.show(message.doc, message.launches, self.clock())
+                self.docs.show(message.doc, message.launches, now_of(self.app))
             if message.chosen:
                 self.dashboard.status.say(f"{message.listed.name}: {message.error}", failed=True)
             return
         if not message.chosen:
-            self.docs.show(message.doc, message.launches, self.clock())
+            self.docs.show(message.doc, message.launches, now_of(self.app))
             return
-        self.open_form(message.doc, message.launches)
+        self.post_message(self.Chosen(message.doc, message.launches))
 
     def summary(self) -> Text:
         """Return how many components there are of each kind."""

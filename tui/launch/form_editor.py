@@ -7,19 +7,22 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from textual import work
+from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.timer import Timer
+from textual.containers import Horizontal
+from textual.message import Message
 from textual.worker import get_current_worker
 
-from ...backends.shared.progress import Progress
 from ...backends.torchxconfig import CONFIG_FILE
 from ...components import ComponentDoc
 from ...guest.settings import guest_settings
 from ...settings.launch_defaults import LaunchDefaults
 from ...specs.errors import describe_error
 from ..messages import ActionDone
+from ..ui.pane import Divider
+from ..ui.status import OnDashboard
 from .commands import plan_command
-from .component_picking import ComponentPicking
+from .dry_run import DRY_RUN_DELAY, DryRun
 from .field_editing import FieldEditing
 from .form import LaunchForm
 from .form_field import ARGUMENT, LAUNCH, OPTION
@@ -35,7 +38,7 @@ from .messages import (
     WorkspaceListed,
 )
 from .preview import Preview
-from .work import list_shipped, named_resource, resource_rows, try_plan, why_unusable
+from .work import list_shipped, named_resource, resource_rows, why_unusable
 
 if TYPE_CHECKING:
     from ...backends.api import Finding
@@ -44,21 +47,18 @@ if TYPE_CHECKING:
     from .foreign_job import ForeignJob
     from .form_field import Field
     from .form_rows import FieldChanged, FieldFocused, FieldOpened
-    from .plan import LaunchPlan
     from .role_rule import RoleRule
 
-# Seconds of quiet typing after which the request is made anew.
-DRY_RUN_DELAY = 0.25
 
-
-class FormFilling(ComponentPicking):
-    """A screen with a form and the preview of what it would launch. Subclasses show both, and submit.
+class FormEditor(OnDashboard, Horizontal):
+    """A form beside the preview of what it would launch.
 
     Args:
         record: a launch to fill the form from.
         foreign: a job to be launched again from what its backend tells.
     """
 
+    HELP_TITLE = "Form"
     BINDINGS = [
         Binding("ctrl+d", "dry_run", "Dry run: show the request", priority=True, id="launch.dry_run", show=False),
         Binding(
@@ -84,8 +84,14 @@ class FormFilling(ComponentPicking):
         Binding("up", "next_field(-1)", "Previous field", id="launch.previous_field", show=False),
     ]
 
+    class Opened(Message):
+        """The form of a component, or of a job, has its fields."""
+
+    class Changed(Message):
+        """The form, or what is known of it, has changed."""
+
     def __init__(self, record: LaunchRecord | None = None, foreign: ForeignJob | None = None) -> None:
-        super().__init__()
+        super().__init__(id="editor")
         self.form = LaunchForm()
         self.preview = Preview()
         self.model: FormModel | None = None
@@ -94,15 +100,19 @@ class FormFilling(ComponentPicking):
         self._fields = FieldEditing(self)
         self._defaults: LaunchDefaults | None = None
         self._last: LaunchRecord | None = None
-        self._generation = self._answered = 0
+        self.dry_run = DryRun(self)
         self._failure = ""
         # Why config cannot be read where the form takes something of it: a launch would go elsewhere than config says.
         self._config_fault = ""
         # Of the launch itself: the same may be tried again, as a full disk or an engine that was away do not last.
         self._may_try_again = False
         self._findings: list[Finding] = []
-        self._timer: Timer | None = None
-        self._trial: Progress | None = None
+
+    def compose(self) -> ComposeResult:
+        """Yield the form and the preview; the style sheet shows what the step and the width ask for."""
+        yield self.form
+        yield Divider(id="form-divider")
+        yield self.preview
 
     def on_mount(self) -> None:
         """Keep the process that runs the component, which may have taken seconds to import its libraries."""
@@ -116,15 +126,15 @@ class FormFilling(ComponentPicking):
 
     def on_unmount(self) -> None:
         """Give up the dry run: nobody waits for it."""
-        self._end_trial()
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether what stands beside the form is about what stands in it."""
-        return self._answered == self._generation
+        self.dry_run.cancel()
 
     def open_form(self, doc: ComponentDoc, launches: list[LaunchRecord]) -> None:
-        """Make the form of a component; see `ComponentPicking.open_form`."""
+        """Make the form of a component.
+
+        Args:
+            doc: the component.
+            launches: its launches, newest first.
+        """
         self.model = FormModel(doc)
         self._last = self._record or (launches[0] if launches else None)
         self._load_options(self._record.scheduler if self._record else "", first=True)
@@ -183,10 +193,8 @@ class FormFilling(ComponentPicking):
         if defaults.problems:
             self.dashboard.status.say(defaults.problems[0], failed=True)
         if message.first:
-            self.set_class(False, "-picking")
-            self.set_class(True, "-filling")
             await self.form.show(model, self.dashboard.jobs.schedulers or [message.scheduler])
-            self.form.focus_first()
+            self.post_message(self.Opened())
         else:
             self.form.show_scheduler(message.scheduler)
             await self.form.show_options(model)
@@ -298,8 +306,7 @@ class FormFilling(ComponentPicking):
         model = self.model
         if model is None:
             return
-        self._generation += 1
-        self._end_trial()
+        self.dry_run.invalidate()
         self._failure, self._findings, self._may_try_again = "", [], False
         if name := model.unread_resource:
             self._read_resource(name)
@@ -308,12 +315,10 @@ class FormFilling(ComponentPicking):
         if model.errors() or self._config_fault:
             wrong = model.errors()[0] if model.errors() else None
             self.preview.set_note(f"{wrong.name}: {wrong.error}" if wrong else self._config_fault)
-            self._answered = self._generation
+            self.dry_run.settle()
             return
         self.preview.set_command(self._command_text())
-        if self._timer is not None:
-            self._timer.stop()
-        self._timer = self.set_timer(delay, self._start_dry_run)
+        self.dry_run.schedule(delay)
 
     @work(thread=True, group="resource", exclusive=True, exit_on_error=False)
     def _read_resource(self, name: str) -> None:
@@ -334,7 +339,7 @@ class FormFilling(ComponentPicking):
     def on_resources_listed(self, message: ResourcesListed) -> None:
         """Let one be chosen, where nobody has gone on meanwhile."""
         row = self.form.focused_row()
-        if self.is_active and row is not None and row.field is message.field:
+        if self.screen.is_active and row is not None and row.field is message.field:
             self._fields.choose_resource(message.field, message.rows)
 
     def _command_text(self, most: int = 20) -> str:
@@ -345,22 +350,11 @@ class FormFilling(ComponentPicking):
         more = self.model.launch_count() - len(lines)
         return "\n".join([*lines, *([f"# and {more} more"] if more > 0 else [])])
 
-    def _start_dry_run(self) -> None:
+    def start_dry_run(self) -> None:
+        """Make the request of the form, where nothing in it is wrong."""
         if self.model is not None and not self.model.errors() and not self._config_fault:
             self._list_workspace()
-            self._end_trial()
-            generation = self._generation
-            self._trial = Progress(lambda text: self.dashboard.post_to(self, DryRunSlow(generation, text)))
-            self._dry_run(generation, self.model.plan(), self._trial)
-
-    def _end_trial(self) -> None:
-        if self._trial is not None:
-            self._trial.cancel()
-            self._trial = None
-
-    @work(thread=True, group="dry-run", exclusive=True, exit_on_error=False)
-    def _dry_run(self, generation: int, plan: LaunchPlan, progress: Progress) -> None:
-        self.dashboard.post_to(self, try_plan(self.dashboard.runner, generation, plan, progress))
+            self.dry_run.start(self.model.plan())
 
     def _list_workspace(self) -> None:
         assert self.model is not None
@@ -387,14 +381,13 @@ class FormFilling(ComponentPicking):
 
     def on_dry_run_slow(self, message: DryRunSlow) -> None:
         """Say that the request is late."""
-        if message.generation == self._generation and self._answered != message.generation:
+        if self.dry_run.awaits(message.generation):
             self.preview.set_note(f"the component runs: {message.text}")
 
     async def on_dry_run_done(self, message: DryRunDone) -> None:
         """Show the request, or the error at the field that it is about."""
-        if message.generation != self._generation or self.model is None:
+        if not self.dry_run.answered(message.generation) or self.model is None:
             return
-        self._answered = message.generation
         if message.app is not None and self.model.base is None and self.model.take_app(message.app):
             await self.form.show_roles(self.model)
             # The form may have been left meanwhile.
@@ -416,27 +409,62 @@ class FormFilling(ComponentPicking):
     def _refresh_form(self) -> None:
         if self.model is not None:
             self.form.refresh_state(self.model, self._config_fault or self._failure, self._findings)
-        self.refresh_bars()
+        self.post_message(self.Changed())
 
-    def _is_ready(self) -> bool:
+    @property
+    def is_ready(self) -> bool:
+        """Whether the form can be launched as it stands."""
         model = self.model
         if model is None or not model.is_whole or model.errors() or self._config_fault:
             return False
         return not self._failure or self._may_try_again
 
+    def take_typed(self) -> None:
+        """Take what stands in the fields: letters that were typed last may still be on their way to the model."""
+        model = self.model
+        assert model is not None
+        before = [field.text for field in model]
+        for row in self.form.rows:
+            model.set(row.field.section, row.field.name, row.input.value)
+        if before != [field.text for field in model]:
+            self._changed()
+
+    def why_not_ready(self) -> str:
+        """Return what keeps the form from being launched, and go to the first wrong field."""
+        model = self.model
+        assert model is not None
+        if not model.is_whole:
+            return f"the run options of {model.scheduler} are not known yet"
+        wrong = model.errors()
+        if wrong and (row := self.form.row(wrong[0].section, wrong[0].name)):
+            row.input.focus()
+        elif self._config_fault:
+            # It may have been corrected meanwhile.
+            self.read_config()
+        return ", ".join(field.name for field in wrong) or self._config_fault or self._failure
+
+    def show_failure(self, error: str) -> None:
+        """Show why a launch failed; the same may be launched again, as a full disk does not last."""
+        self._failure, self._may_try_again = error, True
+        self._refresh_form()
+
+    def close(self) -> None:
+        """Forget the component, so that another one can be chosen."""
+        self.model = None
+
     def action_next_field(self, step: int) -> None:
         """Go to the next or the previous field."""
         if step > 0:
-            self.focus_next()
+            self.screen.focus_next()
         else:
-            self.focus_previous()
+            self.screen.focus_previous()
 
     def action_dry_run(self) -> None:
         """Show the request."""
         self.preview.show("dry run")
         if self.app.size.width < 120:
-            self.toggle_class("-previewing")
-        self._start_dry_run()
+            self.screen.toggle_class("-previewing")
+        self.start_dry_run()
 
     def action_next_preview(self) -> None:
         """Show the next tab of the preview."""
