@@ -356,6 +356,30 @@ def test_a_description_is_posted_once_until_it_differs(scheduler, journal):
         feed.end()
 
 
+def test_a_screen_that_begins_to_look_as_the_pause_ends_is_told(scheduler, journal):
+    runner = Runner(journal=journal)
+    runner._schedulers.put("local_cwd", scheduler)
+    listener = Listener()
+    feed = Feed(runner, listener, SETTINGS)
+    looks = iter([True])
+
+    class Wake(threading.Event):
+        def wait(self, timeout=None):
+            woken = super().wait(timeout)
+            if not woken and next(looks, False):
+                feed.watch("local_cwd://torchx/one-x")
+            return woken
+
+    feed._watcher._wake = Wake()
+    feed.start([])
+    try:
+        feed.watch("local_cwd://torchx/one-x")
+        first = listener.wait(lambda message: isinstance(message, JobDescribed))
+        listener.wait(lambda message: isinstance(message, JobDescribed) and message is not first)
+    finally:
+        feed.end()
+
+
 def test_rows_do_not_wait_for_a_long_history(scheduler, journal, start, monkeypatch):
     app = AppDef("train", [Role("r", "", entrypoint="sh")])
     for name in ("one-x", "two-x"):

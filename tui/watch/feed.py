@@ -60,10 +60,12 @@ class JobWatcher(JobWatchingThread):
         """Describe until `end`."""
         delay: float | None = None
         while True:
-            if self._wake.wait(delay):
+            self._wake.wait(delay)
+            # Asked after the wait: a screen may have begun to look as the time was over.
+            if self._wake.is_set():
+                self._wake.clear()
                 # Whoever begins to look has not seen it.
                 self._posted = ""
-            self._wake.clear()
             if self._ended.is_set():
                 return
             handle = self._handle
