@@ -96,8 +96,8 @@ def create(scheduler: DockerScheduler) -> list[str]:
     ensure_network(scheduler._engine, NETWORK)
     client, ids = scheduler._engine.client(), []
     for _ in range(APPS):
-        for one in scheduler.submit_dryrun(app("listed", "true", REPLICAS), {"pull": False}).request.containers:
-            ids.append(str(client.containers.create(one.image, one.command, **one.kwargs).id))
+        for container in scheduler.submit_dryrun(app("listed", "true", REPLICAS), {"pull": False}).request.containers:
+            ids.append(str(client.containers.create(container.image, container.command, **container.kwargs).id))
     return ids
 
 
@@ -158,7 +158,7 @@ def list_rows(scheduler: DockerScheduler, runner: Runner, theirs: Any) -> list[R
         return rows
     finally:
         with ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda one: scheduler._engine.client().api.remove_container(one, force=True), ids))
+            list(pool.map(lambda item: scheduler._engine.client().api.remove_container(item, force=True), ids))
 
 
 def seconds_to_end(scheduler: DockerScheduler, cancel: Callable[[str], object]) -> tuple[float, float]:

@@ -76,7 +76,7 @@ def run() -> list[Row]:
                 process.kill()
                 process.wait()
     present = sum(name.isdigit() for name in os.listdir("/proc")) + PROCESSES  # noqa: PTH208
-    first, *others = (one * 1000 for one in seconds)
+    first, *others = (second * 1000 for second in seconds)
     label = f"TorchX's jobs among {present} processes"
     return [
         (f"{label}: first look", f"{first:.1f} ms"),

@@ -18,7 +18,9 @@ _WIDTH = 100
 
 def put_component_help(doc: ComponentDoc, defaults: LaunchDefaults) -> None:
     """Print the help of a component, with what config gives its arguments."""
-    given = {name: f"{one.value} ({one.source})" for name, one in defaults.arguments(doc.name, doc).items()}
+    given = {
+        name: f"{argument.value} ({argument.source})" for name, argument in defaults.arguments(doc.name, doc).items()
+    }
     usage = [_usage(parameter) for parameter in doc.parameters]
     lines = textwrap.wrap(" ".join([f"usage: torchx-tui run {doc.name}", *usage]), _WIDTH, subsequent_indent="    ")
     for text in (doc.summary, doc.description):

@@ -135,8 +135,10 @@ def _parted(words: Sequence[str], flags: Iterable[argparse.Action], doc: Compone
     """Return which words are flags of run with their values, and which are the component's."""
     from ..components.command_line import flags_of
 
-    theirs_too = {flag for one in doc.parameters if one.kind != "var_positional" for flag in flags_of(one)}
-    takes_words = any(one.kind == "var_positional" for one in doc.parameters)
+    theirs_too = {
+        flag for parameter in doc.parameters if parameter.kind != "var_positional" for flag in flags_of(parameter)
+    }
+    takes_words = any(parameter.kind == "var_positional" for parameter in doc.parameters)
     values = {name: action.nargs != 0 for action in flags for name in action.option_strings}
     values["--help"] = False
     ours: list[str] = []

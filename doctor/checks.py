@@ -58,7 +58,7 @@ def diagnose(settings: Settings, runner: Runner, config_file: str | None) -> Ite
     yield from _of("components", interpreter_findings())
     yield from _of("plugins", plugin_findings(runner))
     for name, findings in _backend_findings(runner):
-        yield from _of(name, [one for one in findings if one not in at_logout])
+        yield from _of(name, [finding for finding in findings if finding not in at_logout])
 
 
 def _of(subject: str, findings: Iterable[Finding]) -> Iterator[Diagnosed]:

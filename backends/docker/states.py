@@ -180,8 +180,8 @@ class AppSummary:
 
 def summarize(app_id: str, containers: list[ContainerSummary]) -> AppSummary:
     """Fold the containers of one app, all of them and in order, into one summary."""
-    replicas = [replica_state(one) for one in containers]
-    states = [one.state for one in replicas]
+    replicas = [replica_state(container) for container in containers]
+    states = [replica.state for replica in replicas]
     wanted = int((containers[0].get("Labels") or {}).get(labels.REPLICAS, "0"))
     missing = max(0, wanted - len(containers))
     if all(state is AppState.SUBMITTED for state in states):

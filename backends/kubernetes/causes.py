@@ -244,7 +244,9 @@ def _describe_image_error(reason: str, message: str, events: Iterable[Kubernetes
         return "it is not on the node, and its pull policy is Never (ErrImageNeverPull)"
     if reason == "ImagePullBackOff":
         messages = [
-            str(one.get("message") or "") for one in sorted(events, key=event_time) if one.get("reason") == "Failed"
+            str(event.get("message") or "")
+            for event in sorted(events, key=event_time)
+            if event.get("reason") == "Failed"
         ]
         pulls = [one for one in messages if one.startswith("Failed to pull")]
         message = plain(pulls[-1]) if pulls else message

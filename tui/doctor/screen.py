@@ -89,8 +89,8 @@ class DoctorScreen(BaseScreen):
         self._draw()
 
     def _draw(self) -> None:
-        faults = [one for one in self._found if one.finding.level in _FAULTS]
-        fine = [one for one in self._found if one.finding.level not in _FAULTS]
+        faults = [item for item in self._found if item.finding.level in _FAULTS]
+        fine = [item for item in self._found if item.finding.level not in _FAULTS]
         table = Table.grid(padding=(0, 1), expand=True)
         table.add_column(width=2, no_wrap=True)
         table.add_column(width=_SUBJECT_WIDTH)
@@ -98,7 +98,7 @@ class DoctorScreen(BaseScreen):
         if faults:
             table.add_row("", Text("To mend", f"bold {STYLES.text}"))
             for level in _FAULTS:
-                self._add([one for one in faults if one.finding.level == level], table)
+                self._add([fault for fault in faults if fault.finding.level == level], table)
             table.add_row("")
         if fine:
             table.add_row("", Text("In order", f"bold {STYLES.text}"))
@@ -112,7 +112,7 @@ class DoctorScreen(BaseScreen):
             return Text("looking", STYLES.pending)
         if not faults:
             return Text("nothing to mend", STYLES.running)
-        errors = sum(one.finding.level == "error" for one in faults)
+        errors = sum(fault.finding.level == "error" for fault in faults)
         words = Text()
         if errors:
             words.append(count(errors, "error"), STYLES.removed)
@@ -123,22 +123,22 @@ class DoctorScreen(BaseScreen):
     def _add(self, found: list[Diagnosed], table: Table) -> None:
         glyphs = self.glyphs
         looks = {"error": (glyphs.bad, STYLES.removed), "warning": ("!", STYLES.pending)}
-        for one in found:
-            glyph, color = looks.get(one.finding.level, (glyphs.ok, STYLES.running))
-            is_fault = one.finding.level in _FAULTS
-            subject = Text(plain(one.subject), STYLES.text if is_fault else STYLES.faint)
-            what = Text(plain(one.finding.what), STYLES.text if is_fault else STYLES.muted)
+        for item in found:
+            glyph, color = looks.get(item.finding.level, (glyphs.ok, STYLES.running))
+            is_fault = item.finding.level in _FAULTS
+            subject = Text(plain(item.subject), STYLES.text if is_fault else STYLES.faint)
+            what = Text(plain(item.finding.what), STYLES.text if is_fault else STYLES.muted)
             table.add_row(Text(f" {glyph}", color), subject, what)
             # Of what is in order no advice is needed.
-            if one.finding.hint and is_fault:
-                table.add_row("", "", Text(plain(one.finding.hint), STYLES.muted))
+            if item.finding.hint and is_fault:
+                table.add_row("", "", Text(plain(item.finding.hint), STYLES.muted))
 
     def action_copy_report(self) -> None:
         """Copy everything, to be sent to somebody who can help."""
         lines = []
-        for one in self._found:
-            hint = f" ({one.finding.hint})" if one.finding.hint else ""
-            lines.append(plain(f"{one.finding.level}: {one.subject}: {one.finding.what}{hint}"))
+        for item in self._found:
+            hint = f" ({item.finding.hint})" if item.finding.hint else ""
+            lines.append(plain(f"{item.finding.level}: {item.subject}: {item.finding.what}{hint}"))
         self.dashboard.terminal_clipboard.copy("\n".join(lines), "the report")
 
     def path(self) -> list[str]:

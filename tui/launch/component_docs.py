@@ -49,7 +49,7 @@ class ComponentDocs(Pane):
         self.rule.title = Text(plain(doc.name))
         where = f"  {doc.module or f'{doc.path.name}:{doc.line}'}" if width >= NARROW else ""
         self.rule.info = Text(doc.kind + plain(where))
-        broken = any(one.severity == "error" for one in doc.findings)
+        broken = any(finding.severity == "error" for finding in doc.findings)
         text = Text(end="")
         if broken:
             text.append("This component cannot be used\n", f"bold {STYLES.text}")
@@ -65,14 +65,14 @@ class ComponentDocs(Pane):
             text.append_text(self._edit_hint())
         self._show(text)
 
-    def show_error(self, one: ComponentSummary) -> None:
+    def show_error(self, component: ComponentSummary) -> None:
         """Say why a component cannot be shown, and where."""
-        self.rule.title, self.rule.info = Text(plain(one.name)), Text(one.kind)
+        self.rule.title, self.rule.info = Text(plain(component.name)), Text(component.kind)
         text = Text("This component cannot be used\n", f"bold {STYLES.text}", end="")
-        if one.line:
-            text.append(plain(f"{one.path.name}:{one.line}  "), STYLES.faint)
-        text.append(plain(one.error or "") + "\n\n", STYLES.muted)
-        if one.path.name:
+        if component.line:
+            text.append(plain(f"{component.path.name}:{component.line}  "), STYLES.faint)
+        text.append(plain(component.error or "") + "\n\n", STYLES.muted)
+        if component.path.name:
             text.append_text(self._edit_hint())
         self._show(text)
 
@@ -94,13 +94,13 @@ class ComponentDocs(Pane):
 def findings_text(doc: ComponentDoc) -> Text:
     """Return what `validate` says of a component: where, what, and what to write instead."""
     text = Text(end="")
-    for one in doc.findings:
-        style = STYLES.failed if one.severity == "error" else STYLES.pending
-        text.append(plain(f"{doc.path.name}:{one.line}"), STYLES.faint)
-        text.append(f"  {one.severity}  ", style)
-        text.append(plain(one.description) + "\n", STYLES.text)
-        if one.fix:
-            text.append(f"{plain(one.fix)}\n", STYLES.muted)
+    for finding in doc.findings:
+        style = STYLES.failed if finding.severity == "error" else STYLES.pending
+        text.append(plain(f"{doc.path.name}:{finding.line}"), STYLES.faint)
+        text.append(f"  {finding.severity}  ", style)
+        text.append(plain(finding.description) + "\n", STYLES.text)
+        if finding.fix:
+            text.append(f"{plain(finding.fix)}\n", STYLES.muted)
     return text.append("\n") if text else text
 
 
@@ -121,10 +121,14 @@ def docs_text(doc: ComponentDoc, width: int, glyphs: Glyphs) -> Text:
 def _arguments_table(doc: ComponentDoc, width: int, glyphs: Glyphs) -> Text:
     """Return a row for each argument; types go first where there is little room."""
     rows = [("ARGUMENT", "TYPE", "DEFAULT", "WHAT")]
-    for one in doc.parameters:
-        default = "-" if one.default is REQUIRED or one.default in (None, "", ()) else plain(to_text(one.default))
-        kind = f"*{one.type_text}" if one.kind == "var_positional" else one.type_text
-        rows.append((one.name, kind, default, plain(" ".join(one.help.split()))))
+    for parameter in doc.parameters:
+        default = (
+            "-"
+            if parameter.default is REQUIRED or parameter.default in (None, "", ())
+            else plain(to_text(parameter.default))
+        )
+        kind = f"*{parameter.type_text}" if parameter.kind == "var_positional" else parameter.type_text
+        rows.append((parameter.name, kind, default, plain(" ".join(parameter.help.split()))))
     limits = (15, 9, 9) if width >= NARROW else (13, 0, 8)
     widths = [min(limit, max(len(row[i]) for row in rows)) for i, limit in enumerate(limits)]
     text = Text(end="")

@@ -175,7 +175,7 @@ class ChoiceDialog(Dialog[str]):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Keep the choices that have every word that was typed."""
         words = event.value.lower().split()
-        self._found = [one for one in self._choices if all(word in one.text.lower() for word in words)]
+        self._found = [choice for choice in self._choices if all(word in choice.text.lower() for word in words)]
         self._cursor = 0
         self._draw()
 
@@ -195,7 +195,7 @@ class ChoiceDialog(Dialog[str]):
         first = max(0, min(self._cursor - rows // 2, len(self._found) - rows))
         shown = self._found[first : first + rows]
         widths = [
-            max(len(header), *(len(one.columns[place]) for one in self._choices))
+            max(len(header), *(len(choice.columns[place]) for choice in self._choices))
             for place, header in enumerate(self._headers)
         ]
         room = TEXT_WIDTH - sum(width + 2 for width in widths) - 2

@@ -26,42 +26,42 @@ class FieldEditing:
     def __init__(self, editor: FormEditor) -> None:
         self._editor = editor
 
-    def open(self, one: Field) -> None:
+    def open(self, field: Field) -> None:
         """Edit a field in the dialog that fits it; one that is a line and no more has none."""
-        if one.is_swept or not one.editor:
+        if field.is_swept or not field.editor:
             return
-        if one.editor == "resource":
-            self._editor.list_resources(one)
+        if field.editor == "resource":
+            self._editor.list_resources(field)
             return
-        if one.editor == "choice":
+        if field.editor == "choice":
             dialog: ChoiceDialog | ItemsDialog = ChoiceDialog(
-                one.name, [Choice(text) for text in one.known or one.offered], taken=one.text
+                field.name, [Choice(text) for text in field.known or field.offered], taken=field.text
             )
-        elif len(one.text.splitlines()) > 1:
+        elif len(field.text.splitlines()) > 1:
             # A dialog with an item a line would make several of one.
             self._editor.dashboard.status.say(
-                f"{one.name} has an item of several lines: edit it in its field", failed=True
+                f"{field.name} has an item of several lines: edit it in its field", failed=True
             )
             return
         else:
-            dialog = ItemsDialog(one)
-        self._editor.app.push_screen(dialog, lambda text: self._take(one, text))
+            dialog = ItemsDialog(field)
+        self._editor.app.push_screen(dialog, lambda text: self._take(field, text))
 
-    def choose_resource(self, one: Field, rows: Sequence[tuple[str, str, str, str]]) -> None:
+    def choose_resource(self, field: Field, rows: Sequence[tuple[str, str, str, str]]) -> None:
         """Choose among the named resources.
 
         Args:
-            one: the field.
+            field: the field.
             rows: name, cpu, gpu and memory (GB) of each.
         """
-        choices = [Choice("", ("", "", ""), "none")] if not one.required else []
+        choices = [Choice("", ("", "", ""), "none")] if not field.required else []
         choices += [Choice(name, (cpu, gpu, memory)) for name, cpu, gpu, memory in rows]
-        dialog = ChoiceDialog(one.name, choices, ("cpu", "gpu", "GB"), one.text)
-        self._editor.app.push_screen(dialog, lambda text: self._take(one, text))
+        dialog = ChoiceDialog(field.name, choices, ("cpu", "gpu", "GB"), field.text)
+        self._editor.app.push_screen(dialog, lambda text: self._take(field, text))
 
-    def _take(self, one: Field, text: str | None) -> None:
+    def _take(self, field: Field, text: str | None) -> None:
         if text is not None:
-            self._editor.call_later(self._editor.take_text, one.section, one.name, text)
+            self._editor.call_later(self._editor.take_text, field.section, field.name, text)
 
     def choose_profile(self, profiles: Mapping[str, Profile], defaults: LaunchDefaults | None) -> None:
         """Choose among the profiles of config.toml."""
@@ -69,7 +69,10 @@ class FieldEditing:
             self._editor.dashboard.status.say("config.toml has no profiles: add a table [profiles.NAME]", failed=True)
             return
         taken = defaults.profile if defaults else ""
-        choices = [Choice(_NO_PROFILE, ("",)), *(Choice(name, (one.scheduler,)) for name, one in profiles.items())]
+        choices = [
+            Choice(_NO_PROFILE, ("",)),
+            *(Choice(name, (profile.scheduler,)) for name, profile in profiles.items()),
+        ]
         dialog = ChoiceDialog("Profile", choices, ("scheduler",), taken or _NO_PROFILE)
         self._editor.app.push_screen(dialog, self._take_profile)
 

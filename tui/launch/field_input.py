@@ -83,7 +83,7 @@ def first_path(text: str) -> str | None:
             found = [entry for entry, _ in zip(entries, range(_MOST_ENTRIES), strict=False)]
     except (OSError, RuntimeError, ValueError):
         return None
-    for entry in sorted(found, key=lambda one: one.name):
+    for entry in sorted(found, key=lambda item: item.name):
         if entry.name.startswith(start) and (start or not entry.name.startswith(".")):
             return f"{folder}{slash}{entry.name}{'/' if _is_folder(entry) else ''}"
     return None

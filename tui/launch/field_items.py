@@ -21,43 +21,43 @@ HINTS = {
 }
 
 
-def items_of(one: Field) -> list[str]:
+def items_of(field: Field) -> list[str]:
     """Return the lines of a field's text.
 
     Raises:
         ValueError: it cannot be read as what it should be.
     """
-    if not one.text.strip():
+    if not field.text.strip():
         return []
-    if one.editor == "words":
-        return [word or _EMPTY_WORD for word in shlex.split(one.text)]
-    if one.editor == "mounts":
-        return [part.strip() for part in _MOUNT_EDGE.split(one.text)]
-    if one.editor == "pairs":
-        pairs = _option_pairs(one.text) if one.section == OPTION else split_cfg(one.text.strip())
+    if field.editor == "words":
+        return [word or _EMPTY_WORD for word in shlex.split(field.text)]
+    if field.editor == "mounts":
+        return [part.strip() for part in _MOUNT_EDGE.split(field.text)]
+    if field.editor == "pairs":
+        pairs = _option_pairs(field.text) if field.section == OPTION else split_cfg(field.text.strip())
         return [f"{key}={value}" for key, value in pairs.items()]
-    return split_items(one.text) if one.section == OPTION else [part.strip() for part in one.text.split(",")]
+    return split_items(field.text) if field.section == OPTION else [part.strip() for part in field.text.split(",")]
 
 
-def text_of(one: Field, lines: list[str]) -> str:
+def text_of(field: Field, lines: list[str]) -> str:
     """Return the text of a field that has these items.
 
     Args:
-        one: the field.
+        field: the field.
         lines: its items; empty ones are left out.
 
     Raises:
         ValueError: a line is no item; the message says which and why.
     """
-    if one.editor == "words":
+    if field.editor == "words":
         return shlex.join("" if line.strip() == _EMPTY_WORD else line for line in lines if line)
     items = [line for line in lines if line.strip()]
-    if one.editor == "mounts":
+    if field.editor == "mounts":
         return ",".join(item.strip().rstrip(",") for item in items)
-    if one.editor == "pairs":
+    if field.editor == "pairs":
         pairs = _pairs(items)
-        return format_value(pairs) if one.section == OPTION else to_text(_plainly_named(pairs))
-    if one.section == OPTION:
+        return format_value(pairs) if field.section == OPTION else to_text(_plainly_named(pairs))
+    if field.section == OPTION:
         return format_value([item.strip() for item in items])
     for item in items:
         if "," in item:

@@ -41,8 +41,8 @@ class RoleRule(TitleRule, can_focus=True):
             fields: the role's.
             shown: whether they are shown below.
         """
-        texts = {one.name: one.text for one in fields}
-        changed = sum(one.is_given for one in fields)
+        texts = {field.name: field.text for field in fields}
+        changed = sum(field.is_given for field in fields)
         words = [f"{texts.get('num_replicas', '')} replicas" if texts.get("num_replicas") != "1" else "1 replica"]
         words += _resource_words(texts)
         if changed:

@@ -50,7 +50,7 @@ def _match_word(word: str, text: str, starts: frozenset[int]) -> tuple[float, tu
         return _score(found, starts) * (2.0 if word == text else 1.5), found
     tried = (_from(word, text, place) for place in _places(word[0], text))
     scored = [(_score(found, starts), found) for found in tried if found]
-    return max(scored, key=lambda one: one[0], default=(0.0, ()))
+    return max(scored, key=lambda item: item[0], default=(0.0, ()))
 
 
 def _places(part: str, text: str) -> list[int]:

@@ -111,7 +111,9 @@ class FinishedJobs:
             return before[1]
         try:
             with os.scandir(path) as entries:
-                names = [one.name for one in entries if one.name.isprintable() and one.is_dir(follow_symlinks=False)]
+                names = [
+                    entry.name for entry in entries if entry.name.isprintable() and entry.is_dir(follow_symlinks=False)
+                ]
         except OSError:
             names = []
         self._listed[path] = (changed_at, names)

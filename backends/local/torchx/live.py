@@ -55,7 +55,9 @@ def live_jobs(processes: Iterable[JobProcess]) -> list[LiveJob]:
         found = _JOB_ID.fullmatch(job_id)
         if found is None or found["app_id"] in (".", "..") or _is_too_long(found["app_id"]):
             continue
-        job = LiveJob(found["app_id"], job_id, processes=sorted(members, key=lambda one: (int(one.start), one.pid)))
+        job = LiveJob(
+            found["app_id"], job_id, processes=sorted(members, key=lambda member: (int(member.start), member.pid))
+        )
         _place(job, found["session"])
         # Of two sessions' jobs with one id, the handle means the older one.
         other = jobs.get(job.app_id)
