@@ -27,7 +27,12 @@ _USERS_CACHE = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
 _CACHE = os.environ.get("KUBERNETES_TEST_CACHE") or str(Path(_USERS_CACHE, "torchx-tui-tests", "kubernetes"))
 # Each API server of a test's own takes one, for its ports.
 _SLOTS = range(8)
-_FIRST_PORT = 28000
+
+
+def _ports(slot: int) -> range:
+    first = 28000 + 10 * slot
+    return range(first, first + 10)
+
 
 Object = dict[str, Any]
 
@@ -140,7 +145,7 @@ class OwnCluster(KubernetesCluster):
     def __init__(self, folder: Path, slot: int) -> None:
         super().__init__(str(folder / "pki" / "admin.kubeconfig"))
         self._folder = folder
-        self._port = _FIRST_PORT + 10 * slot
+        self._port = _ports(slot).start
         self._test_settings = {
             "KUBERNETES_TEST_DIR": str(folder),
             "KUBERNETES_TEST_PORT": str(self._port),
@@ -209,7 +214,7 @@ def private_cluster() -> Iterator[OwnCluster]:
         NoServiceError: none can be started.
     """
     _check_built()
-    with free_slot(str(Path(tempfile.gettempdir(), "torchx-tui-kubernetes-own")), _SLOTS) as slot:
+    with free_slot(str(Path(tempfile.gettempdir(), "torchx-tui-kubernetes-own")), _SLOTS, _ports) as slot:
         cluster = OwnCluster(Path(tempfile.mkdtemp(prefix="txk-")), slot)
         try:
             cluster.start()

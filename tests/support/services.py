@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,8 +20,13 @@ class NoServiceError(Exception):
 
 
 @contextmanager
-def free_slot(prefix: str, slots: range) -> Iterator[int]:
+def free_slot(prefix: str, slots: range, ports: Callable[[int], range] = lambda slot: range(0)) -> Iterator[int]:
     """Give a number that no other process has, for what cannot be shared, such as ports.
+
+    Args:
+        prefix: of the paths of the locks.
+        slots: the numbers.
+        ports: returns the ports of a number; one of which any is taken is passed over.
 
     Raises:
         NoServiceError: all are taken.
@@ -31,9 +37,23 @@ def free_slot(prefix: str, slots: range) -> Iterator[int]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 continue
+            # A process that was killed may have left its service behind, and the lock is free.
+            if not all(map(_is_free, ports(slot))):
+                continue
             yield slot
             return
     raise NoServiceError(f"all {len(slots)} of {prefix} are in use")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as listener:
+        # What is only left of ended connections takes no port.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def run_script(script: str, settings: Mapping[str, str], *arguments: str) -> str:

@@ -32,7 +32,11 @@ def shared_slurm() -> str:
 
 # Each cluster of a test's own takes one: 20 ports.
 _SLOTS = range(8)
-_FIRST_PORT = 27300
+
+
+def _ports(slot: int) -> range:
+    first = 27300 + 20 * slot
+    return range(first, first + 20)
 
 
 class OwnSlurm:
@@ -48,7 +52,7 @@ class OwnSlurm:
         self._folder = folder
         self._environ = {
             "SLURM_TEST_DIR": str(folder),
-            "SLURM_TEST_PORT": str(_FIRST_PORT + 20 * slot),
+            "SLURM_TEST_PORT": str(_ports(slot).start),
             "SLURM_TEST_SETTINGS": settings,
         }
         self.settings = str(folder / "etc" / "slurm.conf")
@@ -92,7 +96,7 @@ def private_slurm(settings: str = "") -> Iterator[OwnSlurm]:
     """
     if os.geteuid() != 0 or shutil.which("slurmctld", path="/usr/sbin:/usr/bin") is None:
         raise NoServiceError(HOW.format("a cluster"))
-    with free_slot(str(Path(tempfile.gettempdir(), "torchx-tui-slurm-own")), _SLOTS) as slot:
+    with free_slot(str(Path(tempfile.gettempdir(), "torchx-tui-slurm-own")), _SLOTS, _ports) as slot:
         # A socket's path has at most 107 characters: none of pytest's long folders.
         folder = Path(tempfile.mkdtemp(prefix="txs-"))
         # Other users ask it, too.

@@ -34,9 +34,10 @@ def slurm(commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 @pytest.fixture(scope="module")
 def module_cluster() -> Iterator[OwnSlurm | NoServiceError]:
     """Give a cluster of the module's own with limits, priorities and a licence, or why there is none."""
+    # A node that answers late on a busy machine is not taken for one that failed, which would queue its jobs again.
     settings = (
         "AccountingStorageEnforce=limits,qos\nPriorityType=priority/multifactor\nLicenses=matlab:1\n"
-        "MinJobAge=20\nSlurmdTimeout=10\n"
+        "MinJobAge=20\nSlurmdTimeout=3600\n"
     )
     try:
         with private_slurm(settings) as cluster:

@@ -146,6 +146,7 @@ def test_a_node_that_fails(real: SlurmScheduler, cluster: OwnSlurm) -> None:
     app_id = real.submit(app, {"requeue": False, "nodelist": "n3"})
     wait_until(lambda: lines(real, app_id) == ["begun\n"], "the first line")
     cluster.stop("slurmd-n3")
+    cluster.run("scontrol", "update", "nodename=n3", "state=down", "reason=no answer")
     described = end_of(real, app_id)
     assert described.state is AppState.FAILED
     assert re.match(r"(?:a node failed \(it ran on n3\)|the node n3 failed): launch it again", described.msg)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from support.slurm_cluster import OwnSlurm
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 
@@ -41,10 +41,10 @@ QOS = {
 
 @pytest.fixture
 def submit(cluster: OwnSlurm) -> Callable[..., str]:
-    """Return a function that submits a job of a minute with options of sbatch."""
+    """Return a function that submits a job with options of sbatch; it runs for longer than any test."""
 
-    def act(*options: str, seconds: int = 600) -> str:
-        return cluster.run("sbatch", "--parsable", "--time=5", *options, f"--wrap=sleep {seconds}")
+    def act(*options: str) -> str:
+        return cluster.run("sbatch", "--parsable", "--time=30", *options, "--wrap=sleep 1800")
 
     return act
 
@@ -73,7 +73,7 @@ def test_twenty_six_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Cal
         for options in (["-A", "jobs"], ["-A", "cpus", "-n2"], ["-A", "single"], ["-q", "most"], ["-q", "group"])
     }
     running |= {submit("-q", "user", "-n2"), submit("-q", "groupcpu", "-n2")}
-    first = submit(seconds=600)
+    first = submit()
     failed = limited.run("sbatch", "--parsable", "--wrap=exit 3")
     array = submit("--array=0-9%1")
     running.add(first)
@@ -95,7 +95,7 @@ def test_twenty_six_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Cal
         array: "as many tasks of its array run as may at once: raise the array's limit (%N); 1 at once",
         submit("-p", "quiet", "--reservation=later"): "the reservation later begins at ",
         submit("-p", "broken", "-w", "n3"): "n3 is drained (bad fan)",
-        submit("-p", "short"): "it asks for 5m, and short allows 1m",
+        submit("-p", "short"): "it asks for 30m, and short allows 1m",
         submit("-p", "single", "-N2"): "it asks for 2 nodes, and single allows",
         submit("-p", "closed"): "the partition closed is DOWN",
         asleep: "the partition asleep is INACTIVE",
@@ -124,7 +124,7 @@ def test_twenty_six_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Cal
             told[job_id] = described.msg if described is not None else ""
         return all(text in told[job_id] for job_id, text in expected.items())
 
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
     while not all_told() and time.monotonic() < deadline:
         time.sleep(1)
         # What is asked beside is kept for a minute.
