@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import specs
+from ..specs.batch_script import script_of
 from .api import check_launchable
 from .history.provenance import WorldNotes
 from .workspace import WorkspaceMixin
@@ -104,6 +105,8 @@ class Launcher:
         name = self._schedulers.at(scheduler, cfg)
         chosen = self._schedulers.get(name)
         registered, _ = specs.split_context(name)
+        if script_of(app.roles) is not None and not chosen.capabilities.batch_scripts:
+            raise specs.AppDefError(f"{name} runs no batch scripts: launch it on slurm")
         resolved: Any = chosen.run_opts().resolve(cfg)
         prepared = self._prepare(app, chosen, registered, workspace)
         chosen._pre_build_validate(prepared, registered, resolved)

@@ -337,6 +337,7 @@ class Capabilities:
         usage: `Scheduler.usage` measures what replicas use.
         actions: `Scheduler.actions` has some for jobs.
         working_folder: apps run in the folder that they are launched from.
+        batch_scripts: a user's own batch script can be launched, see `specs.batch_script`.
         remembers_cancel: an app that was cancelled says CANCELLED; where not, the Runner remembers it.
         logs_after_cancel: what becomes of an app's logs when it is cancelled, in a sentence; empty where they are kept.
         times: it tells when an app was submitted, started and ended.
@@ -359,6 +360,7 @@ class Capabilities:
     usage: bool = False
     actions: bool = False
     working_folder: bool = False
+    batch_scripts: bool = False
     remembers_cancel: bool = True
     logs_after_cancel: str = ""
     times: bool = True

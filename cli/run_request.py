@@ -91,10 +91,14 @@ def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Laun
         defaults.ignore_files()
     _refuse_faults(defaults)
     config: dict[str, str] = {}
-    scheduler = _scheduler(arguments, defaults, runner, config)
+    doc = describe(component)
+    scheduler = _scheduler(arguments, defaults, runner, config, doc.scheduler)
     cfg = _options(arguments, data, defaults, scheduler, runner.run_opts(scheduler), config)
+    for key in [key for key in config if doc.scheduler and doc.parameter(key)]:
+        # What the script says of itself counts more than what config says of every launch.
+        del config[key], cfg[key]
     _refuse_faults(defaults)
-    given = _with_defaults(given, describe(component), defaults, config)
+    given = _with_defaults(given, doc, defaults, config)
     if arguments.verbose:
         say(f"{component} is run by {interpreter_of(find(component)) or 'torchx-tui itself'}")
     app = build_app(component, given, report=lambda text: say(f"{component}: {text}"))
@@ -109,10 +113,14 @@ def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Laun
     return Launch(app, scheduler, cfg, workspace, origin, arguments.parent_run_id)
 
 
-def _scheduler(arguments: Any, defaults: LaunchDefaults, runner: Runner, config: dict[str, str]) -> str:
-    given = None if arguments.scheduler else defaults.scheduler()
+def _scheduler(
+    arguments: Any, defaults: LaunchDefaults, runner: Runner, config: dict[str, str], only: str = ""
+) -> str:
+    """Return the scheduler that is chosen, that of the component where it has only one, else config's or the usual."""
+    chosen = arguments.scheduler or only
+    given = None if chosen else defaults.scheduler()
     if given is None:
-        return arguments.scheduler or runner.default_scheduler()
+        return chosen or runner.default_scheduler()
     try:
         runner.scheduler(given.value)
     except UnknownSchedulerException as error:

@@ -15,6 +15,8 @@ from ..specs.errors import describe_error
 from ..specs.serialize import appdef_from_dict
 from .finder import Component, describe, find
 from .model import ComponentDoc
+from .sbatch import build_script
+from .sbatch_script import is_script_name
 from .values import parse_value
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ def build_app(
             has file and line where they are known.
         TorchXTuiError: As for `describe`.
     """
+    if is_script_name(name):
+        return build_script(name, arguments)
     doc = describe(name)
     values = _parse_arguments(doc, arguments)
     component = find(name)
@@ -54,8 +58,8 @@ def build_app(
 
 
 def interpreter_of(component: Component) -> Interpreter | None:
-    """Choose the interpreter that runs a component; None for a builtin, which runs in this process."""
-    if component.kind == "builtin":
+    """Choose the interpreter that runs a component; None for a builtin, and for a script, which is only read."""
+    if component.kind in ("builtin", "script"):
         return None
     return _choose_interpreter(component)
 

@@ -16,15 +16,18 @@ def parse_command_line(name: str, argv: Sequence[str]) -> dict[str, str | list[s
 
     Args:
         name: The component.
-        argv: The words after the component: `--name value`, `--name=value`, `-x value`; the rest goes to `*args`.
+        argv: The words after the component: `--name value`, `--name=value`, `-x value`; the rest goes to the
+            arguments of a script that have names and are not given by them, and to `*args`.
 
     Raises:
         ArgumentError: An option is unknown or given twice, or a value is missing.
         TorchXTuiError: As for `describe`.
     """
     parser = _Parser(prog=name, add_help=False, argument_default=argparse.SUPPRESS)
-    rest = ""
+    rest, positionals = "", []
     for parameter in describe(name).parameters:
+        if parameter.kind == "positional":
+            positionals.append(parameter.name)
         if parameter.kind == "var_positional":
             rest = parameter.name
             parser.add_argument(rest, nargs=argparse.REMAINDER)
@@ -34,6 +37,9 @@ def parse_command_line(name: str, argv: Sequence[str]) -> dict[str, str | list[s
     words: list[str] = texts.pop(rest, [])
     if words[:1] == ["--"]:
         words = words[1:]
+    for key in positionals:
+        if words and key not in texts:
+            texts[key] = words.pop(0)
     if words:
         texts[rest] = words
     return texts

@@ -1,7 +1,7 @@
 """Lists components and finds them by name: builtins, those of packages, of files and of modules. Nothing is run.
 
 `utils.echo` is a builtin or a plugin's; `train.py:trainer` a function in a file; `package.module:trainer` and
-`package.module.trainer` one in a module.
+`package.module.trainer` one in a module; `train.sbatch` and `./train.sh` are batch scripts.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from ..specs.modules import module_path
 from .docstrings import first_sentence, read_docstring
 from .lint import lint_definition
 from .model import ComponentDoc, ComponentKind, ComponentSummary, Computed, Parameter
+from .sbatch import describe_script
+from .sbatch_script import SUFFIX, is_script, is_script_name, read_script
 from .source import Definition, SourceFile, parameters_of, read_source
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 BUILTIN_MODULES = ("utils", "dist", "demo")
+_SCRIPT_SUFFIXES = (SUFFIX, ".slurm", ".sh", ".bash", ".batch", ".job")
 _BUILTIN_FORMS = {"j": "topology", "h": "resource", "mounts": "mounts"}
 
 
@@ -45,7 +48,7 @@ class Component:
         name: The name that it was found by.
         kind: Where it comes from.
         path: Its file.
-        function: Its function or class in that file.
+        function: Its function or class in that file, empty for a script.
         module: The module's name, empty for a file.
         interpreter: That of the environment that its package is installed in; None for a file, and for ours.
     """
@@ -81,6 +84,8 @@ class Component:
     @cached_property
     def parameters(self) -> list[Parameter]:
         """Its parameters. Raises as `definition` does."""
+        if self.kind == "script":
+            return describe_script(self.name).parameters
         parameters = parameters_of(self.source, self.definition)
         if self.kind != "builtin":
             return parameters
@@ -94,6 +99,8 @@ def find(name: str) -> Component:
         ComponentNotFoundException: There is none; the message has close names, or the forms of names.
         ComponentLoadError: Its file is not Python.
     """
+    if is_script_name(name):
+        return Component(name, "script", read_script(name).path, "")
     component = _find_in_file_or_module(name) if ":" in name else _find_registered(name)
     if component is None:
         known = [candidate.name for candidate in (*builtins(), *plugins())]
@@ -126,6 +133,8 @@ def read_component(name: str) -> ComponentDoc:
         ComponentNotFoundException: There is none of the name.
         ComponentLoadError: Its file is not Python.
     """
+    if is_script_name(name):
+        return describe_script(name)
     component = find(name)
     docstring = read_docstring(ast.get_docstring(component.definition, clean=False))
     return ComponentDoc(
@@ -256,7 +265,7 @@ def _describe_not_found(name: str, reason: str, known: Sequence[str]) -> str:
 
 
 def list_components(folders: Sequence[Path] = ()) -> list[ComponentSummary]:
-    """List the builtins, the components of installed packages, and those of the Python files in folders.
+    """List the builtins, the components of installed packages, those of the Python files in folders, and scripts there.
 
     Unusable ones are listed with their error: a file that mentions AppDef but is not Python, a component that breaks a
     rule, an entry point without components, a folder that cannot be read.
@@ -288,6 +297,9 @@ def summary(component: Component) -> ComponentSummary:
         ComponentLoadError: Its file is not Python.
         ComponentNotFoundException: Its file does not have it.
     """
+    if component.kind == "script":
+        doc = describe_script(component.name)
+        return ComponentSummary(component.name, "script", component.path, doc.line, doc.summary)
     node = component.definition
     faults = [fault for fault in lint_definition(component.source, node) if fault.severity == "error"]
     return ComponentSummary(
@@ -308,19 +320,28 @@ def component_key(name: str, folder: str | Path = "") -> str:
         folder: The folder in which it was found; the current folder if empty.
     """
     place, colon, function = name.rpartition(":")
-    if not colon or not (place.endswith(".py") or "/" in place):
+    if is_script_name(name):
+        place, colon, function = name, "", ""
+    elif not colon or not (place.endswith(".py") or "/" in place):
         return name
     path = Path(place).expanduser()
     try:
-        return f"{os.path.normpath(Path(folder or Path.cwd()) / path)}:{function}"
+        return f"{os.path.normpath(Path(folder or Path.cwd()) / path)}{colon}{function}"
     except OSError:  # the current folder is gone
         return name
 
 
 def name_here(key: str) -> str:
     """Convert a `component_key` to the name that a person would type in the current folder."""
+    if key.startswith("/") and is_script_name(key):
+        return _script_name(Path(key))
     place, colon, function = key.rpartition(":")
     return f"{shown_path(Path(place))}:{function}" if colon and place.startswith("/") else key
+
+
+def _script_name(path: Path) -> str:
+    shown = shown_path(path)
+    return shown if is_script_name(shown) else f"./{shown}"
 
 
 def listed_by_key(key: str) -> ComponentSummary:
@@ -357,7 +378,7 @@ def _list_packages(find_all: Callable[[Callable[[str, str], object]], Iterable[C
 def _list_folder(folder: Path) -> Iterator[list[ComponentSummary]]:
     try:
         with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in entries if entry.name.endswith(".py"))
+            names = sorted(entry.name for entry in entries if entry.name.endswith((".py", *_SCRIPT_SUFFIXES)))
     except OSError as error:
         reason = f"the folder cannot be read ({error.strerror}): create it, or correct component_folders in config.toml"
         yield [ComponentSummary(str(folder), "file", folder, 0, error=reason)]
@@ -367,6 +388,8 @@ def _list_folder(folder: Path) -> Iterator[list[ComponentSummary]]:
 
 
 def _list_file(path: Path) -> list[ComponentSummary]:
+    if path.suffix in _SCRIPT_SUFFIXES:
+        return _list_script(path)
     shown = shown_path(path)
     try:
         # Larger files, of more than 1 MB, are generated.
@@ -379,3 +402,16 @@ def _list_file(path: Path) -> list[ComponentSummary]:
         return [ComponentSummary(shown, "file", path, error.line or 0, error=error.reason)]
     components = [Component(f"{shown}:{node.name}", "file", path, node.name) for node in source.components]
     return [summary(component) for component in components]
+
+
+def _list_script(path: Path) -> list[ComponentSummary]:
+    name = _script_name(path)
+    try:
+        # Shell scripts of another kind are none.
+        if path.suffix != SUFFIX and not is_script(read_file(path).decode("utf-8", "replace")):
+            return []
+        return [summary(Component(name, "script", path, ""))]
+    except OSError:
+        return []
+    except ComponentLoadError as error:
+        return [ComponentSummary(name, "script", path, error.line or 0, error=error.reason)]

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 PRIMITIVES = ("str", "int", "float", "bool")
 _CONTAINERS = {"list": "list", "List": "list", "dict": "dict", "Dict": "dict", "tuple": "tuple", "Tuple": "tuple"}
-ComponentKind = Literal["builtin", "plugin", "file", "module"]
-ParameterKind = Literal["positional_or_keyword", "keyword_only", "var_positional"]
+ComponentKind = Literal["builtin", "plugin", "file", "module", "script"]
+ParameterKind = Literal["positional_or_keyword", "keyword_only", "positional", "var_positional"]
 
 
 class AnnotationError(Exception):
@@ -69,12 +69,12 @@ class Parameter:
 
     Args:
         name: Its name.
-        kind: How it is passed.
+        kind: How it is passed; `positional` is an argument of a script, which has a name for people alone.
         type: Its type.
         default: Its value if none is given; `REQUIRED` if one must be, `Computed` if it is not known.
         help: Its description in the docstring.
         form: The syntax of the text beyond its type, for the builtins' parameters: `topology` (j), `resource` (h),
-            `mounts`, or empty.
+            `mounts`, or empty. For options of sbatch: `time`, `memory`.
     """
 
     name: str
@@ -161,6 +161,8 @@ class ComponentDoc:
         line: Its line, from 1.
         module: Its module's name, empty for a file.
         findings: The messages of `validate`; an error prevents its launch.
+        scheduler: The only scheduler that can run it, empty where any can.
+        text: The text of a batch script, empty for another component.
     """
 
     name: str
@@ -172,6 +174,8 @@ class ComponentDoc:
     line: int = 0
     module: str = ""
     findings: tuple[LinterMessage, ...] = ()
+    scheduler: str = ""
+    text: str = ""
 
     def parameter(self, name: str) -> Parameter | None:
         """Return the parameter of a name, or None."""

@@ -114,7 +114,7 @@ def _parse_pairs(parameter: Parameter, text: str) -> dict[str, str]:
 
 
 def _check_form(parameter: Parameter, value: Any) -> None:
-    """Check the syntax of a builtin's parameter beyond its type."""
+    """Check the syntax of a builtin's parameter, or of an option of sbatch, beyond its type."""
     if not value:
         return
     if parameter.form == "topology":
@@ -129,3 +129,8 @@ def _check_form(parameter: Parameter, value: Any) -> None:
         from .checked import checked_mounts
 
         checked_mounts(value)
+    elif parameter.form in ("time", "memory"):
+        from .sbatch_options import OPTIONS
+
+        if fault := OPTIONS[parameter.name].fault(value):
+            raise ArgumentError(parameter.name, fault)

@@ -99,7 +99,7 @@ def describe_app(
         host=_nodes(app),
         notes=notes,
         image=roles[0].image if roles else "",
-        log_dir=launch.folder if launch is not None else app.first.work_dir,
+        log_dir=app.first.work_dir if launch is None or launch.is_script else launch.folder,
         cfg=dict(launch.cfg) if launch is not None else _cfg(app.first, script),
     )
 

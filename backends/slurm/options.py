@@ -112,7 +112,6 @@ class SlurmOpts(StructuredOpts):
             "dependency": self.dependency, "begin": self.begin, "array": self.array, "signal": self.signal,
         }  # fmt: skip
         yield from (f"--{name}={value}" for name, value in named.items() if value)
-        yield "--requeue" if self.requeue else "--no-requeue"
         for text in self.sbatch_args or ():
             yield self._checked(text)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import AppDef, AppDefError, Resource, Role
+from ...specs.batch_script import BatchScript, script_of
 from ...specs.files import current_folder
 from ..api import check_launchable
 from ..shared.kept_app_def import kept_text
@@ -19,7 +20,7 @@ from ..shared.secrets import MASK, mask_args, mask_env, mask_text
 from ..types import Finding, NameFault
 from ..workspace.scripts import script_findings
 from .options import SlurmOpts
-from .others import script_of, shown_script
+from .others import shown_script
 from .script import Part, write_script
 
 _MOST_NAME_BYTES = 150
@@ -96,7 +97,7 @@ def make_request(
     )
 
 
-def _script_request(app: AppDef, session: str, opts: SlurmOpts, folder: Path, own: Mapping[str, Any]) -> SlurmRequest:
+def _script_request(app: AppDef, session: str, opts: SlurmOpts, folder: Path, own: BatchScript) -> SlurmRequest:
     """Return the request for a script of the user's: it stays as it is, and options beside it win over its own."""
     key = secrets.token_hex(8)
     kept, left_out = kept_text(app, _MOST_KEPT_BYTES)
@@ -105,14 +106,24 @@ def _script_request(app: AppDef, session: str, opts: SlurmOpts, folder: Path, ow
         "cfg": dict(opts), "array": False, "script": True, "folder": str(folder),
         "roles": [[app.roles[0].name, 1, 0]],
     }  # fmt: skip
-    comment = f"{opts.comment or ''} {_COMMENT_MARK}{key}".strip()
     command = [
-        "sbatch", "--parsable", *own["options"], f"--comment={comment}", f"--chdir={folder}", *opts.command_options(),
+        "sbatch", "--parsable",
+        # Of its own comment the last one counts, which is ours.
+        *(option for option in own.options if not option.startswith("--comment=")),
+        f"--comment={_marked(opts.comment or own.comment, key)}",
+        # Elsewhere it runs where sbatch was called, or where the script says.
+        *([f"--chdir={folder}"] if opts.job_dir else []),
+        *([] if opts.requeue else ["--no-requeue"]),
+        *opts.command_options(),
         *([f"--nodes={opts.nodes}"] if opts.nodes else []),
         # A script on the standard input has no name, and sbatch takes arguments behind one only.
-        *(["/dev/stdin", *own["args"]] if own["args"] else []),
+        *(["/dev/stdin", *own.args] if own.args else []),
     ]  # fmt: skip
-    return SlurmRequest(command, own["script"], launch, shown_script(own["script"]))
+    return SlurmRequest(command, own.text, launch, shown_script(own.text))
+
+
+def _marked(comment: str | None, key: str) -> str:
+    return f"{comment or ''} {_COMMENT_MARK}{key}".strip()
 
 
 def key_in(comment: str) -> str:
@@ -139,7 +150,7 @@ def _command(
     with_memory = any(memory > 0 for _, _, memory in resources) and tracks_memory(opts.partition)
     retries = any(role.max_retries for role in app.roles)
     common = ["--requeue" if opts.requeue or retries else "--no-requeue", *opts.command_options()]
-    comment = f"{opts.comment or ''} {_COMMENT_MARK}{key}".strip()
+    comment = _marked(opts.comment, key)
     output = "slurm-%A_%a.out" if opts.array else "slurm-%j.out"
     for number, (cpu, gpu, memory) in enumerate(resources):
         if number:

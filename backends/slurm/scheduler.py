@@ -96,6 +96,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         usage=True,
         actions=True,
         working_folder=True,
+        batch_scripts=True,
         named_ids=False,
     )
 

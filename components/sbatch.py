@@ -1,0 +1,158 @@
+"""A user's own sbatch script as a component: its `#SBATCH` lines and positional arguments are parameters.
+
+What is changed goes to the command line of sbatch and wins over the script's own lines; the script stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..specs import AppDef, ArgumentError
+from ..specs.batch_script import BatchScript
+from .model import REQUIRED, ComponentDoc, LinterMessage, Parameter, ValueType
+from .sbatch_options import OPTIONS, SbatchOption
+from .sbatch_script import REST, SbatchScript, read_script
+from .values import check_argument, parse_value, to_text
+
+_SCHEDULER = "slurm"
+
+
+def describe_script(name: str) -> ComponentDoc:
+    """Return the description of a script. Raises as `read_script` does."""
+    script = read_script(name)
+    summary, _, description = script.comment.partition("\n")
+    return ComponentDoc(
+        name=name,
+        kind="script",
+        summary=summary,
+        description=description.strip(),
+        parameters=[*_parameters(script)],
+        path=script.path,
+        line=1,
+        findings=tuple(_findings(script)),
+        scheduler=_SCHEDULER,
+        text=script.text,
+    )
+
+
+def build_script(name: str, arguments: Mapping[str, str | Sequence[str]]) -> AppDef:
+    """Return the AppDef that submits a script; only what differs from its own lines becomes an option.
+
+    Args:
+        name: the script.
+        arguments: texts by parameter.
+
+    Raises:
+        ArgumentError: an argument is unknown, missing, or no value of its option.
+        TorchXTuiError: as for `read_script`.
+    """
+    script = read_script(name)
+    parameters = {parameter.name: parameter for parameter in _parameters(script)}
+    for key, text in arguments.items():
+        if key not in parameters:
+            raise ArgumentError(key, f"{name} has no such argument. Valid arguments: {', '.join(parameters)}")
+        if (parameters[key].kind != "var_positional") and (fault := check_argument(parameters[key], str(text))):
+            raise ArgumentError(key, fault)
+    values = {key: parse_value(parameters[key], text) for key, text in arguments.items()}
+    texts = {key: _option_text(OPTIONS[key], value) for key, value in values.items() if key in OPTIONS}
+    changed = {key: text for key, text in texts.items() if text != script.options.get(key, "")}
+    job_name = changed.get("job-name") or script.options.get("job-name") or script.path.name
+    options = [text for key, value in changed.items() if (text := _option(key, value))]
+    if "job-name" not in {**script.options, **changed}:
+        # sbatch reads the script from its standard input, and would call the job so.
+        options.append(f"--job-name={job_name}")
+    comment = {**script.options, **changed}.get("comment", "")
+    made = BatchScript(script.text, tuple(options), tuple(_script_arguments(script, values)), comment)
+    return AppDef(job_name, [made.role()])
+
+
+def _parameters(script: SbatchScript) -> Iterator[Parameter]:
+    """Yield the parameters: options that the script has, those that every form shows, and its arguments."""
+    if not script.is_het:
+        for key, value in script.options.items():
+            yield _option_parameter(OPTIONS.get(key, SbatchOption(key)), value)
+        for option in OPTIONS.values():
+            if option.help and option.name not in script.options:
+                yield _option_parameter(option, None)
+    for one in script.positionals:
+        default: Any = REQUIRED if one.default is None else one.default
+        yield Parameter(
+            one.name, "positional", ValueType("str", "str"), default, f"The script's argument ${one.number}"
+        )
+    words = "Further arguments of the script" if script.positionals else "The script's arguments"
+    yield Parameter(REST, "var_positional", ValueType("str", "str"), (), words)
+
+
+def _option_parameter(option: SbatchOption, value: str | None) -> Parameter:
+    kind, name, default, choices = "str", "str", value, option.choices
+    if option.kind == "flag":
+        kind = name = "bool"
+    elif option.kind == "int" and (value is None or value.isdecimal()):
+        kind = name = "int"
+    elif option.kind == "text?":
+        choices = ("yes", *choices) if choices else ()
+    if choices and value and value not in choices:
+        # What a newer sbatch knows stays as it is.
+        choices = ()
+    return Parameter(
+        option.name,
+        "keyword_only",
+        ValueType(kind, name, optional=True, choices=(*choices, "") if choices else ()),
+        default,
+        option.help or "sbatch(1) explains it",
+        option.kind if option.kind in ("time", "memory") else "",
+    )
+
+
+def _findings(script: SbatchScript) -> Iterator[LinterMessage]:
+    if script.is_het:
+        words = "a heterogeneous job: its options are those of the script, and cannot be changed here"
+        yield LinterMessage("sbatch", words, 1, 0, "warning")
+    unknown = [key for key in script.options if key not in OPTIONS]
+    if unknown:
+        yield LinterMessage("sbatch", f"options that sbatch may not know: {', '.join(unknown)}", 1, 0, "warning")
+
+
+def _option_text(option: SbatchOption, value: Any) -> str:
+    if option.kind == "flag" and option.name != "requeue":
+        return "true" if value else ""
+    return to_text(value).lower() if option.kind == "flag" else to_text(value)
+
+
+def _option(key: str, value: str) -> str:
+    """Return what is put on the command line.
+
+    Raises:
+        ArgumentError: nothing takes the option of the script back.
+    """
+    option = OPTIONS[key]
+    if key == "requeue":
+        return "--requeue" if value == "true" else "--no-requeue" if value else ""
+    if option.kind == "flag" or (option.kind == "text?" and value == "yes"):
+        if value in ("true", "yes"):
+            return f"--{key}"
+        raise ArgumentError(key, f"the script has --{key}, which no option of sbatch takes back: edit the script")
+    if not value:
+        raise ArgumentError(key, f"the script sets --{key}, and sbatch takes no empty value: edit the script")
+    return f"--{key}={value}"
+
+
+def _script_arguments(script: SbatchScript, values: Mapping[str, Any]) -> list[str]:
+    """Return the arguments in their order, with defaults in the places of those that are left out.
+
+    Raises:
+        ArgumentError: one that has no default is missing.
+    """
+    rest = [str(word) for word in values.get(REST, ())]
+    told = [(one, values.get(one.name)) for one in script.positionals]
+    if not any(value is not None for _, value in told) and (rest or not told):
+        # All of them were given in a row.
+        return rest
+    missing = [one.name for one, value in told if value in (None, "") and one.default is None]
+    if missing:
+        raise ArgumentError(missing[0], f"{script.path.name} needs a value for {', '.join(missing)}")
+    words = [to_text(one.default if value is None else value) for one, value in told]
+    while words and not rest and words[-1] == (told[len(words) - 1][0].default or ""):
+        words.pop()
+    return [*words, *rest]

@@ -1,0 +1,166 @@
+"""The options of sbatch: their names, letters, kinds and choices.
+
+Source: sbatch(1) of Slurm 22.05, with the options that 23.02 to 25.11 added. An option that is not here has a value
+where it is written with one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# One a line: name, letter or -, kind, choices where only these are values, help of those that every form shows.
+# `flag` has no value; `text?` may have one; `time`, `memory` and `int` are checked.
+_TABLE = """
+partition            p text - | The partition to run in; several are separated by commas
+nodes                N text - | How many nodes, "4" or "2-4"
+ntasks               n int - | How many tasks srun starts
+ntasks-per-node      - int - | How many tasks srun starts on each node
+cpus-per-task        c int - | CPUs of each task
+gpus                 G text - | GPUs of the job in all, "8" or "a100:8"
+gpus-per-node        - text - | GPUs of each node, "4" or "a100:4"
+gpus-per-task        - text - | GPUs of each task
+gres                 - text - | Generic resources of each node, such as "gpu:a100:4"
+mem                  - memory - | Memory of each node, such as "64G"; 0 is all of it
+mem-per-cpu          - memory - | Memory of each CPU, such as "4G"
+time                 t time - | The time limit: "minutes", "hours:minutes:seconds", "days-hours", "days-hours:minutes"
+account              A text - | The account to charge
+qos                  q text - | Quality of service
+job-name             J text - | The job's name; the script's file name if not set
+array                a text - | Numbers of tasks, such as "0-19%2": the script runs once for each, %2 at once
+dependency           d text - | Jobs to wait for, such as "afterok:123"
+begin                b text - | The earliest start, such as "now+2hours"
+constraint           C text - | Features that its nodes must have
+nodelist             w text - | Nodes that the job must have, such as "gpu[01-04]"
+exclude              x text - | Nodes that the job must not have
+reservation          - text - | The reservation to take resources from
+exclusive            - text? user,mcs,topo | No other job runs on its nodes: yes, or what else to keep off
+signal               - text - | The signal to send before the time limit, "[B:]SIGNAL[@SECONDS]"
+requeue              - flag - | Run it again from its beginning after a node failed or a better job took its nodes
+output               o text - | The file of its output, such as "logs/%x-%j.out"
+error                e text - | The file of its errors; that of its output if not set
+open-mode            - text append,truncate | What becomes of that file when the job is requeued
+mail-type            - text - | What to mail on: BEGIN, END, FAIL, ALL and others
+mail-user            - text - | Whom to mail
+comment              - text - | A comment on the job
+chdir                D text - | The folder to run in
+acctg-freq           - text -
+batch                - text -
+bb                   - text -
+bbf                  - text -
+cluster-constraint   - text -
+clusters             M text -
+container            - text -
+container-id         - text -
+contiguous           - flag -
+core-spec            S int -
+cores-per-socket     - int -
+cpu-freq             - text -
+cpus-per-gpu         - int -
+deadline             - text -
+delay-boot           - int -
+distribution         m text -
+export               - text -
+export-file          - text -
+extra                - text -
+extra-node-info      B text -
+get-user-env         - text? -
+gid                  - text -
+gpu-bind             - text -
+gpu-freq             - text -
+gpus-per-socket      - text -
+gres-flags           - text -
+hint                 - text -
+hold                 H flag -
+ignore-pbs           - flag -
+input                i text -
+kill-on-invalid-dep  - text yes,no
+licenses             L text -
+mcs-label            - text -
+mem-bind             - text -
+mem-per-gpu          - memory -
+mincpus              - int -
+network              - text -
+nice                 - text? -
+no-kill              k flag -
+no-requeue           - flag -
+nodefile             F text -
+ntasks-per-core      - int -
+ntasks-per-gpu       - int -
+ntasks-per-socket    - int -
+oom-kill-step        - text? -
+overcommit           O flag -
+oversubscribe        s flag -
+parsable             - flag -
+power                - text -
+prefer               - text -
+priority             - int -
+profile              - text -
+propagate            - text? -
+quiet                Q flag -
+reboot               - flag -
+resv-ports           - text? -
+segment              - text -
+sockets-per-node     - int -
+spread-job           - flag -
+stepmgr              - flag -
+switches             - text -
+test-only            - flag -
+thread-spec          - int -
+threads-per-core     - int -
+time-min             - time -
+tmp                  - memory -
+tres-bind            - text -
+tres-per-task        - text -
+treewidth            - text -
+uid                  - text -
+use-min-nodes        - flag -
+verbose              v flag -
+wait                 W flag -
+wait-all-nodes       - text 0,1
+wckey                - text -
+wrap                 - text -
+"""
+_TIME = re.compile(r"(?:\d+-)?\d+(?::\d+){0,2}|UNLIMITED|INFINITE|-1", re.IGNORECASE)
+_MEMORY = re.compile(r"\d+(?:\.\d+)?(?:[KMGTP]B?)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class SbatchOption:
+    """An option of sbatch.
+
+    Args:
+        name: its long name.
+        letter: its short name, empty for none.
+        kind: ``text``, ``text?`` for one whose value may be left out, ``int``, ``time``, ``memory``, ``flag``.
+        choices: the only values; empty for no such limit.
+        help: what it does; empty for an option that a form shows only where the script has it.
+    """
+
+    name: str
+    letter: str = ""
+    kind: str = "text"
+    choices: tuple[str, ...] = ()
+    help: str = ""
+
+    def fault(self, value: str) -> str:
+        """Return what is wrong with a value, empty if nothing is."""
+        if self.kind == "time" and _TIME.fullmatch(value) is None:
+            return f"`{value}` is no time. Want 30, 1:30:00, 1-12 or 1-12:00:00"
+        if self.kind == "memory" and _MEMORY.fullmatch(value) is None:
+            return f"`{value}` is no size. Want a number with K, M, G or T, such as 64G"
+        return ""
+
+
+def _read(line: str) -> SbatchOption:
+    words, _, text = line.partition("|")
+    name, letter, kind, choices = words.split()
+    return SbatchOption(
+        name, letter.strip("-"), kind, tuple(choices.split(",")) if choices != "-" else (), text.strip()
+    )
+
+
+OPTIONS = {option.name: option for option in map(_read, _TABLE.strip().splitlines())}
+"""The options by their names, those of every form first."""
+LETTERS = {option.letter: option for option in OPTIONS.values() if option.letter}
+"""The options by their short names."""

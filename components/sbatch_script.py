@@ -1,0 +1,204 @@
+"""Reads a batch script of sbatch without running it: its options, its arguments, what it says of itself."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ..specs import ComponentLoadError, ComponentNotFoundException
+from ..specs.files import SOURCE, read_file
+from .sbatch_options import LETTERS, OPTIONS, SbatchOption
+
+SUFFIX = ".sbatch"
+"""Files of this suffix are scripts wherever they are named; others where their name has a slash."""
+REST = "args"
+"""The parameter of the arguments behind those that have names."""
+_DIRECTIVE = re.compile(r"^#SBATCH(?:\s+(?P<words>.*))?$")
+_HET = ("hetjob", "packjob")
+# `NAME=$1`, `NAME="${2:-text}"`; what is in single quotes is not the shell's.
+_NAMED = re.compile(
+    r"^\s*(?:export\s+|readonly\s+|declare\s+(?:-\w+\s+)*)?(?P<name>[A-Za-z_]\w*)=(?P<quote>\"?)"
+    r"\$(?:(?P<number>[1-9])|\{(?P<braced>[1-9])(?::?(?P<sign>[-=?])(?P<default>[^}]*))?\})(?P=quote)\s*(?:[#;].*)?$"
+)
+_USED = re.compile(r"\$(?:([1-9])|\{([1-9])[^}]*\})")
+_MOVED = re.compile(r"^\s*(?:shift|while\s+getopts|getopts|set\s+--)\b|\bgetopt\b")
+_FUNCTION = re.compile(r"^\s*(?:function\s+\w+|\w+\s*\(\))[^{]*\{")
+
+
+def is_script_name(name: str) -> bool:
+    """Tell whether a name is that of a script, not of a Python component: ``train.sbatch``, ``./train.sh``."""
+    return ":" not in name and (name.endswith(SUFFIX) or "/" in name)
+
+
+def is_script(text: str) -> bool:
+    """Tell whether a text is a batch script with lines for sbatch."""
+    return text.startswith("#!") and any(map(_DIRECTIVE.match, text.splitlines()[:200]))
+
+
+@dataclass(frozen=True)
+class Positional:
+    """A positional argument that a script gives a name.
+
+    Args:
+        number: which one it is, from 1.
+        name: the variable that it becomes, or ``arg1``.
+        default: what the script takes where it is empty; None where it has to be given.
+    """
+
+    number: int
+    name: str
+    default: str | None
+
+
+@dataclass(frozen=True)
+class SbatchScript:
+    """A batch script.
+
+    Args:
+        path: its file.
+        text: what is in it.
+    """
+
+    path: Path
+    text: str
+
+    @cached_property
+    def options(self) -> dict[str, str]:
+        """The values of the options in its `#SBATCH` lines; a flag is ``true``, the last of several counts."""
+        found: dict[str, str] = {}
+        for words in self._directives:
+            if words[0] in _HET:
+                break
+            found |= _options_of(words)
+        return found
+
+    @property
+    def is_het(self) -> bool:
+        """Whether its job has several components, each with options of its own."""
+        return any(words[0] in _HET for words in self._directives)
+
+    @cached_property
+    def positionals(self) -> list[Positional]:
+        """The positional arguments that it uses by number; none where it goes through them all."""
+        named: dict[int, Positional] = {}
+        most = 0
+        for line in _own_lines(self.text):
+            if _MOVED.search(line):
+                return []
+            most = max([most, *(int(one or other) for one, other in _USED.findall(line))])
+            if found := _NAMED.match(line):
+                number = int(found["number"] or found["braced"])
+                default = (found["default"] or "").strip("\"'") if found["sign"] in ("-", "=") else None
+                named.setdefault(number, Positional(number, found["name"], default))
+        taken: set[str] = {REST, *self.options, *(option.name for option in OPTIONS.values() if option.help)}
+        made = []
+        for number in range(1, most + 1):
+            one = named.get(number, Positional(number, f"arg{number}", ""))
+            if one.name in taken:
+                one = Positional(number, f"arg{number}", one.default)
+            taken.add(one.name)
+            made.append(one)
+        return made
+
+    @property
+    def comment(self) -> str:
+        """The comment behind its first line, up to a line of another kind."""
+        lines = []
+        for line in self.text.splitlines()[1:]:
+            if not line.startswith("#") or line.startswith("#SBATCH"):
+                if lines or line.strip() and not line.startswith("#"):
+                    break
+                continue
+            lines.append(line.lstrip("#").strip())
+        return "\n".join(lines).strip()
+
+    @cached_property
+    def _directives(self) -> list[list[str]]:
+        return [words for words in map(_split_words, _directive_lines(self.text)) if words]
+
+
+def read_script(name: str) -> SbatchScript:
+    """Read a script.
+
+    Raises:
+        ComponentNotFoundException: there is no such file.
+        ComponentLoadError: it cannot be read, or is no script that sbatch takes.
+    """
+    path = Path(name).expanduser().absolute()
+    if path.is_dir() or not path.exists():
+        raise ComponentNotFoundException(f"{name}: there is no file {path}")
+    try:
+        text = read_file(path, SOURCE).decode()
+    except OSError as error:
+        raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
+    except ValueError as error:
+        raise ComponentLoadError(str(path), None, "it is not UTF-8 text") from error
+    if "\0" in text:
+        raise ComponentLoadError(str(path), None, "it has NUL characters, so it is no script")
+    if not text.startswith("#!"):
+        reason = "its first line is not #! with an interpreter, such as #!/bin/bash, and sbatch wants that"
+        raise ComponentLoadError(str(path), 1, reason)
+    if "\r\n" in text:
+        raise ComponentLoadError(str(path), 1, "it has DOS line ends, which sbatch refuses: `dos2unix` mends them")
+    return SbatchScript(path, text)
+
+
+def _directive_lines(text: str) -> Iterator[str]:
+    """Yield what stands behind `#SBATCH`, up to the first command; later lines are comments for sbatch, too."""
+    for line in text.splitlines():
+        if found := _DIRECTIVE.match(line):
+            yield found["words"] or ""
+        elif line.strip() and not line.lstrip().startswith("#"):
+            return
+
+
+def _split_words(text: str) -> list[str]:
+    words = shlex.shlex(text, posix=True, punctuation_chars=False)
+    words.whitespace_split, words.commenters = True, "#"
+    try:
+        return list(words)
+    except ValueError:
+        return text.split()
+
+
+def _options_of(words: Sequence[str]) -> dict[str, str]:
+    """Return the options of one line: ``--name=value``, ``--name value``, ``-x value``, ``-xvalue`` and flags."""
+    found: dict[str, str] = {}
+    waiting = iter(words)
+    for word in waiting:
+        if word.startswith("--"):
+            key, sign, value = word[2:].partition("=")
+            option, given = (
+                OPTIONS.get(key, SbatchOption(key, kind="text" if sign else "flag")),
+                value if sign else None,
+            )
+        elif word.startswith("-") and (letter := LETTERS.get(word[1:2])):
+            option, given = letter, word[2:].removeprefix("=") or None
+        else:
+            continue
+        if option.kind == "flag":
+            found[option.name] = "true"
+        elif option.kind == "text?":
+            found[option.name] = given if given is not None else "yes"
+        else:
+            found[option.name] = given if given is not None else next(waiting, "")
+    if "no-requeue" in found:
+        del found["no-requeue"]
+        found["requeue"] = "false"
+    return found
+
+
+def _own_lines(text: str) -> Iterator[str]:
+    """Yield the lines whose ``$1`` is the script's: not comments, functions, or what is in single quotes."""
+    inside = False
+    for line in re.sub(r"'[^'\n]*'", "''", text).splitlines():
+        if inside:
+            inside = not line.startswith("}")
+        elif _FUNCTION.match(line):
+            inside = "}" not in line
+        elif not line.lstrip().startswith("#"):
+            yield line

@@ -1,0 +1,48 @@
+"""A user's own batch script in an AppDef: what of it travels in its role's metadata, from components to schedulers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .foreign import is_list_of, is_text
+from .roles import Role
+
+KEY = "sbatch"
+"""The name in a role's metadata."""
+ROLE = "batch"
+"""The role that a batch script is."""
+
+
+@dataclass(frozen=True)
+class BatchScript:
+    """A script that a scheduler runs as it is.
+
+    Args:
+        text: the script.
+        options: options of ``sbatch`` that win over those in the script, each as ``--name=value`` or ``--name``.
+        args: the script's arguments.
+        comment: the comment that the job gets from the script or the options, which a scheduler may add to.
+    """
+
+    text: str
+    options: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    comment: str = ""
+
+    def role(self) -> Role:
+        """Return the role that stands for it."""
+        told = {"script": self.text, "options": [*self.options], "args": [*self.args], "comment": self.comment}
+        return Role(ROLE, "", entrypoint=KEY, metadata={KEY: told})
+
+
+def script_of(roles: Sequence[Role]) -> BatchScript | None:
+    """Return the batch script of an app that is one; None of another app, and where it is malformed."""
+    for role in roles:
+        told = role.metadata.get(KEY)
+        if isinstance(told, dict) and is_text(told.get("script")):
+            lists = [told.get(name, []) for name in ("options", "args")]
+            comment = told.get("comment", "")
+            if all(map(is_list_of(is_text), lists)) and is_text(comment):
+                return BatchScript(told["script"], tuple(lists[0]), tuple(lists[1]), comment)
+    return None
