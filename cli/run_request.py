@@ -113,9 +113,7 @@ def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Laun
     return Launch(app, scheduler, cfg, workspace, origin, arguments.parent_run_id)
 
 
-def _scheduler(
-    arguments: Any, defaults: LaunchDefaults, runner: Runner, config: dict[str, str], only: str = ""
-) -> str:
+def _scheduler(arguments: Any, defaults: LaunchDefaults, runner: Runner, config: dict[str, str], only: str = "") -> str:
     """Return the scheduler that is chosen, that of the component where it has only one, else config's or the usual."""
     chosen = arguments.scheduler or only
     given = None if chosen else defaults.scheduler()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .lint import validate
     from .model import REQUIRED, ComponentDoc, ComponentSummary, Computed, LinterMessage, Parameter, ValueType
     from .role_overrides import ROLE_FIELDS, check_role_field, override_roles, read_overrides, role_texts
+    from .sbatch_script import differing_lines, is_script_name, read_script
     from .standalone import get_builtin_source
     from .values import check_argument, parse_value, to_text
 
@@ -47,6 +48,7 @@ _HOMES = {
     "lint": ("validate",),
     "model": ("REQUIRED", "ComponentDoc", "ComponentSummary", "Computed", "LinterMessage", "Parameter", "ValueType"),
     "role_overrides": ("ROLE_FIELDS", "check_role_field", "override_roles", "read_overrides", "role_texts"),
+    "sbatch_script": ("differing_lines", "is_script_name", "read_script"),
     "standalone": ("get_builtin_source",),
     "values": ("check_argument", "parse_value", "to_text"),
 }
@@ -68,10 +70,12 @@ __all__ = [
     "check_role_field",
     "component_key",
     "describe",
+    "differing_lines",
     "each_listed",
     "find",
     "get_builtin_source",
     "interpreter_of",
+    "is_script_name",
     "list_components",
     "listed_by_key",
     "name_here",
@@ -80,6 +84,7 @@ __all__ = [
     "parse_value",
     "read_component",
     "read_overrides",
+    "read_script",
     "role_texts",
     "to_command_line",
     "to_text",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 
 from ..specs import ComponentLoadError, ComponentNotFoundException
@@ -17,6 +19,9 @@ SUFFIX = ".sbatch"
 """Files of this suffix are scripts wherever they are named; others where their name has a slash."""
 REST = "args"
 """The parameter of the arguments behind those that have names."""
+MOST_DIFFERENCES = 50
+"""How many lines `differing_lines` returns at most."""
+_MOST_COMPARED = 2000
 _DIRECTIVE = re.compile(r"^#SBATCH(?:\s+(?P<words>.*))?$")
 _HET = ("hetjob", "packjob")
 # `NAME=$1`, `NAME="${2:-text}"`; what is in single quotes is not the shell's.
@@ -110,7 +115,7 @@ class SbatchScript:
         lines = []
         for line in self.text.splitlines()[1:]:
             if not line.startswith("#") or line.startswith("#SBATCH"):
-                if lines or line.strip() and not line.startswith("#"):
+                if lines or (line.strip() and not line.startswith("#")):
                     break
                 continue
             lines.append(line.lstrip("#").strip())
@@ -145,6 +150,28 @@ def read_script(name: str) -> SbatchScript:
     if "\r\n" in text:
         raise ComponentLoadError(str(path), 1, "it has DOS line ends, which sbatch refuses: `dos2unix` mends them")
     return SbatchScript(path, text)
+
+
+def differing_lines(before: str, now: str) -> list[tuple[int, str, str]]:
+    """Return the lines in which two versions of a script differ.
+
+    Args:
+        before: the earlier text.
+        now: the present text.
+
+    Returns:
+        Of each line its number in the present text, from 1, what it was and what it is; at most `MOST_DIFFERENCES`.
+    """
+    old, new = before.splitlines(), now.splitlines()
+    if max(len(old), len(new)) > _MOST_COMPARED:
+        # Comparing takes time by the square of the lines.
+        return [] if old == new else [(1, f"{len(old):,} lines", f"{len(new):,} lines, others than before")]
+    found: list[tuple[int, str, str]] = []
+    for kind, first, last, start, end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind != "equal":
+            pairs = zip_longest(old[first:last], new[start:end], fillvalue="")
+            found += [(start + place, then, after) for place, (then, after) in enumerate(pairs, 1)]
+    return found[:MOST_DIFFERENCES]
 
 
 def _directive_lines(text: str) -> Iterator[str]:

@@ -14,6 +14,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from ...specs import TorchXTuiError
+from ...specs.batch_script import script_of
+from ..shared.secrets import mask_text
 from .launch_record import ARGUMENT_PREFIX
 
 if TYPE_CHECKING:
@@ -58,7 +61,7 @@ def changed_since(
         now: what is around now.
         config: what config gives now, see `LaunchOrigin.config`; None where that is not to be compared.
     """
-    found = list(_folder(record, scheduler))
+    found = [*_folder(record, scheduler), *_script(record)]
     world = LaunchWorld.of(record)
     if world is not None:
         here = Path.cwd() if scheduler.capabilities.working_folder or record.workspace else Path(record.cwd)
@@ -78,6 +81,23 @@ def _folder(record: LaunchRecord, scheduler: Scheduler[Any]) -> list[Changed]:
     if not record.cwd or record.cwd == here or not scheduler.capabilities.working_folder:
         return []
     return [Changed("working folder", record.cwd, here)]
+
+
+def _script(record: LaunchRecord) -> Iterator[Changed]:
+    """Yield the lines in which a batch script differs from what is launched again."""
+    from ...components import differing_lines, is_script_name, read_script
+
+    if not is_script_name(record.component):
+        return
+    try:
+        kept = script_of(record.app_def().roles)
+        now = read_script(str(Path(record.cwd) / record.component)).text
+    except TorchXTuiError as error:
+        yield Changed(record.component, "a script", str(error))
+        return
+    if kept is not None:
+        for line, then, after in differing_lines(kept.text, now):
+            yield Changed(f"{record.component} line {line}", mask_text("", then) or "-", mask_text("", after) or "-")
 
 
 def _git_changes(world: LaunchWorld, folder: Path, now: WorldNow) -> list[Changed]:

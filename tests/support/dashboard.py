@@ -14,13 +14,14 @@ from typing import Any
 import textual.app
 import textual.pilot
 import textual.screen
-from support.canned import NOW, CannedScheduler
+from support.canned import NOW
 from support.waiting import PATIENCE
 from textual._compositor import Compositor
 from textual._context import active_app
 from textual.app import App
 from textual.pilot import Pilot
 
+from torchx_tui.backends.api import Scheduler
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.guest.host import GuestProcess
@@ -36,15 +37,20 @@ _SOON = 1.0
 
 
 def make_app(
-    scheduler: CannedScheduler, folder: Path, *, settings: Settings | None = None, read_only: bool = False
+    scheduler: Scheduler[Any],
+    folder: Path,
+    *,
+    settings: Settings | None = None,
+    read_only: bool = False,
+    name: str = "local_cwd",
 ) -> TorchXTuiApp:
-    """Return the application; its clock stands still."""
+    """Return the application on one scheduler; its clock stands still."""
     runner = Runner(journal=Journal(folder / "journal"), read_only=read_only)
-    runner._schedulers.put("local_cwd", scheduler)
+    runner._schedulers.put(name, scheduler)
     app = TorchXTuiApp(
         runner,
         settings or Settings(),
-        schedulers=["local_cwd"],
+        schedulers=[name],
         now=lambda: NOW,
         ui_state=UiStateFile(folder / "screen.json"),
     )

@@ -16,8 +16,10 @@ _OURS = ("demo.",)
 
 
 def program_for(component: str) -> str:
-    """Return ``torchx``, or ``torchx-tui`` for a component that TorchX lacks."""
-    return "torchx-tui" if component.startswith(_OURS) else "torchx"
+    """Return ``torchx``, or ``torchx-tui`` for a component that TorchX lacks, and for a batch script."""
+    from ...components import is_script_name
+
+    return "torchx-tui" if component.startswith(_OURS) or is_script_name(component) else "torchx"
 
 
 def run_command(

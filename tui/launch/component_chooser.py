@@ -42,6 +42,7 @@ _KINDS: dict[ComponentKind, str] = {
     "plugin": "of packages",
     "file": "in files",
     "module": "in modules",
+    "script": "scripts",
 }
 
 

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
-from ...components import ComponentSummary
+from ...components import ComponentSummary, is_script_name
 from ...logs.text.sanitize import plain
 from ..format import age
 from ..ui.fuzzy import fuzzy_match
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..ui.glyphs import Glyphs
 
 # What the list calls the kinds of components.
-KIND_WORDS = {"builtin": "builtin", "file": "mine", "module": "module", "plugin": "plugin"}
+KIND_WORDS = {"builtin": "builtin", "file": "mine", "module": "module", "plugin": "plugin", "script": "script"}
 # More rows than this nobody scrolls through: typing finds the others.
 _MOST_SHOWN = 300
 # Cells from which the last launch is a word as well as a glyph.
@@ -132,14 +132,15 @@ class ComponentPicker(Pane):
         self._draw(keep=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Choose the highlighted component, or the file or module that was typed."""
+        """Choose the highlighted component, or the file, module or script that was typed."""
         event.stop()
         chosen = self.highlighted
-        if chosen is None and ":" in event.value:
-            chosen = ComponentSummary(name=event.value.strip(), kind="file", path=Path(), line=0)
+        typed = event.value.strip()
+        if chosen is None and (":" in typed or is_script_name(typed)):
+            chosen = ComponentSummary(name=typed, kind="file", path=Path(), line=0)
         if chosen is not None:
             self.post_message(self.Chosen(chosen))
-        self._is_chosen_next = chosen is None and bool(event.value.strip())
+        self._is_chosen_next = chosen is None and bool(typed)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Choose with the mouse."""

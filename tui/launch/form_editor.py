@@ -159,8 +159,8 @@ class FormEditor(OnDashboard, Horizontal):
         ignored = self.model is not None and self.model.ignores_config
         defaults = LaunchDefaults.load(self.dashboard.settings, self.dashboard.profile, ignore_files=ignored)
         given = defaults.scheduler()
-        now = self.model.scheduler if self.model is not None else ""
-        wanted = scheduler or (given.value if given else "") or now or last
+        now, only = (self.model.scheduler, self.model.doc.scheduler) if self.model is not None else ("", "")
+        wanted = scheduler or only or (given.value if given else "") or now or last
         chosen = wanted if wanted in runner.scheduler_names() else runner.default_scheduler()
         ready = FormReady(chosen, runner.run_opts(chosen), runner.capabilities(chosen).workspace, defaults)
         ready.first, ready.refill = first, refill

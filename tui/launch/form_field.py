@@ -154,6 +154,7 @@ class Field:
         default: the default as text; empty stands for none.
         text: what the field holds.
         origin: where that comes from.
+        default_word: what a default is called.
         source: more of that in words, such as a file's name.
         required: it must not be empty.
         choices: the only texts allowed, if they are few.
@@ -173,6 +174,7 @@ class Field:
     default: str = ""
     text: str = ""
     origin: str = DEFAULT
+    default_word: str = DEFAULT
     source: str = ""
     required: bool = False
     choices: tuple[str, ...] = ()

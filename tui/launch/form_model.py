@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...backends.history.launch_record import ARGUMENT_PREFIX
 from ...backends.shared.secrets import mask_text
-from ...components import ComponentDoc, role_texts
+from ...components import ComponentDoc, differing_lines, role_texts
 from ...specs import AppDef, Resource, runopts
+from ...specs.batch_script import script_of
 from .form_field import (
     ARGUMENT,
     CONFIG,
@@ -71,11 +72,14 @@ class FormModel:
     _figures: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     _options: runopts | None = None
     _kept: dict[str, dict[str, str]] = field(default_factory=dict)
+    _script_diffs: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.fields = [argument_field(parameter) for parameter in self.doc.parameters]
         for one in self.fields:
             one.verify()
+            if self.doc.text and one.default:
+                one.default_word = "script"
         if self.base is not None:
             self.take_app(self.base)
 
@@ -101,7 +105,8 @@ class FormModel:
         """Take another scheduler's run options; texts of options that it has too are kept."""
         kept = {(one.section, one.name): one for one in self.fields if one.section in (OPTION, LAUNCH)}
         self.scheduler, self._options = name, options
-        fresh = [option_field(key, option) for key, option in options]
+        # A script's own options take the place of run options of the same name.
+        fresh = [option_field(key, option) for key, option in options if not self._is_of_script(key)]
         if takes_workspace:
             fresh.insert(0, _workspace_field())
         for one in fresh:
@@ -112,6 +117,9 @@ class FormModel:
             one.verify()
         roles = [one for one in self.fields if role_of(one.section)]
         self.fields = [*self.section(ARGUMENT), *fresh, *roles]
+
+    def _is_of_script(self, name: str) -> bool:
+        return bool(self.doc.text) and self.doc.parameter(name) is not None
 
     def fill(self, record: LaunchRecord) -> None:
         """Take every value of an earlier launch that the form still has a field for."""
@@ -155,7 +163,10 @@ class FormModel:
     def learn(self, known: Mapping[str, Sequence[str]]) -> list[Field]:
         """Take what run options can be; return the fields that were filled: what must be given and can be one thing."""
         filled = []
-        for one in self.section(OPTION):
+        fields = self.section(OPTION)
+        if self.doc.text:
+            fields += self.section(ARGUMENT)
+        for one in fields:
             one.known = tuple(known.get(one.name, ()))
             if one.required and not one.text and len(one.known) == 1:
                 one.take(one.known[0], ONLY_ONE)
@@ -182,7 +193,9 @@ class FormModel:
         """
         before = {(one.section, one.name): one for one in self.fields if role_of(one.section)}
         fresh: list[Field] = []
-        for role in {role.name: role for role in app.roles}.values():
+        # What a batch script is, nothing in its role changes.
+        roles = [] if script_of(app.roles) else app.roles
+        for role in {role.name: role for role in roles}.values():
             unknown = self.unknown.get(role.name, ())
             for name, text in role_texts(role).items():
                 one = before.get((role_section(role.name), name))
@@ -314,7 +327,8 @@ class FormModel:
         counts: dict[str, int] = {}
         for one in self.fields:
             if not role_of(one.section) or one.origin != DEFAULT:
-                counts[one.origin] = counts.get(one.origin, 0) + 1
+                word = one.default_word if one.origin == DEFAULT else one.origin
+                counts[word] = counts.get(word, 0) + 1
         return counts
 
     def diff(self, record: LaunchRecord | None) -> list[tuple[str, str, str]]:
@@ -335,9 +349,22 @@ class FormModel:
             names = {one.name for one in self.section(section)}
             gone = {name: plain_text(value) for name, value in values.items() if name not in names}
             rows += [(name, mask_text(name, text), "") for name, text in gone.items() if text]
+        rows += self._script_diff(record)
         if record.scheduler != self.scheduler:
             rows.append(("scheduler", record.scheduler, self.scheduler))
         return rows
+
+    def _script_diff(self, record: LaunchRecord) -> list[tuple[str, str, str]]:
+        """Return the lines of the script that are others than at an earlier launch."""
+        if not self.doc.text:
+            return []
+        if record.id not in self._script_diffs:
+            kept = script_of(record.app_def().roles)
+            lines = differing_lines(kept.text, self.doc.text) if kept else []
+            self._script_diffs[record.id] = [
+                (f"line {line} of the script", mask_text("", then), mask_text("", now)) for line, then, now in lines
+            ]
+        return self._script_diffs[record.id]
 
     def _before(self, one: Field, record: LaunchRecord) -> str:
         if one.section == LAUNCH:

@@ -92,7 +92,7 @@ class FieldRow(Vertical):
         derived, decides = one.from_other
         label = Text(no_wrap=True, end="")
         label.append(glyphs.focus_bar if focused else " ", STYLES.accent)
-        quiet = bool(derived) or (one.origin == DEFAULT and not one.required)
+        quiet = bool(derived) or (one.origin == DEFAULT == one.default_word and not one.required)
         label.append(
             cut(one.name, LABEL_WIDTH - 3, glyphs.cut),
             f"bold {STYLES.text}" if focused else STYLES.faint if quiet else STYLES.text,
@@ -105,7 +105,8 @@ class FieldRow(Vertical):
         elif self._is_read_sweep:
             origin = f"each of {len(one.values)}"
         else:
-            origin = "required" if one.required and not one.text else one.origin
+            word = one.default_word if one.origin == DEFAULT else one.origin
+            origin = "required" if one.required and not one.text else word
         self._draw(self._origin, Text(origin, STYLES.faint if quiet else STYLES.muted))
         if isinstance(self.input, FieldInput):
             self.input.show_instead(derived)

@@ -1,0 +1,188 @@
+"""A user's own sbatch script as a component: what is read in it, and what becomes of changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchx_tui.components import (
+    build_app,
+    component_key,
+    describe,
+    differing_lines,
+    list_components,
+    name_here,
+    parse_command_line,
+    to_command_line,
+)
+from torchx_tui.components.sbatch_script import SbatchScript
+from torchx_tui.specs import ArgumentError, ComponentLoadError, ComponentNotFoundException
+from torchx_tui.specs.batch_script import BatchScript, script_of
+
+SCRIPT = """#!/bin/bash -l
+# Fine-tunes a model.
+#
+# One task a node.
+#SBATCH --job-name=sft   # what it is called
+#SBATCH -N 2 -c96 --time 1-00:00:00
+  # a comment
+#SBATCH --comment='my run' --exclusive --no-requeue
+
+config=$1
+export LR="${2:-1e-5}"
+say() { echo "$4"; }
+function quiet {
+    echo "$5"
+}
+#SBATCH --mem=1G
+srun awk '{print $6}' "$3" "$LR"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.sbatch").write_text(SCRIPT)
+    return tmp_path
+
+
+def built(**arguments: str | list[str]) -> BatchScript:
+    made = script_of(build_app("train.sbatch", {"config": "a.yaml", **arguments}).roles)
+    assert made is not None
+    return made
+
+
+def test_options_and_arguments_are_parameters(folder: Path) -> None:
+    doc = describe("train.sbatch")
+    assert (doc.kind, doc.scheduler, doc.summary, doc.description) == (
+        "script", "slurm", "Fine-tunes a model.", "One task a node.",
+    )  # fmt: skip
+    first = {parameter.name: parameter.default for parameter in doc.parameters[:7]}
+    assert first == {
+        "job-name": "sft", "nodes": "2", "cpus-per-task": "96", "time": "1-00:00:00", "comment": "my run",
+        "exclusive": "yes", "requeue": "false",
+    }  # fmt: skip
+    last = [(parameter.name, parameter.required) for parameter in doc.parameters[-4:]]
+    assert last == [("config", True), ("LR", False), ("arg3", False), ("args", False)]
+    # Below the first command a line is a comment.
+    memory = doc.parameter("mem")
+    assert memory is not None
+    assert memory.default is None
+
+
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [
+        ("--time=10 --time=20", {"time": "20"}),
+        ("-p gpu -A lab", {"partition": "gpu", "account": "lab"}),
+        ("-pgpu --mem 4G", {"partition": "gpu", "mem": "4G"}),
+        ('--job-name="two words" --hold', {"job-name": "two words", "hold": "true"}),
+        ("--time=10#not a value", {"time": "10"}),
+        ("--nice --gres=gpu:a100:4", {"nice": "yes", "gres": "gpu:a100:4"}),
+        ("--of-the-future=1 --also", {"of-the-future": "1", "also": "true"}),
+        ("'--time=10", {}),
+        ("", {}),
+    ],
+)
+def test_lines_for_sbatch(line: str, options: dict[str, str]) -> None:
+    assert SbatchScript(Path("x"), f"#!/bin/sh\n#SBATCH {line}\n").options == options
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ("python train.py", []),
+        ('python train.py "$@"', []),
+        ("a=$1\nshift\nb=$1", []),
+        ('lr="${1:?say how fast}"\nn=${2-3}', ["lr", "n"]),
+        ("echo $2", ["arg1", "arg2"]),
+        ("time=$1", ["arg1"]),
+        ("a=$1; echo\nb=$10", ["a"]),
+        ("cat <<< '$1'", []),
+    ],
+)
+def test_positional_arguments(body: str, names: list[str]) -> None:
+    assert [one.name for one in SbatchScript(Path("x"), f"#!/bin/sh\n{body}\n").positionals] == names
+
+
+def test_only_what_is_changed_goes_to_the_command_line(folder: Path) -> None:
+    assert built() == BatchScript(SCRIPT, (), ("a.yaml",), "my run")
+    changed = built(time="2:00:00", nodes="2", requeue="yes", mem="64G", comment="other", LR="2e-5")
+    assert changed.options == ("--time=2:00:00", "--requeue", "--mem=64G", "--comment=other")
+    assert (changed.args, changed.comment, changed.text) == (("a.yaml", "2e-5"), "other", SCRIPT)
+    # A default in between is said.
+    assert built(arg3="x", args="'y z'").args == ("a.yaml", "1e-5", "x", "y z")
+    assert built(exclusive="user").options == ("--exclusive=user",)
+
+
+def test_a_script_without_a_name_gets_that_of_its_file(folder: Path) -> None:
+    (folder / "plain.sbatch").write_text("#!/bin/sh\ntrue\n")
+    app = build_app("plain.sbatch", {})
+    made = script_of(app.roles)
+    assert made is not None
+    assert (app.name, made.options) == ("plain.sbatch", ("--job-name=plain.sbatch",))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        ({}, "needs a value for config"),
+        ({"config": "a", "time": "soon"}, "`soon` is no time"),
+        ({"config": "a", "mem": "much"}, "`much` is no size"),
+        ({"config": "a", "ntasks": "two"}, "two"),
+        ({"config": "a", "open-mode": "over"}, "Want one of append, truncate"),
+        ({"config": "a", "exclusive": ""}, "takes no empty value: edit the script"),
+        ({"config": "a", "wait": "1"}, "no such argument"),
+    ],
+)
+def test_wrong_arguments_are_refused(folder: Path, arguments: dict[str, str], fault: str) -> None:
+    with pytest.raises(ArgumentError, match=fault):
+        build_app("train.sbatch", arguments)
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        (b"echo\n", "its first line is not #!"),
+        (b"#!/bin/sh\r\necho\r\n", "dos2unix"),
+        (b"#!/bin/sh\n\xff\n", "UTF-8"),
+        (b"#!/bin/sh\n\0\n", "NUL"),
+    ],
+)
+def test_a_file_that_sbatch_refuses(folder: Path, data: bytes, fault: str) -> None:
+    (folder / "bad.sbatch").write_bytes(data)
+    with pytest.raises(ComponentLoadError, match=fault):
+        describe("bad.sbatch")
+    assert [listed.error for listed in list_components([folder]) if listed.name == "bad.sbatch"] != [None]
+
+
+def test_scripts_are_listed_and_found(folder: Path) -> None:
+    (folder / "run.sh").write_text("#!/bin/sh\n#SBATCH -n 1\nsrun hostname\n")
+    (folder / "other.sh").write_text("#!/bin/sh\necho\n")
+    names = [listed.name for listed in list_components([folder]) if listed.kind == "script"]
+    assert names == ["./run.sh", "train.sbatch"]
+    for name in names:
+        key = component_key(name)
+        assert key == str(folder / name)
+        assert name_here(key) == name
+    with pytest.raises(ComponentNotFoundException, match="there is no file"):
+        describe("./none.sh")
+
+
+def test_a_heterogeneous_script_keeps_its_options(folder: Path) -> None:
+    (folder / "het.sbatch").write_text("#!/bin/sh\n#SBATCH -n 1\n#SBATCH hetjob\n#SBATCH -n 2\nsrun hostname\n")
+    doc = describe("het.sbatch")
+    assert [parameter.name for parameter in doc.parameters] == ["args"]
+    assert ["heterogeneous" in finding.description for finding in doc.findings] == [True]
+
+
+def test_the_command_line_and_back(folder: Path) -> None:
+    texts = parse_command_line("train.sbatch", ["--time", "2:00:00", "--", "a.yaml", "2e-5", "x", "-y"])
+    assert texts == {"time": "2:00:00", "config": "a.yaml", "LR": "2e-5", "arg3": "x", "args": ["-y"]}
+    assert parse_command_line("train.sbatch", to_command_line("train.sbatch", texts)) == texts
+
+
+def test_what_differs_between_two_scripts() -> None:
+    assert differing_lines("a\nb\nc\n", "a\nB\nc\nd\n") == [(2, "b", "B"), (4, "", "d")]
+    assert differing_lines("a\n" * 3000, "a\n" * 2999) == [(1, "3,000 lines", "2,999 lines, others than before")]

@@ -1,0 +1,94 @@
+"""A user's own batch script, launched by keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.dashboard import until
+from support.launching import form_of, model_of, preview, row_of, type_into, words
+from support.slurm_commands import SlurmCommands
+
+from torchx_tui.tui.app import TorchXTuiApp
+from torchx_tui.tui.job.relaunch import RelaunchDialog
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch.screen import LaunchScreen
+
+SCRIPT = """#!/bin/bash
+# Fine-tunes a model.
+#SBATCH --time=10
+#SBATCH --partition=main
+srun python train.py --config "$1"
+"""
+
+
+@pytest.fixture
+def script(app: TorchXTuiApp) -> Path:
+    path = Path("train.sbatch")
+    path.write_text(SCRIPT)
+    return path
+
+
+def submitted(commands: SlurmCommands) -> list[str]:
+    """Return the command of the last launch."""
+    return [call for call in commands.calls("sbatch") if "--parsable" in call][-1]
+
+
+async def answered(pilot, screen: LaunchScreen) -> None:
+    await until(pilot, lambda: screen.is_answered and "ready" in words(screen), "a dry run")
+
+
+async def test_a_script_is_picked_changed_and_launched_again(app, commands, script) -> None:
+    async with app.run_test(size=(160, 45)) as pilot:
+        screen = await form_of(pilot, app, "train.sbatch")
+        await answered(pilot, screen)
+        model = model_of(screen)
+        # Its own lines take the place of run options; roles have no fields.
+        assert model.scheduler == "slurm"
+        assert [one.name for one in model.section("option")] == ["job_dir", "sbatch_args"]
+        assert model.roles == []
+        assert str(row_of(screen, "time")._origin.render()) == "script"
+        assert "#SBATCH --time=10" in preview(screen)
+        await type_into(pilot, screen, "time", "2:00:00")
+        await type_into(pilot, screen, "arg1", "a.yaml")
+        await answered(pilot, screen)
+        assert "torchx-tui run --scheduler slurm train.sbatch --time 2:00:00 --arg1 a.yaml" in screen._command_text()
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: app.runner.journal.find("slurm://torchx/7"), "the launch")
+        command = submitted(commands)
+        assert "--time=2:00:00" in command
+        assert command[-2:] == ["/dev/stdin", "a.yaml"]
+        assert not [word for word in command if word.startswith("--partition")]
+        assert commands.script == SCRIPT
+
+        # Somebody changes the script; the form tells what, and a relaunch asks.
+        commands.queue({"Name": "train.sbatch"})
+        script.write_text(SCRIPT.replace("--time=10", "--time=20"))
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count == 1, "the job")
+        await pilot.press("r")
+        await until(pilot, lambda: isinstance(app.screen, RelaunchDialog), "the question")
+        assert [(one.what, one.then, one.now) for one in app.screen._changes["slurm://torchx/7"]] == [
+            ("train.sbatch line 3", "#SBATCH --time=10", "#SBATCH --time=20")
+        ]
+        await until(pilot, lambda: app.screen.query("Button"), "its buttons")
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.model, "the form")
+        await answered(pilot, app.screen)
+        await pilot.press("ctrl+t")
+        assert "line 3 of the script\n  - #SBATCH --time=10\n  + #SBATCH --time=20" in preview(app.screen)
+
+
+async def test_a_script_is_typed_and_its_faults_are_said(app, commands, script) -> None:
+    Path("jobs").mkdir()
+    Path("jobs/run").write_text(SCRIPT)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.picker.components, "the list")
+        screen = app.screen
+        screen.picker.search.value = "./jobs/run"
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.model is not None and screen.form.rows, "the form")
+        await answered(pilot, screen)
+        await type_into(pilot, screen, "time", "soon")
+        assert "`soon` is no time" in row_of(screen, "time").field.error
