@@ -18,7 +18,7 @@ from ...specs.files import cache_folder
 from .accounting import Step, history_text, job_with_steps, jobs_by_id, parse_history
 from .commands import ask, clean_environment
 from .jobs import App, Job, group
-from .queue import parse_queue, queue_command
+from .queue import parse_queue, queue_command, states_in
 from .shared_answer import ActionTimes, Intervals, SharedAnswer
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class KnownJobs:
         self.actions = ActionTimes(folder / "acted")
         command = queue_command(all_users=all_users)
         name = "queue-of-all" if all_users else "queue"
-        self.queue_answer = SharedAnswer(folder / name, lambda: ask(command), intervals, self.actions)
+        self.queue_answer = SharedAnswer(folder / name, lambda: ask(command), intervals, self.actions, states_in)
         self._history = SharedAnswer(
             folder / "history", lambda: history_text(history_days), Intervals(_HISTORY_S, _HISTORY_S)
         )

@@ -59,6 +59,13 @@ def parse_queue(text: str, known: Mapping[str, Job] | None = None) -> dict[str, 
     return jobs
 
 
+def states_in(text: str) -> list[str]:
+    """Return the ids and states of an answer to `queue_command`: estimates and priorities change all the time."""
+    state = _FIELDS.index("State")
+    records = (record.split(FIELD, state + 1) for record in text.split(RECORD)[:-1])
+    return [f"{values[0]} {values[state]}" for values in records if len(values) > state]
+
+
 def _job(values: dict[str, str]) -> Job:
     tasks = text_or_nothing(values["ArrayTaskID"])
     het_id = text_or_nothing(values["HetJobID"])

@@ -78,7 +78,8 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     Args:
         session_name: the session part of handles.
-        interval: seconds between two questions about the queue, of all sessions of this user on this host together.
+        interval: seconds between two questions about the queue, of all sessions of this user on this host together;
+            while nothing changes there, 2.5 times as long.
         quick_interval: the same for half a minute after an action of this user's.
         history_days: how far back accounting is asked for jobs that have left the queue, in days.
         all_users: list the queue of every user, not of this one alone.

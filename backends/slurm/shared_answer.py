@@ -23,6 +23,9 @@ logger = logging.getLogger(__name__)
 
 ACTION_S = 30.0
 """Seconds for which an answer may be asked for more often after an action of the user's."""
+CHANGE_S = 60.0
+"""Seconds for which an answer is asked for at the usual pace after it was another than before."""
+_IDLE_FACTOR = 2.5
 _LONGEST_S, _LONGEST_FAILURE_S = 120.0, 60.0
 # An answer that took long is asked for seldom: so many times as long, and after an action of the user's.
 _SLOW_FACTOR, _QUICK_FACTOR = 20.0, 4.0
@@ -35,7 +38,7 @@ class Intervals:
     """How often a question may be asked.
 
     Args:
-        usual: seconds between two questions of all sessions together.
+        usual: seconds between two questions of all sessions together; while answers stay the same, 2.5 times as long.
         quick: the same for half a minute after an action of this user's.
     """
 
@@ -54,6 +57,7 @@ class Answered:
         error: why there is none; the text is then the last one that there was.
         failures: how often in a row there was none.
         asks: when it was asked for lately.
+        changed_at: when an answer came that differs from the one before, in seconds since the epoch.
     """
 
     text: str = ""
@@ -62,6 +66,7 @@ class Answered:
     error: str = ""
     failures: int = 0
     asks: tuple[float, ...] = ()
+    changed_at: float = 0.0
 
 
 class ActionTimes:
@@ -100,15 +105,22 @@ class SharedAnswer:
         ask: asks, within `TIMEOUT_S`.
         intervals: how often it may be asked.
         actions: when the user acted; None for a question that no action makes old.
+        essence: returns what of an answer a person waits for: where that stays the same, it is asked for less often.
     """
 
     def __init__(
-        self, path: Path, ask: Callable[[], str], intervals: Intervals, actions: ActionTimes | None = None
+        self,
+        path: Path,
+        ask: Callable[[], str],
+        intervals: Intervals,
+        actions: ActionTimes | None = None,
+        essence: Callable[[str], object] = lambda text: text,
     ) -> None:
         self._path = path
         self._ask = ask
         self._intervals = intervals
         self._actions = actions
+        self._essence = essence
         self._lock = threading.Lock()
         self._known = Answered()
         self._read: tuple[int, int] = (0, 0)
@@ -147,6 +159,8 @@ class SharedAnswer:
             return False
         is_quick = now - acted < ACTION_S
         interval = self._intervals.quick if is_quick else self._intervals.usual
+        if not is_quick and now - known.changed_at >= CHANGE_S:
+            interval *= _IDLE_FACTOR
         if known.failures:
             # How long a failure took says nothing: clients give up after a fixed time.
             interval = max(interval, min(_LONGEST_FAILURE_S, interval * 2.0 ** min(known.failures, 10)))
@@ -161,16 +175,19 @@ class SharedAnswer:
             text = self._ask()
         except SchedulerError as error:
             took = time.monotonic() - began
-            self._known = Answered(before.text, asked_at, took, str(error), before.failures + 1, asks)
+            changed_at = before.changed_at
+            self._known = Answered(before.text, asked_at, took, str(error), before.failures + 1, asks, changed_at)
         else:
-            self._known = Answered(text, asked_at, time.monotonic() - began, "", 0, asks)
+            took = time.monotonic() - began
+            is_same = bool(before.asked_at) and self._essence(text) == self._essence(before.text)
+            self._known = Answered(text, asked_at, took, "", 0, asks, before.changed_at if is_same else asked_at)
         self._store()
 
     def _store(self) -> None:
         known = self._known
         head = {
             "asked_at": known.asked_at, "took": known.took, "error": known.error, "failures": known.failures,
-            "asks": known.asks,
+            "asks": known.asks, "changed_at": known.changed_at,
         }  # fmt: skip
         data = json.dumps(head).encode() + b"\n" + known.text.encode("utf-8", "replace")
         try:
@@ -203,6 +220,7 @@ class SharedAnswer:
                 str(told["error"]),
                 int(told["failures"]),
                 tuple(float(at) for at in told["asks"]),
+                float(told["changed_at"]),
             )
         except (OSError, ValueError, TypeError, KeyError) as error:
             logger.warning("%s cannot be read: %s", self._path, error)

@@ -78,6 +78,21 @@ def test_three_sessions_ask_six_times_a_minute_together(tmp_path: Path, clock: C
     answers = sessions(tmp_path, question, 3)
     watch(answers, clock, 300)
     assert len(question.asked) == 30
+
+
+def test_what_stays_the_same_is_asked_for_less_often(tmp_path: Path, clock: Clock) -> None:
+    question = Question(clock)
+    kinds = [Intervals(10.0, 2.0), ActionTimes(tmp_path / "acted"), lambda text: "running"]
+    answers = [SharedAnswer(tmp_path / "queue", question, *kinds) for _ in range(3)]
+    watch(answers, clock, 60)
+    assert len(question.asked) == 6
+    # The controller takes two requests for each: the queue, and the partitions that squeue asks for besides.
+    watch(answers, clock, 300)
+    assert 2 * (len(question.asked) - 6) / 5 <= 6
+    # What changes is followed at the usual pace.
+    answers[0]._essence = lambda text: text
+    watch(answers, clock, 120)
+    assert question.asked[-1] - question.asked[-2] == 10
     assert {answer.get().text for answer in answers} == {answers[0].get().text}
     # What doctor says.
     assert answers[2].asks_per_minute() <= 6
