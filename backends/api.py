@@ -24,6 +24,7 @@ from ..specs import (
 )
 from .options import StructuredOpts
 from .types import (
+    Alternative,
     Capabilities,
     DescribeAppResponse,
     Finding,
@@ -32,6 +33,7 @@ from .types import (
     LogIterator,
     LogQuery,
     NameFault,
+    Place,
     PublishedPort,
     ReplicaUsage,
     StateChange,
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DAYS_IN_2_WEEKS",
+    "Alternative",
     "Capabilities",
     "DescribeAppResponse",
     "Finding",
@@ -53,6 +56,7 @@ __all__ = [
     "LogIterator",
     "LogQuery",
     "NameFault",
+    "Place",
     "PublishedPort",
     "ReplicaUsage",
     "Scheduler",
@@ -379,6 +383,26 @@ class Scheduler(abc.ABC, Generic[T]):
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """Find what would go wrong with a launch that `schedule` would accept."""
         return []
+
+    def places(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Place]:
+        """Return where there is room, and when this app would start there; it may take seconds.
+
+        Raises:
+            SchedulerError: the backend cannot be asked.
+        """
+        return []
+
+    def alternatives(self, app_id: str) -> builtins.list[Alternative]:
+        """Return what would start sooner than a job that waits, the soonest first, and the job as it is among them.
+
+        Raises:
+            JobNotFoundError: there is no such job.
+            SchedulerError: the backend cannot be asked, or does not tell how the job was launched.
+        """
+        return []
+
+    def list_everybody(self, yes: bool) -> None:
+        """Let `list` return the jobs of all users, or of this one alone; it asks nothing."""
 
     def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
         """Return the names of an app and its roles that `schedule` would refuse, and those that it would change.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -229,7 +229,7 @@ class ListAppResponse:
         msg: why it is in its state, in words, the cause first.
         host: the machine that it runs on, where it runs on one.
         notes: what else should be known of it.
-        foreign: neither TorchX nor this program launched it.
+        foreign: neither TorchX nor this program launched it; a batch script of this user's own is not foreign.
     """
 
     app_id: str
@@ -319,6 +319,49 @@ class JobAction:
 
 
 @dataclass(frozen=True)
+class Place:
+    """A part of a backend that jobs can be sent to, such as a partition.
+
+    Args:
+        cfg: the run options that send a job there.
+        name: its name.
+        free: how many nodes nobody uses.
+        nodes: how many it has.
+        gpus_free: how many GPUs nobody uses.
+        gpus: how many it has.
+        limit: the longest time that a job may take, in seconds; None for no limit.
+        start: when a job would start there, by the backend's own estimate, in seconds since the epoch; None where that
+            is not known.
+        fault: why a job would not start there, empty where it would.
+    """
+
+    cfg: Mapping[str, str]
+    name: str
+    free: int = 0
+    nodes: int = 0
+    gpus_free: int = 0
+    gpus: int = 0
+    limit: int | None = None
+    start: float | None = None
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Another request for a job that waits.
+
+    Args:
+        changes: the run options that differ, by name; none for the job as it is.
+        start: when it would start, by the backend's own estimate, in seconds since the epoch; None for never.
+        fault: why it would not start, empty where it would.
+    """
+
+    changes: Mapping[str, str]
+    start: float | None
+    fault: str = ""
+
+
+@dataclass(frozen=True)
 class Capabilities:
     """What a scheduler can do; the screens offer no more than this.
 
@@ -336,6 +379,9 @@ class Capabilities:
         shell: a shell can be opened in a replica.
         usage: `Scheduler.usage` measures what replicas use.
         actions: `Scheduler.actions` has some for jobs.
+        everybody: `Scheduler.list_everybody` lets it list the jobs of other users, too.
+        places: `Scheduler.places` says where there is room.
+        alternatives: `Scheduler.alternatives` says what would start sooner.
         working_folder: apps run in the folder that they are launched from.
         batch_scripts: a user's own batch script can be launched, see `specs.batch_script`.
         remembers_cancel: an app that was cancelled says CANCELLED; where not, the Runner remembers it.
@@ -359,6 +405,9 @@ class Capabilities:
     shell: bool = False
     usage: bool = False
     actions: bool = False
+    everybody: bool = False
+    places: bool = False
+    alternatives: bool = False
     working_folder: bool = False
     batch_scripts: bool = False
     remembers_cancel: bool = True

@@ -62,8 +62,8 @@ def build_script(name: str, arguments: Mapping[str, str | Sequence[str]]) -> App
     if "job-name" not in {**script.options, **changed}:
         # sbatch reads the script from its standard input, and would call the job so.
         options.append(f"--job-name={job_name}")
-    comment = {**script.options, **changed}.get("comment", "")
-    made = BatchScript(script.text, tuple(options), tuple(_script_arguments(script, values)), comment)
+    settings = {**script.options, **changed, "job-name": job_name}
+    made = BatchScript(script.text, tuple(options), tuple(_script_arguments(script, values)), settings)
     return AppDef(job_name, [made.role()])
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from .foreign import is_list_of, is_text
+from .foreign import is_dict_of, is_list_of, is_text
 from .roles import Role
 
 KEY = "sbatch"
@@ -22,17 +22,17 @@ class BatchScript:
         text: the script.
         options: options of ``sbatch`` that win over those in the script, each as ``--name=value`` or ``--name``.
         args: the script's arguments.
-        comment: the comment that the job gets from the script or the options, which a scheduler may add to.
+        settings: every option that is in force, of the script or beside it, as its value by its long name.
     """
 
     text: str
     options: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
-    comment: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def role(self) -> Role:
         """Return the role that stands for it."""
-        told = {"script": self.text, "options": [*self.options], "args": [*self.args], "comment": self.comment}
+        told = {"script": self.text, "options": [*self.options], "args": [*self.args], "settings": {**self.settings}}
         return Role(ROLE, "", entrypoint=KEY, metadata={KEY: told})
 
 
@@ -42,7 +42,7 @@ def script_of(roles: Sequence[Role]) -> BatchScript | None:
         told = role.metadata.get(KEY)
         if isinstance(told, dict) and is_text(told.get("script")):
             lists = [told.get(name, []) for name in ("options", "args")]
-            comment = told.get("comment", "")
-            if all(map(is_list_of(is_text), lists)) and is_text(comment):
-                return BatchScript(told["script"], tuple(lists[0]), tuple(lists[1]), comment)
+            settings = told.get("settings", {})
+            if all(map(is_list_of(is_text), lists)) and is_dict_of(is_text)(settings):
+                return BatchScript(told["script"], tuple(lists[0]), tuple(lists[1]), settings)
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...specs import AppState, ReplicaStatus, Role, RoleStatus, is_terminal
+from ...specs.files import user_name
 from ..shared.exit_reasons import format_exit, signal_name
 from ..types import BY_TORCHX, DescribeAppResponse, ListAppResponse, StateChange
 from .accounting import Step
@@ -55,7 +56,7 @@ def list_row(app: App, launch: Launch | None) -> ListAppResponse:
         msg=_why(app),
         host=_nodes(app) if state is AppState.RUNNING else "",
         notes=[BY_TORCHX] if by_torchx else [],
-        foreign=launch is None and not by_torchx,
+        foreign=launch is None and not by_torchx and app.first.user != user_name(),
     )
 
 

@@ -11,6 +11,8 @@ from ...specs.foreign import epoch_seconds
 
 BATCH, TASK = "batch", "task"
 """The roles of a job that was not launched as an app: its batch script, and the tasks of its array."""
+MOST_AHEAD_S = 366 * 86400.0
+"""Slurm's estimate of the start of a job that never starts is centuries ahead; no other one is so far."""
 
 # The job states of squeue(1) and sacct(1). A flag, such as COMPLETING, stands in the place of the state while it lasts.
 _STATES = {

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from ...logs.text.sanitize import plain
 from ...specs import AppDef
+from ...specs.batch_script import script_of
 from ...specs.errors import join_names
 from ...specs.files import user_name
 from ..types import Finding
@@ -17,38 +19,64 @@ from .options import SlurmOpts
 _PENDS = "sbatch would accept it, and it would wait for ever"
 
 
-def limit_findings(app: AppDef, opts: SlurmOpts, facts: Facts, default_partition: str) -> Iterator[Finding]:
-    """Yield a warning for each limit that an app is over, as far as Slurm tells them.
+class Asked(NamedTuple):
+    """What a launch asks for in all; None and 0 where it does not say.
+
+    Attributes:
+        partition: the partition, or several with commas between them; empty for the default one.
+        account: the account, empty for the user's own.
+        qos: the QOS, empty for the usual one.
+        time: the time limit in seconds.
+        nodes: how many nodes at least.
+        cpus: how many CPUs.
+    """
+
+    partition: str
+    account: str
+    qos: str
+    time: int | None
+    nodes: int
+    cpus: int
+
+
+def asked_for(app: AppDef, opts: SlurmOpts) -> Asked:
+    """Return what a launch asks for: of a user's script by its own options, where a run option does not win."""
+    own = script_of(app.roles)
+    settings = own.settings if own is not None else {}
+
+    def value(name: str) -> str:
+        return getattr(opts, name) or settings.get(name, "")
+
+    nodes = parse_count(value("nodes"))
+    if own is None:
+        cpus = sum(role.num_replicas * max(1, role.resource.cpu) for role in app.roles)
+    else:
+        tasks = parse_count(settings.get("ntasks", "")) or nodes * parse_count(settings.get("ntasks-per-node", ""))
+        cpus = max(1, tasks) * max(1, parse_count(settings.get("cpus-per-task", "")))
+    return Asked(value("partition"), value("account"), value("qos"), parse_duration(value("time")), nodes, cpus)
+
+
+def limit_findings(asked: Asked, facts: Facts, default_partition: str) -> Iterator[Finding]:
+    """Yield a warning for each limit that a launch is over, as far as Slurm tells them.
 
     Args:
-        app: the app.
-        opts: the run options.
+        asked: what it asks for.
         facts: what is asked.
         default_partition: the partition of jobs that name none, empty where it is not known.
     """
-    asked = _Asked(app, opts)
-    partition = opts.partition or default_partition
+    partition = asked.partition or default_partition
     # Of several partitions one that fits is enough.
     if partition and "," not in partition:
-        yield from _of_partition(partition, facts.partition(partition), opts, asked)
+        yield from _of_partition(partition, facts.partition(partition), asked)
     user = user_name()
-    account = opts.account or facts.default_account(user)
+    account = asked.account or facts.default_account(user)
     if account:
         yield from _of_job(f"the account {plain(account)}", facts.association(account, user), asked)
-    if opts.qos:
-        yield from _of_job(f"the QOS {plain(opts.qos)}", facts.qos(opts.qos, os.getuid()), asked)
+    if asked.qos:
+        yield from _of_job(f"the QOS {plain(asked.qos)}", facts.qos(asked.qos, os.getuid()), asked)
 
 
-class _Asked:
-    """What an app asks for in all; None where it does not say."""
-
-    def __init__(self, app: AppDef, opts: SlurmOpts) -> None:
-        self.time = parse_duration(opts.time or "")
-        self.nodes = parse_count(opts.nodes or "")
-        self.cpus = sum(role.num_replicas * max(1, role.resource.cpu) for role in app.roles)
-
-
-def _of_partition(name: str, told: Mapping[str, str], opts: SlurmOpts, asked: _Asked) -> Iterator[Finding]:
+def _of_partition(name: str, told: Mapping[str, str], asked: Asked) -> Iterator[Finding]:
     name = plain(name)
     if (state := told.get("State", "UP")) != "UP":
         yield Finding("warning", f"the partition {name} is {plain(state)}", "it starts no jobs now: take another one")
@@ -64,14 +92,14 @@ def _of_partition(name: str, told: Mapping[str, str], opts: SlurmOpts, asked: _A
     if cpus and asked.cpus > cpus:
         what = f"it asks for {asked.cpus} CPUs, and the partition {name} has {cpus}"
         yield Finding("warning", what, f"{_PENDS}: ask for fewer replicas or less cpu")
-    for key, option, value in (("AllowAccounts", "account", opts.account), ("AllowQos", "qos", opts.qos)):
+    for key, option, value in (("AllowAccounts", "account", asked.account), ("AllowQos", "qos", asked.qos)):
         allowed = told.get(key, "ALL") or "ALL"
         if value and allowed != "ALL" and value not in allowed.split(","):
             what = f"the partition {name} does not allow the {option} {plain(value)}"
             yield Finding("warning", what, f"{_PENDS}: take {join_names(map(plain, allowed.split(',')))}")
 
 
-def _of_job(whose: str, told: Mapping[str, str], asked: _Asked) -> Iterator[Finding]:
+def _of_job(whose: str, told: Mapping[str, str], asked: Asked) -> Iterator[Finding]:
     """Yield what is over the limits that one job has, whatever else runs."""
     wall = limit_and_use(told.get("MaxWallPJ", ""))
     if wall is not None and asked.time is not None and asked.time > 60 * parse_count(wall.limit):

@@ -106,11 +106,12 @@ def _script_request(app: AppDef, session: str, opts: SlurmOpts, folder: Path, ow
         "cfg": dict(opts), "array": False, "script": True, "folder": str(folder),
         "roles": [[app.roles[0].name, 1, 0]],
     }  # fmt: skip
+    comment = _marked(opts.comment or own.settings.get("comment"), key)
     command = [
         "sbatch", "--parsable",
         # Of its own comment the last one counts, which is ours.
         *(option for option in own.options if not option.startswith("--comment=")),
-        f"--comment={_marked(opts.comment or own.comment, key)}",
+        f"--comment={comment}",
         # Elsewhere it runs where sbatch was called, or where the script says.
         *([f"--chdir={folder}"] if opts.job_dir else []),
         *([] if opts.requeue else ["--no-requeue"]),

@@ -25,6 +25,7 @@ from ...specs import (
     runopts,
 )
 from ..api import (
+    Alternative,
     Capabilities,
     DescribeAppResponse,
     Finding,
@@ -32,6 +33,7 @@ from ..api import (
     ListAppResponse,
     LogQuery,
     NameFault,
+    Place,
     ReplicaUsage,
     Scheduler,
     Stream,
@@ -41,17 +43,17 @@ from ..shared.secrets import mask_text
 from ..workspace.mixin import DirWorkspaceMixin
 from . import commands
 from .actions import act, cancel, job_actions, shell_command
+from .advice import Advisor
 from .cluster import Cluster
 from .describe import describe_app, list_row
 from .facts import Facts
 from .jobs import App, Job, is_app_id
 from .known_jobs import HISTORY_DAYS, EndedJobs, KnownJobs
 from .layout import Replica, find_replica, replicas_of
-from .limits import limit_findings
 from .options import SlurmOpts
 from .others import shown_script
 from .records import Launch, Records, read_launch
-from .request import SlurmRequest, check_app, launch_findings, make_request, name_faults
+from .request import SlurmRequest, check_app, make_request, name_faults
 from .script import launch_in
 from .shared_answer import Intervals
 from .usage import UsageSampler
@@ -96,6 +98,9 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         shell=True,
         usage=True,
         actions=True,
+        everybody=True,
+        places=True,
+        alternatives=True,
         working_folder=True,
         batch_scripts=True,
         named_ids=False,
@@ -120,6 +125,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._made_records: Records | None = None
         self._cluster = Cluster()
         self._facts = Facts()
+        self._advisor = Advisor(self._cluster, self._facts, session_name)
         self._usage = UsageSampler()
         self._ended = EndedJobs()
         self._scripts: dict[str, str] = {}
@@ -343,11 +349,22 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return [*name_faults(app)]
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
-        """Find what sbatch would accept, and what would go wrong on the nodes."""
+        """Find what sbatch would accept and never start, what would go wrong on the nodes, and when it would start."""
         check_app(app)
-        opts = SlurmOpts.from_cfg(self.run_opts().resolve(cfg))
-        default = next(iter(self._cluster.partition_names()), "")
-        return [*launch_findings(app, opts), *limit_findings(app, opts, self._facts, default)]
+        return [*self._advisor.findings(app, SlurmOpts.from_cfg(self.run_opts().resolve(cfg)))]
+
+    def places(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Place]:
+        """Return the partitions, with nodes and GPUs, limits, and when this app would start there."""
+        check_app(app)
+        return self._advisor.places(app, SlurmOpts.from_cfg(self.run_opts().resolve(cfg)))
+
+    def alternatives(self, app_id: str) -> builtins.list[Alternative]:
+        """Return what would start sooner than a job that waits; see `Scheduler.alternatives`."""
+        app, described = self._get(app_id), self.describe(app_id)
+        if described is None or not described.roles:
+            raise SchedulerError(f"{app_id} cannot be asked about: its batch script is not known here")
+        opts = SlurmOpts.from_cfg(self.run_opts().resolve(described.cfg))
+        return self._advisor.alternatives(app.first, AppDef(described.name, described.roles), opts)
 
     # What others need
 

@@ -11,12 +11,10 @@ from ...logs.text.sanitize import plain
 from ...specs.errors import join_names
 from ..shared.exit_reasons import some_of
 from .facts import Facts, Usage, limit_and_use, unusable
-from .jobs import App, Job, format_duration, parse_duration
+from .jobs import MOST_AHEAD_S, App, Job, format_duration, parse_duration
 from .layout import expand_nodes
 from .reasons import Limit, code_of, limit_of, reason
 
-# Slurm's estimate for a job that never starts is centuries ahead.
-_MOST_AHEAD_S = 366 * 86400.0
 _DEPENDENCY = re.compile(r"(?P<kind>[a-z]+):(?P<id>\d+)(?:_(?:\d+|\*))?(?:\+\d+)?(?:\((?P<state>\w+)\))?")
 _UNAVAILABLE = re.compile(r"UnavailableNodes:(?P<nodes>\S+)")
 _KINDS = {
@@ -51,10 +49,16 @@ def evidence(job: Job, facts: Facts, known: Mapping[str, App]) -> list[str]:
 
 def _estimate(job: Job, code: str) -> Iterator[str]:
     """Yield Slurm's own estimate of the start; that of one that waits for its time is that time."""
-    at, now = job.started_at, time.time()
-    if at is not None and code != "BeginTime" and not reason(code).never and now < at < now + _MOST_AHEAD_S:
+    at = expected_start(job)
+    if at is not None and code != "BeginTime" and not reason(code).never:
         on = f" on {plain(job.scheduled_nodes)}" if job.scheduled_nodes else ""
         yield f"Slurm expects to start it at {clock(at)}{on}"
+
+
+def expected_start(job: Job) -> float | None:
+    """Return Slurm's own estimate of the start of a job that waits, in seconds since the epoch; None for none."""
+    at, now = job.started_at, time.time()
+    return at if at is not None and now < at < now + MOST_AHEAD_S else None
 
 
 def clock(at: float) -> str:

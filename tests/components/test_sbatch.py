@@ -107,10 +107,12 @@ def test_positional_arguments(body: str, names: list[str]) -> None:
 
 
 def test_only_what_is_changed_goes_to_the_command_line(folder: Path) -> None:
-    assert built() == BatchScript(SCRIPT, (), ("a.yaml",), "my run")
+    plain = built()
+    assert (plain.text, plain.options, plain.args) == (SCRIPT, (), ("a.yaml",))
+    assert (plain.settings["comment"], plain.settings["nodes"]) == ("my run", "2")
     changed = built(time="2:00:00", nodes="2", requeue="yes", mem="64G", comment="other", LR="2e-5")
     assert changed.options == ("--time=2:00:00", "--requeue", "--mem=64G", "--comment=other")
-    assert (changed.args, changed.comment, changed.text) == (("a.yaml", "2e-5"), "other", SCRIPT)
+    assert (changed.args, changed.settings["time"], changed.text) == (("a.yaml", "2e-5"), "2:00:00", SCRIPT)
     # A default in between is said.
     assert built(arg3="x", args="'y z'").args == ("a.yaml", "1e-5", "x", "y z")
     assert built(exclusive="user").options == ("--exclusive=user",)

@@ -82,8 +82,9 @@ def test_three_sessions_ask_six_times_a_minute_together(tmp_path: Path, clock: C
 
 def test_what_stays_the_same_is_asked_for_less_often(tmp_path: Path, clock: Clock) -> None:
     question = Question(clock)
-    kinds = [Intervals(10.0, 2.0), ActionTimes(tmp_path / "acted"), lambda text: "running"]
-    answers = [SharedAnswer(tmp_path / "queue", question, *kinds) for _ in range(3)]
+    answers = sessions(tmp_path, question, 3)
+    for answer in answers:
+        answer._essence = lambda text: "running"
     watch(answers, clock, 60)
     assert len(question.asked) == 6
     # The controller takes two requests for each: the queue, and the partitions that squeue asks for besides.

@@ -26,6 +26,8 @@ srun python train.py --config "$1"
 def script(app: TorchXTuiApp) -> Path:
     path = Path("train.sbatch")
     path.write_text(SCRIPT)
+    Path("jobs").mkdir()
+    Path("jobs/run").write_text(SCRIPT)
     return path
 
 
@@ -79,8 +81,6 @@ async def test_a_script_is_picked_changed_and_launched_again(app, commands, scri
 
 
 async def test_a_script_is_typed_and_its_faults_are_said(app, commands, script) -> None:
-    Path("jobs").mkdir()
-    Path("jobs/run").write_text(SCRIPT)
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
         await pilot.press("n")

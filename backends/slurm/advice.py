@@ -1,0 +1,144 @@
+"""Advice before a launch and while a job waits: limits, estimates, partitions with room, what would start sooner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...specs import AppDef, BackendUnavailableError, SchedulerError
+from ...specs.batch_script import script_of
+from ..types import Alternative, Finding, Place
+from .cluster import Cluster, Partition
+from .estimates import Estimate, Estimates
+from .facts import Facts
+from .jobs import Job, format_duration
+from .limits import Asked, asked_for, limit_findings
+from .options import SlurmOpts
+from .request import launch_findings, make_request
+from .waiting import clock, expected_start
+
+# Each estimate is a run of the scheduler.
+_MOST_ESTIMATES = 6
+_LEAST_TIME_S = 120
+
+
+class Advisor:
+    """Looks at launches; every method may be called from any thread, and may take seconds.
+
+    Args:
+        cluster: the partitions.
+        facts: what else is asked.
+        session: the session part of handles.
+    """
+
+    def __init__(self, cluster: Cluster, facts: Facts, session: str) -> None:
+        self._cluster = cluster
+        self._facts = facts
+        self._session = session
+        self._estimates = Estimates()
+
+    def findings(self, app: AppDef, opts: SlurmOpts) -> Iterator[Finding]:
+        """Yield what sbatch would accept and never start, what would go wrong on the nodes, and the estimate."""
+        yield from launch_findings(app, opts)
+        default = next(iter(self._cluster.partition_names()), "")
+        limits = [*limit_findings(asked_for(app, opts), self._facts, default)]
+        yield from limits
+        if limits:
+            return
+        try:
+            estimate = self._estimate(app, opts, {})
+        except BackendUnavailableError:
+            return
+        except SchedulerError as error:
+            yield Finding("error", str(error), "change what sbatch does not take")
+            return
+        if estimate is not None and estimate.start is None:
+            yield Finding("warning", estimate.fault, "sbatch would accept it, and it would wait for ever")
+        elif estimate is not None and estimate.start is not None:
+            yield Finding("ok", f"Slurm would start it at {clock(estimate.start)} on {estimate.nodes}")
+
+    def places(self, app: AppDef, opts: SlurmOpts) -> list[Place]:
+        """Return the partitions, that which is asked for first, then the default one.
+
+        Raises:
+            SchedulerError: Slurm cannot be asked.
+        """
+        asked = asked_for(app, opts)
+        first = asked.partition.split(",")[0]
+        left, places = _MOST_ESTIMATES, []
+        for partition in sorted(self._cluster.partitions(), key=lambda partition: partition.name != first):
+            fault, estimate = _partition_fault(partition, asked), None
+            if not fault and left:
+                left -= 1
+                estimate = self._estimate_or_fault(app, opts, {"partition": partition.name})
+            there = self._facts.nodes(partition.name)
+            usable = [node for node in there if node.is_usable]
+            places.append(
+                Place(
+                    cfg={"partition": partition.name},
+                    name=partition.name,
+                    free=sum(node.idle == node.cpus for node in usable),
+                    nodes=partition.nodes,
+                    gpus_free=sum(node.gpus - node.gpus_used for node in usable),
+                    gpus=sum(node.gpus for node in there),
+                    limit=partition.max_time,
+                    start=estimate.start if estimate else None,
+                    fault=fault or (estimate.fault if estimate else ""),
+                )
+            )
+        return places
+
+    def alternatives(self, job: Job, app: AppDef, opts: SlurmOpts) -> list[Alternative]:
+        """Return other requests for a job that waits, the soonest first, and the job as it is.
+
+        Args:
+            job: its record.
+            app: the app that launches it again.
+            opts: the run options that do.
+
+        Raises:
+            SchedulerError: Slurm cannot be asked.
+        """
+        asked = asked_for(app, opts)._replace(partition=job.partition, time=job.limit, nodes=job.nodes)
+        found = []
+        # A script decides itself what it does with fewer nodes.
+        for changes in _changes(self._cluster.partitions(), asked, script_of(app.roles) is not None):
+            estimate = self._estimate_or_fault(app, opts, changes)
+            if estimate is not None:
+                found.append(Alternative(changes, estimate.start, estimate.fault))
+        start = expected_start(job)
+        if start is None and (estimate := self._estimate_or_fault(app, opts, {})) is not None:
+            start = estimate.start
+        found.append(Alternative({}, start))
+        return sorted(found, key=lambda one: (one.start is None, one.start or 0.0, len(one.changes)))
+
+    def _estimate(self, app: AppDef, opts: SlurmOpts, changes: Mapping[str, str]) -> Estimate | None:
+        changed = SlurmOpts.from_cfg({**dict(opts), **changes})
+        return self._estimates.ask(make_request(app, self._session, changed, self._cluster.tracks_memory))
+
+    def _estimate_or_fault(self, app: AppDef, opts: SlurmOpts, changes: Mapping[str, str]) -> Estimate | None:
+        try:
+            return self._estimate(app, opts, changes)
+        except SchedulerError as error:
+            return Estimate(None, fault=str(error))
+
+
+def _partition_fault(partition: Partition, asked: Asked) -> str:
+    """Return why a partition would not start a launch whatever is free, empty where it may."""
+    if not partition.is_up:
+        return "closed"
+    if asked.time is not None and partition.max_time is not None and asked.time > partition.max_time:
+        return f"limit {format_duration(partition.max_time)}"
+    return "too few nodes" if asked.nodes > partition.nodes else ""
+
+
+def _changes(partitions: list[Partition], asked: Asked, is_script: bool) -> Iterator[dict[str, str]]:
+    chosen = (asked.partition or next((each.name for each in partitions if each.is_default), "")).split(",")
+    others = [each.name for each in partitions if each.name not in chosen and not _partition_fault(each, asked)]
+    yield from ({"partition": name} for name in others[: _MOST_ESTIMATES - 2])
+    shorter = {}
+    if asked.time is not None and asked.time >= 2 * _LEAST_TIME_S:
+        minutes = asked.time // 120
+        shorter = {"time": f"{minutes // 60}:{minutes % 60:02d}:00"}
+        yield shorter
+    if is_script and asked.nodes > 1:
+        yield {**shorter, "nodes": str(asked.nodes // 2)}
