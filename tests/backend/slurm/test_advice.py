@@ -1,0 +1,173 @@
+"""Advice before a launch and while a job waits: estimates of sbatch, partitions with room, what would start sooner."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from support.slurm_commands import FIELD, RECORD, SlurmCommands
+
+from torchx_tui.backends.slurm.commands import Answer
+from torchx_tui.backends.slurm.estimates import Estimate, parse_estimate
+from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+from torchx_tui.backends.types import Alternative
+from torchx_tui.specs import AppDef, BackendUnavailableError, Role, SchedulerError
+from torchx_tui.specs.batch_script import BatchScript
+
+SOON = int(time.time()) + 600
+APP = AppDef("app", [Role("r", "", entrypoint="true")])
+SCRIPT = "#!/bin/sh\n#SBATCH --time=1-0\nsrun hostname\n"
+
+
+def told(at: int, nodes: str = "n[1-2]") -> str:
+    """Return what sbatch of 22.05 prints."""
+    return f"sbatch: Job 9 to start at {at} using 2 processors on nodes {nodes} in partition main\n"
+
+
+def script_app(**settings: str) -> AppDef:
+    return AppDef("train", [BatchScript(SCRIPT, settings=settings).role()])
+
+
+def partitions(commands: SlurmCommands, *rows: tuple[str, str, int, str]) -> None:
+    """Let sinfo print partitions: name, state, nodes, time limit."""
+    text = "".join(
+        f"{RECORD}{name}{FIELD}{state}{FIELD}{nodes}{FIELD}4000{FIELD}{limit}\n" for name, state, nodes, limit in rows
+    )
+    commands.answer("sinfo", text)
+
+
+def asked(commands: SlurmCommands) -> list[list[str]]:
+    return [call for call in commands.calls("sbatch") if "--test-only" in call]
+
+
+@pytest.mark.parametrize(
+    ("answer", "estimate"),
+    [
+        (Answer(0, "", told(SOON)), Estimate(SOON, "n[1-2]")),
+        # The years 2707 and 4068 are what Slurm says of a job that never starts.
+        (Answer(0, "", told(23_263_372_800)), Estimate(None, fault="Slurm would never start it as it is")),
+        (
+            Answer(1, "", "allocation failure: Requested node configuration is not available\n"),
+            Estimate(None, fault="Requested node configuration is not available"),
+        ),
+        (Answer(0, "7\n", ""), None),
+    ],
+)
+def test_what_sbatch_tells(answer: Answer, estimate: Estimate | None) -> None:
+    assert parse_estimate(answer) == estimate
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("sbatch: error: Invalid --time specification", SchedulerError),
+        ("sbatch: error: Batch job submission failed: Unable to contact slurm controller", BackendUnavailableError),
+    ],
+)
+def test_what_is_no_estimate(said: str, kind: type[Exception]) -> None:
+    with pytest.raises(kind):
+        parse_estimate(Answer(1, "", said))
+
+
+@pytest.mark.parametrize(
+    ("err", "code", "level", "what"),
+    [
+        (told(SOON), 0, "ok", "Slurm would start it at "),
+        (told(23_263_372_800), 0, "warning", "Slurm would never start it as it is"),
+        ("allocation failure: Requested node configuration is not available", 1, "warning", "Requested node"),
+        ("sbatch: error: Invalid --time specification", 1, "error", "Invalid --time specification"),
+    ],
+)
+def test_the_estimate_is_a_finding(
+    slurm: SlurmScheduler, commands: SlurmCommands, err: str, code: int, level: str, what: str
+) -> None:
+    commands.answer("sbatch", err=err, code=code)
+    findings = slurm.preflight(APP, {})
+    assert [(finding.level, what in finding.what) for finding in findings] == [(level, True)]
+    # The same request is not asked about again, whatever key its launch would have.
+    slurm.preflight(APP, {})
+    assert len(asked(commands)) == (2 if level == "error" else 1)
+
+
+def test_a_controller_that_is_away_warns_of_nothing(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.answer("sbatch", err="sbatch: error: Unable to contact slurm controller", code=1)
+    assert slurm.preflight(APP, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "cfg", "what"),
+    [
+        ({"time": "2-0"}, {}, "it asks for 2d, and the partition main allows 1d"),
+        ({"time": "2-0"}, {"time": "10"}, ""),
+        ({"nodes": "9"}, {}, "it asks for 9 nodes, and the partition main gives at most 3"),
+        ({"ntasks": "5", "cpus-per-task": "4"}, {}, "it asks for 20 CPUs, and the partition main has 12"),
+        ({"nodes": "2", "ntasks-per-node": "8"}, {}, "it asks for 16 CPUs"),
+        ({"account": "gold"}, {}, "the partition main does not allow the account gold"),
+    ],
+)
+def test_limits_of_a_script_are_those_of_its_own_options(
+    slurm: SlurmScheduler, commands: SlurmCommands, settings: dict[str, str], cfg: dict[str, str], what: str
+) -> None:
+    partitions(commands, ("main*", "up", 3, "1-00:00:00"))
+    commands.answer(
+        "scontrol-show-partition-main",
+        "PartitionName=main AllowAccounts=silver State=UP MaxTime=1-00:00:00 TotalCPUs=12 TotalNodes=3",
+    )
+    warned = [finding.what for finding in slurm.preflight(script_app(**settings), cfg) if finding.level == "warning"]
+    assert [what in text for text in warned] == [True] * bool(what)
+
+
+def test_where_there_is_room(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    partitions(
+        commands,
+        ("main*", "up", 2, "infinite"),
+        ("short", "up", 2, "10:00"),
+        ("old", "drain", 2, "infinite"),
+        ("tiny", "up", 1, "infinite"),
+    )
+    slurm._cluster.partitions()
+    commands.nodes(
+        {"NodeList": "n1", "StateLong": "idle", "CPUsState": "0/4/0/4", "Gres": "gpu:2", "GresUsed": "gpu:0"},
+        {"NodeList": "n2", "StateLong": "mixed", "CPUsState": "1/3/0/4", "Gres": "gpu:2", "GresUsed": "gpu:1"},
+        {"NodeList": "n3", "StateLong": "drained", "CPUsState": "0/0/4/4", "Gres": "gpu:2", "GresUsed": "gpu:0"},
+    )
+    commands.answer("sbatch", err=told(SOON))
+    places = slurm.places(script_app(nodes="2", time="1:00:00", partition="short"), {})
+    assert [(place.name, place.limit, place.start, place.fault) for place in places] == [
+        ("short", 600, None, "limit 10m"),
+        ("main", None, SOON, ""),
+        ("old", None, None, "closed"),
+        ("tiny", None, None, "too few nodes"),
+    ]
+    first = places[0]
+    assert (first.free, first.nodes, first.gpus_free, first.gpus) == (1, 2, 3, 6)
+    # Slurm is not asked about what cannot be.
+    assert [call[-1] for call in asked(commands)] == ["--partition=main"]
+
+
+def test_what_would_start_sooner(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path) -> None:
+    partitions(commands, ("main*", "up", 4, "infinite"), ("spare", "up", 4, "infinite"))
+    commands.answer("scontrol-write-batch_script-7", SCRIPT)
+    commands.queue(
+        {
+            "State": "PENDING", "Reason": "Priority", "StartTime": str(SOON + 60), "NumNodes": "4",
+            "TimeLimit": "2:00:00", "WorkDir": str(tmp_path),
+        }
+    )  # fmt: skip
+    commands.answer("sbatch", err=told(SOON))
+    assert slurm.alternatives("7") == [
+        Alternative({"partition": "spare"}, SOON),
+        Alternative({"time": "1:00:00"}, SOON),
+        Alternative({"time": "1:00:00", "nodes": "2"}, SOON),
+        Alternative({}, SOON + 60),
+    ]
+    commands.answer("sbatch", err="allocation failure: Invalid account", code=1)
+    slurm._advisor._estimates._kept.clear()
+    assert [(each.start, each.fault) for each in slurm.alternatives("7")][-1] == (None, "Invalid account")
+
+
+def test_of_a_job_without_a_script_nothing_is_asked(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue({"State": "PENDING"})
+    with pytest.raises(SchedulerError, match="its batch script is not known here"):
+        slurm.alternatives("7")
