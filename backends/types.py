@@ -163,6 +163,7 @@ class DescribeAppResponse:
         timeline: its states in order.
         user: who launched it.
         host: the machine that it runs on, where it runs on one.
+        reasons: the sentences of `msg`, the cause first, then its evidence; none where it is one sentence.
         notes: what else should be known of it, such as "on node7, heard of 40 s ago".
         image: the image of its first role.
         log_dir: the folder of its logs, where there is one.
@@ -186,6 +187,7 @@ class DescribeAppResponse:
     timeline: list[StateChange] = field(default_factory=list, kw_only=True)
     user: str = field(default="", kw_only=True)
     host: str = field(default="", kw_only=True)
+    reasons: list[str] = field(default_factory=list, kw_only=True)
     notes: list[str] = field(default_factory=list, kw_only=True)
     image: str = field(default="", kw_only=True)
     log_dir: str = field(default="", kw_only=True)
@@ -229,6 +231,7 @@ class ListAppResponse:
         msg: why it is in its state, in words, the cause first.
         host: the machine that it runs on, where it runs on one.
         notes: what else should be known of it.
+        limit_at: when it reaches its time limit, in seconds since the epoch; None where it has none, or does not run.
         foreign: neither TorchX nor this program launched it; a batch script of this user's own is not foreign.
     """
 
@@ -247,6 +250,7 @@ class ListAppResponse:
     msg: str = field(default="", kw_only=True)
     host: str = field(default="", kw_only=True)
     notes: list[str] = field(default_factory=list, kw_only=True)
+    limit_at: float | None = field(default=None, kw_only=True)
     foreign: bool = field(default=False, kw_only=True)
 
     # Responses of one list can be kept in sets.
@@ -268,6 +272,8 @@ def check_times(app: ListAppResponse | DescribeAppResponse) -> None:
     app.submitted_at = epoch_seconds(app.submitted_at)
     app.started_at = epoch_seconds(app.started_at)
     app.finished_at = epoch_seconds(app.finished_at)
+    if isinstance(app, ListAppResponse):
+        app.limit_at = epoch_seconds(app.limit_at)
     if isinstance(app, DescribeAppResponse):
         app.timeline = [change for change in app.timeline if epoch_seconds(change.at) is not None]
 
@@ -382,6 +388,7 @@ class Capabilities:
         everybody: `Scheduler.list_everybody` lets it list the jobs of other users, too.
         places: `Scheduler.places` says where there is room.
         alternatives: `Scheduler.alternatives` says what would start sooner.
+        dependencies: the run option `dependency` lets an app begin when another has ended.
         working_folder: apps run in the folder that they are launched from.
         batch_scripts: a user's own batch script can be launched, see `specs.batch_script`.
         remembers_cancel: an app that was cancelled says CANCELLED; where not, the Runner remembers it.
@@ -408,6 +415,7 @@ class Capabilities:
     everybody: bool = False
     places: bool = False
     alternatives: bool = False
+    dependencies: bool = False
     working_folder: bool = False
     batch_scripts: bool = False
     remembers_cancel: bool = True

@@ -53,6 +53,20 @@ def open_file(path: str | os.PathLike[str]) -> int:
     return descriptor
 
 
+def read_tail(path: str | os.PathLike[str], limit: int) -> bytes:
+    """Return the last bytes of a regular file, at most so many; nothing where it cannot be read."""
+    try:
+        descriptor = open_file(path)
+    except OSError:
+        return b""
+    try:
+        return os.pread(descriptor, limit, max(0, os.fstat(descriptor).st_size - limit))
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
 def read_file(path: str | os.PathLike[str], limit: int = SMALL) -> bytes:
     """Return the content of a regular file.
 

@@ -372,7 +372,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         """Open the form with what is known of the job."""
         from .launch.screen import LaunchScreen
 
-        self.push_screen(LaunchScreen(message.record, message.job))
+        self.push_screen(LaunchScreen(message.record, message.job, changes=message.changes))
 
     def on_relaunch_asked(self, message: RelaunchAsked) -> None:
         """Ask whether jobs are launched again although the world has changed."""

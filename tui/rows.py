@@ -40,6 +40,7 @@ class JobRow:
         foreign: TorchX did not launch it.
         group: what the jobs of one sweep share.
         called: the app's name, where its id does not tell it.
+        limit_at: when it reaches its time limit, in seconds since the epoch; None where that is not known.
     """
 
     handle: str
@@ -61,6 +62,7 @@ class JobRow:
     foreign: bool = False
     group: str = ""
     called: str = ""
+    limit_at: float | None = None
 
     @cached_property
     def name(self) -> str:

@@ -10,7 +10,7 @@ from ..types import Alternative, Finding, Place
 from .cluster import Cluster, Partition
 from .estimates import Estimate, Estimates
 from .facts import Facts
-from .jobs import Job, format_duration
+from .jobs import Job
 from .limits import Asked, asked_for, limit_findings
 from .options import SlurmOpts
 from .request import launch_findings, make_request
@@ -127,7 +127,7 @@ def _partition_fault(partition: Partition, asked: Asked) -> str:
     if not partition.is_up:
         return "closed"
     if asked.time is not None and partition.max_time is not None and asked.time > partition.max_time:
-        return f"limit {format_duration(partition.max_time)}"
+        return "too short"
     return "too few nodes" if asked.nodes > partition.nodes else ""
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...specs import AppState, ReplicaStatus, Role, RoleStatus, is_terminal
+from ...specs import NONE, AppState, ReplicaStatus, Role, RoleStatus, is_terminal
 from ...specs.files import user_name
 from ..shared.exit_reasons import format_exit, signal_name
 from ..types import BY_TORCHX, DescribeAppResponse, ListAppResponse, StateChange
 from .accounting import Step
-from .ends import TaskEnd, asked_memory, format_size, read_tail, task_ends, why_ended
+from .ends import TaskEnd, asked_memory, batch_output_end, format_size, task_ends, why_ended
 from .jobs import App, Job, format_duration
 from .known_jobs import LOST
 from .layout import Replica, is_torchx, log_files, replicas_of
@@ -56,6 +56,7 @@ def list_row(app: App, launch: Launch | None) -> ListAppResponse:
         msg=_why(app),
         host=_nodes(app) if state is AppState.RUNNING else "",
         notes=[BY_TORCHX] if by_torchx else [],
+        limit_at=_limit_at(app),
         foreign=launch is None and not by_torchx and app.first.user != user_name(),
     )
 
@@ -78,16 +79,18 @@ def describe_app(
     roles = app_def.roles if app_def is not None else _roles_of(app, script)
     batch_output = ""
     if app.state is AppState.FAILED and not app.is_array:
-        batch_output = read_tail(log_files(app.first)[0])
+        batch_output = batch_output_end(log_files(app.first)[0])
     replicas = replicas_of(app, launch)
     why = _why(app, batch_output, max((step.max_rss or 0 for step in steps), default=0))
+    reasons = [*filter(None, (why, *evidence))]
     if by_torchx:
         notes.append(BY_TORCHX)
     return DescribeAppResponse(
         app_id=app.app_id,
         state=app.state,
         num_restarts=app.restarts,
-        msg="; ".join(filter(None, (why, *evidence))) or "<NONE>",
+        msg="; ".join(reasons) or NONE,
+        reasons=reasons if len(reasons) > 1 else [],
         metadata={**_metadata(app), **efficiency(app, steps)},
         roles_statuses=_role_statuses(app, replicas, task_ends(batch_output) if _is_one_step(replicas) else {}),
         roles=roles,
@@ -230,6 +233,14 @@ def _timeline(app: App) -> list[StateChange]:
         if at is not None:
             made.append(StateChange(state, max(at, made[-1].at) if made else at))
     return made
+
+
+def _limit_at(app: App) -> float | None:
+    """Return when an app that runs reaches its time limit; an array's tasks have one each."""
+    job = app.first
+    if app.is_array or app.state is not AppState.RUNNING or job.start is None or job.limit is None:
+        return None
+    return job.start + job.limit
 
 
 def _nodes(app: App) -> str:

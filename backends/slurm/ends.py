@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import pwd
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 from ...logs.text.sanitize import plain
-from ...specs.files import open_file
+from ...specs.files import read_tail
 from ..shared.exit_reasons import format_cancelled, format_exit
 from .accounting import parse_size
 from .jobs import Job, format_duration, parse_tasks, parse_tres
@@ -40,21 +39,9 @@ class TaskEnd(NamedTuple):
     signal: int
 
 
-def read_tail(path: Path | None) -> str:
+def batch_output_end(path: Path | None) -> str:
     """Return the end of a batch script's output; nothing where it cannot be read."""
-    if path is None:
-        return ""
-    try:
-        descriptor = open_file(path)
-    except OSError:
-        return ""
-    try:
-        size = os.fstat(descriptor).st_size
-        return os.pread(descriptor, _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode("utf-8", "replace")
-    except OSError:
-        return ""
-    finally:
-        os.close(descriptor)
+    return "" if path is None else read_tail(path, _TAIL_BYTES).decode("utf-8", "replace")
 
 
 def task_ends(batch_output: str) -> dict[int, TaskEnd]:

@@ -101,6 +101,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         everybody=True,
         places=True,
         alternatives=True,
+        dependencies=True,
         working_folder=True,
         batch_scripts=True,
         named_ids=False,
@@ -119,8 +120,9 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         super().__init__("slurm", session_name)
         intervals = Intervals(float(interval), float(quick_interval))
         self._making = threading.Lock()
-        self._make_jobs = lambda: KnownJobs(intervals, float(history_days), all_users=all_users)
-        self._made_jobs: KnownJobs | None = None
+        self._all_users = bool(all_users)
+        self._make_jobs = lambda everybody: KnownJobs(intervals, float(history_days), all_users=everybody)
+        self._made_jobs: dict[bool, KnownJobs] = {}
         self._records_folder = records
         self._made_records: Records | None = None
         self._cluster = Cluster()
@@ -137,9 +139,9 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     @property
     def _jobs(self) -> KnownJobs:
         with self._making:
-            if self._made_jobs is None:
-                self._made_jobs = self._make_jobs()
-            return self._made_jobs
+            if self._all_users not in self._made_jobs:
+                self._made_jobs[self._all_users] = self._make_jobs(self._all_users)
+            return self._made_jobs[self._all_users]
 
     @property
     def _records(self) -> Records:
@@ -241,6 +243,10 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
             now[app_id] = kept
         self._rows = now
         return sorted((kept.row for kept in now.values()), key=lambda row: row.submitted_at or 0.0, reverse=True)
+
+    def list_everybody(self, yes: bool) -> None:
+        """Let `list` return the queue of every user; accounting is asked for this user's jobs in any case."""
+        self._all_users = yes
 
     def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
         """Measure what running replicas use, see `Scheduler.usage`; of somebody else's job nothing is told."""

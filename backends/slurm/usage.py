@@ -19,7 +19,7 @@ from .layout import Replica
 _FIELD = "|"
 _FIELDS = ("JobID", "NTasks", "AveCPU", "AveRSS")
 # It asks the node of every task: seldom enough for jobs of thousands.
-_KEPT_S = 10.0
+_KEPT_S = 30.0
 
 
 class StepUsage(NamedTuple):
@@ -46,7 +46,7 @@ class UsageSampler:
         self._told: list[ReplicaUsage] = []
 
     def measure(self, app_id: str, replicas: Sequence[Replica]) -> list[ReplicaUsage]:
-        """Return what each running replica uses; what was measured less than ten seconds ago is not measured anew.
+        """Return what each running replica uses; what was measured half a minute ago is kept.
 
         Raises:
             SchedulerError: Slurm did not answer.

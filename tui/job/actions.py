@@ -6,6 +6,7 @@ import asyncio
 import shlex
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.binding import Binding
@@ -19,7 +20,9 @@ from .bulk import job_names
 
 if TYPE_CHECKING:
     from ...backends.runner import Runner
+    from ...backends.types import JobAction
     from ..rows import JobRow
+    from .menu import ActionsFound
 
 
 # Jobs that are cancelled or deleted at a time.
@@ -40,6 +43,7 @@ class JobActions(BaseScreen):
         Binding("D", "delete", "Delete", id="jobs.delete", show=False),
         Binding("y", "copy_handle", "Copy the handle", id="jobs.copy_handle", show=False),
         Binding("Y", "copy_command", "Copy the torchx command", id="jobs.copy_command", show=False),
+        Binding("A", "menu", "What else can be done with it", id="jobs.menu", show=False),
         Binding("R", "refresh_jobs", "Refresh", id="jobs.refresh", show=False),
     ]
 
@@ -57,6 +61,8 @@ class JobActions(BaseScreen):
             return None
         if action in ("relaunch", "edit", "cancel", "delete", "new") and self.dashboard.runner.read_only:
             return None
+        if action == "menu":
+            return True if not self.dashboard.runner.read_only and self.any_target(self._has_menu) else None
         if action == "cancel":
             return True if self.any_target(_is_live) else None
         if action in ("relaunch", "edit", "delete", "logs", "copy_handle", "copy_command"):
@@ -66,6 +72,51 @@ class JobActions(BaseScreen):
     def can(self, action: str) -> bool:
         """Return whether an action can do something now."""
         return self.check_action(action, ()) is True
+
+    def _has_menu(self, row: JobRow) -> bool:
+        capabilities = self.dashboard.runner.capabilities(row.scheduler)
+        return capabilities.actions or capabilities.alternatives or capabilities.dependencies
+
+    def action_menu(self) -> None:
+        """Ask what else can be done with the job, and offer it."""
+        from .menu import find_actions
+
+        find_actions(self, self.target_rows()[0])
+
+    def on_actions_found(self, message: ActionsFound) -> None:
+        """Offer what can be done with the job now."""
+        from .menu import ActionsDialog
+
+        row = message.row
+        if not message.actions:
+            self.dashboard.status.say(f"{row.name} has ended: nothing else can be done with it", failed=True)
+            return
+        self.app.push_screen(
+            ActionsDialog(row, message.actions), lambda answer: self._take_action(row, *answer) if answer else None
+        )
+
+    def _take_action(self, row: JobRow, action: JobAction, value: str) -> None:
+        from .continuation import find_continuation
+        from .menu import CONTINUE, SOONER, EndingDialog
+        from .relaunch import open_edit
+        from .sooner import SoonerDialog
+
+        def do(*_: object) -> None:
+            act = partial(self.dashboard.runner.act, action=action.name, value=value)
+            self._act([row], act, f"{action.name}:", "done", cancels=False)
+
+        def edit(changes: dict[str, str] | None) -> None:
+            if changes is not None:
+                open_edit(self.dashboard, row, lambda _record: changes)
+
+        if action == SOONER:
+            self.app.push_screen(SoonerDialog(self.dashboard, row), edit)
+        elif action == CONTINUE:
+            open_edit(self.dashboard, row, partial(find_continuation, self.dashboard, row))
+        elif action.ends_job:
+            self.app.push_screen(EndingDialog(row, action), lambda yes: do() if yes else None)
+        else:
+            do()
 
     async def action_new(self) -> None:
         """Pick a component and fill its form."""
@@ -145,7 +196,14 @@ class JobActions(BaseScreen):
         self._act(rows, self.dashboard.runner.delete, "Deleted", "", forget=True)
 
     def _act(
-        self, rows: list[JobRow], act: Callable[[str], str | None], verb: str, after: str, *, forget: bool = False
+        self,
+        rows: list[JobRow],
+        act: Callable[[str], str | None],
+        verb: str,
+        after: str,
+        *,
+        forget: bool = False,
+        cancels: bool = True,
     ) -> None:
         """Do something with each job off the event loop, then say how each went."""
         from ..messages import Told
@@ -166,7 +224,7 @@ class JobActions(BaseScreen):
             done = act_on_jobs(rows, act, verb, after, forget=forget, most=_AT_ONCE, on_done=tell)
             dashboard.post_from_thread(done)
 
-        if not forget:
+        if cancels and not forget:
             dashboard.ended_jobs.expect_cancelled([row.handle for row in rows])
 
         dashboard.run_worker(work, thread=True, group="actions", exit_on_error=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ from ..ui.theme import glyphs_of
 from .bulk import act_on_jobs, job_names
 
 if TYPE_CHECKING:
+    from ...backends.history.journal import LaunchRecord
     from ...backends.history.provenance import Changed
     from ..app import TorchXTuiApp
     from ..rows import JobRow
@@ -114,8 +115,16 @@ def summed_up(changes: Mapping[str, Sequence[Changed]]) -> list[tuple[Changed, i
     return sorted(counted.items(), key=lambda item: -item[1])
 
 
-def open_edit(dashboard: TorchXTuiApp, row: JobRow) -> None:
-    """Open the form with every value of a job's launch, or with what its backend tells of it."""
+def open_edit(
+    dashboard: TorchXTuiApp, row: JobRow, find_changes: Callable[[LaunchRecord | None], Mapping[str, str]] | None = None
+) -> None:
+    """Open the form with every value of a job's launch, or with what its backend tells of it.
+
+    Args:
+        dashboard: the app.
+        row: the job.
+        find_changes: returns what differs, by the name of the argument or run option; called off the event loop.
+    """
     from ..launch.foreign_job import ForeignJob, foreign_job
     from ..launch.messages import EditReady
     from ..messages import ActionDone
@@ -129,6 +138,8 @@ def open_edit(dashboard: TorchXTuiApp, row: JobRow) -> None:
                 ready = EditReady(job=ForeignJob(record.app_def(), record.scheduler, record.cfg))
             else:
                 ready = EditReady(job=foreign_job(dashboard.runner, row.handle))
+            if find_changes is not None:
+                ready.changes = find_changes(record)
             dashboard.post_from_thread(ready)
         except Exception as error:
             dashboard.post_from_thread(ActionDone(f"{row.name}: {describe_error(error)}", failed=True))

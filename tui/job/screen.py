@@ -183,6 +183,8 @@ class JobScreen(JobActions):
         self.title_rule.right = tabs
         left = state_text(self.row.state, glyphs)
         reason = self.described.msg if self.described and self.described.msg != NONE else self.row.why
+        if self.described and self.described.reasons:
+            reason = self.described.reasons[0]
         if reason:
             left.append(f"   {plain(reason.splitlines()[0])}", f"bold {STYLES.text}")
         elif self.row.is_final and self.row.duration_seconds is not None:
@@ -190,6 +192,9 @@ class JobScreen(JobActions):
         else:
             seconds = self.row.age_seconds(self.clock())
             left.append(f"   {age(seconds)}" if seconds is not None else "", STYLES.muted)
+        if self.row.limit_at is not None:
+            remaining = duration(max(0.0, self.row.limit_at - self.clock()))
+            left.append(f"   time limit in {remaining}", STYLES.muted)
         where = Text(end="")
         where.append(self.row.component, STYLES.muted)
         where.append(f" {cut(self.row.arguments, 40, glyphs.cut)}" if self.row.arguments else "", STYLES.faint)

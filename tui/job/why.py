@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # Errors that are listed of those that follow.
 _MOST_FOLLOWERS = 4
+_LABEL_WIDTH = 13
 _KEYS = (("e", "edit and relaunch"), ("l", "logs at this line"), ("y", "copy the reason"))
 
 
@@ -93,8 +94,11 @@ class WhyPane(Pane):
 def why_text(described: DescribeAppResponse, glyphs: Glyphs) -> Text:
     """Return the reason: the sentence, notes, then the quoted error of the job."""
     text = Text(end="")
-    sentence = "" if described.msg in ("", NONE) else plain(described.msg)
+    cause, *evidence = described.reasons or ["" if described.msg == NONE else described.msg]
+    sentence = plain(cause)
     text.append(sentence or _nothing_said(described.state), STYLES.text if sentence else STYLES.muted)
+    for told in evidence:
+        text.append(f"\n  {plain(told)}", STYLES.muted)
     for note in described.notes:
         text.append(f"\n{plain(note)}", STYLES.muted)
     quote = error_quote(described.structured_error_msg)
@@ -104,6 +108,8 @@ def why_text(described: DescribeAppResponse, glyphs: Glyphs) -> Text:
         for number, line in enumerate(lines):
             exception = number == len(lines) - 1 and bool(line) and not line[0].isspace()
             _quote_line(text, line, exception, glyphs)
+    for name, value in described.metadata.items():
+        text.append(f"\n{plain(name):<{_LABEL_WIDTH}} ", STYLES.faint).append(plain(value), STYLES.muted)
     return text
 
 

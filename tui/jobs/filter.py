@@ -114,7 +114,8 @@ class JobView:
     Attributes:
         backend: the scheduler whose jobs are shown, None for all.
         filter: the filter as typed; see `parse_filter`.
-        user: whose jobs are shown, empty for everybody's.
+        user: whose jobs are shown, empty for all that are listed.
+        everybody: whether backends list the jobs of other users, which they do not do by themselves.
         torchx_only: leave out what TorchX did not launch.
         history: show launches that no backend knows any more.
     """
@@ -122,6 +123,7 @@ class JobView:
     backend: str | None = None
     filter: str = ""
     user: str = ""
+    everybody: bool = False
     torchx_only: bool = True
     history: bool = False
     _test: Callable[[JobRow], bool] = field(init=False, repr=False, compare=False)
@@ -135,7 +137,7 @@ class JobView:
         return (
             self.backend in (None, row.scheduler)
             and (self.history or not row.history)
-            and not (self.torchx_only and row.foreign)
+            and not (self.torchx_only and row.foreign and not self.everybody)
             and (not self.user or row.user == self.user)
             and self._test(row)
         )
@@ -143,7 +145,7 @@ class JobView:
     @property
     def words(self) -> list[str]:
         """What is left out or added beside the filter, in words."""
-        found = [f"only {self.user}'s"] if self.user else []
+        found = [f"only {self.user}'s"] if self.user else ["everybody's"] if self.everybody else []
         if not self.torchx_only:
             found.append("not only TorchX's")
         return [*found, "with history"] if self.history else found

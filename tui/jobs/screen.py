@@ -73,7 +73,7 @@ class JobsScreen(JobActions):
         Binding("escape", "back", "Clear filter, then marks", id="jobs.back", show=False),
         Binding("H", "history", "History: past launches", id="jobs.history", show=False),
         Binding("c", "columns", "Choose the columns", id="jobs.columns", show=False),
-        Binding("u", "mine", "Only my jobs, or everybody's", id="jobs.mine", show=False),
+        Binding("u", "mine", "Everybody's jobs, or only mine", id="jobs.mine", show=False),
         Binding("T", "torchx_only", "Only TorchX's jobs, or all", id="jobs.torchx_only", show=False),
         Binding("z", "zoom", "Zoom the pane", id="jobs.zoom", show=False),
         *[
@@ -448,8 +448,16 @@ class JobsScreen(JobActions):
         self.app.push_screen(ColumnsDialog(self.table.shown_columns), take)
 
     def action_mine(self) -> None:
-        """Show only this user's jobs, or everybody's."""
-        self.choose_view(replace(self.view, user="" if self.view.user else user_name()))
+        """Go from this user's jobs and those that backends list anyway to everybody's, to mine alone, and back."""
+        runner, view = self.dashboard.runner, self.view
+        able = [name for name in self.dashboard.jobs.schedulers if runner.capabilities(name).everybody]
+        everybody = bool(able) and not view.everybody and not view.user
+        for name in able:
+            runner.scheduler(name).list_everybody(everybody)
+        user = "" if view.user or everybody else user_name()
+        self.choose_view(replace(view, user=user, everybody=everybody))
+        if able:
+            self.dashboard.feed.refresh()
 
     def action_torchx_only(self) -> None:
         """Show only what TorchX launched, or all that the backends list."""

@@ -37,6 +37,11 @@ class DryRun:
         """Whether the request that is shown is that of the form as it stands."""
         return self._answered == self._generation
 
+    @property
+    def generation(self) -> int:
+        """How often the form has changed."""
+        return self._generation
+
     def invalidate(self) -> None:
         """Give up the dry run that is under way: the form has changed."""
         self._generation += 1

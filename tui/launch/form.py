@@ -278,5 +278,8 @@ class LaunchForm(Vertical):
             # What to do about each would push the others out of sight.
             if finding.hint and len(warnings) == 1:
                 notes.append(f"  {plain(finding.hint)}", STYLES.faint)
+        for finding in findings:
+            if finding.level == "ok":
+                notes.append("\n" if notes else "").append(plain(finding.what), STYLES.muted)
         self._warnings.update(notes)
         self._warnings.display = bool(notes)

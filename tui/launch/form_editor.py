@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from textual import work
@@ -31,12 +33,14 @@ from .messages import (
     DryRunDone,
     DryRunSlow,
     FormReady,
+    PlacesFound,
     ResourceRead,
     ResourcesListed,
     SchedulersChecked,
     ValuesKnown,
     WorkspaceListed,
 )
+from .places import PlacesLook
 from .preview import Preview
 from .work import list_shipped, named_resource, resource_rows, why_unusable
 
@@ -56,6 +60,7 @@ class FormEditor(OnDashboard, Horizontal):
     Args:
         record: a launch to fill the form from.
         foreign: a job to be launched again from what its backend tells.
+        changes: texts of arguments and run options that differ from those, by name.
     """
 
     HELP_TITLE = "Form"
@@ -90,17 +95,24 @@ class FormEditor(OnDashboard, Horizontal):
     class Changed(Message):
         """The form, or what is known of it, has changed."""
 
-    def __init__(self, record: LaunchRecord | None = None, foreign: ForeignJob | None = None) -> None:
+    def __init__(
+        self,
+        record: LaunchRecord | None = None,
+        foreign: ForeignJob | None = None,
+        changes: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         super().__init__(id="editor")
         self.form = LaunchForm()
         self.preview = Preview()
         self.model: FormModel | None = None
         self._record = record
         self._foreign = foreign
+        self._changes = changes
         self._fields = FieldEditing(self)
         self._defaults: LaunchDefaults | None = None
         self._last: LaunchRecord | None = None
         self.dry_run = DryRun(self)
+        self.places = PlacesLook(self)
         self._failure = ""
         # Why config cannot be read where the form takes something of it: a launch would go elsewhere than config says.
         self._config_fault = ""
@@ -199,6 +211,7 @@ class FormEditor(OnDashboard, Horizontal):
             self.form.show_scheduler(message.scheduler)
             await self.form.show_options(model)
             self.form.show_known()
+        self.preview.set_has_places(self.dashboard.runner.capabilities(message.scheduler).places)
         # Read anew for the new field.
         self.preview.set_workspace("")
         self._changed(delay=0.01)
@@ -209,6 +222,8 @@ class FormEditor(OnDashboard, Horizontal):
             model.fill(self._last)
         if self._foreign is not None:
             model.fill_cfg(self._foreign.cfg)
+        for name, text in self._changes.items():
+            model.set(ARGUMENT if model.get(ARGUMENT, name) else OPTION, name, text)
 
     def on_schedulers_checked(self, message: SchedulersChecked) -> None:
         """Note which schedulers cannot be used, and why."""
@@ -355,6 +370,7 @@ class FormEditor(OnDashboard, Horizontal):
         if self.model is not None and not self.model.errors() and not self._config_fault:
             self._list_workspace()
             self.dry_run.start(self.model.plan())
+            self.places.look()
 
     def _list_workspace(self) -> None:
         assert self.model is not None
@@ -469,6 +485,11 @@ class FormEditor(OnDashboard, Horizontal):
     def action_next_preview(self) -> None:
         """Show the next tab of the preview."""
         self.preview.next_tab()
+        self.places.look()
+
+    def on_places_found(self, message: PlacesFound) -> None:
+        """Show where there is room for what stands in the form."""
+        self.places.show(message)
 
     def action_copy_command(self) -> None:
         """Copy the command that does the same from a shell."""

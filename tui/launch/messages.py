@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from ...backends.api import Finding, WorkspaceListing
+    from ...backends.api import Finding, Place, WorkspaceListing
     from ...backends.history.journal import LaunchRecord
     from ...backends.shared.progress import Progress
     from ...components import ComponentDoc, ComponentSummary
@@ -150,13 +151,32 @@ class Submitted(Message):
 
 
 @dataclass
+class PlacesFound(Message):
+    """Where there is room for a launch, or why that is not known.
+
+    Attributes:
+        generation: of the form that was asked about.
+        places: partitions and the like.
+        error: why there are none.
+        at: when the backend was asked, in seconds since the epoch.
+    """
+
+    generation: int
+    places: list[Place]
+    error: str = ""
+    at: float = 0.0
+
+
+@dataclass
 class EditReady(Message):
     """What a form is to be filled with is read.
 
     Attributes:
         record: the launch; None for a job that no component of ours made.
         job: what is known of such a job.
+        changes: texts of arguments and run options that differ, by name.
     """
 
     record: LaunchRecord | None = None
     job: ForeignJob | None = None
+    changes: Mapping[str, str] = field(default_factory=dict)

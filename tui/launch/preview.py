@@ -14,18 +14,26 @@ from ..format import bytes_words, count
 from ..ui.palette import STYLES
 from ..ui.pane import Pane
 from ..ui.yaml_text import yaml_text
+from .places import places_text
 
 if TYPE_CHECKING:
     from ...backends.api import WorkspaceListing
+    from .messages import PlacesFound
 
-TABS = ("dry run", "diff", "command", "workspace")
-_WORDS = {"dry run": "Dry run", "diff": "Diff", "command": "Command", "workspace": "Workspace"}
+TABS = ("dry run", "diff", "command", "places", "workspace")
+_WORDS = {
+    "dry run": "Dry run",
+    "diff": "Diff",
+    "command": "Command",
+    "places": "Partitions",
+    "workspace": "Workspace",
+}
 # Files that are listed, the largest first.
 _MOST_FILES = 500
 
 
 class Preview(Pane):
-    """Texts behind tabs; that of the workspace is there where one is chosen.
+    """Texts behind tabs; those of the workspace and of partitions are there where the launch has such.
 
     The dry run keeps the last valid request and says from when it is.
     """
@@ -45,6 +53,8 @@ class Preview(Pane):
         self._workspace = ""
         self._listing: WorkspaceListing | None = None
         self._unreadable = ""
+        self._has_places = False
+        self._places: PlacesFound | None = None
 
     def compose_body(self) -> ComposeResult:
         """Yield the text."""
@@ -79,6 +89,16 @@ class Preview(Pane):
             self._listing, self._unreadable = listing, unreadable
             self._draw()
 
+    def set_has_places(self, yes: bool) -> None:
+        """Offer the partitions, or not."""
+        self._has_places = yes
+        self._draw()
+
+    def show_places(self, found: PlacesFound | None) -> None:
+        """Show where there is room; None while that is asked for."""
+        self._places = found
+        self._draw()
+
     def set_note(self, note: str) -> None:
         """Say why the request is not up to date; the last valid one stays below."""
         self._note = note
@@ -110,7 +130,8 @@ class Preview(Pane):
         self.show(tabs[(tabs.index(self.tab) + 1) % len(tabs)])
 
     def _tabs(self) -> tuple[str, ...]:
-        return TABS if self._workspace else TABS[:-1]
+        left_out = {*([] if self._workspace else ["workspace"]), *([] if self._has_places else ["places"])}
+        return tuple(tab for tab in TABS if tab not in left_out)
 
     def _draw(self) -> None:
         if not self.is_mounted:
@@ -131,6 +152,8 @@ class Preview(Pane):
         if self.tab == "command":
             lines = [plain(line) for line in self._command.splitlines()]
             return Text("\n\n".join(line if line.startswith("#") else f"$ {line}" for line in lines), STYLES.log)
+        if self.tab == "places":
+            return places_text(self._places)
         if self.tab == "workspace":
             return workspace_text(self._listing, self._unreadable)
         text = Text(end="")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -43,6 +44,7 @@ class LaunchScreen(BaseScreen):
         record: a launch to fill the form from; the picker is skipped then.
         foreign: a job that was not launched here, to be launched again from what its backend tells; so it is then too.
         component: what to open the form of first.
+        changes: texts of arguments and run options that differ from those, by name.
     """
 
     HELP_TITLE = "Launch"
@@ -58,10 +60,11 @@ class LaunchScreen(BaseScreen):
         record: LaunchRecord | None = None,
         foreign: ForeignJob | None = None,
         component: ComponentSummary | None = None,
+        changes: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         self.chooser = ComponentChooser()
-        self.editor = FormEditor(record, foreign)
+        self.editor = FormEditor(record, foreign, changes or {})
         self._record = record
         self._foreign = foreign
         self._component = component

@@ -142,7 +142,10 @@ def _component(row: JobRow, context: CellContext, width: int) -> Text:
 
 def _why(row: JobRow, context: CellContext, width: int) -> Text:
     bright = row.state is AppState.FAILED and not context.dimmed
-    return Text(cut(row.why, width, context.glyphs.cut), STYLES.muted if bright else STYLES.faint)
+    why = row.why
+    if not why and row.limit_at is not None:
+        why = f"limit {clock(row.limit_at, time.time() if context.now is None else context.now)}"
+    return Text(cut(why, width, context.glyphs.cut), STYLES.muted if bright else STYLES.faint)
 
 
 def _plain_cell(read: Callable[[JobRow], str]) -> Callable[[JobRow, CellContext, int], Text]:

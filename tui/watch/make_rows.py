@@ -54,6 +54,7 @@ def row_of(app: ListAppResponse, record: LaunchRecord | None) -> JobRow:
         image=plain(app.image),
         notes=tuple(plain(note) for note in app.notes),
         foreign=app.foreign,
+        limit_at=app.limit_at,
         group=plain(record.group) if record else "",
     )
 

@@ -135,7 +135,7 @@ def test_where_there_is_room(slurm: SlurmScheduler, commands: SlurmCommands) -> 
     commands.answer("sbatch", err=told(SOON))
     places = slurm.places(script_app(nodes="2", time="1:00:00", partition="short"), {})
     assert [(place.name, place.limit, place.start, place.fault) for place in places] == [
-        ("short", 600, None, "limit 10m"),
+        ("short", 600, None, "too short"),
         ("main", None, SOON, ""),
         ("old", None, None, "closed"),
         ("tiny", None, None, "too few nodes"),

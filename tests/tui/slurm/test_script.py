@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 from support.dashboard import until
-from support.launching import form_of, model_of, preview, row_of, type_into, words
-from support.slurm_commands import SlurmCommands
+from support.launching import drawn, form_of, model_of, preview, row_of, type_into, words
+from support.slurm_commands import FIELD, RECORD, SlurmCommands
 
 from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.job.relaunch import RelaunchDialog
@@ -78,6 +79,31 @@ async def test_a_script_is_picked_changed_and_launched_again(app, commands, scri
         await answered(pilot, app.screen)
         await pilot.press("ctrl+t")
         assert "line 3 of the script\n  - #SBATCH --time=10\n  + #SBATCH --time=20" in preview(app.screen)
+
+
+async def test_where_there_is_room_and_when_it_would_start(app, commands, script) -> None:
+    start = int(time.time()) + 7200
+    told = [
+        f"{RECORD}{name}{FIELD}up{FIELD}2{FIELD}4000{FIELD}{limit}\n"
+        for name, limit in (("main*", "infinite"), ("short", "5:00"))
+    ]
+    commands.answer("sinfo", "".join(told))
+    commands.answer(
+        "sbatch", err=f"sbatch: Job 9 to start at {start} using 1 processors on nodes n[1-2] in partition x"
+    )
+    async with app.run_test(size=(160, 45)) as pilot:
+        screen = await form_of(pilot, app, "train.sbatch")
+        await type_into(pilot, screen, "arg1", "a.yaml")
+        await answered(pilot, screen)
+        clock = time.strftime("%H:%M", time.localtime(start))
+        assert f"Slurm would start it at {clock} on n[1-2]" in drawn(screen, "#form-warnings")
+        commands.nodes({"NodeList": "n1", "StateLong": "idle", "CPUsState": "0/4/0/4", "Gres": "gpu:2"})
+        await pilot.press("ctrl+t", "ctrl+t", "ctrl+t")
+        await until(pilot, lambda: "short" in preview(screen), "the partitions")
+        rows = [line.split() for line in preview(screen).splitlines()[1:3]]
+        assert [row[:4] for row in rows] == [["main", "1/2", "2/2", "none"], ["short", "1/2", "2/2", "5m"]]
+        assert rows[0][4].startswith(clock)
+        assert rows[1][-2:] == ["too", "short"]
 
 
 async def test_a_script_is_typed_and_its_faults_are_said(app, commands, script) -> None:

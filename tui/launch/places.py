@@ -1,0 +1,89 @@
+"""Where there is room for what stands in the form: partitions with free nodes, limits, and the backend's estimates."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from ...logs.text.sanitize import plain
+from ...specs.errors import describe_error
+from ..format import clock, cut, duration
+from ..ui.palette import STYLES
+from .messages import PlacesFound
+
+if TYPE_CHECKING:
+    from ...backends.runner import Runner
+    from .form_editor import FormEditor
+    from .plan import LaunchPlan
+
+
+class PlacesLook:
+    """Asks while somebody looks at the preview's tab, once for each state of the form: it costs the backend.
+
+    Args:
+        editor: the editor of the form.
+    """
+
+    def __init__(self, editor: FormEditor) -> None:
+        self._editor = editor
+        self._asked = -1
+
+    def look(self) -> None:
+        """Ask if the tab is shown, and the form has changed since the last question."""
+        editor, model = self._editor, self._editor.model
+        generation = editor.dry_run.generation
+        if editor.preview.tab != "places" or model is None or model.errors() or self._asked == generation:
+            return
+        self._asked = generation
+        editor.preview.show_places(None)
+        work = partial(self._ask, generation, model.plan())
+        editor.run_worker(work, thread=True, group="places", exclusive=True, exit_on_error=False)
+
+    def _ask(self, generation: int, plan: LaunchPlan) -> None:
+        dashboard = self._editor.dashboard
+        dashboard.post_to(self._editor, find_places(dashboard.runner, generation, plan))
+
+    def show(self, found: PlacesFound) -> None:
+        """Show an answer if it is about the form as it stands."""
+        if found.generation == self._editor.dry_run.generation:
+            self._editor.preview.show_places(found)
+
+
+def find_places(runner: Runner, generation: int, plan: LaunchPlan) -> PlacesFound:
+    """Return where there is room for a launch; it may take seconds."""
+    at = time.time()
+    try:
+        app = plan.app()
+        places = runner.scheduler(plan.scheduler).places(app, plan.cfg)
+    except Exception as error:
+        return PlacesFound(generation, [], describe_error(error), at)
+    return PlacesFound(generation, places, "", at)
+
+
+def places_text(found: PlacesFound | None) -> Text:
+    """Return partitions with their free nodes and GPUs, limits, and when the launch would start there."""
+    if found is None:
+        return Text("The backend is asked for its estimates", STYLES.faint)
+    if found.error:
+        return Text(plain(found.error), STYLES.removed)
+    text = Text(end="", no_wrap=True)
+    text.append(f"{'':<14}{'NODES':>9}{'GPUS':>9}  {'LIMIT':<9} STARTS\n", STYLES.faint)
+    for place in found.places:
+        gpus = f"{place.gpus_free}/{place.gpus}" if place.gpus else "-"
+        limit = duration(place.limit) if place.limit is not None else "none"
+        text.append(f"{cut(plain(place.name), 13, '~'):<14}", STYLES.text)
+        text.append(f"{f'{place.free}/{place.nodes}':>9}{gpus:>9}  {limit:<9} ", STYLES.muted)
+        if place.fault:
+            text.append(f"{plain(place.fault)}\n", STYLES.pending)
+        else:
+            text.append(f"{start_words(place.start, found.at) if place.start else ''}\n", STYLES.text)
+    text.append(f"\nfree of all; asked {clock(found.at, found.at)}, with the request as it stands", STYLES.faint)
+    return text
+
+
+def start_words(at: float, now: float) -> str:
+    """Return when something starts: the time of day, or date, and how long that is from now."""
+    return f"{clock(at, now)}  now" if at - now < 60 else f"{clock(at, now)}  in {duration(at - now)}"
