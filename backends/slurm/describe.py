@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+from ...logs.text.sanitize import plain
 from ...specs import NONE, AppState, ReplicaStatus, Role, RoleStatus, is_terminal
 from ...specs.files import user_name
-from ..shared.exit_reasons import format_exit, signal_name
+from ..shared.exit_reasons import format_exit, signal_name, some_of
 from ..types import BY_TORCHX, DescribeAppResponse, ListAppResponse, StateChange
 from .accounting import Step
 from .ends import TaskEnd, asked_memory, batch_output_end, format_size, task_ends, why_ended
@@ -14,9 +16,10 @@ from .jobs import App, Job, format_duration
 from .known_jobs import LOST
 from .layout import Replica, is_torchx, log_files, replicas_of
 from .others import is_torchx_script, script_role, torchx_cfg, torchx_roles
-from .reasons import reason
+from .reasons import code_of, reason
 from .records import Launch
 from .request import without_key
+from .waiting import dependency_ids
 
 _PASSING = {
     "COMPLETING": "it has ended, its last processes and the clean-up of its nodes have not",
@@ -32,12 +35,13 @@ _PASSING = {
 }
 
 
-def list_row(app: App, launch: Launch | None) -> ListAppResponse:
+def list_row(app: App, launch: Launch | None, known: Mapping[str, App] = MappingProxyType({})) -> ListAppResponse:
     """Return the row of an app.
 
     Args:
         app: the app.
         launch: what is known of its launch, where it is ours.
+        known: the apps that are known, for the names of those that it waits for.
     """
     state = app.state
     by_torchx = launch is None and is_torchx(app)
@@ -53,7 +57,7 @@ def list_row(app: App, launch: Launch | None) -> ListAppResponse:
         replicas_wanted=wanted,
         replicas_succeeded=succeeded,
         user=app.first.user,
-        msg=_why(app),
+        msg=_after(app, known) or _why(app),
         host=_nodes(app) if state is AppState.RUNNING else "",
         notes=[BY_TORCHX] if by_torchx else [],
         limit_at=_limit_at(app),
@@ -62,7 +66,12 @@ def list_row(app: App, launch: Launch | None) -> ListAppResponse:
 
 
 def describe_app(
-    app: App, launch: Launch | None, evidence: Sequence[str] = (), steps: Sequence[Step] = (), script: str = ""
+    app: App,
+    launch: Launch | None,
+    evidence: Sequence[str] = (),
+    steps: Sequence[Step] = (),
+    script: str = "",
+    earlier: Sequence[Job] = (),
 ) -> DescribeAppResponse:
     """Return the description of an app.
 
@@ -72,6 +81,7 @@ def describe_app(
         evidence: what was found out beside, on why it is in its state.
         steps: what accounting has of its steps, once it has ended.
         script: its batch script where it is not ours, empty where that is not known.
+        earlier: its runs before it was requeued.
     """
     notes: list[str] = []
     by_torchx = launch is None and is_torchx(app)
@@ -91,7 +101,7 @@ def describe_app(
         num_restarts=app.restarts,
         msg="; ".join(reasons) or NONE,
         reasons=reasons if len(reasons) > 1 else [],
-        metadata={**_metadata(app), **efficiency(app, steps)},
+        metadata={**_metadata(app), **efficiency(app, steps), **({"earlier runs": _runs(earlier)} if earlier else {})},
         roles_statuses=_role_statuses(app, replicas, task_ends(batch_output) if _is_one_step(replicas) else {}),
         roles=roles,
         name=_name(app, launch),
@@ -233,6 +243,26 @@ def _timeline(app: App) -> list[StateChange]:
         if at is not None:
             made.append(StateChange(state, max(at, made[-1].at) if made else at))
     return made
+
+
+def _after(app: App, known: Mapping[str, App]) -> str:
+    """Return which jobs an app waits for, by name; empty where it waits for none."""
+    job = app.first
+    if app.state is not AppState.PENDING or code_of(job.reason) != "Dependency":
+        return ""
+    ids = dict.fromkeys(dependency_ids(job.dependency))
+    names = [f"{plain(known[app_id].first.name)} {app_id}" if app_id in known else app_id for app_id in ids]
+    return f"after {some_of(names)}" if names else ""
+
+
+def _runs(runs: Sequence[Job]) -> str:
+    """Return how the runs of a job before its requeues ended, with node and duration."""
+    told = []
+    for run in runs:
+        on = f" on {run.node_list}" if run.node_list else ""
+        after = f" after {format_duration(run.elapsed)}" if run.elapsed else ""
+        told.append(f"{run.state}{on}{after}")
+    return some_of(told)
 
 
 def _limit_at(app: App) -> float | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from ...specs import BackendUnavailableError, SchedulerError, is_terminal
 from ...specs.backoff import Backoff
 from ...specs.files import cache_folder
-from .accounting import Step, history_text, job_with_steps, jobs_by_id, parse_history
+from .accounting import Step, earlier_runs, history_text, job_with_steps, jobs_by_id, parse_history
 from .commands import ask, clean_environment
 from .jobs import App, Job, group
 from .queue import parse_queue, queue_command, states_in
@@ -162,12 +162,36 @@ class KnownJobs:
         self.accounting_error = error
 
 
-class EndedJobs:
-    """What accounting has beside of jobs that have ended; asked for once a job, in any thread."""
+class AccountedJobs:
+    """What only accounting has of jobs: how they ended, and their earlier runs; asked for once a job, in any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: dict[tuple[str, float | None], tuple[App, list[Step]]] = {}
+        self._runs: dict[tuple[str, int], list[Job]] = {}
+
+    def earlier_runs(self, app: App) -> list[Job]:
+        """Return the runs of a job before it was requeued, the earliest first; those that accounting does not have yet
+        are left out."""
+        if app.restarts <= 0 or app.is_array:
+            return []
+        key = app.app_id, app.restarts
+        with self._lock:
+            if key in self._runs:
+                return self._runs[key]
+        try:
+            runs = earlier_runs(app.app_id)
+        except SchedulerError as error:
+            logger.info("accounting has no earlier runs of %s: %s", app.app_id, error)
+            return []
+        # The last one is the present one.
+        found = [run for run in runs[:-1] if run.job_id == app.first.job_id]
+        if len(found) >= app.restarts:
+            with self._lock:
+                if len(self._runs) >= _MOST_KEPT:
+                    self._runs.clear()
+                self._runs[key] = found
+        return found
 
     def details(self, app: App) -> tuple[App, list[Step]]:
         """Return an app that has ended with what only accounting has of it, and its steps."""

@@ -42,13 +42,14 @@ from ..shared.file_lines import FileLines
 from ..shared.secrets import mask_text
 from ..workspace.mixin import DirWorkspaceMixin
 from . import commands
+from .accounting import Step
 from .actions import act, cancel, job_actions, shell_command
 from .advice import Advisor
 from .cluster import Cluster
 from .describe import describe_app, list_row
 from .facts import Facts
 from .jobs import App, Job, is_app_id
-from .known_jobs import HISTORY_DAYS, EndedJobs, KnownJobs
+from .known_jobs import HISTORY_DAYS, AccountedJobs, KnownJobs
 from .layout import Replica, find_replica, replicas_of
 from .options import SlurmOpts
 from .others import shown_script
@@ -129,7 +130,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._facts = Facts()
         self._advisor = Advisor(self._cluster, self._facts, session_name)
         self._usage = UsageSampler()
-        self._ended = EndedJobs()
+        self._accounted = AccountedJobs()
         self._scripts: dict[str, str] = {}
         self._rows: dict[str, _Row] = {}
         self._lock = threading.Lock()
@@ -210,11 +211,12 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         script = "" if launch is not None else self._script(app.app_id)
         waiting = next((job for job in app.jobs if job.app_state is AppState.PENDING), None)
         if waiting is not None:
-            return describe_app(app, launch, evidence(waiting, self._facts, self._jobs.apps()), script=script)
+            told = evidence(waiting, self._facts, self._jobs.apps())
+            return describe_app(app, launch, told, script=script, earlier=self._accounted.earlier_runs(app))
+        steps: builtins.list[Step] = []
         if is_terminal(state):
-            app, steps = self._ended.details(app)
-            return describe_app(app, launch, steps=steps, script=script)
-        return describe_app(app, launch, script=script)
+            app, steps = self._accounted.details(app)
+        return describe_app(app, launch, steps=steps, script=script, earlier=self._accounted.earlier_runs(app))
 
     def describe_native(self, app_id: str) -> str:
         """Return what ``scontrol show job`` says, and the batch script where Slurm keeps it, secret values masked.
@@ -232,14 +234,14 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return every job of this user, the latest first: those of the queue, and those that accounting has."""
-        before, now = self._rows, {}
-        for app_id, app in self._jobs.apps().items():
+        before, now, apps = self._rows, {}, self._jobs.apps()
+        for app_id, app in apps.items():
             if not self._is_shown(app):
                 continue
             launch = self._records.find(app)
             kept = before.get(app_id)
             if kept is None or kept.launch is not launch or not kept.has(app.jobs):
-                kept = _Row(app.jobs, launch, list_row(app, launch))
+                kept = _Row(app.jobs, launch, list_row(app, launch, apps))
             now[app_id] = kept
         self._rows = now
         return sorted((kept.row for kept in now.values()), key=lambda row: row.submitted_at or 0.0, reverse=True)

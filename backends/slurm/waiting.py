@@ -197,6 +197,11 @@ _EVIDENCE: dict[str, Callable[[Job, Facts], Iterator[str]]] = {
 }
 
 
+def dependency_ids(text: str) -> list[str]:
+    """Return the ids of the jobs that a dependency names, such as ``afterok:3(unfulfilled)``."""
+    return [found["id"] for found in _DEPENDENCY.finditer(text)]
+
+
 def _dependencies(job: Job, known: Mapping[str, App]) -> Iterator[str]:
     told = []
     for found in _DEPENDENCY.finditer(job.dependency):

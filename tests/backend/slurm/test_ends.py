@@ -149,3 +149,17 @@ def test_several_tasks_in_one_line_of_srun() -> None:
         "srun: error: n1: task 1: Terminated\nsrun: error: n1: task 7: Something else\n"
     )
     assert told == {**dict.fromkeys((1, 2, 3, 5), TaskEnd(None, 9)), 0: TaskEnd(4, 0)}
+
+
+def test_earlier_runs_of_a_job_that_was_requeued(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue({"RestartCnt": "2"})
+    commands.accounted(
+        {"State": "NODE_FAIL", "ElapsedRaw": "300", "NodeList": "n3"},
+        {"State": "PREEMPTED", "ElapsedRaw": "0", "NodeList": "n2"},
+        {"State": "RUNNING"},
+    )
+    for _ in range(2):
+        described = slurm.describe("7")
+        assert described is not None
+        assert described.metadata["earlier runs"] == "NODE_FAIL on n3 after 5m, PREEMPTED on n2"
+    assert len([call for call in commands.calls("sacct") if "--duplicates" in call]) == 1

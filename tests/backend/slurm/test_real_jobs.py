@@ -282,6 +282,9 @@ def test_signal_requeue_and_a_shell(real: SlurmScheduler, cluster: OwnSlurm) -> 
     real.act(app_id, "requeue")
     wait_until(lambda: lines(real, app_id, streams=Stream.STDOUT) == ["run\n", "run\n"], "the second run")
     assert in_state(real, app_id, AppState.RUNNING).num_restarts == 1
+    # Accounting hears of it a moment later.
+    runs = wait_until(lambda: in_state(real, app_id, AppState.RUNNING).metadata.get("earlier runs"), "the first run")
+    assert re.match(r"REQUEUED on n\d", runs)
     real.cancel(app_id)
 
 

@@ -73,8 +73,8 @@ def why(slurm: SlurmScheduler, commands: SlurmCommands, text: str, *others: dict
     assert described is not None
     assert described.state.name == "PENDING"
     rows = {row.app_id: row for row in slurm.list()}
-    # The row says the same, without what is asked beside.
-    assert described.msg.startswith(rows["7"].msg)
+    # The row says the same, without what is asked beside; of a dependency it has the names.
+    assert described.msg.startswith(rows["7"].msg) or rows["7"].msg.startswith("after ")
     return described.msg
 
 
@@ -292,3 +292,11 @@ def test_what_is_asked_beside_is_asked_once_a_minute(slurm: SlurmScheduler, comm
     for _ in range(3):
         why(slurm, commands, "PartitionTimeLimit")
     assert len([call for call in commands.calls("scontrol") if "partition" in call]) == 1
+
+
+def test_a_row_names_the_jobs_that_it_waits_for(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue(
+        {"JobID": "3", "Name": "prepare"},
+        {"State": "PENDING", "Reason": "Dependency", "Dependency": "afterok:3(unfulfilled),afterany:4(unfulfilled)"},
+    )
+    assert [row.msg for row in slurm.list() if row.app_id == "7"] == ["after prepare 3, 4"]
