@@ -5,40 +5,39 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-SERVICES = Path(__file__).parent.parent / "tests" / "services"
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from support.slurm_cluster import private_slurm
+
 # What nodes and the controller itself send, and the question for the counts.
 _NOT_OURS = re.compile(r"MESSAGE_|REQUEST_(?:STATS_INFO|PING|COMPLETE_|STEP_COMPLETE|LAUNCH_|KILL_|NODE_REGISTRATION)")
 _COUNTED = re.compile(r"^\t(?P<type>[A-Z_0-9]+)\s+\(\s*\d+\) count:(?P<count>\d+)", re.MULTILINE)
 
 
 @contextmanager
-def cluster(folder: Path, settings: str = "") -> Iterator[None]:
+def cluster(settings: str = "") -> Iterator[None]:
     """Set ``SLURM_CONF`` to a cluster.
 
     Args:
-        folder: where the state of one of its own is kept.
         settings: lines of slurm.conf for one of its own.
+
+    Raises:
+        NoServiceError: none can be started here.
     """
     if os.environ.get("SLURM_CONF"):
         yield
         return
-    environ = {
-        **os.environ,
-        "SLURM_TEST_DIR": str(folder),
-        "SLURM_TEST_PORT": "27700",
-        "SLURM_TEST_SETTINGS": settings,
-    }
-    try:
-        subprocess.run([SERVICES / "slurm-up.sh"], check=True, capture_output=True, env=environ)
-        os.environ["SLURM_CONF"] = str(folder / "etc" / "slurm.conf")
-        yield
-    finally:
-        os.environ.pop("SLURM_CONF", None)
-        subprocess.run([SERVICES / "slurm-down.sh", "--purge"], check=True, capture_output=True, env=environ)
+    with private_slurm(settings) as made:
+        os.environ["SLURM_CONF"] = made.settings
+        try:
+            yield
+        finally:
+            del os.environ["SLURM_CONF"]
 
 
 def run(*command: str) -> str:

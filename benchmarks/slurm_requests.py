@@ -7,11 +7,9 @@ Budget: 6 requests a minute together. Requests are counted by ``sdiag``. Nobody 
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 from benchmarks import _slurm
 from benchmarks._budget import judged
@@ -27,7 +25,7 @@ Row = tuple[str, str]
 
 def run() -> Iterator[Row]:
     """Yield the requests of each type, and all of them."""
-    with tempfile.TemporaryDirectory(prefix="txs-") as folder, _slurm.cluster(Path(folder, "cluster")), home() as place:
+    with _slurm.cluster(), home() as place:
         place.environ["SLURM_CONF"] = os.environ["SLURM_CONF"]
         ids = [
             _slurm.run("sbatch", "--parsable", "--output=/dev/null", *options, "--wrap=sleep 3600").strip()

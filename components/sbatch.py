@@ -68,18 +68,17 @@ def build_script(name: str, arguments: Mapping[str, str | Sequence[str]]) -> App
 
 
 def _parameters(script: SbatchScript) -> Iterator[Parameter]:
-    """Yield the parameters: options that the script has, those that every form shows, and its arguments."""
+    """Yield the parameters: arguments with names, options of the script, those that every form shows, the rest."""
+    for one in script.positionals:
+        default: Any = REQUIRED if one.default is None else one.default
+        words = f"The script's argument ${one.number}"
+        yield Parameter(one.name, "positional", ValueType("str", "str"), default, words)
     if not script.is_het:
         for key, value in script.options.items():
             yield _option_parameter(OPTIONS.get(key, SbatchOption(key)), value)
         for option in OPTIONS.values():
             if option.help and option.name not in script.options:
                 yield _option_parameter(option, None)
-    for one in script.positionals:
-        default: Any = REQUIRED if one.default is None else one.default
-        yield Parameter(
-            one.name, "positional", ValueType("str", "str"), default, f"The script's argument ${one.number}"
-        )
     words = "Further arguments of the script" if script.positionals else "The script's arguments"
     yield Parameter(REST, "var_positional", ValueType("str", "str"), (), words)
 

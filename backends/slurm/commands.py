@@ -42,6 +42,7 @@ _UNREACHABLE = (
     "Connection refused",
     "Connection timed out",
     "Socket timed out",
+    "missing socket error",
     "Zero Bytes were transmitted",
     "Transport endpoint is not connected",
     "Slurm temporarily unable to accept job",

@@ -203,7 +203,8 @@ def group(jobs: Iterable[Job]) -> dict[str, App]:
     for job in jobs:
         apps.setdefault(job.app_id, App(job.app_id)).jobs.append(job)
     for app in apps.values():
-        app.jobs.sort(key=lambda job: (job.het_offset, min(job.task_numbers(), default=0)))
+        if len(app.jobs) > 1:
+            app.jobs.sort(key=lambda job: (job.het_offset, min(job.task_numbers(), default=0)))
     return apps
 
 

@@ -10,7 +10,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -118,22 +118,32 @@ class Records:
         data = encode_json({**launch, "at": time.time()}).encode()
         write_private(self._folder / f"{job_id}-{launch['key']}.json", data)
 
-    def find(self, app: App, script: Callable[[str], Launch | None] | None = None) -> Launch | None:
+    def find(self, app: App, script: Callable[[str], Launch | None]) -> Launch | None:
         """Return the launch of an app; None where it is not ours, or nobody here knows.
 
         Args:
             app: the app.
-            script: reads the launch in a job's batch script, which costs a question; None to do without it.
+            script: reads the launch in a job's batch script, which costs a question.
         """
-        key = key_in(app.first.comment)
         with self._lock:
-            path = self._paths().get(app.app_id)
-            if path is not None and path not in self._read:
-                self._read[path] = _read(path)
-            launch = self._read.get(path) if path is not None else None
-        if launch is not None and (launch.key == key if key else _is_same(launch, app)):
-            return launch
-        return script(app.app_id) if script is not None and key else None
+            launch = self._kept(app, self._paths())
+        return script(app.app_id) if launch is None and key_in(app.first.comment) else launch
+
+    def find_shown(self, apps: Iterable[App]) -> list[tuple[App, Launch | None]]:
+        """Return the apps that were not deleted with their launches, as far as files have these."""
+        with self._lock:
+            paths, hidden = self._paths(), self._hidden_apps()
+            return [(app, self._kept(app, paths)) for app in apps if not _is_among(app, hidden)]
+
+    def _kept(self, app: App, paths: Mapping[str, Path]) -> Launch | None:
+        path = paths.get(app.app_id)
+        if path is None:
+            return None
+        if path not in self._read:
+            self._read[path] = _read(path)
+        launch, key = self._read[path], key_in(app.first.comment)
+        is_its = launch is not None and (launch.key == key if key else _is_same(launch, app))
+        return launch if is_its else None
 
     def hide(self, app: App) -> None:
         """Show an app no more, and remove what is kept of it.
@@ -157,8 +167,7 @@ class Records:
     def is_hidden(self, app: App) -> bool:
         """Tell whether an app was deleted."""
         with self._lock:
-            at = self._hidden_apps().get(app.app_id)
-        return at is not None and abs(at - (app.submitted_at or 0.0)) < _SAME_S
+            return _is_among(app, self._hidden_apps())
 
     def _paths(self) -> dict[str, Path]:
         changed = modified_ns(str(self._folder))
@@ -184,6 +193,11 @@ class Records:
                 logger.warning("%s cannot be read: %s", path, error)
             self._hidden = changed, told
         return self._hidden[1] if changed else {}
+
+
+def _is_among(app: App, hidden: Mapping[str, float]) -> bool:
+    at = hidden.get(app.app_id)
+    return at is not None and abs(at - (app.submitted_at or 0.0)) < _SAME_S
 
 
 def _read(path: Path) -> Launch | None:

@@ -235,14 +235,11 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return every job of this user, the latest first: those of the queue, and those that accounting has."""
         before, now, apps = self._rows, {}, self._jobs.apps()
-        for app_id, app in apps.items():
-            if not self._is_shown(app):
-                continue
-            launch = self._records.find(app)
-            kept = before.get(app_id)
+        for app, launch in self._records.find_shown(apps.values()):
+            kept = before.get(app.app_id)
             if kept is None or kept.launch is not launch or not kept.has(app.jobs):
                 kept = _Row(app.jobs, launch, list_row(app, launch, apps))
-            now[app_id] = kept
+            now[app.app_id] = kept
         self._rows = now
         return sorted((kept.row for kept in now.values()), key=lambda row: row.submitted_at or 0.0, reverse=True)
 

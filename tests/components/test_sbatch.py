@@ -58,13 +58,13 @@ def test_options_and_arguments_are_parameters(folder: Path) -> None:
     assert (doc.kind, doc.scheduler, doc.summary, doc.description) == (
         "script", "slurm", "Fine-tunes a model.", "One task a node.",
     )  # fmt: skip
-    first = {parameter.name: parameter.default for parameter in doc.parameters[:7]}
+    first = {parameter.name: parameter.default for parameter in doc.parameters[3:10]}
     assert first == {
         "job-name": "sft", "nodes": "2", "cpus-per-task": "96", "time": "1-00:00:00", "comment": "my run",
         "exclusive": "yes", "requeue": "false",
     }  # fmt: skip
-    last = [(parameter.name, parameter.required) for parameter in doc.parameters[-4:]]
-    assert last == [("config", True), ("LR", False), ("arg3", False), ("args", False)]
+    ends = [(parameter.name, parameter.required) for parameter in (*doc.parameters[:3], doc.parameters[-1])]
+    assert ends == [("config", True), ("LR", False), ("arg3", False), ("args", False)]
     # Below the first command a line is a comment.
     memory = doc.parameter("mem")
     assert memory is not None

@@ -23,7 +23,7 @@ def fill(terminal: Terminal, values: dict[str, str]) -> None:
     for name, value in values.items():
         go_to(terminal, name)
         label = rf"^▌{name}(?: \*)?\s+"
-        empty = rf"{label}(?:none)?\s*(?:typed|default|last run|required)"
+        empty = rf"{label}(?:none)?\s*(?:typed|default|script|last run|required)"
         if not re.search(empty, terminal.text(), re.MULTILINE):
             terminal.press("ctrl+e", "ctrl+u")
             # Textual carries out a key that is bound later than one that is a letter: type once the field is empty.
@@ -59,7 +59,7 @@ def open_form(terminal: Terminal, component: str) -> None:
     terminal.press("n")
     terminal.wait("Component")
     terminal.press(component)
-    terminal.wait(rf"{re.escape(component)}\s+(builtin|mine|plugin)")
+    terminal.wait(rf"{re.escape(component)}\s+(builtin|mine|plugin|script)")
     terminal.press("enter")
     terminal.wait("Run options")
     # The first field takes the focus once the form is there: a key before that would go elsewhere.
