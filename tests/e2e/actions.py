@@ -61,7 +61,8 @@ def open_form(terminal: Terminal, component: str) -> None:
     terminal.press(component)
     terminal.wait(rf"{re.escape(component)}\s+(builtin|mine|plugin|script)")
     terminal.press("enter")
-    terminal.wait("Run options")
+    # In a long form run options are below the screen.
+    terminal.wait(rf"Run options|Arguments\s+{re.escape(component)}")
     # The first field takes the focus once the form is there: a key before that would go elsewhere.
     terminal.wait(r"^▌\S")
 
