@@ -70,12 +70,12 @@ def places_text(found: PlacesFound | None) -> Text:
     if found.error:
         return Text(plain(found.error), STYLES.removed)
     text = Text(end="", no_wrap=True)
-    text.append(f"{'':<14}{'NODES':>9}{'GPUS':>9}  {'LIMIT':<9} STARTS\n", STYLES.faint)
+    text.append(f"{'':<13}{'NODES':>7}{'GPUS':>8}  {'LIMIT':<7} STARTS\n", STYLES.faint)
     for place in found.places:
         gpus = f"{place.gpus_free}/{place.gpus}" if place.gpus else "-"
         limit = duration(place.limit) if place.limit is not None else "none"
-        text.append(f"{cut(plain(place.name), 13, '~'):<14}", STYLES.text)
-        text.append(f"{f'{place.free}/{place.nodes}':>9}{gpus:>9}  {limit:<9} ", STYLES.muted)
+        text.append(f"{cut(plain(place.name), 12, '~'):<13}", STYLES.text)
+        text.append(f"{f'{place.free}/{place.nodes}':>7}{gpus:>8}  {limit:<7} ", STYLES.muted)
         if place.fault:
             text.append(f"{plain(place.fault)}\n", STYLES.pending)
         else:
@@ -85,5 +85,5 @@ def places_text(found: PlacesFound | None) -> Text:
 
 
 def start_words(at: float, now: float) -> str:
-    """Return when something starts: the time of day, or date, and how long that is from now."""
-    return f"{clock(at, now)}  now" if at - now < 60 else f"{clock(at, now)}  in {duration(at - now)}"
+    """Return when something starts: now, or the time of day or date, and how long that is from now."""
+    return "now" if at - now < 60 else f"{clock(at, now)}  in {duration(at - now)}"
