@@ -331,14 +331,11 @@ class Place:
     Args:
         cfg: the run options that send a job there.
         name: its name.
-        free: how many nodes nobody uses.
-        nodes: how many it has.
-        gpus_free: how many GPUs nobody uses.
-        gpus: how many it has.
+        free: how many of its ``nodes`` are idle.
+        gpus_free: how many of its ``gpus`` are idle.
         limit: the longest time that a job may take, in seconds; None for no limit.
-        start: when a job would start there, by the backend's own estimate, in seconds since the epoch; None where that
-            is not known.
-        fault: why a job would not start there, empty where it would.
+        start: when a job would start there, by the backend's estimate, in seconds since the epoch; None if unknown.
+        fault: why a job would not start there, empty if it would.
     """
 
     cfg: Mapping[str, str]
@@ -358,8 +355,8 @@ class Alternative:
 
     Args:
         changes: the run options that differ, by name; none for the job as it is.
-        start: when it would start, by the backend's own estimate, in seconds since the epoch; None for never.
-        fault: why it would not start, empty where it would.
+        start: when it would start, by the backend's estimate, in seconds since the epoch; None for never.
+        fault: why it would not start, empty if it would.
     """
 
     changes: Mapping[str, str]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-# One a line: name, letter or -, kind, choices where only these are values, help of those that every form shows.
+# A line each: name, letter or -, kind, choices where only these are values, help of those that every form shows.
 # `flag` has no value; `text?` may have one; `time`, `memory` and `int` are checked.
 _TABLE = """
 partition            p text - | The partition to run in; several are separated by commas

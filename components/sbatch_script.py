@@ -1,4 +1,4 @@
-"""Reads a batch script of sbatch without running it: its options, its arguments, what it says of itself."""
+"""Reads a batch script of sbatch without running it: its options, its arguments, its comment."""
 
 from __future__ import annotations
 

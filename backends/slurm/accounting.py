@@ -1,4 +1,4 @@
-"""What accounting remembers, as sacct prints it: jobs that have left the queue, and their steps.
+"""The records of accounting, as sacct prints them: jobs that have left the queue, and their steps.
 
 The text form is taken: `sacct --json` of 22.05 and 23.02 says exit 0 for exit 3. It costs the controller nothing, for
 slurmdbd answers. Every field ends with `FIELD`, and a row with a line's end besides: names may have any of these.
@@ -64,7 +64,7 @@ class Step:
 
 
 def history_text(days: float) -> str:
-    """Return what sacct prints of this user's jobs that were in the queue within the last so many days.
+    """Return sacct's answer for this user's jobs that were in the queue within the last days.
 
     Raises:
         BackendUnavailableError: accounting cannot be reached.
@@ -79,7 +79,7 @@ def parse_history(text: str) -> list[Job]:
 
 
 def jobs_by_id(job_ids: Sequence[str]) -> list[Job]:
-    """Return what accounting has of jobs, whoever's they are; those it does not have are left out."""
+    """Return the accounting records of jobs of any user; unknown ids are left out."""
     found: list[Job] = []
     for first in range(0, len(job_ids), _MOST_IDS):
         chosen = ["--allocations", "--jobs", ",".join(job_ids[first : first + _MOST_IDS])]
@@ -143,7 +143,7 @@ def _rows(chosen: Sequence[str]) -> Iterator[tuple[Job, Step | None]]:
 
 
 def _ask(chosen: Sequence[str]) -> str:
-    """Return what sacct prints, behind a line with the names of its fields; nothing where there is no accounting."""
+    """Return sacct's answer behind a line with its field names; empty where there is no accounting."""
     global _known_from
     for number in range(_known_from, len(_NEWER)):
         fields = (*_FIELDS, *_NEWER[number])

@@ -123,7 +123,7 @@ class Advisor:
 
 
 def _partition_fault(partition: Partition, asked: Asked) -> str:
-    """Return why a partition would not start a launch whatever is free, empty where it may."""
+    """Return why a partition cannot start a launch even with all nodes free; empty if it can."""
     if not partition.is_up:
         return "closed"
     if asked.time is not None and partition.max_time is not None and asked.time > partition.max_time:

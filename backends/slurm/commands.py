@@ -51,7 +51,7 @@ _UNREACHABLE = (
 
 
 class Answer(NamedTuple):
-    """What a command printed."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -59,7 +59,7 @@ class Answer(NamedTuple):
 
 
 def is_set_up() -> bool:
-    """Tell whether Slurm's commands are here, and the settings that they are told to use."""
+    """Return whether sbatch is on the PATH, and the file of SLURM_CONF exists if that is set."""
     settings = os.environ.get("SLURM_CONF")
     return shutil.which("sbatch") is not None and (not settings or Path(settings).exists())
 
@@ -120,7 +120,7 @@ def ask(command: Sequence[str], *, timeout: float = TIMEOUT_S) -> str:
 
     Raises:
         BackendUnavailableError: it cannot be run, or Slurm cannot be reached.
-        SchedulerError: it failed; the message is what it said.
+        SchedulerError: it failed; the message is its own.
     """
     answer = run(command, timeout=timeout)
     if answer.code != 0:
@@ -137,7 +137,7 @@ def failure(program: str, answer: Answer) -> SchedulerError:
 
 
 def error_text(program: str, answer: Answer) -> str:
-    """Return what a command said of its failure in one line, without its own name, secrets masked."""
+    """Return a command's error messages in one line, without its own name, secrets masked."""
     lines = [plain(line).strip() for line in (answer.err.strip() or answer.out.strip()).splitlines()]
     marks = (f"{program}: error: ", f"{program}: fatal: ", f"{program}: ")
     said = []
@@ -194,7 +194,7 @@ def _communicate(process: subprocess.Popen[bytes], data: bytes, deadline: float)
 
 
 def _write(pipe: IO[bytes], data: bytes) -> int:
-    """Write to a pipe; a reader that has gone is given all there is."""
+    """Write to a pipe; pretend that all was written if the reader has closed it."""
     try:
         return os.write(pipe.fileno(), data)
     except BrokenPipeError:

@@ -40,7 +40,7 @@ def list_row(app: App, launch: Launch | None, known: Mapping[str, App] = Mapping
 
     Args:
         app: the app.
-        launch: what is known of its launch, where it is ours.
+        launch: its launch if it was made here.
         known: the apps that are known, for the names of those that it waits for.
     """
     state = app.state
@@ -78,8 +78,8 @@ def describe_app(
     Args:
         app: the app.
         launch: what is known of its launch, where it is ours.
-        evidence: what was found out beside, on why it is in its state.
-        steps: what accounting has of its steps, once it has ended.
+        evidence: further sentences on why it is in its state.
+        steps: its steps from accounting, once it has ended.
         script: its batch script where it is not ours, empty where that is not known.
         earlier: its runs before it was requeued.
     """
@@ -172,7 +172,7 @@ def _why_job(job: Job, batch_output: str = "", peak: int = 0) -> str:
 
 
 def efficiency(app: App, steps: Sequence[Step]) -> dict[str, str]:
-    """Return how much of what an app had it used, as seff(1) figures it; nothing for an array."""
+    """Return the used share of CPUs and memory, as seff(1) computes it; empty for an array."""
     job = app.first
     if app.is_array or len(app.jobs) > 1 or not steps:
         return {}
@@ -228,7 +228,7 @@ def _replica_status(app: App, replica: Replica, end: TaskEnd) -> ReplicaStatus:
 
 
 def _is_one_step(replicas: Sequence[Replica]) -> bool:
-    """Tell whether the numbers that srun writes of can only be those of one role."""
+    """Return whether the task numbers in srun's messages belong to one role."""
     return len({replica.role for replica in replicas}) == 1
 
 
@@ -278,7 +278,7 @@ def _nodes(app: App) -> str:
 
 
 def _metadata(app: App) -> dict[str, str]:
-    """Return what Slurm has beside, by the names of its own commands."""
+    """Return further facts of the job, by the names that sbatch and squeue use."""
     job = app.first
     stdout, _ = log_files(job)
     values = {

@@ -1,4 +1,4 @@
-"""Why a job ended as it did: Slurm's state, exit code and signal, and what srun and slurmstepd wrote of it."""
+"""Why a job ended: Slurm's state, exit code and signal, and the messages of srun and slurmstepd."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def batch_output_end(path: Path | None) -> str:
 
 
 def task_ends(batch_output: str) -> dict[int, TaskEnd]:
-    """Return how the tasks of a step ended that srun wrote of, by their numbers; the first word on a task counts."""
+    """Return how the tasks of a step ended by srun's messages, by number; the first message on a task counts."""
     ends: dict[int, TaskEnd] = {}
     for found in _ENDED.finditer(batch_output):
         if found["code"]:
@@ -109,7 +109,7 @@ def _failed(job: Job, batch_output: str) -> str:
     ended = format_exit(-job.signal if job.signal else job.exit_code)
     ends = task_ends(batch_output)
     if ends and len({*ends.values()}) > 1:
-        # The script exits with the highest code of all tasks, srun writes of the one that ended first.
+        # The script exits with the highest code of all tasks; srun reports the task that ended first.
         number, first = next(iter(ends.items()))
         ended = f"task {number}: {format_exit(-first.signal if first.signal else first.exit_code)}"
     return f"{ended}: {plain(said)[:300]}" if said and ended else ended or plain(said)[:300]
@@ -137,7 +137,7 @@ def _unusable_folder(job: Job) -> str:
 
 
 def asked_memory(job: Job) -> int | None:
-    """Return what memory a job asked for in all, in bytes; None where that is not known."""
+    """Return the total memory that a job asked for, in bytes; None if unknown."""
     allocated = parse_size(parse_tres(job.tres).get("mem", ""))
     if allocated:
         return allocated

@@ -1,4 +1,4 @@
-"""When Slurm would start a job that is not submitted, as ``sbatch --test-only`` tells.
+"""When Slurm would start a job that is not submitted, by ``sbatch --test-only``.
 
 It knows nothing of limits of accounts and QOS, and of dependencies: those are looked at elsewhere. For a job that never
 starts it names a date centuries ahead.
@@ -24,7 +24,7 @@ _MOST_KEPT = 200
 
 
 class Estimate(NamedTuple):
-    """What Slurm tells of a request.
+    """Slurm's estimate for a request.
 
     Attributes:
         start: when it would start, in seconds since the epoch; None where it would not.
@@ -71,7 +71,7 @@ class Estimates:
 
 
 def parse_estimate(answer: commands.Answer) -> Estimate | None:
-    """Return what an answer of ``sbatch --test-only`` says; None where it is no estimate.
+    """Parse an answer of ``sbatch --test-only``; return None if it has no estimate.
 
     Raises:
         SchedulerError: sbatch does not take the request, or Slurm cannot be reached.

@@ -1,7 +1,7 @@
-"""What the cluster says beside its queue: partitions, nodes, limits, reservations, licences; asked for seldom.
+"""Partitions, nodes, limits, reservations and licences of the cluster.
 
-Every answer is kept for a minute. What cannot be asked, or is hidden from this user (slurm.conf(5): PrivateData), is
-nothing: it only adds to what is known already.
+Every answer is kept for a minute. A question that fails, or is hidden from this user (slurm.conf(5): PrivateData),
+gives an empty answer: facts are only evidence.
 """
 
 from __future__ import annotations
@@ -84,15 +84,15 @@ class Facts:
         self._kept: dict[tuple[str, ...], tuple[float, str]] = {}
 
     def partition(self, name: str) -> dict[str, str]:
-        """Return what `scontrol show partition` says of a partition."""
+        """Return the fields of a partition (`scontrol show partition`)."""
         return parse_pairs(self._ask("scontrol", "--oneliner", "show", "partition", name)) if name else {}
 
     def reservation(self, name: str) -> dict[str, str]:
-        """Return what `scontrol show reservation` says of a reservation."""
+        """Return the fields of a reservation (`scontrol show reservation`)."""
         return parse_pairs(self._ask("scontrol", "--oneliner", "show", "reservation", name)) if name else {}
 
     def licence(self, name: str) -> dict[str, str]:
-        """Return what `scontrol show licenses` says of a licence: Total, Used, Free."""
+        """Return the fields of a licence (`scontrol show licenses`): Total, Used, Free."""
         for line in self._ask("scontrol", "--oneliner", "show", "licenses").splitlines():
             pairs = parse_pairs(line)
             if pairs.get("LicenseName") == name:

@@ -12,7 +12,7 @@ from ...specs.foreign import epoch_seconds
 BATCH, TASK = "batch", "task"
 """The roles of a job that was not launched as an app: its batch script, and the tasks of its array."""
 MOST_AHEAD_S = 366 * 86400.0
-"""Slurm's estimate of the start of a job that never starts is centuries ahead; no other one is so far."""
+"""Estimates of a start further ahead mean never: Slurm then names a date in centuries."""
 
 # The job states of squeue(1) and sacct(1). A flag, such as COMPLETING, stands in the place of the state while it lasts.
 _STATES = {
@@ -43,7 +43,7 @@ _ID = re.compile(r"\d+(?:_\d+)?")
 _DURATION = re.compile(r"(?:(?P<days>\d+)-)?(?P<clock>\d+(?::\d+){0,2})")
 
 
-# Not frozen, which takes three times as long to make, and there may be ten thousands; nobody changes one.
+# Not frozen: that takes three times as long to make, and there may be ten thousands. Records are never changed.
 @dataclass(slots=True)
 class Job:
     """One record of squeue or sacct: a job, a task of an array, the rest of an array, a component of a het job.
@@ -131,7 +131,7 @@ class Job:
         return self.finished_at if is_terminal(self.app_state) else None
 
     def task_numbers(self) -> list[int]:
-        """Return the numbers of the tasks that it stands for; none where it is of no array."""
+        """Return the numbers of its array tasks; empty if it is not part of an array."""
         return parse_tasks(self.tasks)
 
 

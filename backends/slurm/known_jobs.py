@@ -1,4 +1,4 @@
-"""Every job that is known of: those of the queue, and what accounting has of those that have left it."""
+"""All known jobs: those of the queue, and those that have left it, from accounting."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class KnownJobs:
             return self._grouped[1]
 
     def find(self, app_id: str) -> App | None:
-        """Return an app, whoever's it is; None where there is none. An array's task is part of its array.
+        """Return an app of any user; None if there is none. An array's task is part of its array.
 
         Raises:
             BackendUnavailableError: the controller cannot be reached.
@@ -163,7 +163,7 @@ class KnownJobs:
 
 
 class AccountedJobs:
-    """What only accounting has of jobs: how they ended, and their earlier runs; asked for once a job, in any thread."""
+    """Accounting's records of single jobs, steps and earlier runs; asked for once a job, from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -171,8 +171,7 @@ class AccountedJobs:
         self._runs: dict[tuple[str, int], list[Job]] = {}
 
     def earlier_runs(self, app: App) -> list[Job]:
-        """Return the runs of a job before it was requeued, the earliest first; those that accounting does not have yet
-        are left out."""
+        """Return the runs of a job before its requeues, the earliest first, as far as accounting has them."""
         if app.restarts <= 0 or app.is_array:
             return []
         key = app.app_id, app.restarts
@@ -194,7 +193,7 @@ class AccountedJobs:
         return found
 
     def details(self, app: App) -> tuple[App, list[Step]]:
-        """Return an app that has ended with what only accounting has of it, and its steps."""
+        """Return an app that has ended, completed by accounting, and its steps."""
         key = app.app_id, app.finished_at
         with self._lock:
             if key in self._kept:
@@ -215,7 +214,7 @@ class AccountedJobs:
 
 
 def _with_account(job: Job, told: Job | None) -> Job:
-    """Return what the queue says of a job, with what only accounting says."""
+    """Complete a record of the queue by that of accounting."""
     if told is None or not is_terminal(told.app_state):
         return job
     return replace(
@@ -230,7 +229,7 @@ def _with_account(job: Job, told: Job | None) -> Job:
 
 
 def _with_paths(job: Job, seen: Job) -> Job:
-    """Return what accounting says of a job, with what only the queue said."""
+    """Complete a record of accounting by the last one of the queue."""
     return replace(
         job,
         command=job.command or seen.command,

@@ -1,4 +1,4 @@
-"""What sbatch would accept and Slurm never start: limits of the partition, the account and the QOS, before a launch."""
+"""Limits of the partition, the account and the QOS before a launch: sbatch accepts jobs that never start."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PENDS = "sbatch would accept it, and it would wait for ever"
 
 
 class Asked(NamedTuple):
-    """What a launch asks for in all; None and 0 where it does not say.
+    """The totals that a launch asks for; None and 0 if not given.
 
     Attributes:
         partition: the partition, or several with commas between them; empty for the default one.
@@ -65,7 +65,7 @@ def limit_findings(asked: Asked, facts: Facts, default_partition: str) -> Iterat
         default_partition: the partition of jobs that name none, empty where it is not known.
     """
     partition = asked.partition or default_partition
-    # Of several partitions one that fits is enough.
+    # Of several partitions it is enough that one fits.
     if partition and "," not in partition:
         yield from _of_partition(partition, facts.partition(partition), asked)
     user = user_name()
@@ -100,7 +100,7 @@ def _of_partition(name: str, told: Mapping[str, str], asked: Asked) -> Iterator[
 
 
 def _of_job(whose: str, told: Mapping[str, str], asked: Asked) -> Iterator[Finding]:
-    """Yield what is over the limits that one job has, whatever else runs."""
+    """Yield a warning for each limit of a single job that is exceeded."""
     wall = limit_and_use(told.get("MaxWallPJ", ""))
     if wall is not None and asked.time is not None and asked.time > 60 * parse_count(wall.limit):
         most = format_duration(60 * parse_count(wall.limit))

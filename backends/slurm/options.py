@@ -1,4 +1,4 @@
-"""The run options: TorchX's names and meanings, what sbatch has beside them, and any other option of its own."""
+"""The run options: TorchX's, further options of sbatch by name, and all others as ``sbatch_args``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that were not launched here: what their batch script tells of TorchX's roles, or the script as it is."""
+"""Jobs that were not launched here: the roles in a batch script of TorchX's, or the script itself as a role."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def is_torchx_script(script: str) -> bool:
 
 
 def torchx_roles(script: str) -> list[Role]:
-    """Return the roles that a batch script of TorchX's runs; none where it cannot be told what they were.
+    """Return the roles that a batch script of TorchX's runs; empty if the script is not understood.
 
     Images and mounts are not in it. Where the replicas of a role differ by their number, that is its macro.
     """

@@ -27,7 +27,7 @@ _UNENDED = frozenset(("PENDING", "RUNNING", "CONFIGURING", "SUSPENDED", "RESIZIN
 
 
 def queue_command(job_id: str = "", *, all_users: bool = False) -> list[str]:
-    """Return the command that asks for this user's jobs, for everybody's, or for one job, whoever's it is.
+    """Return the command that asks for this user's jobs, for everybody's, or for one job of any user.
 
     The controller itself looks up a user's jobs, and one job; with a list of ids every job travels.
     """

@@ -110,7 +110,7 @@ def code_of(text: str) -> str:
 
 
 def reason(text: str) -> Reason:
-    """Return what a reason means; one that is not known is shown as Slurm has it."""
+    """Return the meaning of a reason; an unknown code is shown as it is."""
     code = code_of(text) or "None"
     found = _REASONS.get(code) or limit_reason(code)
     if found is None:
@@ -145,7 +145,7 @@ def limit_of(code: str) -> Limit | None:
 
 
 def limit_reason(code: str) -> Reason | None:
-    """Return what a code that names a limit means, None for another code."""
+    """Return the meaning of a code that names a limit, None for another code."""
     limit = limit_of(code)
     if limit is None:
         return None

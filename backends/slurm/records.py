@@ -1,4 +1,4 @@
-"""What is kept here of launches, so that a later session knows name, roles, options and log folder; and what is hidden.
+"""Records of launches for later sessions: name, roles, options and log folder; and the list of hidden jobs.
 
 One file a launch, ``<job id>-<key>.json``, in the state folder. The batch script has the same, for sessions on hosts
 that do not see this folder.
@@ -32,7 +32,7 @@ _REQUIRED = {"key": is_text, "name": is_text, "app": is_text, "folder": is_text,
 
 @dataclass(frozen=True)
 class Launch:
-    """What is known of a launch of ours.
+    """A launch that was made here.
 
     Args:
         key: what the job's comment has of it.
@@ -69,7 +69,7 @@ class Launch:
 
 
 def read_launch(told: Mapping[str, Any] | None) -> Launch | None:
-    """Return the launch that a file or a batch script has; None where it is not whole."""
+    """Parse the launch of a file or a batch script; return None if it is incomplete."""
     if told is None or find_invalid_field(told, _REQUIRED, {"left_out": is_text}):
         return None
     roles = []
@@ -119,7 +119,7 @@ class Records:
         write_private(self._folder / f"{job_id}-{launch['key']}.json", data)
 
     def find(self, app: App, script: Callable[[str], Launch | None]) -> Launch | None:
-        """Return the launch of an app; None where it is not ours, or nobody here knows.
+        """Return the launch of an app; None if it was not launched here, or has no record.
 
         Args:
             app: the app.

@@ -135,7 +135,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._rows: dict[str, _Row] = {}
         self._lock = threading.Lock()
 
-    # What keeps files is made when it is first needed: run options need no folder.
+    # Objects that keep files are made when first needed: run options need no folder.
 
     @property
     def _jobs(self) -> KnownJobs:
@@ -177,7 +177,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         super().build_workspaces(roles, cfg)
 
     def schedule(self, dryrun_info: AppDryRunInfo[SlurmRequest]) -> str:
-        """Submit what a dry run gave, and return the job's id.
+        """Submit the request of a dry run, and return the job's id.
 
         Raises:
             SchedulerError: Slurm refused it; the message is Slurm's.
@@ -203,7 +203,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     # Watching
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
-        """Describe a job, whoever submitted it; None when neither the controller nor accounting knows it."""
+        """Describe a job of any user; None if neither the controller nor accounting knows it."""
         app = self._find(app_id)
         if app is None:
             return None
@@ -219,7 +219,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return describe_app(app, launch, steps=steps, script=script, earlier=self._accounted.earlier_runs(app))
 
     def describe_native(self, app_id: str) -> str:
-        """Return what ``scontrol show job`` says, and the batch script where Slurm keeps it, secret values masked.
+        """Return the output of ``scontrol show job``, and the batch script if Slurm keeps it, secret values masked.
 
         Raises:
             JobNotFoundError: there is no such job.
@@ -233,7 +233,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return f"{mask_text('', text).rstrip()}\n\n{self._shown_script(app)}"
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
-        """Return every job of this user, the latest first: those of the queue, and those that accounting has."""
+        """Return all jobs of this user, the latest first: those of the queue, and those of accounting."""
         before, now, apps = self._rows, {}, self._jobs.apps()
         for app, launch in self._records.find_shown(apps.values()):
             kept = before.get(app.app_id)
@@ -248,7 +248,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._all_users = yes
 
     def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
-        """Measure what running replicas use, see `Scheduler.usage`; of somebody else's job nothing is told."""
+        """Measure what running replicas use, see `Scheduler.usage`; nothing of other users' jobs."""
         app = self._get(app_id)
         return self._usage.measure(app.app_id, replicas_of(app, self._launch(app)))
 
@@ -371,7 +371,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         opts = SlurmOpts.from_cfg(self.run_opts().resolve(described.cfg))
         return self._advisor.alternatives(app.first, AppDef(described.name, described.roles), opts)
 
-    # What others need
+    # Lookups
 
     def _find(self, app_id: str) -> App | None:
         app = self._jobs.find(app_id) if is_app_id(app_id) else None

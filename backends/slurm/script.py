@@ -76,7 +76,7 @@ def write_script(parts: Sequence[Part], launch: Mapping[str, Any], *, is_array: 
 
 
 def launch_in(script: str) -> dict[str, Any] | None:
-    """Return what `write_script` was given of the launch; None where the script is not ours."""
+    """Return the launch that `write_script` put into a script; None for another script."""
     for line in script.splitlines()[:10]:
         if line.startswith(MARK):
             try:

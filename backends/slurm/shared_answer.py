@@ -105,7 +105,7 @@ class SharedAnswer:
         ask: asks, within `TIMEOUT_S`.
         intervals: how often it may be asked.
         actions: when the user acted; None for a question that no action makes old.
-        essence: returns what of an answer a person waits for: where that stays the same, it is asked for less often.
+        essence: returns the part of an answer that matters: while that stays the same, questions are fewer.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ class SharedAnswer:
         return found.st_mtime_ns, found.st_ino
 
     def _load(self) -> None:
-        """Take what another session has asked for, where that is newer."""
+        """Take the answer of another session if it is newer."""
         state = self._state()
         if state in ((0, 0), self._read):
             return

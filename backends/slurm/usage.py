@@ -1,4 +1,4 @@
-"""What replicas use now, as sstat(1) measures it: per step, so that tasks of one step share its average."""
+"""CPU and memory of running replicas by sstat(1): per step, so that tasks of one step share its average."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KEPT_S = 30.0
 
 
 class StepUsage(NamedTuple):
-    """What one task of a step uses on average.
+    """The average use of a step's tasks.
 
     Attributes:
         tasks: how many tasks the step has.
@@ -107,7 +107,7 @@ def _has_several_roles(replicas: Sequence[Replica]) -> bool:
 
 
 def _step_names(app_id: str) -> dict[tuple[str, str], str]:
-    """Return what steps are called, by raw job id and number: accounting has that while they run."""
+    """Return the names of steps by raw job id and number; accounting has them while they run."""
     _, steps = job_with_steps(app_id)
     return {(step.job_id, step.name): step.label for step in steps}
 

@@ -27,7 +27,7 @@ _TRES_WORDS = {"cpu": "CPUs", "mem": "memory (MB)", "node": "nodes", "billing": 
 
 
 def evidence(job: Job, facts: Facts, known: Mapping[str, App]) -> list[str]:
-    """Return what Slurm says of the reason why a job waits: limits with their use, nodes, dependencies, an estimate.
+    """Return the evidence for the reason why a job waits: limits with their use, nodes, dependencies, an estimate.
 
     Args:
         job: the record of a job that waits.
@@ -48,7 +48,7 @@ def evidence(job: Job, facts: Facts, known: Mapping[str, App]) -> list[str]:
 
 
 def _estimate(job: Job, code: str) -> Iterator[str]:
-    """Yield Slurm's own estimate of the start; that of one that waits for its time is that time."""
+    """Yield Slurm's own estimate of the start; for a job with a begin time it would only repeat that."""
     at = expected_start(job)
     if at is not None and code != "BeginTime" and not reason(code).never:
         on = f" on {plain(job.scheduled_nodes)}" if job.scheduled_nodes else ""

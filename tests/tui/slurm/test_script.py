@@ -55,7 +55,7 @@ async def test_a_script_is_picked_changed_and_launched_again(app, commands, scri
         await type_into(pilot, screen, "time", "2:00:00")
         await type_into(pilot, screen, "arg1", "a.yaml")
         await answered(pilot, screen)
-        assert "torchx-tui run --scheduler slurm train.sbatch --time 2:00:00 --arg1 a.yaml" in screen._command_text()
+        assert "torchx-tui run --scheduler slurm train.sbatch --arg1 a.yaml --time 2:00:00" in screen._command_text()
         await pilot.press("ctrl+s")
         await until(pilot, lambda: app.runner.journal.find("slurm://torchx/7"), "the launch")
         command = submitted(commands)
