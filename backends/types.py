@@ -330,7 +330,6 @@ class Place:
 
     Args:
         cfg: the run options that send a job there.
-        name: its name.
         free: how many of its ``nodes`` are idle.
         gpus_free: how many of its ``gpus`` are idle.
         limit: the longest time that a job may take, in seconds; None for no limit.
@@ -354,7 +353,7 @@ class Alternative:
     """Another request for a job that waits.
 
     Args:
-        changes: the run options that differ, by name; none for the job as it is.
+        changes: the run options that differ, by name; empty for the job as it is.
         start: when it would start, by the backend's estimate, in seconds since the epoch; None for never.
         fault: why it would not start, empty if it would.
     """
@@ -385,7 +384,7 @@ class Capabilities:
         everybody: `Scheduler.list_everybody` lets it list the jobs of other users, too.
         places: `Scheduler.places` says where there is room.
         alternatives: `Scheduler.alternatives` says what would start sooner.
-        dependencies: the run option `dependency` lets an app begin when another has ended.
+        dependencies: the run option `dependency` lets an app wait for another.
         working_folder: apps run in the folder that they are launched from.
         batch_scripts: a user's own batch script can be launched, see `specs.batch_script`.
         remembers_cancel: an app that was cancelled says CANCELLED; where not, the Runner remembers it.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from itertools import islice
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from textual import work
@@ -33,7 +32,6 @@ from .messages import (
     DryRunDone,
     DryRunSlow,
     FormReady,
-    PlacesFound,
     ResourceRead,
     ResourcesListed,
     SchedulersChecked,
@@ -99,7 +97,7 @@ class FormEditor(OnDashboard, Horizontal):
         self,
         record: LaunchRecord | None = None,
         foreign: ForeignJob | None = None,
-        changes: Mapping[str, str] = MappingProxyType({}),
+        changes: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(id="editor")
         self.form = LaunchForm()
@@ -107,7 +105,7 @@ class FormEditor(OnDashboard, Horizontal):
         self.model: FormModel | None = None
         self._record = record
         self._foreign = foreign
-        self._changes = changes
+        self._changes = changes or {}
         self._fields = FieldEditing(self)
         self._defaults: LaunchDefaults | None = None
         self._last: LaunchRecord | None = None
@@ -486,10 +484,6 @@ class FormEditor(OnDashboard, Horizontal):
         """Show the next tab of the preview."""
         self.preview.next_tab()
         self.places.look()
-
-    def on_places_found(self, message: PlacesFound) -> None:
-        """Show where there is room for what stands in the form."""
-        self.places.show(message)
 
     def action_copy_command(self) -> None:
         """Copy the command that does the same from a shell."""

@@ -155,13 +155,11 @@ class PlacesFound(Message):
     """Where there is room for a launch, or why that is not known.
 
     Attributes:
-        generation: of the form that was asked about.
         places: partitions and the like.
         error: why there are none.
         at: when the backend was asked, in seconds since the epoch.
     """
 
-    generation: int
     places: list[Place]
     error: str = ""
     at: float = 0.0

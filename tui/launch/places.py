@@ -44,23 +44,20 @@ class PlacesLook:
 
     def _ask(self, generation: int, plan: LaunchPlan) -> None:
         dashboard = self._editor.dashboard
-        dashboard.post_to(self._editor, find_places(dashboard.runner, generation, plan))
-
-    def show(self, found: PlacesFound) -> None:
-        """Show an answer if it is about the form as it stands."""
-        if found.generation == self._editor.dry_run.generation:
-            self._editor.preview.show_places(found)
+        found = find_places(dashboard.runner, plan)
+        if generation == self._editor.dry_run.generation:
+            dashboard.post_to(self._editor.preview, found)
 
 
-def find_places(runner: Runner, generation: int, plan: LaunchPlan) -> PlacesFound:
+def find_places(runner: Runner, plan: LaunchPlan) -> PlacesFound:
     """Return where there is room for a launch; it may take seconds."""
     at = time.time()
     try:
         app = plan.app()
         places = runner.scheduler(plan.scheduler).places(app, plan.cfg)
     except Exception as error:
-        return PlacesFound(generation, [], describe_error(error), at)
-    return PlacesFound(generation, places, "", at)
+        return PlacesFound([], describe_error(error), at)
+    return PlacesFound(places, "", at)
 
 
 def places_text(found: PlacesFound | None) -> Text:

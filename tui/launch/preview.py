@@ -99,6 +99,11 @@ class Preview(Pane):
         self._places = found
         self._draw()
 
+    def on_places_found(self, message: PlacesFound) -> None:
+        """Show where there is room for what stands in the form."""
+        message.stop()
+        self.show_places(message)
+
     def set_note(self, note: str) -> None:
         """Say why the request is not up to date; the last valid one stays below."""
         self._note = note

@@ -64,7 +64,7 @@ class LaunchScreen(BaseScreen):
     ) -> None:
         super().__init__()
         self.chooser = ComponentChooser()
-        self.editor = FormEditor(record, foreign, changes or {})
+        self.editor = FormEditor(record, foreign, changes)
         self._record = record
         self._foreign = foreign
         self._component = component

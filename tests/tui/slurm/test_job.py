@@ -141,7 +141,7 @@ async def test_what_would_start_sooner_opens_the_form(app, commands, tmp_path: P
             {"partition": "spare"}, {"time": "1:00:00"}, {},
         ]  # fmt: skip
         await pilot.press("j", "e")
-        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.form.rows, "the form")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.editor.form.rows, "the form")
         model = model_of(app.screen)
         assert [(one.name, one.text) for one in model if one.origin == "typed"] == [("time", "1:00:00")]
 
@@ -179,6 +179,6 @@ async def test_a_job_that_goes_on_after_this_one(app, launched) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await opened(pilot, app)
         await choose(pilot, app, "continue")
-        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.form.rows, "the form")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.editor.form.rows, "the form")
         typed = {one.name: one.text for one in model_of(app.screen) if one.origin == "typed"}
         assert typed == {"dependency": "afterany:7", "resume": launched}

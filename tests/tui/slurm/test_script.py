@@ -38,7 +38,7 @@ def submitted(commands: SlurmCommands) -> list[str]:
 
 
 async def answered(pilot, screen: LaunchScreen) -> None:
-    await until(pilot, lambda: screen.is_answered and "ready" in words(screen), "a dry run")
+    await until(pilot, lambda: screen.editor.dry_run.is_answered and "ready" in words(screen), "a dry run")
 
 
 async def test_a_script_is_picked_changed_and_launched_again(app, commands, script) -> None:
@@ -55,7 +55,10 @@ async def test_a_script_is_picked_changed_and_launched_again(app, commands, scri
         await type_into(pilot, screen, "time", "2:00:00")
         await type_into(pilot, screen, "arg1", "a.yaml")
         await answered(pilot, screen)
-        assert "torchx-tui run --scheduler slurm train.sbatch --arg1 a.yaml --time 2:00:00" in screen._command_text()
+        assert (
+            "torchx-tui run --scheduler slurm train.sbatch --arg1 a.yaml --time 2:00:00"
+            in screen.editor._command_text()
+        )
         await pilot.press("ctrl+s")
         await until(pilot, lambda: app.runner.journal.find("slurm://torchx/7"), "the launch")
         command = submitted(commands)
@@ -75,7 +78,7 @@ async def test_a_script_is_picked_changed_and_launched_again(app, commands, scri
         ]
         await until(pilot, lambda: app.screen.query("Button"), "its buttons")
         await pilot.press("e")
-        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.model, "the form")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.editor.model, "the form")
         await answered(pilot, app.screen)
         await pilot.press("ctrl+t")
         assert "line 3 of the script\n  - #SBATCH --time=10\n  + #SBATCH --time=20" in preview(app.screen)
@@ -110,11 +113,13 @@ async def test_a_script_is_typed_and_its_faults_are_said(app, commands, script) 
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
         await pilot.press("n")
-        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.picker.components, "the list")
+        await until(
+            pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.chooser.picker.components, "the list"
+        )
         screen = app.screen
-        screen.picker.search.value = "./jobs/run"
+        screen.chooser.picker.search.value = "./jobs/run"
         await pilot.press("enter")
-        await until(pilot, lambda: screen.model is not None and screen.form.rows, "the form")
+        await until(pilot, lambda: screen.editor.model is not None and screen.editor.form.rows, "the form")
         await answered(pilot, screen)
         await type_into(pilot, screen, "time", "soon")
         assert "`soon` is no time" in row_of(screen, "time").field.error
