@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from ...backends.shared.secrets import mask_text
 from ...logs.text.sanitize import plain
 from ...specs import NONE, AppState
 from ...specs.foreign import decode_json
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 # Errors that are listed of those that follow.
 _MOST_FOLLOWERS = 4
 _LABEL_WIDTH = 13
+_MOST_OF_A_FACT = 300
 _KEYS = (("e", "edit and relaunch"), ("l", "logs at this line"), ("y", "copy the reason"))
 
 
@@ -109,7 +111,8 @@ def why_text(described: DescribeAppResponse, glyphs: Glyphs) -> Text:
             exception = number == len(lines) - 1 and bool(line) and not line[0].isspace()
             _quote_line(text, line, exception, glyphs)
     for name, value in described.metadata.items():
-        text.append(f"\n{plain(name):<{_LABEL_WIDTH}} ", STYLES.faint).append(plain(value), STYLES.muted)
+        shown = plain(mask_text(name, value)[:_MOST_OF_A_FACT])
+        text.append(f"\n{plain(name):<{_LABEL_WIDTH}} ", STYLES.faint).append(shown, STYLES.muted)
     return text
 
 

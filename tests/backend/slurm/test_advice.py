@@ -15,7 +15,8 @@ from torchx_tui.backends.types import Alternative
 from torchx_tui.specs import AppDef, BackendUnavailableError, Role, SchedulerError
 from torchx_tui.specs.batch_script import BatchScript
 
-SOON = int(time.time()) + 600
+# Of the day, so that all processes of a test run have the same.
+SOON = (int(time.time()) // 86400 + 2) * 86400
 APP = AppDef("app", [Role("r", "", entrypoint="true")])
 SCRIPT = "#!/bin/sh\n#SBATCH --time=1-0\nsrun hostname\n"
 
