@@ -36,7 +36,8 @@ _FUNCTION = re.compile(r"^\s*(?:function\s+\w+|\w+\s*\(\))[^{]*\{")
 
 def is_script_name(name: str) -> bool:
     """Tell whether a name is that of a script, not of a Python component: ``train.sbatch``, ``./train.sh``."""
-    return ":" not in name and (name.endswith(SUFFIX) or "/" in name)
+    # A Python file without a function's name is a mistake that the finder explains.
+    return ":" not in name and not name.endswith(".py") and (name.endswith(SUFFIX) or "/" in name)
 
 
 def is_script(text: str) -> bool:

@@ -188,3 +188,9 @@ def test_the_command_line_and_back(folder: Path) -> None:
 def test_what_differs_between_two_scripts() -> None:
     assert differing_lines("a\nb\nc\n", "a\nB\nc\nd\n") == [(2, "b", "B"), (4, "", "d")]
     assert differing_lines("a\n" * 3000, "a\n" * 2999) == [(1, "3,000 lines", "2,999 lines, others than before")]
+
+
+def test_a_python_file_without_a_function_is_no_script(folder: Path) -> None:
+    (folder / "train.py").write_text("#!/usr/bin/env python\n")
+    with pytest.raises(ComponentNotFoundException, match="There is no component"):
+        describe("./train.py")
