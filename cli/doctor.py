@@ -25,22 +25,27 @@ def _add_doctor(parser: argparse.ArgumentParser) -> None:
 def _doctor(arguments: Any, settings: Settings) -> int:
     told: list[Diagnosed] = []
     subject = ""
-    for one in diagnose(settings, make_runner(settings), arguments.config):
-        told.append(one)
+    for item in diagnose(settings, make_runner(settings), arguments.config):
+        told.append(item)
         if not arguments.json:
-            if one.subject != subject:
-                put(f"{one.subject}")
-            _put_finding(one.finding)
+            if item.subject != subject:
+                put(item.subject)
+            _put_finding(item.finding)
             sys.stdout.flush()
-        subject = one.subject
+        subject = item.subject
     if arguments.json:
         put_json(
             [
-                {"subject": one.subject, "level": one.finding.level, "what": one.finding.what, "hint": one.finding.hint}
-                for one in told
+                {
+                    "subject": item.subject,
+                    "level": item.finding.level,
+                    "what": item.finding.what,
+                    "hint": item.finding.hint,
+                }
+                for item in told
             ]
         )
-    return 1 if any(one.finding.level == "error" for one in told) else 0
+    return 1 if any(item.finding.level == "error" for item in told) else 0
 
 
 def _put_finding(finding: Finding) -> None:

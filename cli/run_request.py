@@ -144,7 +144,7 @@ def _options(
 
         both = {**(data.get("scheduler_cfg") or {}), **(data.get("scheduler_args") or {})}
         given = known.cfg_from_json_repr(json.dumps(both))
-    taken = {key: one.value for key, one in defaults.options(scheduler, known).items() if key not in given}
+    taken = {key: option.value for key, option in defaults.options(scheduler, known).items() if key not in given}
     if taken:
         from ..specs.run_options import format_value
 
@@ -155,7 +155,7 @@ def _options(
 def _with_defaults(given: Texts, doc: ComponentDoc, defaults: LaunchDefaults, config: dict[str, str]) -> Texts:
     """Return the component's arguments, those of config among them, and put these into ``config``."""
     taken = defaults.arguments(doc.name, doc)
-    texts: Texts = {key: one.value for key, one in taken.items() if key not in given}
+    texts: Texts = {key: item.value for key, item in taken.items() if key not in given}
     config.update({f"{ARGUMENT_PREFIX}{key}": str(text) for key, text in texts.items()})
     return {**texts, **given}
 

@@ -69,10 +69,10 @@ def build_script(name: str, arguments: Mapping[str, str | Sequence[str]]) -> App
 
 def _parameters(script: SbatchScript) -> Iterator[Parameter]:
     """Yield the parameters: arguments with names, options of the script, those that every form shows, the rest."""
-    for one in script.positionals:
-        default: Any = REQUIRED if one.default is None else one.default
-        words = f"The script's argument ${one.number}"
-        yield Parameter(one.name, "positional", ValueType("str", "str"), default, words)
+    for positional in script.positionals:
+        default: Any = REQUIRED if positional.default is None else positional.default
+        words = f"The script's argument ${positional.number}"
+        yield Parameter(positional.name, "positional", ValueType("str", "str"), default, words)
     if not script.is_het:
         for key, value in script.options.items():
             yield _option_parameter(OPTIONS.get(key, SbatchOption(key)), value)
@@ -144,14 +144,14 @@ def _script_arguments(script: SbatchScript, values: Mapping[str, Any]) -> list[s
         ArgumentError: one that has no default is missing.
     """
     rest = [str(word) for word in values.get(REST, ())]
-    told = [(one, values.get(one.name)) for one in script.positionals]
+    told = [(positional, values.get(positional.name)) for positional in script.positionals]
     if not any(value is not None for _, value in told) and (rest or not told):
         # All of them were given in a row.
         return rest
-    missing = [one.name for one, value in told if value in (None, "") and one.default is None]
+    missing = [positional.name for positional, value in told if value in (None, "") and positional.default is None]
     if missing:
         raise ArgumentError(missing[0], f"{script.path.name} needs a value for {', '.join(missing)}")
-    words = [to_text(one.default if value is None else value) for one, value in told]
+    words = [to_text(positional.default if value is None else value) for positional, value in told]
     while words and not rest and words[-1] == (told[len(words) - 1][0].default or ""):
         words.pop()
     return [*words, *rest]

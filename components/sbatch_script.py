@@ -95,7 +95,7 @@ class SbatchScript:
         for line in _own_lines(self.text):
             if _MOVED.search(line):
                 return []
-            most = max([most, *(int(one or other) for one, other in _USED.findall(line))])
+            most = max([most, *(int(plain or braced) for plain, braced in _USED.findall(line))])
             if found := _NAMED.match(line):
                 number = int(found["number"] or found["braced"])
                 default = (found["default"] or "").strip("\"'") if found["sign"] in ("-", "=") else None
@@ -103,11 +103,11 @@ class SbatchScript:
         taken: set[str] = {REST, *self.options, *(option.name for option in OPTIONS.values() if option.help)}
         made = []
         for number in range(1, most + 1):
-            one = named.get(number, Positional(number, f"arg{number}", ""))
-            if one.name in taken:
-                one = Positional(number, f"arg{number}", one.default)
-            taken.add(one.name)
-            made.append(one)
+            positional = named.get(number, Positional(number, f"arg{number}", ""))
+            if positional.name in taken:
+                positional = Positional(number, f"arg{number}", positional.default)
+            taken.add(positional.name)
+            made.append(positional)
         return made
 
     @property

@@ -47,10 +47,10 @@ def interpreter_findings() -> Iterator[Finding]:
 
 def _schedulers(runner: Runner) -> Iterator[Finding]:
     plugins, unreadable = runner.scheduler_plugins()
-    for one in plugins:
-        yield Finding("ok", f"scheduler {one.name}: {one.origin} (group {one.group})")
-    for one in unreadable:
-        yield Finding("error", f"schedulers: {one.where}: {one.why}", _ADVICE)
+    for item in plugins:
+        yield Finding("ok", f"scheduler {item.name}: {item.origin} (group {item.group})")
+    for item in unreadable:
+        yield Finding("error", f"schedulers: {item.where}: {item.why}", _ADVICE)
 
 
 def _components() -> Iterator[Finding]:
@@ -72,12 +72,12 @@ def _named_resources() -> Iterator[Finding]:
     from ..specs.errors import describe_error
 
     faults: list[tuple[str, str]] = []
-    for one in named_resources.source(lambda module, reason: faults.append((module, reason))):
+    for item in named_resources.source(lambda module, reason: faults.append((module, reason))):
         try:
-            one.make()
+            item.make()
         except Exception as error:  # whatever a package raises
-            yield Finding("error", f"named resource {one.name} (group {one.group}): {describe_error(error)}", _ADVICE)
+            yield Finding("error", f"named resource {item.name} (group {item.group}): {describe_error(error)}", _ADVICE)
         else:
-            yield Finding("ok", f"named resource {one.name}: {one.origin} (group {one.group})")
+            yield Finding("ok", f"named resource {item.name}: {item.origin} (group {item.group})")
     for module, reason in faults:
         yield Finding("error", f"named resources: {module} could not be read: {reason}", _ADVICE)

@@ -282,9 +282,9 @@ def settings_that_hold() -> tuple[Settings, str]:
             sound[name] = value
         elif isinstance(value, Mapping):
             table: dict[str, Any] = {}
-            for key, one in value.items():
-                if _holds({**sound, name: {**table, key: one}}, path):
-                    table[key] = one
+            for key, item in value.items():
+                if _holds({**sound, name: {**table, key: item}}, path):
+                    table[key] = item
             if table:
                 sound[name] = table
     return _decode(sound, path), f"{fault}; the rest of the file is in force"

@@ -252,4 +252,4 @@ def outputs(
     both = [partial(begin, output) for output in (Stream.STDOUT, Stream.STDERR)]
     if wanted["should_tail"]:
         return list(both), ""
-    return [lambda: chain.from_iterable(one() for one in both)], ""
+    return [lambda: chain.from_iterable(stream() for stream in both)], ""

@@ -109,7 +109,7 @@ class Advisor:
         if start is None and (estimate := self._estimate_or_fault(app, opts, {})) is not None:
             start = estimate.start
         found.append(Alternative({}, start))
-        return sorted(found, key=lambda one: (one.start is None, one.start or 0.0, len(one.changes)))
+        return sorted(found, key=lambda item: (item.start is None, item.start or 0.0, len(item.changes)))
 
     def _estimate(self, app: AppDef, opts: SlurmOpts, changes: Mapping[str, str]) -> Estimate | None:
         changed = SlurmOpts.from_cfg({**dict(opts), **changes})

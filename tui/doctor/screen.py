@@ -41,7 +41,7 @@ class DoctorScreen(BaseScreen):
     class Found(Message):
         """A finding has come; none where that was all."""
 
-        one: Diagnosed | None
+        item: Diagnosed | None
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,10 +69,10 @@ class DoctorScreen(BaseScreen):
     def _look(self) -> None:
         worker, dashboard = get_current_worker(), self.dashboard
         try:
-            for one in diagnose(dashboard.settings, dashboard.runner, dashboard.config_file):
+            for item in diagnose(dashboard.settings, dashboard.runner, dashboard.config_file):
                 if worker.is_cancelled:
                     return
-                dashboard.post_to(self, self.Found(one))
+                dashboard.post_to(self, self.Found(item))
         except Exception as error:
             # What looks at a broken machine is not broken by it.
             failure = Finding("error", f"not everything was looked at: {describe_error(error)}")
@@ -82,8 +82,8 @@ class DoctorScreen(BaseScreen):
 
     def on_doctor_screen_found(self, message: Found) -> None:
         """Show it among the others."""
-        if message.one is not None:
-            self._found.append(message.one)
+        if message.item is not None:
+            self._found.append(message.item)
         else:
             self.is_done = True
         self._draw()

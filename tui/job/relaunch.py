@@ -110,8 +110,8 @@ def summed_up(changes: Mapping[str, Sequence[Changed]]) -> list[tuple[Changed, i
     """Return each change with the number of jobs that it is one of, the most frequent first."""
     counted: dict[Changed, int] = {}
     for changed in changes.values():
-        for one in changed:
-            counted[one] = counted.get(one, 0) + 1
+        for change in changed:
+            counted[change] = counted.get(change, 0) + 1
     return sorted(counted.items(), key=lambda item: -item[1])
 
 
@@ -191,14 +191,14 @@ class RelaunchDialog(Dialog[str]):
         """Return each change: what it is, what it was, what it is now."""
         glyphs = glyphs_of(self.app)
         lines: list[Text] = []
-        for one, jobs in summed_up(self._changes):
-            what = Text(cut(plain(one.what), TEXT_WIDTH - 12, glyphs.cut), STYLES.text)
+        for change, jobs in summed_up(self._changes):
+            what = Text(cut(plain(change.what), TEXT_WIDTH - 12, glyphs.cut), STYLES.text)
             if len(self._rows) > 1:
                 what.append(f"   {count(jobs, 'job')}", STYLES.faint)
             lines += [
                 what,
-                Text(cut(f"  - {plain(one.then)}", TEXT_WIDTH, glyphs.cut), STYLES.removed),
-                Text(cut(f"  + {plain(one.now)}", TEXT_WIDTH, glyphs.cut), STYLES.added),
+                Text(cut(f"  - {plain(change.then)}", TEXT_WIDTH, glyphs.cut), STYLES.removed),
+                Text(cut(f"  + {plain(change.now)}", TEXT_WIDTH, glyphs.cut), STYLES.added),
             ]
         return [*lines, Text()]
 

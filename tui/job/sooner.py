@@ -117,8 +117,8 @@ class SoonerDialog(Dialog[dict[str, str]]):
             text.append(f"{plain(self._error)}\n", STYLES.removed)
         elif self.alternatives is None:
             text.append("The backend is asked for its estimates\n", STYLES.faint)
-        for number, one in enumerate(self.alternatives or ()):
-            line = self._line(one)
+        for number, alternative in enumerate(self.alternatives or ()):
+            line = self._line(alternative)
             if number == self._cursor:
                 line.stylize(STYLES.cursor)
             text.append_text(line).append("\n")
@@ -127,9 +127,13 @@ class SoonerDialog(Dialog[dict[str, str]]):
             text.append(keys, f"bold {STYLES.accent}").append(f" {words}  ", STYLES.muted)
         self._list.update(text)
 
-    def _line(self, one: Alternative) -> Text:
-        changed = ", ".join(f"{name} {plain(value)}" for name, value in one.changes.items())
-        start = start_words(one.start, now_of(self.app)) if one.start is not None else one.fault or "not known"
+    def _line(self, alternative: Alternative) -> Text:
+        changed = ", ".join(f"{name} {plain(value)}" for name, value in alternative.changes.items())
+        start = (
+            start_words(alternative.start, now_of(self.app))
+            if alternative.start is not None
+            else alternative.fault or "not known"
+        )
         line = Text(f" {cut(plain(start), _START_WIDTH, '~'):<{_START_WIDTH}} ", STYLES.text, end="")
         width = TEXT_WIDTH - _START_WIDTH - 2
         line.append(cut(changed or "as it is", width, "~"), f"bold {STYLES.text}" if changed else STYLES.faint)

@@ -171,7 +171,7 @@ class ComponentChooser(OnDashboard, Horizontal):
 
     def summary(self) -> Text:
         """Return how many components there are of each kind."""
-        kinds = Counter(one.kind for one in self.picker.components)
+        kinds = Counter(component.kind for component in self.picker.components)
         parts = [f"{kinds[kind]:,} {words}" for kind, words in _KINDS.items() if kinds[kind]]
         return Text(f"{count(kinds.total(), 'component')}: {', '.join(parts)}" if parts else "", STYLES.faint)
 
@@ -181,25 +181,27 @@ class ComponentChooser(OnDashboard, Horizontal):
 
     def action_pin(self) -> None:
         """Pin the highlighted component, or unpin it."""
-        key, one = self.picker.highlighted_key, self.picker.highlighted
-        if one is None:
+        key, component = self.picker.highlighted_key, self.picker.highlighted
+        if component is None:
             return
         pinned = self.dashboard.ui_state.state.pinned
         changed = tuple(other for other in pinned if other != key) if key in pinned else (*pinned, key)
         self.dashboard.ui_state.change(pinned=changed)
         self.picker.show_pinned(changed)
         self.dashboard.status.say(
-            f"{one.name} is no longer pinned" if key in pinned else f"{one.name} is pinned: it comes first"
+            f"{component.name} is no longer pinned" if key in pinned else f"{component.name} is pinned: it comes first"
         )
 
     def action_edit_file(self) -> None:
         """Leave the terminal to the editor with the highlighted component's file, then read the components anew."""
-        one = self.picker.highlighted
-        if one is None or not one.path.name:
-            self.dashboard.status.say(f"{one.name} has no file to open" if one else "no component to open", failed=True)
+        component = self.picker.highlighted
+        if component is None or not component.path.name:
+            self.dashboard.status.say(
+                f"{component.name} has no file to open" if component else "no component to open", failed=True
+            )
             return
         try:
-            command = editor_command(one.path, one.line)
+            command = editor_command(component.path, component.line)
         except EditorError as error:
             self.dashboard.status.say(str(error), failed=True)
             return
@@ -207,4 +209,4 @@ class ComponentChooser(OnDashboard, Horizontal):
         if failure or code:
             self.dashboard.status.say(failure or f"{command[0]} ended with exit code {code}", failed=True)
         self.list_components()
-        self._describe(one)
+        self._describe(component)

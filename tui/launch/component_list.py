@@ -142,11 +142,11 @@ def growing_list(
             yield {**listed, **first}
             told, pause = time.monotonic(), pause * _LONGER
     gone = {key: _gone(key) for key in pinned if key not in listed and key not in first}
-    yield {**listed, **{key: one for key, one in first.items() if key not in listed}, **gone}
+    yield {**listed, **{key: component for key, component in first.items() if key not in listed}, **gone}
 
 
 def _keyed(part: list[ComponentSummary]) -> dict[str, ComponentSummary]:
-    return {component_key(one.name): one for one in part}
+    return {component_key(component.name): component for component in part}
 
 
 def _found_elsewhere(pinned: Sequence[str], launches: Mapping[str, LaunchRecord]) -> dict[str, ComponentSummary]:

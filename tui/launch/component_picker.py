@@ -225,22 +225,22 @@ class ComponentPicker(Pane):
         if isinstance(row, Text):
             return Option(row, disabled=True)
         glyphs, width = glyphs_of(self.app), max(20, self.size.width - 3)
-        one, launch = self._listed[row], self._launches.get(row)
+        component, launch = self._listed[row], self._launches.get(row)
         if query or launch is None:
-            right = Text(KIND_WORDS.get(one.kind, one.kind), STYLES.faint)
+            right = Text(KIND_WORDS.get(component.kind, component.kind), STYLES.faint)
         else:
             right = launch_text(launch, now_of(self.app), width >= _WIDE, glyphs)
-        return Option(option_text(one, query, right, width, glyphs))
+        return Option(option_text(component, query, right, width, glyphs))
 
 
-def option_text(one: ComponentSummary, query: str, right: Text, width: int, glyphs: Glyphs) -> Text:
+def option_text(component: ComponentSummary, query: str, right: Text, width: int, glyphs: Glyphs) -> Text:
     """Return a component's row: its name with the matched letters lit, and what stands at the right."""
-    text = Text(plain(one.name), STYLES.text if not one.error else STYLES.faint, no_wrap=True, end="")
+    text = Text(plain(component.name), STYLES.text if not component.error else STYLES.faint, no_wrap=True, end="")
     for offset in fuzzy_match(query, text.plain)[1] if query else ():
         text.stylize(f"bold {STYLES.accent}", offset, offset + 1)
     room = max(4, width - right.cell_len - 2)
     if text.cell_len > room:
-        text = _cut(text, room, glyphs.cut, at_start="/" in one.name)
+        text = _cut(text, room, glyphs.cut, at_start="/" in component.name)
     text.append(" " * max(1, width - text.cell_len - right.cell_len))
     return text.append_text(right)
 

@@ -147,7 +147,7 @@ class ChoiceDialog(Dialog[str]):
         self._choices = list(choices)
         self._headers = headers
         self._found = self._choices
-        self._cursor = next((place for place, one in enumerate(self._choices) if one.text == taken), 0)
+        self._cursor = next((place for place, choice in enumerate(self._choices) if choice.text == taken), 0)
         self._search = Input(compact=True, placeholder="type to search", id="choice-search")
         self._search.cursor_blink = False
         self._list = Static(markup=False, id="choice-list")
@@ -203,9 +203,9 @@ class ChoiceDialog(Dialog[str]):
         text.append(" " * (room + 1), STYLES.faint)
         for header, width in zip(self._headers, widths, strict=True):
             text.append(f"  {header:>{width}}", STYLES.faint)
-        for place, one in enumerate(shown, first):
-            line = Text(f" {cut(plain(one.text or one.word), room, glyphs.cut):<{room}}", STYLES.text, end="")
-            for cell, width in zip(one.columns, widths, strict=True):
+        for place, choice in enumerate(shown, first):
+            line = Text(f" {cut(plain(choice.text or choice.word), room, glyphs.cut):<{room}}", STYLES.text, end="")
+            for cell, width in zip(choice.columns, widths, strict=True):
                 line.append(f"  {cell:>{width}}", STYLES.muted)
             line.pad_right(max(0, TEXT_WIDTH - line.cell_len))
             if place == self._cursor:

@@ -123,7 +123,7 @@ class LaunchForm(Vertical):
         focused = next((rule.role for rule in self.query(RoleRule) if rule.has_focus), "")
         if model.base is not None:
             self._open_roles |= set(model.roles)
-        wrong = {role_of(one.section) for one in model if one.error} - {""}
+        wrong = {role_of(field.section) for field in model if field.error} - {""}
         shown = [role for role in model.roles if role in self._open_roles | wrong]
         await rows.remove_children()
         self.rows = [row for row in self.rows if not role_of(row.field.section)]
@@ -131,7 +131,7 @@ class LaunchForm(Vertical):
             rule = RoleRule(role)
             await rows.mount(rule)
             if role in shown:
-                made = [FieldRow(one) for one in model.section(role_section(role))]
+                made = [FieldRow(field) for field in model.section(role_section(role))]
                 self.rows += made
                 await rows.mount_all(made)
             if role == focused:
@@ -158,7 +158,7 @@ class LaunchForm(Vertical):
         rows = self.query_one(place)
         sections = (section, LAUNCH) if section == OPTION else (section,)
         await rows.remove_children()
-        made = [FieldRow(one) for one in model if one.section in sections]
+        made = [FieldRow(field) for field in model if field.section in sections]
         self.rows = [row for row in self.rows if row.field.section not in sections]
         # In the order of the form, for the focus and for what is missing first.
         self.rows = made + self.rows if section == ARGUMENT else self.rows + made
@@ -252,8 +252,8 @@ class LaunchForm(Vertical):
         words = Text(end="")
         launches = model.launch_count()
         if errors:
-            names = ", ".join(one.name for one in errors[:3])
-            missing = all(one.error == "required" for one in errors)
+            names = ", ".join(error.name for error in errors[:3])
+            missing = all(error.error == "required" for error in errors)
             words.append(
                 f"{names} {'is' if len(errors) == 1 else 'are'} missing"
                 if missing

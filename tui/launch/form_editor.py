@@ -260,9 +260,9 @@ class FormEditor(OnDashboard, Horizontal):
 
     def on_field_opened(self, message: FieldOpened) -> None:
         """Edit a field in a dialog, where it has one."""
-        one = self.model.get(message.section, message.name) if self.model else None
-        if one is not None:
-            self._fields.open(one)
+        field = self.model.get(message.section, message.name) if self.model else None
+        if field is not None:
+            self._fields.open(field)
 
     async def on_role_rule_toggled(self, message: RoleRule.Toggled) -> None:
         """Show the fields of a role, or hide them."""
@@ -372,8 +372,8 @@ class FormEditor(OnDashboard, Horizontal):
 
     def _list_workspace(self) -> None:
         assert self.model is not None
-        one = self.model.get(LAUNCH, "workspace")
-        text = one.text if one is not None else ""
+        field = self.model.get(LAUNCH, "workspace")
+        text = field.text if field is not None else ""
         if self.preview.set_workspace(text) and text:
             self._read_workspace(text)
 
@@ -388,9 +388,9 @@ class FormEditor(OnDashboard, Horizontal):
     def on_workspace_listed(self, message: WorkspaceListed) -> None:
         """Show what would be shipped; one that cannot be read is wrong."""
         self.preview.show_workspace(message.workspace, message.listing, message.error)
-        one = self.model.get(LAUNCH, "workspace") if self.model else None
-        if message.error and one is not None and one.text == message.workspace:
-            one.error = message.error
+        field = self.model.get(LAUNCH, "workspace") if self.model else None
+        if message.error and field is not None and field.text == message.workspace:
+            field.error = message.error
             self._refresh_form()
 
     def on_dry_run_slow(self, message: DryRunSlow) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
@@ -182,7 +183,7 @@ class Field:
     help: str = ""
     known: tuple[str, ...] = ()
     parameter: Parameter | None = None
-    check: Callable[[str], str] = field(default=lambda _text: "", repr=False)
+    check: Callable[[str], str] = dataclasses.field(default=lambda _text: "", repr=False)
     several: bool = False
     from_other: tuple[str, str] = ("", "")
 
@@ -340,11 +341,11 @@ def role_field(role: str, name: str, default: str, *, known: bool = True) -> Fie
     )
 
 
-def given_text(value: Any, one: Field) -> str:
+def given_text(value: Any, field: Field) -> str:
     """Return a value of the journal or of config as the text of a field."""
-    if one.section == OPTION:
+    if field.section == OPTION:
         return format_value(value)
-    if one.parameter is not None and one.parameter.kind == "var_positional" and isinstance(value, (list, tuple)):
+    if field.parameter is not None and field.parameter.kind == "var_positional" and isinstance(value, (list, tuple)):
         import shlex
 
         return shlex.join(str(item) for item in value)
@@ -356,9 +357,9 @@ def plain_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else to_text(value)
 
 
-def given_texts(values: Mapping[str, Any], one: Field) -> str:
+def given_texts(values: Mapping[str, Any], field: Field) -> str:
     """Return what a launch had in a field, as text: its value among those that were given, else the default."""
-    return given_text(values[one.name], one) if one.name in values else one.default
+    return given_text(values[field.name], field) if field.name in values else field.default
 
 
 def _option_fault(option: runopt, text: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -64,22 +65,22 @@ class FormModel:
 
     doc: ComponentDoc
     base: AppDef | None = None
-    unknown: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unknown: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     scheduler: str = ""
-    fields: list[Field] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
+    fields: list[Field] = dataclasses.field(default_factory=list)
+    lost: list[str] = dataclasses.field(default_factory=list)
     ignores_config: bool = False
-    _figures: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
+    _figures: dict[str, tuple[str, ...] | None] = dataclasses.field(default_factory=dict)
     _options: runopts | None = None
-    _kept: dict[str, dict[str, str]] = field(default_factory=dict)
-    _script_diffs: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
+    _kept: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
+    _script_diffs: dict[str, list[tuple[str, str, str]]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.fields = [argument_field(parameter) for parameter in self.doc.parameters]
-        for one in self.fields:
-            one.verify()
-            if self.doc.text and one.default:
-                one.default_word = "script"
+        for field in self.fields:
+            field.verify()
+            if self.doc.text and field.default:
+                field.default_word = "script"
         if self.base is not None:
             self.take_app(self.base)
 
@@ -88,34 +89,34 @@ class FormModel:
 
     def section(self, name: str) -> list[Field]:
         """Return the fields of a section."""
-        return [one for one in self.fields if one.section == name]
+        return [field for field in self.fields if field.section == name]
 
     def get(self, section: str, name: str) -> Field | None:
         """Return a field, or None."""
-        return next((one for one in self.fields if (one.section, one.name) == (section, name)), None)
+        return next((field for field in self.fields if (field.section, field.name) == (section, name)), None)
 
     @property
     def roles(self) -> list[str]:
         """The roles of the app as it was made last, in order; none before."""
-        return list(dict.fromkeys(role for one in self.fields if (role := role_of(one.section))))
+        return list(dict.fromkeys(role for field in self.fields if (role := role_of(field.section))))
 
     # Filling
 
     def choose_scheduler(self, name: str, options: runopts, *, takes_workspace: bool = False) -> None:
         """Take another scheduler's run options; texts of options that it has too are kept."""
-        kept = {(one.section, one.name): one for one in self.fields if one.section in (OPTION, LAUNCH)}
+        kept = {(field.section, field.name): field for field in self.fields if field.section in (OPTION, LAUNCH)}
         self.scheduler, self._options = name, options
         # A script's own options take the place of run options of the same name.
         fresh = [option_field(key, option) for key, option in options if not self._is_of_script(key)]
         if takes_workspace:
             fresh.insert(0, _workspace_field())
-        for one in fresh:
-            before = kept.get((one.section, one.name))
+        for field in fresh:
+            before = kept.get((field.section, field.name))
             if before is not None and before.origin in (TYPED, LAST_RUN):
-                one.several = before.several
-                one.take(before.text, before.origin, before.source)
-            one.verify()
-        roles = [one for one in self.fields if role_of(one.section)]
+                field.several = before.several
+                field.take(before.text, before.origin, before.source)
+            field.verify()
+        roles = [field for field in self.fields if role_of(field.section)]
         self.fields = [*self.section(ARGUMENT), *fresh, *roles]
 
     def _is_of_script(self, name: str) -> bool:
@@ -123,41 +124,41 @@ class FormModel:
 
     def fill(self, record: LaunchRecord) -> None:
         """Take every value of an earlier launch that the form still has a field for."""
-        for one in self.fields:
-            if one.section == LAUNCH:
-                one.take(record.workspace, LAST_RUN)
+        for field in self.fields:
+            if field.section == LAUNCH:
+                field.take(record.workspace, LAST_RUN)
                 continue
-            if role_of(one.section):
+            if role_of(field.section):
                 continue
-            values = record.arguments if one.section == ARGUMENT else record.cfg
-            if one.name in values:
-                one.take(given_text(values[one.name], one), LAST_RUN)
+            values = record.arguments if field.section == ARGUMENT else record.cfg
+            if field.name in values:
+                field.take(given_text(values[field.name], field), LAST_RUN)
         self._kept = {role: dict(texts) for role, texts in record.overrides.items()}
         self._take_kept()
         self._derive()
 
     def fill_cfg(self, cfg: Mapping[str, Any]) -> None:
         """Take the run options that a backend tells of a job."""
-        for one in self.section(OPTION):
-            if one.name in cfg:
-                one.take(given_text(cfg[one.name], one), LAST_RUN)
+        for field in self.section(OPTION):
+            if field.name in cfg:
+                field.take(given_text(cfg[field.name], field), LAST_RUN)
 
     def fill_given(self, section: str, given: Mapping[str, Given]) -> None:
         """Take what config or a profile says, where nothing stronger has filled the field."""
-        for one in self.section(section):
-            value = given.get(one.name)
+        for field in self.section(section):
+            value = given.get(field.name)
             if value is None:
                 continue
             origin = PROFILE if value.origin.startswith(PROFILE) else CONFIG
-            if _RANKS[one.origin] <= _RANKS[origin]:
-                one.take(given_text(value.value, one), origin, value.source)
+            if _RANKS[field.origin] <= _RANKS[origin]:
+                field.take(given_text(value.value, field), origin, value.source)
         self._derive()
 
     def drop_given(self) -> None:
         """Take back what config and a profile filled in, before those of another profile are taken."""
-        for one in self.fields:
-            if one.origin in (PROFILE, CONFIG):
-                one.take(one.default, DEFAULT)
+        for field in self.fields:
+            if field.origin in (PROFILE, CONFIG):
+                field.take(field.default, DEFAULT)
         self._derive()
 
     def learn(self, known: Mapping[str, Sequence[str]]) -> list[Field]:
@@ -166,60 +167,60 @@ class FormModel:
         fields = self.section(OPTION)
         if self.doc.text:
             fields += self.section(ARGUMENT)
-        for one in fields:
-            one.known = tuple(known.get(one.name, ()))
-            if one.required and not one.text and len(one.known) == 1:
-                one.take(one.known[0], ONLY_ONE)
-                filled.append(one)
+        for field in fields:
+            field.known = tuple(known.get(field.name, ()))
+            if field.required and not field.text and len(field.known) == 1:
+                field.take(field.known[0], ONLY_ONE)
+                filled.append(field)
         return filled
 
     def set(self, section: str, name: str, text: str) -> Field | None:
         """Take what was typed into a field and check it."""
-        one = self.get(section, name)
-        if one is not None and one.text != text:
-            one.take(text, TYPED)
+        field = self.get(section, name)
+        if field is not None and field.text != text:
+            field.take(text, TYPED)
             self._derive()
-        return one
+        return field
 
-    def toggle_several(self, one: Field) -> None:
+    def toggle_several(self, field: Field) -> None:
         """Take a field's text for several values, or for one again."""
-        one.several = one.can_be_several and not one.several
-        one.verify()
+        field.several = field.can_be_several and not field.several
+        field.verify()
 
     def take_app(self, app: AppDef) -> bool:
         """Take the roles of the app as its component makes it now; return whether there are other fields than before.
 
         A text that nobody changed becomes what the role has now.
         """
-        before = {(one.section, one.name): one for one in self.fields if role_of(one.section)}
+        before = {(field.section, field.name): field for field in self.fields if role_of(field.section)}
         fresh: list[Field] = []
         # What a batch script is, nothing in its role changes.
         roles = [] if script_of(app.roles) else app.roles
         for role in {role.name: role for role in roles}.values():
             unknown = self.unknown.get(role.name, ())
             for name, text in role_texts(role).items():
-                one = before.get((role_section(role.name), name))
-                if one is None:
-                    one = role_field(role.name, name, text, known=name not in unknown)
-                elif one.is_given:
-                    one.default = text
+                field = before.get((role_section(role.name), name))
+                if field is None:
+                    field = role_field(role.name, name, text, known=name not in unknown)
+                elif field.is_given:
+                    field.default = text
                 else:
-                    one.default = one.text = text
-                one.verify()
-                fresh.append(one)
-        self.fields = [one for one in self.fields if not role_of(one.section)] + fresh
+                    field.default = field.text = text
+                field.verify()
+                fresh.append(field)
+        self.fields = [field for field in self.fields if not role_of(field.section)] + fresh
         self._take_kept()
         # What the app has no more cannot be changed in it.
         self.lost = [f"{role}.{name}" for role, texts in self._kept.items() for name in texts]
         self._kept = {}
-        return [(one.section, one.name) for one in fresh] != list(before)
+        return [(field.section, field.name) for field in fresh] != list(before)
 
     def _take_kept(self) -> None:
         """Give roles what an earlier launch had changed in them, once they are known."""
         for role in [role for role in self._kept if role in self.roles]:
             for name, text in self._kept.pop(role).items():
-                if (one := self.get(role_section(role), name)) is not None:
-                    one.take(text, LAST_RUN)
+                if (field := self.get(role_section(role), name)) is not None:
+                    field.take(text, LAST_RUN)
 
     def _derive(self) -> None:
         """Let a named resource say what the figures beside it are, which do not count then."""
@@ -228,11 +229,11 @@ class FormModel:
             return
         found = self._figures.get(named.text) if not named.is_swept else None
         for name, figure in zip(_FIGURES, found or ("",) * len(_FIGURES), strict=True):
-            if (one := self.get(ARGUMENT, name)) is not None:
-                one.from_other = (figure, named.name) if found else ("", "")
+            if (field := self.get(ARGUMENT, name)) is not None:
+                field.from_other = (figure, named.name) if found else ("", "")
 
     def _named_resource(self) -> Field | None:
-        return next((one for one in self.section(ARGUMENT) if one.editor == "resource"), None)
+        return next((field for field in self.section(ARGUMENT) if field.editor == "resource"), None)
 
     @property
     def unread_resource(self) -> str:
@@ -256,15 +257,15 @@ class FormModel:
 
     def errors(self) -> list[Field]:
         """Return the fields that something is wrong with, in the order of the form."""
-        return [one for one in self.fields if one.error]
+        return [field for field in self.fields if field.error]
 
     def swept(self) -> list[Field]:
         """Return the fields with several values."""
-        return [one for one in self.fields if one.is_swept]
+        return [field for field in self.fields if field.is_swept]
 
     def launch_count(self) -> int:
         """Return how many jobs would be launched; 0 while something is wrong with a swept field."""
-        return math.prod(len(one.values) for one in self.swept()) if not self.errors() else 0
+        return math.prod(len(field.values) for field in self.swept()) if not self.errors() else 0
 
     def plan(self) -> LaunchPlan:
         """Return the launch, the first one of a sweep.
@@ -281,21 +282,25 @@ class FormModel:
             ValueError: as for `plan`.
         """
         swept = self.swept()
-        for values in product(*(one.values for one in swept)):
-            texts = {id(one): text for one, text in zip(swept, values, strict=True)}
-            label = " ".join(f"{one.name}={mask_text(one.name, text)}" for one, text in zip(swept, values, strict=True))
-            yield self._planned(lambda one, texts=texts: texts.get(id(one), one.text), label)
+        for values in product(*(field.values for field in swept)):
+            texts = {id(field): text for field, text in zip(swept, values, strict=True)}
+            label = " ".join(
+                f"{field.name}={mask_text(field.name, text)}" for field, text in zip(swept, values, strict=True)
+            )
+            yield self._planned(lambda item, texts=texts: texts.get(id(item), item.text), label)
 
     def _planned(self, text_of: Callable[[Field], str], label: str) -> LaunchPlan:
         workspace = self.get(LAUNCH, "workspace")
         config = {
-            (f"{ARGUMENT_PREFIX}{one.name}" if one.section == ARGUMENT else one.name): one.text
-            for one in self.fields
-            if one.origin in (CONFIG, PROFILE)
+            (f"{ARGUMENT_PREFIX}{field.name}" if field.section == ARGUMENT else field.name): field.text
+            for field in self.fields
+            if field.origin in (CONFIG, PROFILE)
         }
         return LaunchPlan(
             component="" if self.base else self.doc.name,
-            arguments={one.name: text_of(one) for one in self.section(ARGUMENT) if text_of(one) != one.default},
+            arguments={
+                field.name: text_of(field) for field in self.section(ARGUMENT) if text_of(field) != field.default
+            },
             overrides=self._overrides(text_of),
             scheduler=self.scheduler,
             cfg=self._cfg(text_of),
@@ -308,26 +313,26 @@ class FormModel:
 
     def _overrides(self, text_of: Callable[[Field], str]) -> dict[str, dict[str, str]]:
         found = {role: dict(texts) for role, texts in self._kept.items()}
-        for one in self.fields:
-            if (role := role_of(one.section)) and text_of(one) != one.default:
-                found.setdefault(role, {})[one.name] = text_of(one)
+        for field in self.fields:
+            if (role := role_of(field.section)) and text_of(field) != field.default:
+                found.setdefault(role, {})[field.name] = text_of(field)
         return found
 
     def _cfg(self, text_of: Callable[[Field], str]) -> dict[str, Any]:
         given: dict[str, Any] = {}
-        for one in self.section(OPTION):
-            option = self._options.get(one.name) if self._options is not None else None
-            text = text_of(one)
-            if option is not None and text != one.default:
-                given[one.name] = option.cast_to_type(text) if text else None
+        for field in self.section(OPTION):
+            option = self._options.get(field.name) if self._options is not None else None
+            text = text_of(field)
+            if option is not None and text != field.default:
+                given[field.name] = option.cast_to_type(text) if text else None
         return given
 
     def origins(self) -> dict[str, int]:
         """Return how many fields come from where; those of roles count where they were changed."""
         counts: dict[str, int] = {}
-        for one in self.fields:
-            if not role_of(one.section) or one.origin != DEFAULT:
-                word = one.default_word if one.origin == DEFAULT else one.origin
+        for field in self.fields:
+            if not role_of(field.section) or field.origin != DEFAULT:
+                word = field.default_word if field.origin == DEFAULT else field.origin
                 counts[word] = counts.get(word, 0) + 1
         return counts
 
@@ -339,14 +344,14 @@ class FormModel:
         if record is None:
             return []
         rows = []
-        for one in self.fields:
-            before = self._before(one, record)
-            if before != one.text:
-                role = role_of(one.section)
-                name = f"{role} {one.name}" if role else one.name
-                rows.append((name, mask_text(one.name, before), mask_text(one.name, one.text)))
+        for field in self.fields:
+            before = self._before(field, record)
+            if before != field.text:
+                role = role_of(field.section)
+                name = f"{role} {field.name}" if role else field.name
+                rows.append((name, mask_text(field.name, before), mask_text(field.name, field.text)))
         for section, values in ((ARGUMENT, record.arguments), (OPTION, record.cfg)):
-            names = {one.name for one in self.section(section)}
+            names = {field.name for field in self.section(section)}
             gone = {name: plain_text(value) for name, value in values.items() if name not in names}
             rows += [(name, mask_text(name, text), "") for name, text in gone.items() if text]
         rows += self._script_diff(record)
@@ -366,12 +371,12 @@ class FormModel:
             ]
         return self._script_diffs[record.id]
 
-    def _before(self, one: Field, record: LaunchRecord) -> str:
-        if one.section == LAUNCH:
+    def _before(self, field: Field, record: LaunchRecord) -> str:
+        if field.section == LAUNCH:
             return record.workspace
-        if role := role_of(one.section):
-            return record.overrides.get(role, {}).get(one.name, one.default)
-        return given_texts(record.arguments if one.section == ARGUMENT else record.cfg, one)
+        if role := role_of(field.section):
+            return record.overrides.get(role, {}).get(field.name, field.default)
+        return given_texts(record.arguments if field.section == ARGUMENT else record.cfg, field)
 
 
 def _workspace_field() -> Field:

@@ -88,33 +88,33 @@ class FieldRow(Vertical):
     def refresh_field(self) -> None:
         """Draw label, origin and error as the field has them now."""
         glyphs = glyphs_of(self.app)
-        one, focused = self.field, self.input.has_focus
-        derived, decides = one.from_other
+        field, focused = self.field, self.input.has_focus
+        derived, decides = field.from_other
         label = Text(no_wrap=True, end="")
         label.append(glyphs.focus_bar if focused else " ", STYLES.accent)
-        quiet = bool(derived) or (one.origin == DEFAULT == one.default_word and not one.required)
+        quiet = bool(derived) or (field.origin == DEFAULT == field.default_word and not field.required)
         label.append(
-            cut(one.name, LABEL_WIDTH - 3, glyphs.cut),
+            cut(field.name, LABEL_WIDTH - 3, glyphs.cut),
             f"bold {STYLES.text}" if focused else STYLES.faint if quiet else STYLES.text,
         )
-        if one.required:
+        if field.required:
             label.append(" *", STYLES.accent)
         self._draw(self._label, label)
         if derived:
             origin = f"from {decides}"
         elif self._is_read_sweep:
-            origin = f"each of {len(one.values)}"
+            origin = f"each of {len(field.values)}"
         else:
-            word = one.default_word if one.origin == DEFAULT else one.origin
-            origin = "required" if one.required and not one.text else word
+            word = field.default_word if field.origin == DEFAULT else field.origin
+            origin = "required" if field.required and not field.text else word
         self._draw(self._origin, Text(origin, STYLES.faint if quiet else STYLES.muted))
         if isinstance(self.input, FieldInput):
             self.input.show_instead(derived)
-        shown = bool(one.error) and not (one.error == "required" and not focused)
+        shown = bool(field.error) and not (field.error == "required" and not focused)
         self._error.display = shown
         if shown:
-            self._draw(self._error, Text(f"{glyphs.bad} {plain(one.error)}", STYLES.removed))
-        self.set_class(bool(one.error), "-error")
+            self._draw(self._error, Text(f"{glyphs.bad} {plain(field.error)}", STYLES.removed))
+        self.set_class(bool(field.error), "-error")
         self.set_class(quiet, "-quiet")
 
     def _draw(self, part: Static, text: Text) -> None:

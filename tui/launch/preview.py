@@ -185,10 +185,10 @@ def workspace_text(listing: WorkspaceListing | None, unreadable: str) -> Text:
         text.append("no ignore file: everything is shipped\n", STYLES.faint)
     for name in listing.rules:
         text.append(f"by {plain(name)}\n", STYLES.faint)
-    for rule, number in sorted(listing.left.items(), key=lambda one: -one[1]):
+    for rule, number in sorted(listing.left.items(), key=lambda item: -item[1]):
         text.append(f"  {number:>6,} left out by {plain(rule)}\n", STYLES.muted)
     text.append("\n")
-    largest = sorted(listing.files, key=lambda one: (-one[1], one[0]))
+    largest = sorted(listing.files, key=lambda file: (-file[1], file[0]))
     for path, size in largest[:_MOST_FILES]:
         text.append(f"{bytes_words(size):>10}  ", STYLES.faint).append(f"{plain(path)}\n", STYLES.log)
     if len(largest) > _MOST_FILES:

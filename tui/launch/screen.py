@@ -211,7 +211,11 @@ class LaunchScreen(BaseScreen):
 
     def counts(self) -> Text:
         """Return how many components there are that did not load."""
-        broken = [one for one in self.chooser.picker.components if one.error] if self.has_class("-picking") else []
+        broken = (
+            [component for component in self.chooser.picker.components if component.error]
+            if self.has_class("-picking")
+            else []
+        )
         if not broken:
             return Text()
         where = f"{broken[0].name} line {broken[0].line}" if broken[0].line else broken[0].name

@@ -80,7 +80,7 @@ class LogsArea(Pane):
             self.log_pane.show(logs, is_final=is_final or (lambda: self._final))
         if described is not None:
             replicas = [replica for status in described.roles_statuses for replica in status.replicas]
-            failed = (number for number, one in enumerate(replicas) if one.state is ReplicaState.FAILED)
+            failed = (number for number, replica in enumerate(replicas) if replica.state is ReplicaState.FAILED)
             self.log_pane.set_failed(frozenset(failed))
             if described.state is AppState.FAILED and logs and not self._stood:
                 self._stood = True
