@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 MOST_BUCKETS = 2_000
 """So many points are kept exactly. Beyond that two neighbours become a bucket, then four, and so on."""
-_COLUMNS = ("steps", "times", "lows", "highs", "lasts", "sums", "counts", "gaps")
+_KEPT = ("name", "origin", "points", "gaps", "printed", "last", "best_low", "best_high", "width", "_filled")
 
 
 class Bucket(NamedTuple):
@@ -19,10 +18,10 @@ class Bucket(NamedTuple):
     Attributes:
         step: the last one's step.
         time: when the last one was found (seconds since the epoch); nan where that is not known.
-        low: the least finite value; nan if there is none, as the next three.
+        low: the least finite value; nan if there is none, as the next two.
         high: the greatest.
         last: the latest.
-        mean: the mean.
+        sum: of the finite values.
         count: how many finite values.
         gaps: how many values that are nan or infinite.
     """
@@ -32,23 +31,18 @@ class Bucket(NamedTuple):
     low: float
     high: float
     last: float
-    mean: float
-    count: int
-    gaps: int
+    sum: float
+    count: float
+    gaps: float
+
+    @property
+    def mean(self) -> float:
+        """The mean of the finite values; nan if there is none."""
+        return self.sum / self.count if self.count else math.nan
 
 
-@dataclass
-class Columns:
-    """The buckets of a series, a column for each attribute; `sums` stands for the mean."""
-
-    steps: array[float]
-    times: array[float]
-    lows: array[float]
-    highs: array[float]
-    lasts: array[float]
-    sums: array[float]
-    counts: array[float]
-    gaps: array[float]
+_WIDTH = len(Bucket._fields)
+_TIME, _LOW, _HIGH, _LAST, _SUM, _COUNT, _GAPS = range(1 - _WIDTH, 0)
 
 
 class Series:
@@ -74,12 +68,12 @@ class Series:
         """The least and the greatest finite value."""
         self.width = 1
         """How many points a bucket has; 1 while every point is kept."""
-        self.columns = Columns(*(array("d") for _ in _COLUMNS))
-        self._filled = 0
+        self._cells = array("d")
+        self._filled = 1
 
     def __len__(self) -> int:
         """Return the number of buckets."""
-        return len(self.columns.steps)
+        return len(self._cells) // _WIDTH
 
     def add(self, step: float, value: float, time: float = math.nan, printed: str = "") -> None:
         """Add a point.
@@ -93,106 +87,102 @@ class Series:
         self.points += 1
         self.last = value
         self.printed = printed or f"{value:.6g}"
-        finite = math.isfinite(value)
-        if finite:
-            self.best_low, self.best_high = min(self.best_low, value), max(self.best_high, value)
-        else:
+        finite = value - value == 0.0
+        if not finite:
             self.gaps += 1
-        columns = self.columns
-        if self._filled == 0 or self._filled >= self.width:
-            if len(self) >= MOST_BUCKETS:
+        elif value < self.best_low:
+            self.best_low = value
+            self.best_high = max(self.best_high, value)
+        elif value > self.best_high:
+            self.best_high = value
+        cells = self._cells
+        if self._filled >= self.width:
+            if len(cells) >= MOST_BUCKETS * _WIDTH:
                 self._halve()
-            self._begin(step, value, time, finite)
+                cells = self._cells
+            self._filled = 1
+            if finite:
+                cells.extend((step, time, value, value, value, value, 1.0, 0.0))
+            else:
+                cells.extend((step, time, math.nan, math.nan, math.nan, 0.0, 0.0, 1.0))
             return
         self._filled += 1
-        columns.steps[-1], columns.times[-1] = step, time
+        cells[-_WIDTH], cells[_TIME] = step, time
         if not finite:
-            columns.gaps[-1] += 1
-        elif columns.counts[-1]:
-            columns.lows[-1] = min(columns.lows[-1], value)
-            columns.highs[-1] = max(columns.highs[-1], value)
-            columns.lasts[-1] = value
-            columns.sums[-1] += value
-            columns.counts[-1] += 1
-        else:
-            columns.lows[-1] = columns.highs[-1] = columns.lasts[-1] = columns.sums[-1] = value
-            columns.counts[-1] = 1
+            cells[_GAPS] += 1.0
+            return
+        if not cells[_COUNT] or value < cells[_LOW]:
+            cells[_LOW] = value
+        if not cells[_COUNT] or value > cells[_HIGH]:
+            cells[_HIGH] = value
+        cells[_LAST] = value
+        cells[_SUM] += value
+        cells[_COUNT] += 1.0
 
-    def buckets(self) -> Iterable[Bucket]:
+    def buckets(self) -> Iterator[Bucket]:
         """Yield the points or buckets, in the order in which they were added."""
-        columns = self.columns
-        for row in zip(*(list(getattr(columns, name)) for name in _COLUMNS), strict=True):
-            step, time, low, high, last, total, count, gaps = row
-            yield Bucket(step, time, low, high, last, total / count if count else math.nan, int(count), int(gaps))
+        cells = self._cells.tolist()
+        return map(Bucket._make, zip(*(cells[place::_WIDTH] for place in range(_WIDTH)), strict=True))
+
+    def steps(self) -> array[float]:
+        """Return the step of each bucket."""
+        return self._cells[::_WIDTH]
+
+    def times(self) -> array[float]:
+        """Return the time of each bucket (seconds since the epoch)."""
+        return self._cells[1::_WIDTH]
 
     def means(self) -> list[float]:
         """Return the mean of each bucket; nan where it has no finite value."""
-        columns = self.columns
-        return [total / count if count else math.nan for total, count in zip(columns.sums, columns.counts, strict=True)]
+        sums, counts = self._cells[_WIDTH + _SUM :: _WIDTH], self._cells[_WIDTH + _COUNT :: _WIDTH]
+        return [total / count if count else math.nan for total, count in zip(sums, counts, strict=True)]
 
     def copy(self) -> Series:
         """Return a copy, which another thread may read while this one grows."""
         other = Series(self.name, self.origin)
-        other.__dict__.update({**self.__dict__, "columns": Columns(*(getattr(self.columns, n)[:] for n in _COLUMNS))})
+        other.__dict__.update(self.__dict__)
+        other._cells = self._cells[:]
         return other
-
-    def _begin(self, step: float, value: float, time: float, finite: bool) -> None:
-        kept = value if finite else math.nan
-        row = (step, time, kept, kept, kept, value if finite else 0.0, float(finite), float(not finite))
-        for name, cell in zip(_COLUMNS, row, strict=True):
-            getattr(self.columns, name).append(cell)
-        self._filled = 1
 
     def _halve(self) -> None:
         """Make a bucket of each two."""
-        old = self.columns
-        new = Columns(*(array("d") for _ in _COLUMNS))
-        for first in range(0, len(old.steps), 2):
-            second = min(first + 1, len(old.steps) - 1)
-            pair = (first, second) if second > first else (first,)
-            full = [index for index in pair if old.counts[index]]
-            new.steps.append(old.steps[second])
-            new.times.append(old.times[second])
-            new.lows.append(min((old.lows[index] for index in full), default=math.nan))
-            new.highs.append(max((old.highs[index] for index in full), default=math.nan))
-            new.lasts.append(old.lasts[full[-1]] if full else math.nan)
-            new.sums.append(sum(old.sums[index] for index in pair))
-            new.counts.append(sum(old.counts[index] for index in pair))
-            new.gaps.append(sum(old.gaps[index] for index in pair))
-        self.columns = new
+        new = array("d")
+        pairs = list(self.buckets())
+        for first, second in zip(pairs[::2], pairs[1::2], strict=True):
+            full = [bucket for bucket in (first, second) if bucket.count]
+            low = min((bucket.low for bucket in full), default=math.nan)
+            high = max((bucket.high for bucket in full), default=math.nan)
+            last = full[-1].last if full else math.nan
+            counts = (first.sum + second.sum, first.count + second.count, first.gaps + second.gaps)
+            new.extend((second.step, second.time, low, high, last, *counts))
+        self._cells = new
         self.width *= 2
 
     # To disk and back
 
-    def to_plain(self) -> dict[str, object]:
-        """Return all of it as plain data, the columns as bytes of doubles in this machine's order."""
-        plain: dict[str, object] = {name: getattr(self.columns, name).tobytes() for name in _COLUMNS}
-        for name in ("name", "origin", "points", "gaps", "printed", "last", "best_low", "best_high", "width"):
-            plain[f"_{name}"] = getattr(self, name)
-        plain["filled"] = self._filled
-        return plain
+    def to_plain(self) -> dict[str, Any]:
+        """Return all of it as plain data, the buckets as bytes of doubles in this machine's order."""
+        return {"cells": self._cells.tobytes(), **{name: getattr(self, name) for name in _KEPT}}
 
     @classmethod
-    def from_plain(cls, plain: dict[str, object]) -> Series:
-        """Make a series of `to_plain`.
+    def from_plain(cls, plain: Mapping[str, Any]) -> Series:
+        """Make a series of what `to_plain` returned.
 
         Raises:
             ValueError: it is not that.
         """
         series = cls("")
         try:
-            for name in ("name", "origin", "points", "gaps", "printed", "last", "best_low", "best_high", "width"):
-                value = plain[f"_{name}"]
+            for name in _KEPT:
+                value = plain[name]
                 if type(value) is not type(getattr(series, name)):
                     raise ValueError(f"{name} is {value!r:.40}")
                 setattr(series, name, value)
-            for name in _COLUMNS:
-                getattr(series.columns, name).frombytes(plain[name])
-            series._filled = int(plain["filled"])  # type: ignore[call-overload]
-        except (KeyError, TypeError, OverflowError) as error:
+            series._cells.frombytes(plain["cells"])
+        except (KeyError, TypeError) as error:
             raise ValueError(f"it is no series: {error}") from error
-        if len({len(getattr(series.columns, name)) for name in _COLUMNS}) != 1 or len(series) > MOST_BUCKETS:
-            raise ValueError("its columns differ in length")
+        if len(series._cells) % _WIDTH or len(series) > MOST_BUCKETS or series.width < 1:
+            raise ValueError("its buckets are not whole")
         return series
 
 
@@ -206,7 +196,7 @@ def smoothed(values: Iterable[float], weight: float) -> list[float]:
     result: list[float] = []
     last, factor = 0.0, 1.0
     for value in values:
-        if not math.isfinite(value):
+        if value - value != 0.0:
             result.append(math.nan)
             continue
         last = last * weight + (1 - weight) * value

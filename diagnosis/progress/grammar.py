@@ -168,7 +168,13 @@ def learn(parts: list[str], denied: Collection[str] = (), known: Collection[str]
     names = [value.name for value in values]
     if is_dict and any(name.startswith(("eval_", "val_")) for name in names):
         recipe = replace(recipe, is_eval=True)
+    if recipe.is_eval:
+        values = tuple(value._replace(name=_eval_name(value.name)) for value in values)
     return replace(recipe, values=values)
+
+
+def _eval_name(name: str) -> str:
+    return name if name.lower().startswith(("eval", "val", "test")) else f"eval/{name}"
 
 
 def _box_row(name: str) -> Recipe:
@@ -234,7 +240,9 @@ def _read_step(line: _Line, recipe: Recipe, head: int) -> Recipe:
         step = line.number(found, "n")
         if step is not None and step.index not in _indices(recipe.epoch):
             line.take_between(found.start(), found.end())
-            is_of_epoch = recipe.epoch is not None or found[0].lower().startswith("train:")
+            # `epoch 1 step 10/100` counts one epoch, `step 10/4000, epoch 1` the run.
+            after_epoch = recipe.epoch is not None and recipe.epoch.index < step.index
+            is_of_epoch = after_epoch or found[0].lower().startswith("train:")
             in_epoch = is_of_epoch and found["t"] is not None
             return replace(recipe, step=step, total=line.number(found, "t") or None, in_epoch=in_epoch)
     lead = _LEAD.match(line.text, head)

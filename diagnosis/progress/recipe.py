@@ -12,11 +12,18 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 # A number is no part of a word (`top5`, `Acc@1`) and has its thousands separated or not at all. Its sign counts where
-# no word or number stands before it: `1-5` and `2026-11-22` have none.
+# no word or number stands before it: `1-5` and `2026-11-22` have none. A set of characters comes first, and what was
+# before them is looked at afterwards: `re` then skips to the next of them, which is four times as fast.
+_AFTER_FIRST_DIGIT = r"(?:\d{0,2}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d*\.?\d*)(?:[eE][-+]?\d+)?"
+_AFTER_POINT = r"\d+(?:[eE][-+]?\d+)?"
+_AFTER_FIRST_LETTER = r"(?:an|aN|AN|nf|NF|nfinity)(?!\w| iterations| values?\b)"
 _NUMBER = re.compile(
-    r"((?:(?<![\w.\])])[-+])?(?<![\w@])"
-    r"(?:(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-    r"|(?:nan|NaN|NAN|inf|Inf|INF|Infinity)(?!\w| iterations| values?| loss| grad)))"
+    r"([-+.\dnNiI](?:"
+    rf"(?<=\d)(?<![\w@].){_AFTER_FIRST_DIGIT}"
+    rf"|(?<=[-+])(?<![\w.\])].)(?:\d{_AFTER_FIRST_DIGIT}|\.{_AFTER_POINT}|[nNiI]{_AFTER_FIRST_LETTER})"
+    rf"|(?<=\.)(?<![\w@].){_AFTER_POINT}"
+    rf"|(?<=[nNiI])(?<![\w@].){_AFTER_FIRST_LETTER}"
+    r"))"
 )
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[()][A-B0]|\x08+")
 _SPACES = re.compile("  +")
@@ -24,24 +31,12 @@ _SPACES = re.compile("  +")
 _FILL = re.compile("[▏▎▍▌▋▊▉█▐░▒▓━╸╺─]+")
 FILL = "█"
 """What stands for a bar in a shape."""
+# What stands for a number in a shape: nothing that is printed, as `#` is in bars.
+_ANY_NUMBER = "\x01"
 NAME_NUMBER = "\x00"
 """What stands for a number within a name."""
 LONGEST_LINE = 8192
 _MOST_NUMBERS = 400
-
-
-class Value(NamedTuple):
-    """A named value of a line.
-
-    Attributes:
-        name: the name as it is printed.
-        number: the value.
-        printed: the digits and the unit as they are printed.
-    """
-
-    name: str
-    number: float
-    printed: str
 
 
 class Source(NamedTuple):
@@ -116,15 +111,18 @@ class Recipe:
         """Whether such lines say nothing."""
         return not (self.values or self.step or self.epoch)
 
-    def read_values(self, numbers: list[str]) -> list[Value]:
-        """Return the named values of a line with these numbers."""
+    def read_values(self, numbers: list[str]) -> list[tuple[str, float, str]]:
+        """Return the named values of a line with these numbers: name, value, and that as it is printed."""
         values = []
         for name, index, scale, unit, name_index in self.values:
             text = numbers[index]
-            number = to_float(text)
+            try:
+                number = float(text)
+            except ValueError:
+                number = to_float(text)
             if name_index >= 0:
                 name = name.replace(NAME_NUMBER, numbers[name_index])
-            values.append(Value(name, number if scale == 1.0 else number * scale, text + unit))
+            values.append((name, number * scale, text + unit))
         return values
 
 
@@ -156,4 +154,4 @@ def split_line(line: bytes) -> tuple[str, list[str]] | None:
     parts = _NUMBER.split(text)
     if not 3 <= len(parts) <= 2 * _MOST_NUMBERS:
         return None
-    return _SPACES.sub(" ", "#".join(parts[::2])), parts
+    return _SPACES.sub(" ", _ANY_NUMBER.join(parts[::2])), parts

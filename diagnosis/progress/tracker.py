@@ -12,6 +12,7 @@ from ..metrics.series import Series
 from .prefilter import candidate_lines
 from .recipe import Recipe, Source
 from .shapes import Shapes
+from .stalls import EXCUSES
 
 # A value is shown from its second point on: what is printed once is a setting or a result.
 FEWEST_POINTS = 2
@@ -20,9 +21,10 @@ RATE_WINDOW_S = 300.0
 # Printers, such as ranks of one job, whose values are kept; of others only the counts are.
 _MOST_PRINTERS = 8
 _MOST_SERIES = 300
+# Of the lines after the last step, so many bytes are looked at for what the job does instead.
+_EXCUSED_BY = 4096
 # The steps of so many last moments are kept.
 _MOST_MOMENTS = 400
-_EVAL_NAMES = ("eval", "val", "test")
 # Bars of what is no training.
 _SIDE_BAR = re.compile(
     r"(?i)writ|load|sav|download|fetch|shard|map|token|sanity|valid|eval|test|predict|warm|compil|epochs$|filter"
@@ -157,7 +159,6 @@ class Printer:
         if recipe.rate is not None and recipe.bar is None:
             self._rate = recipe.rate.of(numbers)
         for name, value, printed in recipe.read_values(numbers):
-            name = f"eval/{name}" if recipe.is_eval and not name.lower().startswith(_EVAL_NAMES) else name
             self._add(name, at, value, time, printed)
 
     def progress(self) -> Progress:
@@ -234,7 +235,7 @@ class Printer:
                 self._offset += self._total or self._raw()
             self.moments.clear()
         self._total, self._in_epoch = total or self._total, in_epoch
-        if in_epoch and total and self._epochs and self._epoch is not None:
+        if in_epoch and total and self._epoch is not None:
             self._offset = max(0.0, self._epoch - (not self._counts_from_zero)) * total
         self.step = self._offset + step
         if self.step != before and not math.isnan(time):
@@ -283,6 +284,12 @@ class ProgressTracker:
     def __init__(self, denied: Collection[str] = (), known: Collection[str] = (), *, is_bounded: bool = False) -> None:
         self._shapes = Shapes(denied, known, is_bounded=is_bounded)
         self._printers: dict[tuple[str, int], Printer] = {}
+        self.is_excused = False
+        """Whether a line since the last step says that the job evaluates, saves or compiles."""
+        self.size = 0
+        """The bytes that were taken in."""
+        self.printed_at: float | None = None
+        """When anything was printed last (seconds since the epoch); None where that is not known."""
 
     def feed(self, data: bytes, time: float = math.nan, replica: str = "") -> None:
         """Take in whole lines of one replica.
@@ -292,11 +299,26 @@ class ProgressTracker:
             time: when they were printed (seconds since the epoch); nan where that is not known.
             replica: whose they are, such as ``trainer/0``.
         """
+        self.size += len(data)
+        if not math.isnan(time):
+            self.printed_at = time if self.printed_at is None else max(time, self.printed_at)
+        last_step = b""
         for line in candidate_lines(data):
             read = self._shapes.read(line)
             if read is not None:
                 recipe, parts = read
-                self._printer(replica, recipe.rank).apply(recipe, parts, time)
+                printer = self._printer(replica, recipe.rank)
+                before = printer.step
+                printer.apply(recipe, parts, time)
+                last_step = line if printer.step != before else last_step
+        self._look_for_excuse(data, last_step)
+
+    def _look_for_excuse(self, data: bytes, last_step: bytes) -> None:
+        start = max(0, len(data) - _EXCUSED_BY)
+        if last_step:
+            self.is_excused = False
+            start = max(start, data.rfind(last_step) + len(last_step))
+        self.is_excused = self.is_excused or EXCUSES.search(data, start) is not None
 
     @property
     def main(self) -> Printer | None:

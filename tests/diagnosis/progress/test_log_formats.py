@@ -240,8 +240,8 @@ def _recognised(name: str) -> dict[str, Counter[float]]:
     values: dict[str, Counter[float]] = {}
     for printer in tracker.printers():
         for series in printer.shown().values():
-            column = list(series.columns.lasts) + [float("nan")] * series.gaps
-            values.setdefault(series.name, Counter()).update(v for v in column if v == v)
+            column = [bucket.last for bucket in series.buckets() if bucket.count]
+            values.setdefault(series.name, Counter()).update(column)
     return values
 
 
