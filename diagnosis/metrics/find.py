@@ -44,7 +44,9 @@ def open_metric_file(path: Path) -> MetricFile | None:
     return next((reader(path) for pattern, reader in _KINDS if pattern.fullmatch(path.name)), None)
 
 
-def find_metric_files(pids: Iterable[int], folders: Iterable[Path], arguments: Iterable[str], since: float) -> list[Path]:
+def find_metric_files(
+    pids: Iterable[int], folders: Iterable[Path], arguments: Iterable[str], since: float
+) -> list[Path]:
     """List the metric files of a job, those that are surely its own first.
 
     Args:

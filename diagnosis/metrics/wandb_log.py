@@ -1,8 +1,8 @@
 """The history of a `.wandb` file, which runs of Weights & Biases write beside the job, online ones too.
 
 After a head of 7 bytes (``:W&B``, 0xBEE1, version 0) come blocks of 32 KiB as in LevelDB's log: CRC (u32), length
-(u16), type (u8: 1 full, 2 first, 3 middle, 4 last). The data is a `Record`: 2 history; `HistoryRecord`: 1 item*, 2 step;
-`HistoryItem`: 1 key, 2 nested_key*, 16 value_json. Source: wandb/proto/wandb_internal.proto,
+(u16), type (u8: 1 full, 2 first, 3 middle, 4 last). The data is a `Record`: 2 history; `HistoryRecord`: 1 item*, 2
+step; `HistoryItem`: 1 key, 2 nested_key*, 16 value_json. Source: wandb/proto/wandb_internal.proto,
 wandb/sdk/internal/datastore.py. CRCs are not checked.
 """
 

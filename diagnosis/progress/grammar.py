@@ -264,7 +264,7 @@ def _values(line: _Line, anchored: bool, denied: Collection[str], known: Collect
     for index in range(len(line.starts)):
         if index in line.taken:
             continue
-        name, name_index, is_bare = _name_before(line, index)
+        name, name_index, _is_bare = _name_before(line, index)
         if not name or name in denied:
             continue
         unit = _unit(line, index)

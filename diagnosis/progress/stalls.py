@@ -146,9 +146,11 @@ def check_loss(series: Mapping[str, Series]) -> list[Observation]:
             continue
         if not math.isfinite(one.last):
             found.append(Observation(Kind.NAN, f"{name} is {one.printed}, {_times(one.gaps)}"))
-        elif one.width == 1 and (limit := _spike_limit([v for v in one.means()[-_SPIKE_POINTS - 1 : -1]])) is not None:
-            if one.last > limit:
-                found.append(Observation(Kind.SPIKE, f"{name} jumped to {one.printed}, far above the last {_SPIKE_POINTS}"))
+            continue
+        limit = _spike_limit(one.means()[-_SPIKE_POINTS - 1 : -1]) if one.width == 1 else None
+        if limit is not None and one.last > limit:
+            sentence = f"{name} jumped to {one.printed}, far above the last {_SPIKE_POINTS}"
+            found.append(Observation(Kind.SPIKE, sentence))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import deque
@@ -90,7 +91,7 @@ class Moments:
     def pauses(self) -> list[float]:
         """Return the seconds between changes, the first ones first."""
         times = [time for time, _ in self._moments]
-        return [after - before for before, after in zip(times, times[1:], strict=False)]
+        return [after - before for before, after in itertools.pairwise(times)]
 
     def rate(self) -> float | None:
         """Return steps a second over the last `RATE_WINDOW_S`."""

@@ -1,4 +1,4 @@
-"""Readers of metric files: values equal to what was written, followed as files grow, and nothing raised by hostile ones."""
+"""Readers of metric files: values as they were written, files that grow, and nothing raised by hostile ones."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_file_that_grows_byte_by_byte_gives_the_same(
     path.write_bytes(b"")
     follower = reader(path)
     points: list[Point] = []
-    cuts = sorted(random.Random(7).sample(range(len(data)), 40)) + [len(data)]
+    cuts = [*sorted(random.Random(7).sample(range(len(data)), 40)), len(data)]
     for stamp, cut in enumerate(cuts, 1):
         path.write_bytes(data[:cut])
         os.utime(path, ns=(stamp, stamp))
@@ -148,7 +148,7 @@ def test_csv_whose_header_is_rewritten_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
     path.write_text("step,loss\n0,1.5\n")
     file = CsvFile(path)
-    assert file.poll()[0] == [Point("loss", 0, 1.5, pytest.approx(math.nan, nan_ok=True))]
+    assert values_of(file.poll()[0], "loss") == [(0, 1.5)]
     path.write_text("step,loss,acc\n0,1.5,\n1,1.25,0.5\n2,1.0,0.75\n")
     points, forget, _ = file.poll()
     assert forget
@@ -158,7 +158,9 @@ def test_csv_whose_header_is_rewritten_is_read_again(tmp_path: Path) -> None:
 def test_json_lines_with_nested_names(tmp_path: Path) -> None:
     """Nested objects have their names joined; what is no number is left out."""
     path = tmp_path / "metrics.jsonl"
-    path.write_text('{"step": 5, "train": {"loss": 1.25, "note": "x"}, "ok": true}\nnot json\n{"step": 6, "loss": NaN}\n')
+    path.write_text(
+        '{"step": 5, "train": {"loss": 1.25, "note": "x"}, "ok": true}\nnot json\n{"step": 6, "loss": NaN}\n'
+    )
     points = read_all(JsonLinesFile(path))
     assert values_of(points, "train/loss") == [(5, 1.25)]
     assert math.isnan(values_of(points, "loss")[0][1])
@@ -169,8 +171,8 @@ def mlflow_database(path: Path, rows: list[tuple[str, float, int, str, int, bool
     """Write a store as MLflow's, as far as metrics go."""
     with sqlite3.connect(path) as connection:
         connection.execute(
-            "CREATE TABLE IF NOT EXISTS metrics (key VARCHAR(250) NOT NULL, value FLOAT NOT NULL, timestamp BIGINT NOT NULL,"
-            " run_uuid VARCHAR(32) NOT NULL, step BIGINT DEFAULT 0 NOT NULL, is_nan BOOLEAN DEFAULT 0 NOT NULL)"
+            "CREATE TABLE IF NOT EXISTS metrics (key VARCHAR(250) NOT NULL, value FLOAT NOT NULL,"
+            " timestamp BIGINT NOT NULL, run_uuid VARCHAR(32) NOT NULL, step BIGINT DEFAULT 0 NOT NULL, is_nan BOOLEAN DEFAULT 0 NOT NULL)"
         )
         connection.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", rows)
     connection.close()
@@ -182,7 +184,9 @@ def test_mlflow_store_of_several_runs(tmp_path: Path) -> None:
     mlflow_database(path, [("loss", 9.0, 1000, "old", 0, False), ("loss", 2.5, 2000, "new", 1, False)])
     file = DatabaseFile(path)
     assert read_all(file) == [Point("loss", 1, 2.5, 2.0)]
-    mlflow_database(path, [("loss", 0.0, 3000, "new", 2, True), ("loss", 1.7976931348623157e308, 4000, "new", 3, False)])
+    mlflow_database(
+        path, [("loss", 0.0, 3000, "new", 2, True), ("loss", 1.7976931348623157e308, 4000, "new", 3, False)]
+    )
     points, forget, _ = file.poll()
     assert not forget
     assert math.isnan(points[0].value)
@@ -193,7 +197,9 @@ def test_trackio_database(tmp_path: Path) -> None:
     """Rows of JSON, those that are broken left out."""
     path = tmp_path / "project.db"
     with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE metrics (id INTEGER PRIMARY KEY, timestamp TEXT, run_name TEXT, step INT, metrics TEXT)")
+        connection.execute(
+            "CREATE TABLE metrics (id INTEGER PRIMARY KEY, timestamp TEXT, run_name TEXT, step INT, metrics TEXT)"
+        )
         rows = [("2026-11-22T09:00:00+00:00", "a", 1, '{"loss": 1.5, "note": "x"}'), ("?", "a", 2, "{")]
         connection.executemany("INSERT INTO metrics (timestamp, run_name, step, metrics) VALUES (?, ?, ?, ?)", rows)
     connection.close()

@@ -60,7 +60,7 @@ def test_bars_of_evaluations_and_files_are_no_progress() -> None:
         "model.safetensors:  40%|####      | 800M/2.00G [00:00<00:00, 1.92GB/s]",
         " 51%|#####     | 41/80 [00:10<00:09,  4.1it/s]",
     )
-    assert tracker.progress() == Progress(41, 80, rate=4.1, seconds_left=pytest.approx(39 / 4.1))
+    assert tracker.progress() == Progress(41, 80, rate=4.1, seconds_left=39 / 4.1)
 
 
 def test_steps_that_begin_anew_go_on() -> None:
@@ -124,8 +124,16 @@ def test_own_names_and_denials() -> None:
 def test_hostile_lines_cost_little() -> None:
     """Lines of megabytes, of numbers alone, of one character, of broken UTF-8 are passed over."""
     tracker = ProgressTracker()
-    for line in (b"loss " + b"9" * 2_000_000, b"loss " * 1_600, b"loss=" * 1_600 + b"1", b"step " + b" 1" * 4_000,
-                 b"loss \xff\xfe: 1.0", b"step " + b" " * 8_000 + b"1", b"step (" * 1_000, b"%|" * 4_000 + b"loss"):
+    for line in (
+        b"loss " + b"9" * 2_000_000,
+        b"loss " * 1_600,
+        b"loss=" * 1_600 + b"1",
+        b"step " + b" 1" * 4_000,
+        b"loss \xff\xfe: 1.0",
+        b"step " + b" " * 8_000 + b"1",
+        b"step (" * 1_000,
+        b"%|" * 4_000 + b"loss",
+    ):
         tracker.feed(line + b"\n")
     assert not tracker.series()
 
