@@ -1,37 +1,26 @@
-"""What one job is doing: its logs and its metric files, read in a thread of their own and joined."""
+"""What one job is doing: its log and its metric files, joined."""
 
 from __future__ import annotations
 
-import logging
-import math
-import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ...logs.source.replica_log import ReplicaLog
-from ...logs.view.background import LogThread
 from ...specs.processes import job_processes
 from ..metrics.files import MetricFiles
 from ..metrics.find import find_metric_files
 from ..metrics.series import Series
 from ..metrics.store import load_series, save_series
-from .blocks import LogBlocks
+from .blocks import LogBlock
 from .stalls import Observation, check_loss, find_buffered_output, find_pause
 from .tracker import Progress, ProgressTracker
 
-_log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from ...backends.types import DescribeAppResponse
 
-# How often the log is read for new lines, and metric files for new points (s).
-_LOG_INTERVAL_S, _FILE_INTERVAL_S = 0.25, 2.0
-# How often metric files are looked for (s): a trainer opens its own some time after it starts.
-_FIND_INTERVAL_S = 20.0
-# Between two blocks other threads run, the event loop before all (s).
-_PAUSE_S = 0.001
-# How often the series are written to disk (s).
-_SAVE_INTERVAL_S = 120.0
 _STEP, _TOTAL = "step", "total"
 
 
@@ -50,6 +39,16 @@ class JobPlace:
     folders: tuple[Path, ...] = ()
     arguments: tuple[str, ...] = ()
     since: float = 0.0
+
+
+def job_place(handle: str, described: DescribeAppResponse) -> JobPlace:
+    """Return where the metric files of a described job may be."""
+    arguments = tuple(
+        word for role in described.roles for word in (role.entrypoint, *role.args) if isinstance(word, str)
+    )
+    images = (Path(role.image) for role in described.roles if role.image.startswith("/"))
+    since = described.started_at or described.submitted_at or 0.0
+    return JobPlace("" if described.has_ended else handle, tuple(dict.fromkeys(images)), arguments, since)
 
 
 @dataclass(frozen=True)
@@ -87,155 +86,93 @@ def main_series(series: dict[str, Series]) -> Series | None:
     return None if name is None else series[name]
 
 
-class ActivityReader(LogThread):
-    """Reads the logs and the metric files of one job, until it is closed.
-
-    The log's files, or the spools of streams, are those that a log pane reads: no stream is read twice.
+class JobActivity:
+    """What is known of one job so far; not safe to be used by several threads at once.
 
     Args:
         handle: the job's handle; its series are kept on disk under it.
-        logs: the logs of its replicas.
         place: where its metric files may be.
-        on_change: called in the thread when something changed; not again before `acknowledge`.
-        denied: names that are no metrics.
-        known: names that are metrics wherever they stand.
+        tracker: takes in its log.
     """
 
-    def __init__(
-        self,
-        handle: str,
-        logs: Sequence[ReplicaLog],
-        place: JobPlace,
-        on_change: Callable[[], object],
-        denied: Collection[str] = (),
-        known: Collection[str] = (),
-    ) -> None:
-        super().__init__("job-activity", on_change)
+    def __init__(self, handle: str, place: JobPlace, tracker: ProgressTracker) -> None:
         self.handle = handle
-        self.logs = tuple(logs)
-        self.is_final = False
-        """Whether the job has ended: nothing is said to be stalled then."""
-        self.cores: tuple[float, ...] = ()
-        """How many processor cores each replica uses, where that is measured."""
+        self.is_read = False
+        """Whether the log that there was at first is taken in; until then the series of the last time are shown."""
         self._place = place
-        self._tracker = ProgressTracker(denied, known, is_bounded=True)
+        self._tracker = tracker
         self._files = MetricFiles()
-        self._lock = threading.Lock()
         self._stored, self._facts = load_series(handle)
-        self._is_read = False
-        self._saved_at = time.monotonic()
-        self._started_at = time.time()
+        self._began_at = time.time()
 
-    def activity(self) -> Activity:
-        """Return what the job is doing; may be called in any thread, and waits for no file."""
-        with self._lock:
-            series = self._joined()
-            copies = {name: one.copy() for name, one in series.items()}
-            progress = self._progress()
-            observations = () if self.is_final else tuple(self._observations(copies))
-            return Activity(
-                progress, copies, observations, self._tracker.size, self._is_read, tuple(self._files.failures)
-            )
+    def feed(self, block: LogBlock) -> None:
+        """Take in lines of its log."""
+        self._tracker.feed(*block)
 
-    def _joined(self) -> dict[str, Series]:
-        """Return the series of files, then those of the log that no file has; the stored ones until the log is read."""
-        found = dict(self._files.series())
+    def find_files(self) -> list[Path]:
+        """Look for its metric files; may be called in any thread."""
+        place = self._place
+        pids = [process.pid for process in job_processes(place.job_id, set())] if place.job_id else []
+        return find_metric_files(pids, place.folders, place.arguments, place.since)
+
+    def read_files(self, paths: Collection[Path] = ()) -> bool:
+        """Read what was added to its metric files; return whether there is more to read at once.
+
+        Args:
+            paths: files to read from now on.
+        """
+        self._files.add(paths)
+        return self._files.poll()
+
+    def snapshot(self, *, is_final: bool, cores: Collection[float] = ()) -> Activity:
+        """Return what the job is doing now.
+
+        Args:
+            is_final: it has ended: nothing is said of its pace.
+            cores: how many processor cores each replica uses, where that is measured.
+        """
+        copies = {name: series.copy() for name, series in self._series().items()}
+        observations = () if is_final else tuple(self._observations(copies, cores))
+        failures = tuple(self._files.failures)
+        return Activity(self._progress(), copies, observations, self._tracker.size, self.is_read, failures)
+
+    def save(self) -> None:
+        """Keep the series on disk, once all of the log is read; a full disk costs them."""
+        series, progress = self._series(), self._progress()
+        facts = {_STEP: progress.step, _TOTAL: progress.total}
+        if series and self.is_read:
+            with suppress(OSError):
+                save_series(self.handle, series, {name: value for name, value in facts.items() if value is not None})
+
+    def _series(self) -> dict[str, Series]:
+        """Return the series of files, then those of the log that no file has; those that were kept until it is read."""
+        if self._stored and not self.is_read:
+            return self._stored
+        found = self._files.series()
         known = {_plain_name(name) for name in found}
-        for name, series in self._tracker.series().items():
-            if _plain_name(name) not in known:
-                found[name] = series
-        if not self._is_read or not found:
-            found = {**self._stored, **({} if self._stored else found)}
-        return found
+        found.update({name: one for name, one in self._tracker.series().items() if _plain_name(name) not in known})
+        return found or self._stored
 
     def _progress(self) -> Progress:
         progress = self._tracker.progress()
         total = progress.total or self._files.total
-        if progress.step is None and self._facts and not self._is_read:
-            return Progress(self._facts.get(_STEP), self._facts.get(_TOTAL))
-        if progress.step is None:
-            steps = [one.steps()[-1] for one in self._files.series().values() if len(one)]
-            return replace(progress, step=max(steps, default=None), total=total)
-        return replace(progress, total=total)
+        if progress.step is not None:
+            return replace(progress, total=total)
+        steps = [one.steps()[-1] for one in self._files.series().values() if len(one)]
+        step = max(steps, default=self._facts.get(_STEP))
+        return replace(progress, step=step, total=total or self._facts.get(_TOTAL))
 
-    def _observations(self, series: dict[str, Series]) -> list[Observation]:
-        tracker, now = self._tracker, time.time()
-        main = tracker.main
-        found = []
+    def _observations(self, series: dict[str, Series], cores: Collection[float]) -> list[Observation]:
+        tracker, main, now = self._tracker, self._tracker.main, time.time()
+        found: list[Observation | None] = []
         if main is not None:
             pauses, moved_at = main.moments.pauses(), main.moments.last
-            pause = find_pause(
-                pauses, moved_at, tracker.printed_at, now, is_excused=tracker.is_excused, cores=self.cores
-            )
-            found += [pause] if pause else []
-        if not found and self._is_read:
-            since = tracker.printed_at or self._place.since or self._started_at
-            buffered = find_buffered_output(tracker.size, since, now, self.cores)
-            found += [buffered] if buffered else []
-        return found + check_loss(series)
-
-    def _run(self) -> None:
-        blocks = LogBlocks(self.logs)
-        try:
-            self._follow(blocks)
-        except Exception:
-            _log.exception("what %s is doing cannot be read", self.handle)
-        finally:
-            blocks.close()
-            self._save()
-
-    def _follow(self, blocks: LogBlocks) -> None:
-        blocks.connect()
-        found_at = polled_at = -math.inf
-        while not self._stop.is_set():
-            changed, more = self._read_log(blocks)
-            now = time.monotonic()
-            if now - found_at > _FIND_INTERVAL_S:
-                found_at = now
-                self._find()
-            if now - polled_at > _FILE_INTERVAL_S:
-                polled_at = now
-                with self._lock:
-                    more = self._files.poll() or more
-                changed = True
-            self._is_read = self._is_read or not more
-            if changed:
-                self._notify()
-            if now - self._saved_at > _SAVE_INTERVAL_S:
-                self._save()
-            if not more:
-                self._wake.wait(_LOG_INTERVAL_S)
-                self._wake.clear()
-
-    def _read_log(self, blocks: LogBlocks) -> tuple[bool, bool]:
-        """Read what was printed since; return whether there was anything, and whether there is more."""
-        found, more = blocks.poll()
-        changed = False
-        for block in found:
-            with self._lock:
-                self._tracker.feed(*block)
-            changed = True
-            if self._stop.wait(_PAUSE_S):
-                break
-        return changed, more
-
-    def _find(self) -> None:
-        place = self._place
-        pids = [process.pid for process in job_processes(place.job_id, set())] if place.job_id else []
-        paths = find_metric_files(pids, place.folders, place.arguments, place.since)
-        with self._lock:
-            self._files.add(paths)
-
-    def _save(self) -> None:
-        self._saved_at = time.monotonic()
-        with self._lock:
-            series, progress = self._joined(), self._progress()
-            facts = {_STEP: progress.step, _TOTAL: progress.total}
-            known = {name: value for name, value in facts.items() if value is not None}
-            if not series or not self._is_read:
-                return
-            with suppress(OSError):
-                save_series(self.handle, series, known)
+            excused = tracker.is_excused
+            found.append(find_pause(pauses, moved_at, tracker.printed_at, now, is_excused=excused, cores=cores))
+        if self.is_read and not any(found):
+            since = tracker.printed_at or self._place.since or self._began_at
+            found.append(find_buffered_output(tracker.size, since, now, cores))
+        return [one for one in found if one is not None] + check_loss(series)
 
 
 def _plain_name(name: str) -> str:

@@ -53,6 +53,11 @@ class LogBlocks:
         for reader in self._readers:
             reader.connect()
 
+    @property
+    def caught_up(self) -> bool:
+        """Whether the lines that streams had at the beginning have probably arrived."""
+        return all(reader.caught_up for reader in self._readers)
+
     def poll(self) -> tuple[Iterator[LogBlock], bool]:
         """Read what was added since.
 

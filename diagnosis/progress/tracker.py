@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from ...specs.durations import duration
 from ..metrics.series import Series
 from .prefilter import candidate_lines
 from .recipe import Recipe, Source
@@ -62,6 +63,27 @@ class Progress:
         if self.step is None or not self.total:
             return None
         return max(0.0, min(1.0, self.step / self.total))
+
+    @property
+    def percent(self) -> int | None:
+        """The part that is done in percent, rounded down; None where the end is not known."""
+        return None if self.fraction is None else math.floor(self.fraction * 100)
+
+    @property
+    def words(self) -> list[str]:
+        """What is known, in phrases: `step 12,430 of 50,000`, `24 %`, `3.41 it/s`, `ends in 3h 04m`."""
+        phrases = []
+        if self.step is not None:
+            phrases.append(f"step {self.step:,.0f}{f' of {self.total:,.0f}' if self.total else ''}")
+        if self.epoch is not None:
+            phrases.append(f"epoch {self.epoch:g}{f' of {self.epochs:g}' if self.epochs else ''}")
+        if self.percent is not None:
+            phrases.append(f"{self.percent} %")
+        if self.rate:
+            phrases.append(f"{self.rate:.3g} it/s" if self.rate >= 1 else f"{1 / self.rate:.3g} s/it")
+        if self.seconds_left is not None:
+            phrases.append(f"ends in {duration(self.seconds_left)}")
+        return phrases
 
 
 class Moments:
@@ -129,6 +151,7 @@ class Printer:
         self._rate: float | None = None
         self._eta: tuple[float, float] | None = None
         self._explicit = False
+        self._step_lines = 0
         self._bar: tuple[str, float | None] | None = None
         self._side_bars: set[tuple[str, float | None]] = set()
         self._box: list[tuple[str, float, str, float]] | None = []
@@ -165,6 +188,8 @@ class Printer:
     def progress(self) -> Progress:
         """Return how far it is."""
         step, total = self.step, self._total
+        if self._bar is None and self._step_lines < FEWEST_POINTS:
+            step = total = None
         if step is not None and self._in_epoch:
             total = total * self._epochs if total and self._epochs else None
         if step is None and self._epoch is not None and self._epochs:
@@ -188,6 +213,7 @@ class Printer:
         """Take the step of a line, and return where its values belong."""
         assert recipe.step is not None
         step, total = recipe.step.of(numbers), _of(recipe.total, numbers)
+        self._step_lines += 1
         if recipe.is_eval:
             # The batches of an evaluation are no steps; `validate step: 200` is the step that is evaluated.
             return step if total is None and not recipe.in_epoch and recipe.epoch is None else self.step or 0.0
@@ -246,6 +272,7 @@ class Printer:
         """Take a row of a table: its values belong to the step, which is in a later or an earlier row."""
         if recipe.step is not None:
             self._explicit = True
+            self._step_lines += 1
             self._move(recipe.step.of(numbers), None, False, time)
             for name, value, printed, at in self._box or ():
                 self._add(name, self.step or 0.0, value, at, printed)

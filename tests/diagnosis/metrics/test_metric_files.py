@@ -172,7 +172,8 @@ def mlflow_database(path: Path, rows: list[tuple[str, float, int, str, int, bool
     with sqlite3.connect(path) as connection:
         connection.execute(
             "CREATE TABLE IF NOT EXISTS metrics (key VARCHAR(250) NOT NULL, value FLOAT NOT NULL,"
-            " timestamp BIGINT NOT NULL, run_uuid VARCHAR(32) NOT NULL, step BIGINT DEFAULT 0 NOT NULL, is_nan BOOLEAN DEFAULT 0 NOT NULL)"
+            " timestamp BIGINT NOT NULL, run_uuid VARCHAR(32) NOT NULL, step BIGINT DEFAULT 0 NOT NULL,"
+            " is_nan BOOLEAN DEFAULT 0 NOT NULL)"
         )
         connection.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", rows)
     connection.close()

@@ -26,7 +26,8 @@ def track(*lines: str, seconds: float | None = None, start: float = 1_000.0) -> 
         ([" 49%|####9     | 49/100 [00:10<00:09,  4.10it/s]", " 50%|##### | 50/100 [00:10<00:09,  4.1it/s]"], 50, 100),
         (["{'loss': 0.5, 'epoch': 0.1}", " 50%|##### | 5/10 [00:10<00:09,  1.50s/it]"], 5, 10),
         (["[1]\ttrain-auc:0.5", "[2]\ttrain-auc:0.6"], 2, None),
-        (["[step=10/4000,epoch=1,eta=2h59m]", "    train/CE loss=9.1"], 10, 4000),
+        (["[step=1/4000,epoch=1,eta=2h59m]", "    train/CE loss=9.1", "[step=10/4000,epoch=1,eta=2h59m]"], 10, 4000),
+        (["UserWarning: step 3/10 of deprecation: use lr=1e-3 instead"], None, None),
         (["training on 8 gpus", "loaded 1/4 shards in 3.2s"], None, None),
     ],
 )
