@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import sys
@@ -11,19 +10,16 @@ from typing import TYPE_CHECKING, Any
 from ..settings.make_runner import make_runner
 from ..specs.errors import TorchXTuiError, join_names
 from .output import put, put_json, put_table, say
+from .progress import job_activity, progress_json
 from .status import described
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
-    from ..backends.api import DescribeAppResponse
-    from ..backends.runner import Runner
     from ..diagnosis.metrics.chart import Span
     from ..diagnosis.metrics.series import Series
     from ..diagnosis.progress.activity import Activity
-    from ..diagnosis.progress.tracker import Progress
-    from ..logs.source.replica_log import ReplicaLog
     from ..settings.config import Settings
 
 _CHART_HEIGHT = 16
@@ -71,7 +67,9 @@ def _metrics(arguments: Any, settings: Settings) -> int:
     if arguments.json:
         put_json({**_subject(arguments, subject), **_json(activity, series)})
     elif arguments.csv:
-        _put_csv(series)
+        from ..diagnosis.metrics.export import write_csv
+
+        write_csv(sys.stdout, series)
     elif arguments.plot:
         _put_charts(activity, series if names else series[:1], arguments.smoothing)
     else:
@@ -79,35 +77,6 @@ def _metrics(arguments: Any, settings: Settings) -> int:
     for failure in activity.failures:
         say(failure)
     return 0
-
-
-def job_activity(runner: Runner, handle: str, found: DescribeAppResponse, settings: Settings) -> Activity:
-    """Read what a described job is doing from its logs and metric files, once."""
-    from ..diagnosis.progress.activity import job_place
-    from ..diagnosis.progress.reader import read_activity
-
-    names = settings.metrics
-    return read_activity(
-        handle,
-        replica_logs(runner, handle, found),
-        job_place(handle, found),
-        is_final=found.has_ended,
-        denied=names.denied,
-        known=names.names,
-    )
-
-
-def replica_logs(runner: Runner, handle: str, found: DescribeAppResponse) -> list[ReplicaLog]:
-    """Return the logs of all replicas of a described job."""
-    return [runner.replica_log(handle, role.name, k) for role in found.roles for k in range(role.num_replicas)]
-
-
-def progress_json(progress: Progress) -> dict[str, Any]:
-    """Return how far a job is, as JSON: what is not known is left out."""
-    import dataclasses
-
-    data = {**dataclasses.asdict(progress), "percent": progress.percent}
-    return {name: value for name, value in data.items() if value is not None}
 
 
 def _activity_of_file(path: str, settings: Settings) -> Activity:
@@ -175,18 +144,6 @@ def _json(activity: Activity, series: Iterable[Series]) -> dict[str, Any]:
             for one in series
         ],
     }
-
-
-def _put_csv(series: Iterable[Series]) -> None:
-    import csv
-
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(("metric", "step", "time", "value", "low", "high", "points"))
-    for one in series:
-        for bucket in one.buckets():
-            time = "" if math.isnan(bucket.time) else f"{bucket.time:.3f}"
-            points = int(bucket.count + bucket.gaps)
-            writer.writerow((one.name, f"{bucket.step:g}", time, bucket.last, bucket.low, bucket.high, points))
 
 
 def _put_table(activity: Activity, series: Sequence[Series]) -> None:

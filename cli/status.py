@@ -87,16 +87,13 @@ def _progress(runner: Runner, app: ListAppResponse, settings: Settings) -> str:
     scheduler = parse_app_handle(app.app_handle).scheduler_backend
     if app.state is not AppState.RUNNING or not runner.capabilities(scheduler).log_files:
         return ""
-    from ..diagnosis.progress.reader import read_tail
-    from ..diagnosis.progress.tracker import ProgressTracker
-    from .metrics import replica_logs
+    from .progress import progress_at_end
 
-    tracker = ProgressTracker(settings.metrics.denied, settings.metrics.names)
     try:
-        read_tail(replica_logs(runner, app.app_handle, described(runner, app.app_handle)), tracker)
+        progress = progress_at_end(runner, app.app_handle, described(runner, app.app_handle), settings)
     except (SchedulerError, UnknownAppException):  # it has just ended, or its backend is away
         return ""
-    return ", ".join(tracker.progress().words)
+    return ", ".join(progress.words)
 
 
 def _options(runner: Runner, defaults: Any, name: str, text: str | None) -> dict[str, Any] | None:
@@ -156,7 +153,7 @@ def _status(arguments: Any, settings: Settings) -> int:
 
 def _progress_json(runner: Runner, found: DescribeAppResponse, handle: str, settings: Settings) -> dict[str, Any]:
     """Return the key ``progress`` of a running job; nothing where its log tells none."""
-    from .metrics import job_activity, progress_json
+    from .progress import job_activity, progress_json
 
     activity = job_activity(runner, handle, found, settings)
     data = progress_json(activity.progress)

@@ -93,10 +93,10 @@ def _round_up(step: float) -> float:
 
 def format_label(value: float, step: float) -> str:
     """Return a value as a label beside others that are ``step`` apart: `2.20`, `500k`, `1.5e-05`."""
-    if value and abs(value) < 1e-3 and abs(step) < 1e-3:
-        return f"{value:.1e}"
     if abs(value) < step * 1e-6:
-        value = 0.0
+        return "0"
+    if abs(value) < 1e-3 and abs(step) < 1e-3:
+        return f"{value:.1e}"
     if abs(value) >= 10_000:
         for size, suffix in _SUFFIXES:
             if abs(value) >= size:

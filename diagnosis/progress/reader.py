@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -25,6 +24,8 @@ _LOG_INTERVAL_S, _FILE_INTERVAL_S = 0.25, 2.0
 _FIND_INTERVAL_S = 20.0
 # Between two blocks other threads run, the event loop before all (s).
 _PAUSE_S = 0.001
+# How often what is known is handed on (s).
+_PUBLISH_INTERVAL_S = 0.5
 # How often the series are written to disk (s).
 _SAVE_INTERVAL_S = 120.0
 # How long the lines of a stream that were printed already are waited for (s).
@@ -62,13 +63,10 @@ class ActivityReader(LogThread):
         """Whether the job has ended: nothing is said of its pace then."""
         self.cores: tuple[float, ...] = ()
         """How many processor cores each replica uses, where that is measured."""
-        self._lock = threading.Lock()
         self._job = JobActivity(handle, place, ProgressTracker(denied, known, is_bounded=True))
-
-    def activity(self) -> Activity:
-        """Return what the job is doing; it waits at most for one block of lines to be taken in."""
-        with self._lock:
-            return self._job.snapshot(is_final=self.is_final, cores=self.cores)
+        self.latest = self._job.snapshot(is_final=True)
+        """What the job was doing when it was last looked at; replaced, never changed."""
+        self._published_at = -math.inf
 
     def _run(self) -> None:
         blocks = LogBlocks(self.logs)
@@ -78,46 +76,47 @@ class ActivityReader(LogThread):
             _log.exception("what %s is doing cannot be read", self.handle)
         finally:
             blocks.close()
-            with self._lock:
-                self._job.save()
+            self._job.save()
 
     def _follow(self, blocks: LogBlocks) -> None:
         blocks.connect()
         found_at = polled_at = -math.inf
         saved_at = time.monotonic()
         while not self._stop.is_set():
-            changed, more = self._read_log(blocks)
+            more = self._read_log(blocks)
             now = time.monotonic()
             if now - polled_at > _FILE_INTERVAL_S:
                 paths = self._job.find_files() if now - found_at > _FIND_INTERVAL_S else ()
                 found_at = now if now - found_at > _FIND_INTERVAL_S else found_at
                 polled_at = now
-                with self._lock:
-                    more = self._job.read_files(paths) or more
-                changed = True
+                more = self._job.read_files(paths) or more
             if not more:
                 self._job.is_read = True
-            if changed:
-                self._notify()
+            self._publish()
             if now - saved_at > _SAVE_INTERVAL_S:
                 saved_at = now
-                with self._lock:
-                    self._job.save()
+                self._job.save()
             if not more:
                 self._wake.wait(_LOG_INTERVAL_S)
                 self._wake.clear()
 
-    def _read_log(self, blocks: LogBlocks) -> tuple[bool, bool]:
-        """Read what was printed since; return whether there was anything, and whether there is more."""
+    def _read_log(self, blocks: LogBlocks) -> bool:
+        """Read what was printed since; return whether there is more."""
         found, more = blocks.poll()
-        changed = False
         for block in found:
-            with self._lock:
-                self._job.feed(block)
-            changed = True
+            self._job.feed(block)
+            self._publish()
             if self._stop.wait(_PAUSE_S):
                 break
-        return changed, more
+        return more
+
+    def _publish(self) -> None:
+        """Make what is known now the latest, at most so often; also where nothing came: that may be a stall."""
+        now = time.monotonic()
+        if now - self._published_at >= _PUBLISH_INTERVAL_S:
+            self._published_at = now
+            self.latest = self._job.snapshot(is_final=self.is_final, cores=self.cores)
+            self._notify()
 
 
 def read_activity(

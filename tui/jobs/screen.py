@@ -76,6 +76,7 @@ class JobsScreen(JobActions):
         Binding("u", "mine", "Everybody's jobs, or only mine", id="jobs.mine", show=False),
         Binding("T", "torchx_only", "Only TorchX's jobs, or all", id="jobs.torchx_only", show=False),
         Binding("z", "zoom", "Zoom the pane", id="jobs.zoom", show=False),
+        Binding("o", "metrics", "Overlay the metrics of the marked jobs", id="jobs.overlay", show=False),
         *[
             Binding(
                 str(n), f"backend({n})", f"Backend {n}" if n else "All backends", id=f"jobs.backend_{n}", show=False

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
+from ...backends.replica_logs import replica_logs
 from ...specs import NotAllowedError, parse_app_handle
 from ...specs.calls import CallDroppedError, LimitedCaller, NoAnswerError
 from ..messages import FailureExplained, HistoryRead, JobDescribed, UsageSampled
@@ -21,14 +22,6 @@ if TYPE_CHECKING:
     from ...backends.runner import Runner
     from ...logs.source.replica_log import ReplicaLog
     from ...settings.config import WatchSettings
-
-
-def replica_logs(runner: Runner, handle: str, described: DescribeAppResponse) -> list[ReplicaLog]:
-    """Return the log of every replica of ``described``, in the order of its roles.
-
-    Replicas are numbered through all roles, so that each has a number of its own in the pane.
-    """
-    return [runner.replica_log(handle, role.name, k) for role in described.roles for k in range(role.num_replicas)]
 
 
 logger = logging.getLogger(__name__)
@@ -114,7 +107,7 @@ class JobWatcher(JobWatchingThread):
 
     def _read(self, handle: str) -> tuple[DescribeAppResponse | None, list[ReplicaLog]]:
         described = self._runner.describe(handle)
-        return described, replica_logs(self._runner, handle, described) if described else []
+        return described, replica_logs(self._runner.replica_log, handle, described) if described else []
 
 
 class UsageWatcher(JobWatchingThread):

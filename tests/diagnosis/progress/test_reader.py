@@ -44,7 +44,7 @@ def seen(reader: ActivityReader, what: str, name: str, points: int) -> Activity:
     """Wait for a series with so many points."""
 
     def look() -> Activity | None:
-        activity = reader.activity()
+        activity = reader.latest
         return activity if name in activity.series and activity.series[name].points == points else None
 
     return wait_until(look, what)
@@ -59,8 +59,8 @@ def test_a_log_that_grows(reader: ActivityReader, folder: Path) -> None:
     """Lines in pieces, a bar that ends no line, a second replica that comes later; each value once."""
     write(folder / "0.log", "step 1/9 loss 2.5\nstep 2/9 lo")
     reader.start()
-    wait_until(lambda: reader.activity().is_read, "the first lines")
-    assert not reader.activity().series
+    wait_until(lambda: reader.latest.is_read, "the first lines")
+    assert not reader.latest.series
     write(folder / "0.log", "ss 2.25\nstep 3/9 loss 2.0\n")
     assert [bucket.last for bucket in seen(reader, "3 lines", "loss", 3).series["loss"].buckets()] == [2.5, 2.25, 2.0]
     write(folder / "1.log", "".join(f"step {n}/9 loss {n}.5 acc 0.{n}\n" for n in range(1, 9)))
@@ -87,8 +87,8 @@ def test_series_are_there_at_once_the_next_time(reader: ActivityReader, folder: 
     assert reader.join(30)
     (folder / "0.log").unlink()
     again = ActivityReader(HANDLE, reader.logs, JobPlace(), lambda: None)
-    assert again.activity().series["loss"].points == 2
-    assert again.activity().progress.step == 2
+    assert again.latest.series["loss"].points == 2
+    assert again.latest.progress.step == 2
     assert set(load_series(HANDLE)[0]) == {"loss"}
 
 
