@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,13 +24,16 @@ time.sleep(600)
 
 
 @pytest.fixture
-def running(command: Command, tmp_path: Path) -> str:
+def running(command: Command, tmp_path: Path) -> Iterator[str]:
     """The handle of a job that has printed 30 steps and goes on."""
     (tmp_path / "train.py").write_text(TRAINER)
     words = ["run", "-s", "local_cwd", "--detach", "utils.sh", "--", sys.executable, str(tmp_path / "train.py")]
     handle = command(*words).out.strip()
-    wait_until(lambda: "step 29 of 40" in command("list", "-s", "local_cwd", "--wide").out, "30 steps in the log")
-    return handle
+    try:
+        wait_until(lambda: "step 29 of 40" in command("list", "-s", "local_cwd", "--wide").out, "30 steps in the log")
+        yield handle
+    finally:
+        command("cancel", handle)
 
 
 def test_a_running_job(command: Command, running: str) -> None:
@@ -45,7 +49,6 @@ def test_a_running_job(command: Command, running: str) -> None:
     assert rows[0]["value"] == "2.5"
     assert "⡀" in command("metrics", running, "--plot").out
     assert command("status", running, "--json").data["progress"]["step"] == 29
-    command("cancel", running)
 
 
 def test_a_file(command: Command) -> None:

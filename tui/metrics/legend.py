@@ -17,7 +17,9 @@ from ..ui.job_cells import state_text
 from ..ui.palette import STYLES
 from ..ui.theme import glyphs_of
 
-_NAME_WIDTH, _VALUE_WIDTH = 30, 12
+_MOST_NAME, _VALUE_WIDTH = 30, 12
+# Cells of a row beside the name and the values that differ.
+_FIXED = 54
 
 
 def swept_values(rows: Sequence[JobRow]) -> list[str]:
@@ -67,8 +69,10 @@ class Legend(Widget):
         signs = glyphs_of(self.app)
         swept = dict(zip((row.handle for row in self._rows), swept_values(self._rows), strict=True))
         letters = {row.handle: (LETTERS[n % len(LETTERS)], STYLES.replica(n)) for n, row in enumerate(self._rows)}
-        values_width = max(8, self.size.width - 18 - _NAME_WIDTH - 2 * _VALUE_WIDTH - 10)
-        header = f"     {'STATE':<12} {'JOB':<{_NAME_WIDTH}} {'VALUES':<{values_width}}"
+        rest = max(16, self.size.width - _FIXED)
+        name_width = min(_MOST_NAME, rest * 2 // 3)
+        values_width = rest - name_width
+        header = f"     {'STATE':<12} {'JOB':<{name_width}} {'VALUES':<{values_width}}"
         header += f" {'LAST':>{_VALUE_WIDTH}} {'BEST':>{_VALUE_WIDTH}}"
         text = Text(header, STYLES.faint, no_wrap=True, end="")
         for number, row in enumerate(self.order):
@@ -78,7 +82,7 @@ class Legend(Widget):
             state = state_text(row.state, signs)
             state.pad_right(max(0, 13 - state.cell_len))
             line.append(" ").append_text(state)
-            line.append(f"{cut(row.name, _NAME_WIDTH, signs.cut):<{_NAME_WIDTH}} ", STYLES.text)
+            line.append(f"{cut(row.name, name_width, signs.cut):<{name_width}} ", STYLES.text)
             line.append(f"{cut(plain(swept[row.handle]), values_width, signs.cut):<{values_width}} ", STYLES.muted)
             series = self._series.get(row.handle)
             best = best_value(series) if series else None

@@ -186,7 +186,7 @@ class MetricsScreen(BaseScreen):
         self.refresh_bars()
 
     def _show_charts(self, names: Sequence[str]) -> None:
-        columns = 1 if len(names) == 1 else 3 if len(names) > 4 else 2
+        columns = 1 if len(names) <= 1 else 3 if len(names) > 4 else 2
         self.grid.styles.grid_size_columns = columns
         self.grid.styles.grid_size_rows = max(1, -(-len(names) // columns))
         for number, pane in enumerate(self._panes):
