@@ -124,15 +124,16 @@ class JobActivity:
         self._files.add(paths)
         return self._files.poll()
 
-    def snapshot(self, *, is_final: bool, cores: Collection[float] = ()) -> Activity:
+    def snapshot(self, now: float, *, is_final: bool, cores: Collection[float] = ()) -> Activity:
         """Return what the job is doing now.
 
         Args:
+            now: the time (seconds since the epoch).
             is_final: it has ended: nothing is said of its pace.
             cores: how many processor cores each replica uses, where that is measured.
         """
         copies = {name: series.copy() for name, series in self._series().items()}
-        observations = () if is_final else tuple(self._observations(copies, cores))
+        observations = () if is_final else tuple(self._observations(copies, now, cores))
         failures = tuple(self._files.failures)
         return Activity(self._progress(), copies, observations, self._tracker.size, self.is_read, failures)
 
@@ -162,8 +163,8 @@ class JobActivity:
         step = max(steps, default=self._facts.get(_STEP))
         return replace(progress, step=step, total=total or self._facts.get(_TOTAL))
 
-    def _observations(self, series: dict[str, Series], cores: Collection[float]) -> list[Observation]:
-        tracker, main, now = self._tracker, self._tracker.main, time.time()
+    def _observations(self, series: dict[str, Series], now: float, cores: Collection[float]) -> list[Observation]:
+        tracker, main = self._tracker, self._tracker.main
         found: list[Observation | None] = []
         if main is not None:
             pauses, moved_at = main.moments.pauses(), main.moments.last

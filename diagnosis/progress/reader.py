@@ -45,6 +45,7 @@ class ActivityReader(LogThread):
         on_change: called in the thread when something changed; not again before `acknowledge`.
         denied: names that are no metrics.
         known: names that are metrics wherever they stand.
+        now: tells the time (seconds since the epoch).
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class ActivityReader(LogThread):
         on_change: Callable[[], object],
         denied: Collection[str] = (),
         known: Collection[str] = (),
+        now: Callable[[], float] = time.time,
     ) -> None:
         super().__init__("job-activity", on_change)
         self.handle = handle
@@ -64,7 +66,8 @@ class ActivityReader(LogThread):
         self.cores: tuple[float, ...] = ()
         """How many processor cores each replica uses, where that is measured."""
         self._job = JobActivity(handle, place, ProgressTracker(denied, known, is_bounded=True))
-        self.latest = self._job.snapshot(is_final=True)
+        self._now = now
+        self.latest = self._job.snapshot(now(), is_final=True)
         """What the job was doing when it was last looked at; replaced, never changed."""
         self._published_at = -math.inf
 
@@ -115,7 +118,7 @@ class ActivityReader(LogThread):
         now = time.monotonic()
         if now - self._published_at >= _PUBLISH_INTERVAL_S:
             self._published_at = now
-            self.latest = self._job.snapshot(is_final=self.is_final, cores=self.cores)
+            self.latest = self._job.snapshot(self._now(), is_final=self.is_final, cores=self.cores)
             self._notify()
 
 
@@ -148,7 +151,7 @@ def read_activity(
         pass
     job.is_read = True
     job.save()
-    return job.snapshot(is_final=is_final)
+    return job.snapshot(time.time(), is_final=is_final)
 
 
 def read_log(path: Path, denied: Collection[str] = (), known: Collection[str] = ()) -> Activity:

@@ -19,6 +19,7 @@ from ..format import clock
 from ..metrics.chart import ChartView
 from ..metrics.metric_list import group_of
 from ..ui import glyphs
+from ..ui.job_cells import progress_bar
 from ..ui.palette import STYLES
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of, now_of
@@ -136,16 +137,3 @@ class ProgressRow(Widget):
     def render(self) -> Text:
         """Draw the bar."""
         return progress_bar(self._fraction, self.size.width, self._style, is_ascii=glyphs_of(self.app) is glyphs.ASCII)
-
-
-def progress_bar(fraction: float, width: int, style: str, *, is_ascii: bool) -> Text:
-    """Return a bar of ``width`` cells of which a part is done."""
-    halves = int(fraction * width * 2)
-    done, half = divmod(halves, 2)
-    full, middle, rest = ("=", "", "-") if is_ascii else ("━", "╸", "─")
-    bar = Text(full * done, style, end="", no_wrap=True)
-    drawn = done
-    if half and middle and drawn < width:
-        bar.append(middle, style)
-        drawn += 1
-    return bar.append(rest * (width - drawn), STYLES.line)

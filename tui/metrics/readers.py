@@ -47,12 +47,16 @@ class ActivityReaders:
         target: who is told, by `ActivityChanged`.
         runner: the door to the backends.
         settings: the table ``[metrics]``.
+        now: tells the time (seconds since the epoch).
     """
 
-    def __init__(self, target: MessagePump, runner: Runner, settings: MetricsSettings) -> None:
+    def __init__(
+        self, target: MessagePump, runner: Runner, settings: MetricsSettings, now: Callable[[], float]
+    ) -> None:
         self._target = target
         self._runner = runner
         self._settings = settings
+        self._now = now
         self._readers: dict[str, ActivityReader] = {}
         self._lock = threading.Lock()
         self._closed = False
@@ -85,7 +89,7 @@ class ActivityReaders:
                 return
             place = job_place(handle, described) if described else JobPlace()
             settings = self._settings
-            new = ActivityReader(handle, logs, place, self._tell(handle), settings.denied, settings.names)
+            new = ActivityReader(handle, logs, place, self._tell(handle), settings.denied, settings.names, self._now)
             new.is_final = is_final
             self._readers[handle] = new
         if reader is not None:
