@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import groupby
 from typing import NamedTuple
 
 from .scale import Scale, fit_scale, x_axis
@@ -99,13 +100,15 @@ class _Canvas:
         for row in range(min(first, last), max(first, last) + 1):
             layer[row // 4 * self.width + cell_column] |= _DOTS[row % 4][bit]
 
-    def cell(self, row: int, column: int) -> tuple[int, int]:
-        """Return the dots of a cell and their layer; -1 where there are none."""
-        at = row * self.width + column
-        for number in range(len(self.layers) - 1, -1, -1):
-            if dots := self.layers[number][at]:
-                return dots, number
-        return 0, -1
+    def row(self, number: int) -> list[tuple[int, int]]:
+        """Return the dots of each cell of a row, and their layer; -1 where there are none."""
+        start = number * self.width
+        cells = [(0, -1)] * self.width
+        for layer, dots in enumerate(self.layers):
+            for column, bits in enumerate(dots[start : start + self.width]):
+                if bits:
+                    cells[column] = (bits, layer)
+        return cells
 
 
 def wants_log(series: Series) -> bool:
@@ -168,19 +171,21 @@ def _bin(series: Series, low: float, high: float, columns: int, options: Options
     lows, highs = curve.lows, curve.highs
     # A bucket of many points is as much of the average as they are.
     smooth = smoothed(series.means(), options.smoothing**series.width if options.smoothing else 0.0)
-    for x, bucket, value in zip(_xs(series, options), series.buckets(), smooth, strict=True):
+    _, _, low_values, high_values, _, _, value_counts, gap_counts = series.columns()
+    rows = zip(_xs(series, options), low_values, high_values, smooth, value_counts, gap_counts, strict=True)
+    for x, low_value, high_value, value, points, gaps in rows:
         if x != x:
             continue
         column = int((x - low) * factor + 0.5)
-        if bucket.gaps:
-            curve.gaps[column] += bucket.gaps
-        if not bucket.count:
+        if gaps:
+            curve.gaps[column] += gaps
+        if not points:
             continue
         # Comparisons with nan are false.
-        if not lows[column] <= bucket.low:
-            lows[column] = bucket.low
-        if not highs[column] >= bucket.high:
-            highs[column] = bucket.high
+        if not lows[column] <= low_value:
+            lows[column] = low_value
+        if not highs[column] >= high_value:
+            highs[column] = high_value
         sums[column] += value
         counts[column] += 1
     curve.smooth = [total / count if count else math.nan for total, count in zip(sums, counts, strict=True)]
@@ -244,28 +249,35 @@ def _row(
 ) -> list[Span]:
     label = scale.labels.get(number)
     spans = [Span(f"{label or '':>{wide}}{signs[0] if label is None else signs[1]}", Role.AXIS)]
-    for column in range(canvas.width):
-        dots, layer = canvas.cell(number, column)
+    cells = canvas.row(number)
+    lettered = _letter_places(canvas, number, cells) if is_overlay else {}
+    for layer, run in groupby(enumerate(cells), key=lambda cell: cell[1][1]):
+        columns = list(run)
         if layer < 0:
-            spans.append(Span(" ", Role.BLANK))
+            spans.append(Span(" " * len(columns), Role.BLANK))
         elif is_overlay:
             letter = LETTERS[layer % len(LETTERS)]
-            text = letter if options.ascii or _has_letter(canvas, number, column, layer) else chr(_BRAILLE + dots)
-            spans.append(Span(text, Role.CURVE, layer))
+            signs_of_run = (
+                letter if options.ascii or lettered.get(column) == layer else chr(_BRAILLE + dots)
+                for column, (dots, _) in columns
+            )
+            spans.append(Span("".join(signs_of_run), Role.CURVE, layer))
         else:
             role = Role.SMOOTH if layer == 1 or not options.smoothing else Role.RAW
-            text = ("*" if role is Role.SMOOTH else ".") if options.ascii else chr(_BRAILLE + dots)
+            sign = "*" if role is Role.SMOOTH else "."
+            text = sign * len(columns) if options.ascii else "".join(chr(_BRAILLE + dots) for _, (dots, _) in columns)
             spans.append(Span(text, role))
-    return _merged(spans)
+    return spans
 
 
-def _has_letter(canvas: _Canvas, row: int, column: int, layer: int) -> bool:
-    """Whether the letter of a curve stands in a cell: at a third, at two thirds and at the end of its line."""
-    places = (canvas.width // 3, canvas.width * 2 // 3, canvas.width - 1)
-    if column not in places:
-        return False
-    above = any(canvas.cell(other, column)[1] == layer for other in range(row))
-    return not above
+def _letter_places(canvas: _Canvas, row: int, cells: Sequence[tuple[int, int]]) -> dict[int, int]:
+    """Return in which columns of a row the letter of a curve stands, by column: at thirds and at the end of lines."""
+    places = {}
+    for column in (canvas.width // 3, canvas.width * 2 // 3, canvas.width - 1):
+        layer = cells[column][1]
+        if layer >= 0 and not any(canvas.layers[layer][column : row * canvas.width : canvas.width]):
+            places[column] = layer
+    return places
 
 
 def _gap_row(curve: _Curve, canvas: _Canvas, gaps: int, is_ascii: bool) -> list[Span]:
