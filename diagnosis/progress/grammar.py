@@ -66,7 +66,13 @@ _SEPARATOR = re.compile(r"(?P<sep>['\"]?\s?[:=]\s*|\s+)(?P<open>[\['\"(]*)$")
 # Names stand between these.
 _BETWEEN = re.compile(rf"[|,;{{}}\t{FILL}]|\[|\]|\s\s+|\s-\s|:\s|=\s?|\s/\s")
 _NAME = re.compile(rf"[^\W\d][\w./@'%#-]*(?:\s?\([\w/ .%{NAME_NUMBER}]+\)|\s[\w./@'%#-]+){{0,6}}")
-_FILLERS = re.compile(r"(?:(?:and|the|is|for|at|to|in|of|out|with|loss value|s/it|it/s)\s)+")
+_FILLERS = re.compile(r"^(?:(?:and|the|is|for|at|to|in|of|out|with|loss value|s/it|it/s)\s)+")
+# What may stand before a name: the rest of a unit, as in `27.8/s/gpu LR: 0.1`, or of a bracket.
+_NO_NAME = re.compile(r"^(?:[()]\s*|[^\w\s(]\S*\s+)")
+# A word that is all of its part of a line: `| norm 15.4 |`, `, inertia 1361.9`.
+_ALONE = re.compile(r"[,|]\s+([^\W\d][\w./%-]*)$")
+# A rate without a name has that of its unit.
+_NAMES_OF_UNITS = ("tok/s", "samples/s")
 _MOST_WORDS = 6
 # Of the text before a number, so much is looked at.
 _LONGEST_GAP = 120
@@ -82,7 +88,7 @@ _BARE = re.compile(
 _DENIED = re.compile(
     r"(?i)(?:pid|port|rank|seed|world_size|nranks|local_rank|host|ip|version|line|id|uuid|sha|git|ts|timestamp|asctime"
     r"|eta|eta_seconds|remaining|elapsed|mom|v_num|train|validate step|cudadev|nvmldev|busid|exitcode|epochs?|steps?"
-    r"|global_step|iteration|iter|num_updates|date|level|train_iters|max_steps|channel|size|training/(?:global_step"
+    r"|global_step|iteration|iter|num_updates|date|level|train_iters|max_(?:steps|iter|epochs)|channel|size|training/(?:global_step"
     r"|epoch)|n|t|norm|nnzs|bias|total|memory|micro_step|total_timesteps|num_epochs|batch|update|it|errors?|warnings?"
     r"|args?|time)"
 )
@@ -264,10 +270,12 @@ def _values(line: _Line, anchored: bool, denied: Collection[str], known: Collect
     for index in range(len(line.starts)):
         if index in line.taken:
             continue
-        name, name_index, _is_bare = _name_before(line, index)
+        name, name_index = _name_before(line, index, anchored)
+        unit = _unit(line, index)
+        if not name and anchored and unit is not None and unit[1] in _NAMES_OF_UNITS:
+            name = unit[1]
         if not name or name in denied:
             continue
-        unit = _unit(line, index)
         rest = line.texts[index + 1][unit.end() if unit else 0 :]
         if _is_joined(line, index, rest, unit is not None):
             continue
@@ -304,34 +312,33 @@ def _is_joined(line: _Line, index: int, rest: str, has_unit: bool) -> bool:
     return _NOT_A_VALUE.match(following) is not None
 
 
-def _name_before(line: _Line, index: int) -> tuple[str, int, bool]:
-    """Return the name of a number, the number within that name (-1 if there is none), and whether no `:` or `=` is."""
+def _name_before(line: _Line, index: int, anchored: bool) -> tuple[str, int]:
+    """Return the name of a number, and the number within that name; -1 if there is none."""
     text, name_index = line.texts[index][-_LONGEST_GAP:], -1
-    separator = _SEPARATOR.search(text)
-    if separator is None:
-        return "", -1, True
     if index and re.match(r"[)\]]\s?[:=]", text):
         # The name ends with a number: `lr (group 0)=`.
         text = f"{line.texts[index - 1][-_LONGEST_GAP:]}{NAME_NUMBER}{text}"
         name_index = index - 1
-        separator = _SEPARATOR.search(text)
-        if separator is None:
-            return "", -1, True
-    is_bare = not separator["sep"].strip("'\" ")
+    separator = _SEPARATOR.search(text)
+    if separator is None:
+        return "", -1
     before = text[: separator.start()]
     if name_index < 0 and index:
         unit = _unit(line, index - 1)
         before = before[unit.end() :] if unit else before
-    piece = _BETWEEN.split(before)[-1].strip(" '\"`").rstrip(".-")
-    if piece.startswith(("(", ")")):
-        piece = piece[1:].lstrip()
-    piece = _FILLERS.sub("", piece, count=1) if _FILLERS.match(piece) else piece
-    if is_bare:
-        if separator["open"]:
-            return "", -1, True
-        words = piece.split()
-        pair = " ".join(words[-2:])
-        piece = next((name for name in (pair, words[-1] if words else "") if _BARE.match(name)), "")
+    if separator["sep"].strip("'\" "):
+        piece = _BETWEEN.split(before)[-1].strip(" '\"`").rstrip(".-")
+        piece = _FILLERS.sub("", _NO_NAME.sub("", piece), count=1)
+    else:
+        piece = "" if separator["open"] else _bare_name(before, anchored)
     if not piece or len(piece.split()) > _MOST_WORDS or not _NAME.fullmatch(piece):
-        return "", -1, is_bare
-    return piece, name_index, is_bare
+        return "", -1
+    return piece, name_index
+
+
+def _bare_name(before: str, anchored: bool) -> str:
+    """Return the name before a number without `:` or `=`: a known one, or where there is a step a part's only word."""
+    words = _BETWEEN.split(before)[-1].split()[-2:]
+    known = next((name for name in (" ".join(words), *words[-1:]) if _BARE.match(name)), "")
+    alone = _ALONE.search(before) if anchored and not known else None
+    return alone[1] if alone else known

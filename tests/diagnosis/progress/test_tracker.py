@@ -115,6 +115,25 @@ def test_values_are_kept_as_they_are_printed(printed: str) -> None:
     assert [one.printed for one in series.values()] == [printed]
 
 
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ("Iteration {n}, inertia 1361.5.", {"inertia": 1361.5}),
+        ("step {n}/18865 | loss 11.0 (+nanz)| lr 8.5e-07 | 42.5% bf16 MFU | 171545 tok/s", {"tok/s": 171545}),
+        ("Train Epoch: 0 [ {n}/128 (5%)] 27.8/s, 27.8/s/gpu LR: 0.25 Loss: 4.5 (4.25)", {"LR": 0.25, "Loss": 4.5}),
+        (
+            "| epoch   {n} |   200/ 2983 batches | ms/batch  5.5 | loss  7.5 | ppl  2064.5",
+            {"ms/batch": 5.5, "ppl": 2064.5},
+        ),
+        ("Epoch 1 | iter {n} step 2 | loss train: 2.5, val: n/a | iter time: 331.5 ms", {"loss train": 2.5}),
+    ],
+)
+def test_values_of_formats_that_came_later(line: str, values: dict[str, float]) -> None:
+    """Those of k-means, llm.c, open_clip, PyTorch's word_language_model, litgpt."""
+    series = track(line.format(n=1), line.format(n=2)).series()
+    assert {name: series[name].last for name in values} == values
+
+
 def test_own_names_and_denials() -> None:
     """What config adds: a name without any word of ours, and one that is never a metric."""
     tracker = ProgressTracker(denied=["loss"], known=["zeal"])
