@@ -193,7 +193,8 @@ def _bin(series: Series, low: float, high: float, columns: int, options: Options
 
 
 def _scale(curves: Sequence[_Curve], rows: int, options: Options, *, is_single: bool) -> Scale:
-    smooth = [value for curve in curves for value in curve.smooth if value == value]
+    drawn = curves if options.smoothing or not is_single else []
+    smooth = [value for curve in drawn for value in curve.smooth if value == value]
     raw = [value for curve in curves for value in (*curve.lows, *curve.highs) if value == value] if is_single else []
     return fit_scale(raw, smooth, rows, log=options.log)
 

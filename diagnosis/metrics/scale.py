@@ -12,6 +12,8 @@ _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
 _SUFFIXES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 # From so many rows on there are up to seven labels, else up to four.
 _TALL, _LABELS_TALL, _LABELS = 11, 7, 4
+# Smooth values may make the axis so much longer.
+_WIDER = 3.0
 
 
 @dataclass(frozen=True)
@@ -38,21 +40,23 @@ class Scale:
 
 
 def fit_scale(raw: Sequence[float], smooth: Sequence[float], rows: int, *, log: bool) -> Scale:
-    """Fit an axis: from the 1st to the 99th percentile of the raw values with all smooth ones, rounded outward.
+    """Fit an axis: from the 1st to the 99th percentile of the raw values with the smooth ones, rounded outward.
 
-    One spike does not squeeze the curve.
+    One spike does not squeeze the curve: smooth values that it drew far beyond are left out too.
 
     Args:
         raw: finite values.
-        smooth: finite values, all of which are within.
+        smooth: finite values; those of several curves where there are no raw ones.
         rows: how many rows the chart has.
         log: make it logarithmic, where there are positive values.
     """
     if log and (positive := [value for value in (*raw, *smooth) if value > 0]):
         return _log_scale(positive, rows)
-    ordered = sorted(raw)
-    inside = [*_between_percentiles(ordered), *smooth] or [0.0]
-    low, high = min(inside), max(inside)
+    usual = _between_percentiles(sorted(raw or smooth)) or [0.0]
+    low, high = usual[0], usual[-1]
+    widest = (high - low) * _WIDER
+    if smooth and (not raw or max(high, *smooth) - min(low, *smooth) <= widest):
+        low, high = min(low, *smooth), max(high, *smooth)
     if high - low <= abs(high) * 1e-9:
         margin = abs(high) * 0.1 or 1.0
         low, high = low - margin, high + margin
