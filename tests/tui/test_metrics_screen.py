@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.canned import CannedScheduler, busy_scheduler
@@ -30,7 +31,7 @@ def scheduler(tmp_path: Path) -> CannedScheduler:
     return busy_scheduler(tmp_path / "logs")
 
 
-async def opened(pilot: Pilot[None]) -> MetricsScreen:
+async def opened(pilot: Pilot[Any]) -> MetricsScreen:
     """Open the metrics of the running job, and wait until its log is read."""
     await at_job(RUNNING, "p")(pilot)
     await until(
@@ -139,8 +140,10 @@ async def test_columns_of_progress(scheduler: CannedScheduler, tmp_path: Path) -
         screen.table.choose_columns(["state", "name", "progress", "eta", "metric"])
         assert RUNNING in screen.table.running_on_screen
 
+        table = screen.table
+
         def line() -> str:
-            return next((t for y in range(30) if "llama3-8b-sft-zq2wm" in (t := screen.table.render_line(y).text)), "")
+            return next((text for y in range(30) if "sft-zq2wm" in (text := table.render_line(y).text)), "")
 
         await until(pilot, lambda: "step 14,990" in line() and "loss 1.5100" in line(), "its progress")
 
