@@ -27,6 +27,7 @@ _PREFIX = re.compile(
     re.VERBOSE,
 )
 _RANK = re.compile(r"\s*(?:\[default(\d+)\]:\s*)?\[?(?:default|[Rr]ank\s?|RANK:)(\d+)\]")
+_RANK_WITHIN = re.compile(r"(?i)(?<!\w)rank[ =:]\s?(?P<n>\d+)(?![\w.:%])")
 _COUNT = r"[\d.]+[kKMGT]?"
 _UNIT_OF_RATE = r"[kKMGT]?\s?[^\s\],]*?/s|s/[^\s\],]+"
 _BAR = re.compile(
@@ -158,6 +159,9 @@ def learn(parts: list[str], denied: Collection[str] = (), known: Collection[str]
         has_eta=_ETA.search(line.text) is not None,
     )
     line.take_between(0, head)
+    within = _RANK_WITHIN.search(line.text, head) if recipe.rank < 0 else None
+    if within is not None:
+        recipe = replace(recipe, rank_within=line.number(within, "n"))
     bar = _bar(line, head)
     if bar is not None:
         recipe = _read_bar(line, recipe, bar, head)

@@ -90,6 +90,7 @@ class Recipe:
         is_box: the line is a row of a box table, whose step is in another row.
         has_eta: the line has a time left in words of its own.
         rank: the rank that is named before the message; -1 if there is none.
+        rank_within: the rank that the message itself names, as in `epoch 1 rank 3 loss 0.5`.
     """
 
     step: Source | None = None
@@ -105,11 +106,16 @@ class Recipe:
     is_box: bool = False
     has_eta: bool = False
     rank: int = -1
+    rank_within: Source | None = None
 
     @property
     def is_empty(self) -> bool:
         """Whether such lines say nothing."""
         return not (self.values or self.step or self.epoch)
+
+    def rank_of(self, numbers: list[str]) -> int:
+        """Return the rank that prints a line with these numbers; -1 where it tells none."""
+        return self.rank if self.rank_within is None else int(self.rank_within.of(numbers))
 
     def read_values(self, numbers: list[str]) -> list[tuple[str, float, str]]:
         """Return the named values of a line with these numbers: name, value, and that as it is printed."""

@@ -23,6 +23,8 @@ RATE_WINDOW_S = 300.0
 # Printers, such as ranks of one job, whose values are kept; of others only the counts are.
 _MOST_PRINTERS = 8
 _MOST_SERIES = 300
+# A printer is far ahead with so many times as many values, and so many more.
+_FAR_AHEAD, _MORE = 1.1, 8
 # Of the lines after the last step, so many bytes are looked at for what the job does instead.
 _EXCUSED_BY = 4096
 # The steps of so many last moments are kept.
@@ -296,8 +298,9 @@ class Printer:
             if len(self.series) >= _MOST_SERIES:
                 return
             series = self.series[name] = Series(name, f"log of {self.label}")
-        # Without any step the points are counted.
-        series.add(at if self.step is not None else series.points, value, time, printed)
+        # Without any step the epoch tells where a point is, or its number.
+        elsewhere = series.points if self._epoch is None else self._epoch
+        series.add(at if self.step is not None else elsewhere, value, time, printed)
 
 
 class ProgressTracker:
@@ -312,6 +315,7 @@ class ProgressTracker:
     def __init__(self, denied: Collection[str] = (), known: Collection[str] = (), *, is_bounded: bool = False) -> None:
         self._shapes = Shapes(denied, known, is_bounded=is_bounded)
         self._printers: dict[tuple[str, int], Printer] = {}
+        self._main: Printer | None = None
         self.is_excused = False
         """Whether a line since the last step says that the job evaluates, saves or compiles."""
         self.size = 0
@@ -335,7 +339,7 @@ class ProgressTracker:
             read = self._shapes.read(line)
             if read is not None:
                 recipe, parts = read
-                printer = self._printer(replica, recipe.rank)
+                printer = self._printer(replica, recipe.rank_of(parts[1::2]))
                 before = printer.step
                 printer.apply(recipe, parts, time)
                 last_step = line if printer.step != before else last_step
@@ -350,8 +354,14 @@ class ProgressTracker:
 
     @property
     def main(self) -> Printer | None:
-        """The printer that prints most values: of several ranks the one that counts."""
-        return max(self._printers.values(), key=lambda printer: (printer.points, printer.step or 0), default=None)
+        """The printer that prints most values: of several ranks the one that counts.
+
+        Ranks that print the same take turns at being ahead by a line, so another is taken only when it is far ahead.
+        """
+        most = max(self._printers.values(), key=lambda printer: printer.points, default=None)
+        if most is not None and (self._main is None or most.points > self._main.points * _FAR_AHEAD + _MORE):
+            self._main = most
+        return self._main
 
     def progress(self) -> Progress:
         """Return how far the job is, by the printer that counts."""

@@ -108,6 +108,15 @@ def test_the_rank_that_prints_most_counts() -> None:
     assert [bucket.last for bucket in tracker.series()["loss"].buckets()] == [1.5, 2.5, 3.5, 4.5, 5.5]
 
 
+def test_ranks_that_the_message_names_are_not_mixed() -> None:
+    """As examples/ddp_digits.py prints: each rank its loss once an epoch, in any order."""
+    lines = [f"epoch {epoch}/3 rank {rank} loss {epoch}.{rank}" for epoch in (1, 2, 3) for rank in (2, 0, 1)]
+    tracker = track(*lines)
+    buckets = list(tracker.series()["loss"].buckets())
+    assert [bucket.step for bucket in buckets] == [1, 2, 3]
+    assert len({round(bucket.last % 1, 1) for bucket in buckets}) == 1
+
+
 @pytest.mark.parametrize("printed", ["1.94e-05", "7,040", "10.9B", "nan", "inf", "-0.0012", "41.25%", "124.45ms"])
 def test_values_are_kept_as_they_are_printed(printed: str) -> None:
     """To the last digit, with separators and units."""
