@@ -168,7 +168,8 @@ class JobScreen(JobActions):
 
     def on_activity_changed(self, message: ActivityChanged) -> None:
         """Take over what the job does."""
-        if self._readers is not None:
+        # Of a screen that is leaving, the panes may be closed already.
+        if self._readers is not None and self.doing.chart.is_running:
             self._activity = self._readers.latest(message.handle)
             self._show_doing()
             self._refresh_head()

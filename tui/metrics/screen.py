@@ -164,7 +164,8 @@ class MetricsScreen(BaseScreen):
     # Drawing
 
     def _draw(self) -> None:
-        if not self.is_mounted:
+        # Of a screen that is leaving, the list may be closed already: it would make a scrollbar that nobody ends.
+        if not (self.is_mounted and self.left.list.is_running):
             return
         self._is_due, self._drawn_at = False, time.monotonic()
         series = self._listed()
