@@ -55,6 +55,21 @@ class ReplicaOrigin:
         return described is None or described.has_ended
 
 
+def replica_logs(
+    open_log: Callable[[str, str, int], ReplicaLog], handle: str, described: DescribeAppResponse
+) -> list[ReplicaLog]:
+    """Return the log of every replica of ``described``, in the order of its roles.
+
+    Replicas are numbered through all roles, so that each has a number of its own in a view of all.
+
+    Args:
+        open_log: `Runner.replica_log`.
+        handle: the job's handle.
+        described: what its backend says of it.
+    """
+    return [open_log(handle, role.name, k) for role in described.roles for k in range(role.num_replicas)]
+
+
 def open_replica_log(
     scheduler: Scheduler[Any],
     handle: str,

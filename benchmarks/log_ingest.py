@@ -22,6 +22,7 @@ from benchmarks._budget import judged
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.tui.logs.pane import LogPane
 from torchx_tui.tui.logs.view import LogView
+from torchx_tui.tui.ui.theme import use_themes
 
 LINES = 2_000_000
 WIDGET_LINES = 20_000
@@ -35,6 +36,7 @@ _LAST = b"this is the last line\n"
 class _PaneApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
+        use_themes(self, "torchx-dark")
         self.expected = 0
         self.counted = asyncio.Event()
 

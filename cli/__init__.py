@@ -24,6 +24,7 @@ COMMANDS = {
     "status": ("status", "show a job's state and replicas"),
     "describe": ("status", "show what a job was launched as"),
     "log": ("logs", "print a job's logs"),
+    "metrics": ("metrics", "show how far a job is, and its named values"),
     "cancel": ("cancel", "stop a job"),
     "delete": ("cancel", "stop a job and remove what is kept of it"),
     "wait": ("status", "wait for a job's end"),

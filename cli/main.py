@@ -24,10 +24,11 @@ _WIDEST = 120
 
 def help_formatter(prog: str) -> argparse.HelpFormatter:
     """Return a formatter as wide as the terminal; argparse's own asks for its width, by a slow import, per argument."""
-    return argparse.HelpFormatter(prog, width=_width() - 2)
+    return argparse.HelpFormatter(prog, width=terminal_width() - 2)
 
 
-def _width() -> int:
+def terminal_width() -> int:
+    """Return the columns of the terminal, at most 120; 80 where there is none."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns):
         return int(columns)

@@ -25,6 +25,7 @@ WAIT_INTERVAL_SECONDS = 1.0
 def _add_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-s", "--scheduler", help="only the jobs of this scheduler")
     parser.add_argument("-cfg", "--scheduler_args", metavar="K=V,...", help="its run options, such as a namespace")
+    parser.add_argument("--wide", action="store_true", help="show how far running jobs are, by the end of their logs")
     parser.add_argument("--json", action="store_true", help="print a JSON array of objects")
 
 
@@ -54,6 +55,7 @@ def _list(arguments: Any, settings: Settings) -> int:
     listed = defaults.listed_scheduler()
     chosen = arguments.scheduler or (listed.value if listed else "")
     apps: list[ListAppResponse] = []
+    progress: list[str] = []
     with make_runner(settings) as runner:
         if arguments.scheduler_args and not chosen:
             say("-cfg is for one scheduler: name it with -s")
@@ -65,14 +67,33 @@ def _list(arguments: Any, settings: Settings) -> int:
                 if chosen:
                     raise
                 say(f"{name} is left out: {error}")
+        if arguments.wide:
+            progress = [_progress(runner, app, settings) for app in apps]
     for problem in defaults.problems:
         say(problem)
     if arguments.json:
         put_json([_listed(app) for app in apps])
     else:
-        rows = [(app.app_handle, app.name, app.state.name) for app in apps]
-        put_table([("APP HANDLE", "APP NAME", "APP STATUS"), *rows])
+        rows = [[app.app_handle, app.name, app.state.name] for app in apps]
+        header = ["APP HANDLE", "APP NAME", "APP STATUS"]
+        if arguments.wide:
+            header, rows = [*header, "PROGRESS"], [[*row, words] for row, words in zip(rows, progress, strict=True)]
+        put_table([header, *rows])
     return 0
+
+
+def _progress(runner: Runner, app: ListAppResponse, settings: Settings) -> str:
+    """Return how far a running job is by the end of its logs, where these are files here; else nothing."""
+    scheduler = parse_app_handle(app.app_handle).scheduler_backend
+    if app.state is not AppState.RUNNING or not runner.capabilities(scheduler).log_files:
+        return ""
+    from .progress import progress_at_end
+
+    try:
+        progress = progress_at_end(runner, app.app_handle, described(runner, app.app_handle), settings)
+    except (SchedulerError, UnknownAppException):  # it has just ended, or its backend is away
+        return ""
+    return ", ".join(progress.words)
 
 
 def _options(runner: Runner, defaults: Any, name: str, text: str | None) -> dict[str, Any] | None:
@@ -113,18 +134,31 @@ def described(runner: Runner, handle: str) -> DescribeAppResponse:
 
 
 def _status(arguments: Any, settings: Settings) -> int:
+    progress: dict[str, Any] = {}
     with make_runner(settings) as runner:
         found = described(runner, arguments.handle)
+        if arguments.json and found.state is AppState.RUNNING:
+            progress = _progress_json(runner, found, arguments.handle, settings)
     roles = [role for role in arguments.roles.split(",") if role]
     there = [role.role for role in found.roles_statuses] or [role.name for role in found.roles]
     for role in roles:
         if role not in there:
             say(f"{arguments.handle} has no role {role}; its roles are {', '.join(there) or 'not known'}")
     if arguments.json:
-        put_json(status_json(arguments.handle, found.status(), roles))
+        put_json({**status_json(arguments.handle, found.status(), roles), **progress})
     else:
         put(found.status().format(roles))
     return 0
+
+
+def _progress_json(runner: Runner, found: DescribeAppResponse, handle: str, settings: Settings) -> dict[str, Any]:
+    """Return the key ``progress`` of a running job; nothing where its log tells none."""
+    from .progress import job_activity, progress_json
+
+    activity = job_activity(runner, handle, found, settings)
+    data = progress_json(activity.progress)
+    data.update({one.kind.value: one.sentence for one in activity.observations})
+    return {"progress": data} if data else {}
 
 
 def _describe(arguments: Any, settings: Settings) -> int:

@@ -159,6 +159,17 @@ class LogSettings:
 
 
 @dataclass(frozen=True)
+class MetricsSettings:
+    """The table ``[metrics]``: named values in logs."""
+
+    names: tuple[str, ...] = ()
+    """Names of values that are metrics wherever they stand, besides those that are known to be."""
+
+    denied: tuple[str, ...] = ()
+    """Names of values that are no metrics."""
+
+
+@dataclass(frozen=True)
 class Settings:
     """Every setting there is, with its default."""
 
@@ -194,6 +205,7 @@ class Settings:
     launch: LaunchSettings = LaunchSettings()
     components: ComponentSettings = ComponentSettings()
     logs: LogSettings = LogSettings()
+    metrics: MetricsSettings = MetricsSettings()
 
     profiles: dict[str, Profile] = field(default_factory=dict)
     """Named sets of defaults for launches."""

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         JobDescribed,
         JobsChanged,
         LaunchProgressed,
+        ProgressRead,
         SchedulersFound,
         ShellFound,
         Told,
@@ -124,8 +125,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         opens: str = "",
         config_file: str | None = None,
     ) -> None:
-        # NO_COLOR is read once, while the app is made: only the terminal's own colours stay legible under it.
-        no_color = "NO_COLOR" in os.environ
+        no_color = "NO_COLOR" in os.environ  # only the terminal's own colours stay legible under it
         super().__init__(ansi_color=True if no_color else None)
         self._control_filter = ControlFilter()
         self.governor = AppGovernor(self)
@@ -169,7 +169,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         if self._feed is None:
             from .watch.feed import Feed
 
-            self._feed = Feed(self.runner, self.post_from_thread, self.settings.watch)
+            self._feed = Feed(self.runner, self.post_from_thread, self.settings.watch, self.settings.metrics)
         return self._feed
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -332,6 +332,10 @@ class TorchXTuiApp(OrderedKeysApp[int]):
     def on_usage_sampled(self, message: UsageSampled) -> None:
         """Hand what replicas use to the screen that shows it."""
         self._hand("show_usage", message)
+
+    def on_progress_read(self, message: ProgressRead) -> None:
+        """Hand how far jobs are to the screens that show it."""
+        self._hand("show_progress", message)
 
     def on_failure_explained(self, message: FailureExplained) -> None:
         """Hand the cause of a failure to the screens that show it."""

@@ -8,6 +8,7 @@ import time
 from rich.cells import cell_len, set_cell_size
 
 from ..specs import AppState
+from ..specs.durations import duration as duration
 
 _STATE_WORDS = {
     AppState.UNSUBMITTED: "Unsubmitted",
@@ -40,18 +41,6 @@ def age(seconds: float) -> str:
     if seconds < _DAY:
         return f"{int(seconds // _HOUR)}h"
     return f"{int(seconds // _DAY)}d"
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in its two largest units, such as ``3s``, ``1m 52s``, ``2h 07m``, ``3d 04h``."""
-    whole = max(0, round(seconds))
-    if whole < _MINUTE:
-        return f"{whole}s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE}m {whole % _MINUTE:02d}s"
-    if whole < _DAY:
-        return f"{whole // _HOUR}h {whole % _HOUR // _MINUTE:02d}m"
-    return f"{whole // _DAY}d {whole % _DAY // _HOUR:02d}h"
 
 
 def clock(at: float, now: float) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..backends.shared.progress import Progress
     from ..logs.source.replica_log import ReplicaLog
     from ..logs.view.failure import Failure
-    from .rows import JobRow
+    from .rows import JobRow, RowProgress
 
 
 @dataclass
@@ -72,6 +72,13 @@ class UsageSampled(Message):
 
     handle: str
     usages: list[ReplicaUsage]
+
+
+@dataclass
+class ProgressRead(Message):
+    """How far running jobs are, by their handles."""
+
+    progress: dict[str, RowProgress]
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from ..specs import AppState, is_terminal, split_context
 
@@ -20,6 +21,24 @@ def backend_word(scheduler: str, *, long: bool = False) -> str:
     if long and scheduler == "kubernetes":
         return scheduler
     return BACKEND_WORDS.get(scheduler, scheduler)
+
+
+class RowProgress(NamedTuple):
+    """How far a running job is.
+
+    Attributes:
+        step: its step; None where that is not known.
+        fraction: the part that is done, from 0 to 1; None where the end is not known.
+        seconds_left: how long until its end; None where that is not known.
+        metric: its main metric, empty where there is none.
+        value: that metric's last value as it was printed.
+    """
+
+    step: float | None
+    fraction: float | None
+    seconds_left: float | None
+    metric: str
+    value: str
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
             *(f"tests/backend/kubernetes/test_{name}.py" for name in ("causes", "late_answers", "names", "preflight")),
         ],
     ),
+    "diagnosis": (["diagnosis/metrics/*.py", "diagnosis/progress/*.py"], ["tests/diagnosis/*/test_*.py"]),
     "launch": (
         ["tui/launch/*.py"],
         [

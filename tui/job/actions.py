@@ -37,6 +37,7 @@ class JobActions(BaseScreen):
     BINDINGS = [
         Binding("n", "new", "New launch", id="jobs.new", show=False),
         Binding("l", "logs", "Logs, full screen", id="jobs.logs", show=False),
+        Binding("p", "metrics", "Metrics: plots, progress", id="jobs.metrics", show=False),
         Binding("r", "relaunch", "Relaunch as it was", id="jobs.relaunch", show=False),
         Binding("e", "edit", "Edit and relaunch", id="jobs.edit", show=False),
         Binding("x", "cancel", "Cancel", id="jobs.cancel", show=False),
@@ -65,7 +66,7 @@ class JobActions(BaseScreen):
             return True if not self.dashboard.runner.read_only and self.any_target(self._has_menu) else None
         if action == "cancel":
             return True if self.any_target(_is_live) else None
-        if action in ("relaunch", "edit", "delete", "logs", "copy_handle", "copy_command"):
+        if action in ("relaunch", "edit", "delete", "logs", "metrics", "copy_handle", "copy_command"):
             return True if self.any_target() else None
         return True
 
@@ -129,6 +130,14 @@ class JobActions(BaseScreen):
         from ..logs.screen import LogsScreen
 
         self.app.push_screen(LogsScreen(self.target_rows()[0]))
+
+    def action_metrics(self) -> None:
+        """Show the metrics of the job, or of several in one chart."""
+        from ..metrics.screen import MetricsScreen
+        from .relaunch import Relaunch
+
+        rows = sorted(self.target_rows(), key=lambda row: row.submitted_at or 0)
+        self.app.push_screen(MetricsScreen(rows, lambda row: Relaunch(self.dashboard, [row]).start()))
 
     def action_refresh_jobs(self) -> None:
         """Ask every backend now."""

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...backends.replica_logs import replica_logs
 from ...backends.shared.checkpoints import newest_checkpoint
 from ...components import describe
 from ...logs.text.sanitize import plain
 from ...specs import TorchXTuiError, parse_app_handle
 from ..messages import Told
-from ..watch.feed import replica_logs
 
 if TYPE_CHECKING:
     from ...backends.history.journal import LaunchRecord
@@ -35,7 +35,7 @@ def find_continuation(app: TorchXTuiApp, row: JobRow, record: LaunchRecord | Non
     """
     changes = {} if row.is_final else {"dependency": f"afterany:{parse_app_handle(row.handle)[2]}"}
     described = app.runner.describe(row.handle)
-    logs = replica_logs(app.runner, row.handle, described) if described is not None else []
+    logs = replica_logs(app.runner.replica_log, row.handle, described) if described is not None else []
     paths = [path for log in logs for path in (log.combined, log.stdout, log.stderr) if path is not None]
     folders = [Path(described.log_dir)] if described is not None and described.log_dir else []
     found = newest_checkpoint(folders, paths)

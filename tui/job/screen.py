@@ -11,10 +11,13 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.widgets import ContentSwitcher
 
+from ...diagnosis.progress.activity import Activity
+from ...diagnosis.progress.stalls import Kind
 from ...logs.text.sanitize import plain
 from ...specs import NONE, AppState, ReplicaState
 from ..format import age, cut, duration
 from ..logs.area import LogsArea
+from ..metrics.readers import ActivityChanged, ActivityReaders
 from ..rows import JobRow, backend_word
 from ..ui.bars import Hint, StatusLine
 from ..ui.job_cells import first_failed, name_text, state_text
@@ -23,6 +26,7 @@ from ..ui.pane import Divider
 from ..ui.text_pane import TextPane
 from ..ui.title_rule import TitleRule
 from .actions import JobActions
+from .doing import DoingPane, ProgressRow, stall_of
 from .replicas import ReplicaGrid, ReplicasPane
 from .shell import ReplicaShell
 from .timeline import Timeline
@@ -65,7 +69,11 @@ class JobScreen(JobActions):
         self.title_rule = TitleRule(id="job-title")
         self.state_line = StatusLine(id="job-state")
         self.timeline = Timeline(id="job-timeline")
+        self.progress_row = ProgressRow()
         self.why = WhyPane()
+        self.doing = DoingPane()
+        self._readers: ActivityReaders | None = None
+        self._activity = Activity()
         self.replicas = ReplicasPane()
         self.logs = LogsArea(id="job-logs", compact=True, with_job=False)
         self._tab = "overview"
@@ -78,8 +86,10 @@ class JobScreen(JobActions):
             with Vertical(id="overview"):
                 with Vertical(id="job-head"):
                     yield self.state_line
+                    yield self.progress_row
                     yield self.timeline
                     with Horizontal(id="job-middle"):
+                        yield self.doing
                         yield self.why
                         yield Divider(id="job-divider")
                         yield self.replicas
@@ -89,6 +99,8 @@ class JobScreen(JobActions):
 
     def on_mount(self) -> None:
         """Ask for the job."""
+        self._readers = ActivityReaders(self, self.dashboard.runner, self.dashboard.settings.metrics, self.clock)
+        self.doing.display = self.progress_row.display = False
         self.logs.show_row(self.row)
         self._watch()
         self._refresh_head()
@@ -123,6 +135,9 @@ class JobScreen(JobActions):
                 self.dashboard.status.say(message.error, failed=True, about=message.handle)
             return
         self.described = described = message.described
+        if self._readers is not None and (described.state is AppState.RUNNING or self._activity.is_read):
+            self._readers.follow(message.handle, described, message.logs)
+        self._show_doing()
         self.why.show(described)
         self.replicas.show(described)
         self.timeline.changes = tuple(described.timeline) or self._seen_changes()
@@ -147,14 +162,47 @@ class JobScreen(JobActions):
         """Show what the replicas use."""
         if message.handle == self.row.handle:
             self.replicas.add_usage(message.usages)
+            if self._readers is not None:
+                cores = [usage.cpu for usage in message.usages if usage.cpu is not None]
+                self._readers.note_cores(message.handle, cores)
+
+    def on_activity_changed(self, message: ActivityChanged) -> None:
+        """Take over what the job does."""
+        # Of a screen that is leaving, the panes may be closed already.
+        if self._readers is not None and self.doing.chart.is_running:
+            self._activity = self._readers.latest(message.handle)
+            self._show_doing()
+            self._refresh_head()
+            self.refresh_bars()
+
+    @property
+    def _is_doing(self) -> bool:
+        """Whether the job runs and tells what it does; else the reason of its state is shown."""
+        described, activity = self.described, self._activity
+        runs = described is not None and described.state is AppState.RUNNING and described.msg == NONE
+        return runs and bool(activity.series or activity.progress.step is not None or activity.observations)
+
+    def _show_doing(self) -> None:
+        doing = self._is_doing
+        had_focus = self.focused in (self.why.body, self.doing.chart, None)
+        self.doing.display, self.why.display = doing, not doing
+        self.progress_row.show(
+            self._activity.progress.fraction if doing else None, is_stalled=stall_of(self._activity) is not None
+        )
+        if doing:
+            self.doing.show(self._activity)
+        if had_focus and self._tab == "overview" and self.is_active:
+            (self.doing.chart if doing else self.why.body).focus()
 
     def on_screen_suspend(self) -> None:
         """Measure nothing that nobody sees."""
         self.dashboard.feed.watch_usage(None)
 
     def on_unmount(self) -> None:
-        """Measure nothing any more."""
+        """Measure and read nothing any more."""
         self.dashboard.feed.watch_usage(None)
+        if self._readers is not None:
+            self._readers.close()
 
     def _watch(self) -> None:
         handle = None if self.row.history else self.row.handle
@@ -192,14 +240,26 @@ class JobScreen(JobActions):
         else:
             seconds = self.row.age_seconds(self.clock())
             left.append(f"   {age(seconds)}" if seconds is not None else "", STYLES.muted)
+        if self._is_doing:
+            self._append_doing(left)
         if self.row.limit_at is not None:
             remaining = duration(max(0.0, self.row.limit_at - self.clock()))
             left.append(f"   time limit in {remaining}", STYLES.muted)
         where = Text(end="")
-        where.append(self.row.component, STYLES.muted)
-        where.append(f" {cut(self.row.arguments, 40, glyphs.cut)}" if self.row.arguments else "", STYLES.faint)
+        if not self._is_doing:
+            where.append(self.row.component, STYLES.muted)
+            where.append(f" {cut(self.row.arguments, 40, glyphs.cut)}" if self.row.arguments else "", STYLES.faint)
         where.append(f"   {backend_word(self.row.scheduler, long=True)}", STYLES.faint)
         self.state_line.left, self.state_line.right = left, where
+
+    def _append_doing(self, left: Text) -> None:
+        pause = next((one for one in self._activity.observations if one.kind in (Kind.QUIET, Kind.STALLED)), None)
+        words = self._activity.progress.words
+        if pause is not None:
+            left.append(f"   {pause.sentence.partition(';')[0]}", f"bold {STYLES.pending}")
+            # The pace before the pause tells nothing of what is left.
+            words = words[:1]
+        left.append("".join(f"   {phrase}" for phrase in words), STYLES.text)
 
     # Tabs
 
@@ -214,7 +274,8 @@ class JobScreen(JobActions):
         self._fill_tab()
         if self._tab == "native":
             self._load_native()
-        target = self.why.body if self._tab == "overview" else self.query_one(f"#{self._tab}", TextPane).body
+        overview = self.doing.chart if self._is_doing else self.why.body
+        target = overview if self._tab == "overview" else self.query_one(f"#{self._tab}", TextPane).body
         target.focus()
         self._refresh_head()
 
@@ -256,6 +317,7 @@ class JobScreen(JobActions):
         ]
         return [
             Hint("l", "Logs"),
+            *([Hint("p", "Metrics")] if self._is_doing else []),
             *([] if read_only else acting),
             Hint("y", "Copy handle"),
             Hint("tab", "Next pane"),

@@ -33,12 +33,14 @@ from .table import JobTable, Sort
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
     from ..logs.area import LogsArea
-    from ..messages import HistoryRead, JobDescribed
+    from ..messages import HistoryRead, JobDescribed, ProgressRead
 
 # Columns of the screen from which table and logs stand side by side.
 SIDE_BY_SIDE = 120
 # Between two turns of showing a long history (s).
 _PAST_PAUSE = 0.01
+# How often is looked which jobs are on the screen, for how far they are (s).
+_PROGRESS_SECONDS = 2.0
 # Columns from which the status line parts its counts by backend.
 EXTRA_WIDE = 160
 
@@ -76,6 +78,7 @@ class JobsScreen(JobActions):
         Binding("u", "mine", "Everybody's jobs, or only mine", id="jobs.mine", show=False),
         Binding("T", "torchx_only", "Only TorchX's jobs, or all", id="jobs.torchx_only", show=False),
         Binding("z", "zoom", "Zoom the pane", id="jobs.zoom", show=False),
+        Binding("o", "metrics", "Overlay the metrics of the marked jobs", id="jobs.overlay", show=False),
         *[
             Binding(
                 str(n), f"backend({n})", f"Backend {n}" if n else "All backends", id=f"jobs.backend_{n}", show=False
@@ -124,6 +127,7 @@ class JobsScreen(JobActions):
         """Start with the focus on the table."""
         self.table.focus()
         self.set_interval(30, self.table.refresh_ages)
+        self.set_interval(_PROGRESS_SECONDS, self._watch_progress)
         self._restore()
 
     def _restore(self) -> None:
@@ -262,6 +266,13 @@ class JobsScreen(JobActions):
 
     def _watch(self, row: JobRow | None) -> None:
         self.dashboard.feed.watch(row.handle if row is not None and not row.history else None)
+
+    def _watch_progress(self) -> None:
+        self.dashboard.feed.watch_progress(self.table.running_on_screen if self.is_active else [])
+
+    def show_progress(self, message: ProgressRead) -> None:
+        """Show how far running jobs are."""
+        self.table.show_progress(message.progress)
 
     def on_screen_resume(self) -> None:
         """Look at the cursor's job again: another screen may have looked elsewhere."""

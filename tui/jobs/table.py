@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,16 +19,18 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from ...specs import AppState
 from ..ui.job_cells import COLUMNS, COLUMNS_BY_KEY, CellContext, Column
 from ..ui.theme import glyphs_of, now_of, palette_of
 from .row_order import RowOrder
 
 if TYPE_CHECKING:
-    from ..rows import JobRow
+    from ..rows import JobRow, RowProgress
 
 # Text starts one cell from its pane's edge.
 INDENT = 1
 WIDE_NAME = 28
+_PROGRESS_COLUMNS = frozenset({"progress", "eta", "metric"})
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.dimmed: frozenset[str] = frozenset()
         self._columns: list[tuple[Column, int]] = []
         self._wanted: tuple[str, ...] = ()
+        self._progress: dict[str, RowProgress] = {}
         self._last_sent: JobRow | None = None
         # Whether a person has chosen a row; until then the cursor is on the newest job.
         self._is_chosen = False
@@ -178,6 +181,20 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
     def shown_columns(self) -> list[str]:
         """The keys of the columns that were chosen, or of those that are shown."""
         return list(self._wanted) or [column.key for column, _ in self._columns if column.label]
+
+    @property
+    def running_on_screen(self) -> list[str]:
+        """The running jobs that are on the screen, if a column shows how far they are; else none."""
+        if not _PROGRESS_COLUMNS.intersection(column.key for column, _ in self._columns):
+            return []
+        first = self.scroll_offset.y
+        seen = self.rows[first : first + self.size.height]
+        return [row.handle for row in seen if row.state is AppState.RUNNING]
+
+    def show_progress(self, progress: Mapping[str, RowProgress]) -> None:
+        """Show how far jobs are."""
+        self._progress.update(progress)
+        self.refresh()
 
     def set_dimmed(self, schedulers: frozenset[str]) -> None:
         """Dim the rows of backends that do not answer."""
@@ -380,6 +397,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
             marked=handle in self.marks,
             dimmed=row.scheduler in self.dimmed or row.history,
             now=now_of(self.app),
+            progress=self._progress.get(handle),
         )
         cells = [(column.cell(row, context, cell_width), cell_width) for column, cell_width in self._columns]
         style = background

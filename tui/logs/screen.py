@@ -30,7 +30,10 @@ class LogsScreen(BaseScreen):
 
     HELP_TITLE = "Logs screen"
     KEY_GROUPS = ("logs",)
-    BINDINGS = [Binding("escape", "back", "Back", id="logs.back", show=False)]
+    BINDINGS = [
+        Binding("escape", "back", "Back", id="logs.back", show=False),
+        Binding("p", "metrics", "Metrics: plots, progress", id="logs.metrics", show=False),
+    ]
 
     def __init__(self, row: JobRow) -> None:
         super().__init__()
@@ -93,6 +96,12 @@ class LogsScreen(BaseScreen):
             Hint("S", "Save"),
             Hint("?", "Keys"),
         ]
+
+    def action_metrics(self) -> None:
+        """Show the job's metrics."""
+        from ..metrics.screen import MetricsScreen
+
+        self.app.push_screen(MetricsScreen([self.row]))
 
     def action_back(self) -> None:
         """Go back."""

@@ -11,7 +11,8 @@ from rich.text import Text
 
 from ...specs import AppState, ReplicaState, ReplicaStatus
 from ..format import age, clock, cut, duration, fit_name, state_word
-from ..rows import JobRow, backend_word
+from ..rows import JobRow, RowProgress, backend_word
+from . import glyphs as glyph_sets
 from .palette import STYLES
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class CellContext:
     marked: bool = False
     dimmed: bool = False
     now: float | None = None
+    progress: RowProgress | None = None
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,43 @@ def _started(row: JobRow, context: CellContext, _width: int) -> Text:
     return Text(words, STYLES.faint)
 
 
+_BAR_WIDTH = 10
+
+
+def progress_bar(fraction: float, width: int, style: str, *, is_ascii: bool) -> Text:
+    """Return a bar of ``width`` cells of which a part is done, in half cells."""
+    done, half = divmod(int(fraction * width * 2), 2)
+    full, middle, rest = ("=", "", "-") if is_ascii else ("━", "╸", "─")
+    bar = Text(full * done, style, end="", no_wrap=True)
+    if half and middle:
+        bar.append(middle, style)
+    return bar.append(rest * (width - bar.cell_len), STYLES.line)
+
+
+def _progress(row: JobRow, context: CellContext, width: int) -> Text:
+    known = context.progress if row.state is AppState.RUNNING else None
+    if known is None or known.step is None:
+        return Text()
+    if known.fraction is None:
+        return Text(cut(f"step {known.step:,.0f}", width, context.glyphs.cut), STYLES.faint)
+    style = STYLES.faint if context.dimmed else STYLES.running
+    bar = progress_bar(known.fraction, _BAR_WIDTH, style, is_ascii=context.glyphs is glyph_sets.ASCII)
+    return bar.append(f"{int(known.fraction * 100):>4} %", STYLES.muted)
+
+
+def _eta(row: JobRow, context: CellContext, _width: int) -> Text:
+    left = context.progress.seconds_left if context.progress and row.state is AppState.RUNNING else None
+    # Minutes are enough: a figure of seconds would change with each look.
+    words = "" if left is None else duration(left) if left >= 3600 else age(left)
+    return Text(words, STYLES.faint, justify="right")
+
+
+def _metric(row: JobRow, context: CellContext, width: int) -> Text:
+    known = context.progress if row.state is AppState.RUNNING else None
+    words = f"{known.metric} {known.value}" if known and known.metric else ""
+    return Text(cut(words, width, context.glyphs.cut), STYLES.muted, justify="right")
+
+
 COLUMNS: tuple[Column, ...] = (
     Column("mark", "", 1, _mark, lambda row: 0, gap=2, sortable=False),
     Column("state", "STATE", 11, _state, lambda row: _STATE_ORDER.index(row.state), words="the job's state"),
@@ -208,6 +247,12 @@ COLUMNS: tuple[Column, ...] = (
            words="the sweep that it belongs to"),
     Column("handle", "HANDLE", 40, _plain_cell(_handle), lambda row: row.handle, from_width=None,
            words="scheduler://session/app"),
+    Column("progress", "PROGRESS", 16, _progress, lambda row: 0, from_width=None, sortable=False,
+           words="how far a running job is, by its log"),
+    Column("eta", "ETA", 7, _eta, lambda row: 0, right=True, from_width=None, sortable=False,
+           words="how long until its last step"),
+    Column("metric", "METRIC", 16, _metric, lambda row: 0, right=True, from_width=None, sortable=False,
+           words="its loss, or its first metric"),
 )  # fmt: skip
 
 COLUMNS_BY_KEY = {column.key: column for column in COLUMNS}

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
+from ...backends.replica_logs import replica_logs
 from ...specs import NotAllowedError, parse_app_handle
 from ...specs.calls import CallDroppedError, LimitedCaller, NoAnswerError
 from ..messages import FailureExplained, HistoryRead, JobDescribed, UsageSampled
@@ -20,15 +21,8 @@ if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
     from ...backends.runner import Runner
     from ...logs.source.replica_log import ReplicaLog
-    from ...settings.config import WatchSettings
-
-
-def replica_logs(runner: Runner, handle: str, described: DescribeAppResponse) -> list[ReplicaLog]:
-    """Return the log of every replica of ``described``, in the order of its roles.
-
-    Replicas are numbered through all roles, so that each has a number of its own in the pane.
-    """
-    return [runner.replica_log(handle, role.name, k) for role in described.roles for k in range(role.num_replicas)]
+    from ...settings.config import MetricsSettings, WatchSettings
+    from .progress import ProgressWatcher
 
 
 logger = logging.getLogger(__name__)
@@ -114,7 +108,7 @@ class JobWatcher(JobWatchingThread):
 
     def _read(self, handle: str) -> tuple[DescribeAppResponse | None, list[ReplicaLog]]:
         described = self._runner.describe(handle)
-        return described, replica_logs(self._runner, handle, described) if described else []
+        return described, replica_logs(self._runner.replica_log, handle, described) if described else []
 
 
 class UsageWatcher(JobWatchingThread):
@@ -153,15 +147,20 @@ class Feed:
         runner: the door to the backends.
         post: hands a message to the app, from any thread.
         settings: how often backends are asked, and how long is waited for an answer.
+        metrics: which values in logs are metrics.
     """
 
-    def __init__(self, runner: Runner, post: Post, settings: WatchSettings) -> None:
+    def __init__(
+        self, runner: Runner, post: Post, settings: WatchSettings, metrics: MetricsSettings | None = None
+    ) -> None:
         self._runner = runner
         self._post = post
         self._settings = settings
         self._pollers: dict[str, BackendPoller] = {}
         self._watcher = JobWatcher(runner, post, settings, lambda: self._last_key_at)
         self._usage_watcher = UsageWatcher(runner, post, settings.timeout_seconds)
+        self._metrics_settings = metrics
+        self._progress_watcher: ProgressWatcher | None = None
         self._last_key_at = time.monotonic()
         self._ended = threading.Event()
         self._history_reading = 0
@@ -211,6 +210,19 @@ class Feed:
     def watch_usage(self, handle: str | None) -> None:
         """Measure what this job's replicas use from now on, or nobody's."""
         self._usage_watcher.watch(handle)
+
+    def watch_progress(self, handles: Collection[str]) -> None:
+        """Read how far these jobs are from now on, or nobody; the answers are `ProgressRead`."""
+        if self._progress_watcher is None:
+            if not handles:
+                return
+            from ...settings.config import MetricsSettings
+            from .progress import ProgressWatcher
+
+            metrics = self._metrics_settings or MetricsSettings()
+            self._progress_watcher = ProgressWatcher(self._runner, self._post, metrics)
+            self._progress_watcher.start()
+        self._progress_watcher.watch(handles)
 
     def explain(self, handle: str, logs: list[ReplicaLog], first_failed: int, error_patterns: Sequence[str]) -> None:
         """Read the logs of a failed job for its cause; the answer is a `FailureExplained`."""
@@ -273,5 +285,7 @@ class Feed:
         self._ended.set()
         self._watcher.end()
         self._usage_watcher.end()
+        if self._progress_watcher is not None:
+            self._progress_watcher.end()
         for poller in self._pollers.values():
             poller.end()

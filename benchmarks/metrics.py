@@ -1,0 +1,194 @@
+"""Metrics: finding them in logs, what that costs a followed log, the Metrics screen, memory of a job.
+
+Budgets: the prefilter at least 200 MB/s; Megatron's and verl's lines above 20,000 a second; a followed log with the
+reader beside it still at least 300,000 lines a second; the Metrics screen with 20 metrics of 50,000 points open in
+300 ms, and a frame of it in 16 ms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import statistics
+import tempfile
+import time
+import tracemalloc
+from pathlib import Path
+
+from textual.app import App, ComposeResult
+
+from benchmarks._budget import judged
+from benchmarks.log_ingest import LINES, pane_rate
+from torchx_tui.diagnosis.metrics.chart import Options, draw_chart
+from torchx_tui.diagnosis.metrics.series import Series
+from torchx_tui.diagnosis.progress.activity import JobPlace
+from torchx_tui.diagnosis.progress.prefilter import candidate_lines
+from torchx_tui.diagnosis.progress.reader import ActivityReader
+from torchx_tui.diagnosis.progress.tracker import ProgressTracker
+from torchx_tui.logs.source.replica_log import ReplicaLog
+from torchx_tui.tui.metrics.chart import ChartPane
+from torchx_tui.tui.metrics.metric_list import MetricList
+from torchx_tui.tui.ui.theme import use_themes
+
+_SAMPLES = Path(__file__).parent.parent / "tests" / "diagnosis" / "data" / "logs"
+_JUDGED = ("megatron.src", "verl.src")
+_SAMPLE_LINES = 20_000
+_NOISE_BYTES = 64_000_000
+_METRICS, _POINTS = 20, 50_000
+_CHARTS = 4
+_FRAMES = 20
+
+
+def noise() -> bytes:
+    """Return the log of a server, with a line of metrics in two hundred."""
+    chance = random.Random(1)
+    metric = [line for path in _SAMPLES.glob("*.src.log") for line in path.read_bytes().splitlines() if line.strip()]
+    usual = [
+        b"2026-11-22 09:00:%02d,123 - vllm.core - INFO - Received request cmpl-%d: prompt 'The quick brown fox jumps', "
+        b"params: temperature 0.7" % (n % 60, n)
+        for n in range(2_000)
+    ]
+    usual += [b"W1122 09:00:00 worker fetched shard gs://bucket/data/part-%05d.arrow ok" % n for n in range(2_000)]
+    usual += [b"NCCL INFO Channel %02d/0 : 0[0] -> 1[1] via P2P/CUMEM" % n for n in range(1_000)]
+    lines: list[bytes] = []
+    size = 0
+    while size < _NOISE_BYTES:
+        lines.append(chance.choice(metric if chance.random() < 0.005 else usual))
+        size += len(lines[-1]) + 1
+    return b"\n".join(lines)
+
+
+def prefilter_rate() -> float:
+    """Return the megabytes a second of CPU time that the search for candidate lines takes in."""
+    data = noise()
+    began = time.process_time()
+    for _ in candidate_lines(data):
+        pass
+    return len(data) / 1e6 / (time.process_time() - began)
+
+
+def sample_rates() -> dict[str, float]:
+    """Return the lines a second of CPU time of each sample, once its shapes are known."""
+    rates = {}
+    for path in sorted(_SAMPLES.glob("*.log")):
+        data = path.read_bytes()
+        lines = sum(1 for _ in candidate_lines(data))
+        if lines < 5:
+            continue
+        times = max(1, _SAMPLE_LINES // lines)
+        tracker = ProgressTracker()
+        tracker.feed(data)
+        began = time.process_time()
+        tracker.feed(data * times)
+        rates[path.stem] = lines * times / (time.process_time() - began)
+    return rates
+
+
+def ingest_rate(folder: Path, *, with_reader: bool) -> float:
+    """Return the lines a second of a followed log pane, with a reader of metrics on the same log or without."""
+    path = folder / f"ingest-{with_reader}.log"
+    path.touch()
+    reader = ActivityReader("local_cwd://bench/ingest", [ReplicaLog("bench", 0, stdout=path)], JobPlace(), lambda: None)
+    if with_reader:
+        reader.start()
+    try:
+        return asyncio.run(pane_rate(path, LINES))
+    finally:
+        reader.close()
+        path.unlink()
+
+
+def make_series() -> list[Series]:
+    """Return metrics of many points, with noise and a spike."""
+    chance = random.Random(1)
+    found = []
+    for number in range(_METRICS):
+        series = Series(f"metric_{number}")
+        for step in range(_POINTS):
+            series.add(step, 40.0 if step == 777 else math.exp(-step / 9_000) + chance.gauss(0, 0.05), 1e9 + step)
+        found.append(series)
+    return found
+
+
+class _MetricsApp(App[None]):
+    CSS = "MetricList { width: 38; } Screen { layout: horizontal; }"
+
+    def __init__(self, series: list[Series]) -> None:
+        super().__init__()
+        use_themes(self, "torchx-dark")
+        self.series = series
+        self.list = MetricList()
+        self.panes = [ChartPane() for _ in range(_CHARTS)]
+
+    def compose(self) -> ComposeResult:
+        yield self.list
+        yield from self.panes
+
+    def draw(self) -> None:
+        """Show the list and the charts as the screen does."""
+        self.list.show([one.copy() for one in self.series], [one.name for one in self.series[:_CHARTS]])
+        for pane, series in zip(self.panes, self.series[:_CHARTS], strict=True):
+            pane.show(series.name, [series], Options())
+
+
+async def screen_times(series: list[Series]) -> tuple[float, float]:
+    """Return the milliseconds until the list and four charts are drawn, and those of a frame in which all grew."""
+    app = _MetricsApp(series)
+    async with app.run_test(size=(160, 45)) as pilot:
+        began = time.perf_counter()
+        app.draw()
+        await pilot.pause()
+        opened = time.perf_counter() - began
+        frames = []
+        for frame in range(_FRAMES):
+            for one in series:
+                one.add(_POINTS + frame, 0.5)
+            began = time.perf_counter()
+            app.draw()
+            for pane in app.panes:
+                pane.view.render()
+            frames.append(time.perf_counter() - began)
+        return opened * 1e3, statistics.median(frames) * 1e3
+
+
+def chart_time(series: Series) -> float:
+    """Return the milliseconds of one chart of 70 by 13 cells."""
+    times = []
+    for _ in range(_FRAMES):
+        began = time.process_time()
+        draw_chart([series], 70, 13)
+        times.append(time.process_time() - began)
+    return statistics.median(times) * 1e3
+
+
+def memory_of_job() -> float:
+    """Return the megabytes that 20 metrics of 50,000 points take."""
+    tracemalloc.start()
+    series = make_series()
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return size / 1e6 if series else 0.0
+
+
+def run() -> list[tuple[str, str]]:
+    """Return the rows of the report."""
+    rows = [("prefilter over a server's log", judged(prefilter_rate(), 200, " MB/s", at_least=True))]
+    for name, rate in sample_rates().items():
+        text = judged(rate, 20_000, " lines/s", at_least=True) if name in _JUDGED else f"{rate:,.0f} lines/s"
+        rows.append((f"lines of {name.partition('.')[0]}", text))
+    with tempfile.TemporaryDirectory() as folder:
+        without = ingest_rate(Path(folder), with_reader=False)
+        beside = ingest_rate(Path(folder), with_reader=True)
+    series = make_series()
+    opened, frame = asyncio.run(screen_times(series))
+    return [
+        *rows,
+        ("followed log pane alone", f"{without:,.0f} lines/s"),
+        ("with the reader of metrics beside it", judged(beside, 300_000, " lines/s", at_least=True)),
+        ("that against the pane alone", f"{beside / without:.2f}x"),
+        (f"{_METRICS} metrics x {_POINTS:,} points: open", judged(opened, 300, " ms")),
+        ("a frame while they grow", judged(frame, 16, " ms", digits=1)),
+        ("one chart of 70 x 13 cells", f"{chart_time(series[0]):.1f} ms"),
+        ("memory of these metrics", f"{memory_of_job():.1f} MB"),
+    ]

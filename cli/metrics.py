@@ -1,0 +1,197 @@
+"""The command metrics: how far a job is, and its named values, as a table, JSON, CSV or charts."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ..settings.make_runner import make_runner
+from ..specs.errors import TorchXTuiError, join_names
+from .output import put, put_json, put_table, say
+from .progress import job_activity, progress_json
+from .status import described
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Sequence
+
+    from ..diagnosis.metrics.chart import Span
+    from ..diagnosis.metrics.series import Series
+    from ..diagnosis.progress.activity import Activity
+    from ..settings.config import Settings
+
+_CHART_HEIGHT = 16
+_WIDEST_CHART = 120
+_SMOOTHING = 0.91
+
+
+def _add_metrics(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("handle", nargs="?", help="the job")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these metrics; a * stands for any text")
+    parser.add_argument("--file", metavar="LOG", help="read a log file, or a metric file, instead of a job")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print a JSON object, with every point that is kept")
+    form.add_argument("--csv", action="store_true", help="print a row for each point: metric, step, time, value")
+    form.add_argument("--plot", action="store_true", help="print a chart of each metric; of the loss if none is named")
+    parser.add_argument(
+        "--smoothing", type=_weight, default=_SMOOTHING, metavar="0..1", help=f"of charts; {_SMOOTHING} if not given"
+    )
+
+
+def _weight(text: str) -> float:
+    import argparse
+
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = -1.0
+    if not 0 <= weight < 1:
+        raise argparse.ArgumentTypeError(f"{text}: a number from 0 to less than 1 is needed, such as {_SMOOTHING}")
+    return weight
+
+
+def _metrics(arguments: Any, settings: Settings) -> int:
+    if arguments.file is not None:
+        names = [name for name in (arguments.handle, *arguments.names) if name]
+        subject, activity = arguments.file, _activity_of_file(arguments.file, settings)
+    elif arguments.handle:
+        names, subject = arguments.names, arguments.handle
+        with make_runner(settings) as runner:
+            activity = job_activity(runner, arguments.handle, described(runner, arguments.handle), settings)
+    else:
+        say("metrics of what? Give a job's handle, or --file with a log file; `torchx-tui list` prints handles")
+        return 2
+    series = _chosen(activity, names)
+    if arguments.json:
+        put_json({**_subject(arguments, subject), **_json(activity, series)})
+    elif arguments.csv:
+        from ..diagnosis.metrics.export import write_csv
+
+        write_csv(sys.stdout, series)
+    elif arguments.plot:
+        _put_charts(activity, series if names else series[:1], arguments.smoothing)
+    else:
+        _put_table(activity, series)
+    for failure in activity.failures:
+        say(failure)
+    return 0
+
+
+def _activity_of_file(path: str, settings: Settings) -> Activity:
+    """Read one file: a metric file where its name is that of one, else a log."""
+    from pathlib import Path
+
+    from ..diagnosis.metrics.files import MetricFiles
+    from ..diagnosis.metrics.find import open_metric_file
+    from ..diagnosis.progress.activity import Activity
+    from ..diagnosis.progress.reader import read_log
+    from ..specs.files import open_file
+
+    file = Path(path)
+    try:
+        os.close(open_file(file))
+    except OSError as error:
+        raise TorchXTuiError(f"{path} cannot be read: {error.strerror}. Give a log file or a metric file") from None
+    if open_metric_file(file) is None:
+        return read_log(file, denied=settings.metrics.denied, known=settings.metrics.names)
+    files = MetricFiles()
+    files.add([file])
+    while files.poll():
+        pass
+    return Activity(series=files.series(), is_read=True, failures=tuple(files.failures))
+
+
+def _chosen(activity: Activity, names: Sequence[str]) -> list[Series]:
+    """Return the series with these names, the one that matters most first.
+
+    Raises:
+        TorchXTuiError: there is none with a name.
+    """
+    from fnmatch import fnmatchcase
+
+    main = activity.main
+    every = sorted(activity.series.values(), key=lambda one: one is not main)
+    for name in names:
+        if not any(fnmatchcase(one.name, name) for one in every):
+            there = join_names(one.name for one in every) if every else "none: no line tells a value twice"
+            raise TorchXTuiError(f"there is no metric {name}. There are: {there}")
+    return [one for one in every if not names or any(fnmatchcase(one.name, name) for name in names)]
+
+
+def _subject(arguments: Any, subject: str) -> dict[str, str]:
+    return {"file" if arguments.file is not None else "handle": subject}
+
+
+def _json(activity: Activity, series: Iterable[Series]) -> dict[str, Any]:
+    return {
+        "progress": progress_json(activity.progress),
+        "observations": [{"kind": one.kind.value, "sentence": one.sentence} for one in activity.observations],
+        "metrics": [
+            {
+                "name": one.name,
+                "from": one.origin,
+                "last": one.last,
+                "printed": one.printed,
+                "low": one.best_low,
+                "high": one.best_high,
+                "points": one.points,
+                "points_per_value": one.width,
+                "steps": list(one.steps()),
+                "values": [bucket.last for bucket in one.buckets()],
+            }
+            for one in series
+        ],
+    }
+
+
+def _put_table(activity: Activity, series: Sequence[Series]) -> None:
+    put(_progress_line(activity) or "No line tells a step")
+    for one in activity.observations:
+        put(one.sentence)
+    if not series:
+        put("No metrics: a value is one from the second line on that names it, such as `step 10 loss 2.31`")
+        return
+    rows = [
+        (one.name, one.printed, f"{one.best_low:.6g}", f"{one.best_high:.6g}", f"{one.points:,}", one.origin)
+        for one in series
+    ]
+    put_table([("METRIC", "LAST", "LOW", "HIGH", "POINTS", "FROM"), *rows])
+
+
+def _progress_line(activity: Activity) -> str:
+    line = ", ".join(activity.progress.words)
+    return line[:1].upper() + line[1:]
+
+
+def _put_charts(activity: Activity, series: Sequence[Series], smoothing: float) -> None:
+    from ..diagnosis.metrics.chart import Options, draw_chart, wants_log
+    from .main import terminal_width
+
+    if line := _progress_line(activity):
+        put(line)
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    options = Options(smoothing, ascii=not encoding.startswith("utf"))
+    width = min(_WIDEST_CHART, terminal_width())
+    for one in series:
+        log = wants_log(one)
+        put(f"{one.name}  {one.printed}{'  log' if log else ''}  {one.origin}")
+        for row in draw_chart([one], width, _CHART_HEIGHT, Options(smoothing, log, ascii=options.ascii)):
+            print(_painted(row))
+    if not series:
+        put("No metrics to plot: no line tells a value twice")
+
+
+def _painted(row: Sequence[Span]) -> str:
+    """Return a row with raw values dimmed and the smoothed ones bold, where the terminal takes colours."""
+    from ..diagnosis.metrics.chart import Role
+
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return "".join(span.text for span in row).rstrip()
+    codes = {Role.RAW: "2;36", Role.SMOOTH: "1", Role.GAP: "33", Role.AXIS: "2"}
+    texts = (f"\x1b[{codes[span.role]}m{span.text}\x1b[0m" if span.role in codes else span.text for span in row)
+    return re.sub(r" +$", "", "".join(texts))
+
+
+COMMANDS = {"metrics": (_add_metrics, _metrics)}

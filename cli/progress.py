@@ -1,0 +1,48 @@
+"""How far jobs are, for the commands that show it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..backends.api import DescribeAppResponse
+    from ..backends.runner import Runner
+    from ..diagnosis.progress.activity import Activity
+    from ..diagnosis.progress.tracker import Progress
+    from ..settings.config import Settings
+
+
+def job_activity(runner: Runner, handle: str, found: DescribeAppResponse, settings: Settings) -> Activity:
+    """Read what a described job is doing from its logs and metric files, once."""
+    from ..backends.replica_logs import replica_logs
+    from ..diagnosis.progress.activity import job_place
+    from ..diagnosis.progress.reader import read_activity
+
+    names = settings.metrics
+    return read_activity(
+        handle,
+        replica_logs(runner.replica_log, handle, found),
+        job_place(handle, found),
+        is_final=found.has_ended,
+        denied=names.denied,
+        known=names.names,
+    )
+
+
+def progress_json(progress: Progress) -> dict[str, Any]:
+    """Return how far a job is, as JSON: what is not known is left out."""
+    import dataclasses
+
+    data = {**dataclasses.asdict(progress), "percent": progress.percent}
+    return {name: value for name, value in data.items() if value is not None}
+
+
+def progress_at_end(runner: Runner, handle: str, found: DescribeAppResponse, settings: Settings) -> Progress:
+    """Return how far a described job is by the end of its logs, where these are files here."""
+    from ..backends.replica_logs import replica_logs
+    from ..diagnosis.progress.reader import read_tail
+    from ..diagnosis.progress.tracker import ProgressTracker
+
+    tracker = ProgressTracker(settings.metrics.denied, settings.metrics.names)
+    read_tail(replica_logs(runner.replica_log, handle, found), tracker)
+    return tracker.progress()

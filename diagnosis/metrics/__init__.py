@@ -1,0 +1,1 @@
+"""Named values over a job's steps: kept in bounded memory, read from the metric files that trainers write."""

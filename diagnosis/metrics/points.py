@@ -1,0 +1,121 @@
+"""What readers of metric files give, and how they follow a file that grows."""
+
+from __future__ import annotations
+
+import abc
+import math
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...specs.files import open_file
+
+# Bytes of one file that are read at once.
+READ_SIZE = 4 << 20
+
+
+class Point(NamedTuple):
+    """One value.
+
+    Attributes:
+        name: the metric's name in the file.
+        step: its step.
+        value: its value; may be nan or infinite.
+        time: when it was written (seconds since the epoch); nan where that is not known.
+    """
+
+    name: str
+    step: float
+    value: float
+    time: float = math.nan
+
+
+class ForeignFileError(ValueError):
+    """A file is not of the format that its name says, or is broken where it is read."""
+
+
+class MetricFile(abc.ABC):
+    """A metric file, which its trainer may be writing.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.failure = ""
+        """Why it is no longer read; empty while it is."""
+
+    def poll(self) -> tuple[list[Point], bool, bool]:
+        """Read what was added since.
+
+        Returns:
+            the new points, whether all earlier ones are to be forgotten, and whether there is more to read at once.
+        """
+        if self.failure:
+            return [], False, False
+        try:
+            return self._poll()
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError):
+                self.failure = f"{self.path.name} cannot be read: {error.strerror or error}"
+        except ForeignFileError as error:
+            self.failure = f"{self.path.name} cannot be read: {error}"
+        return [], False, False
+
+    @abc.abstractmethod
+    def _poll(self) -> tuple[list[Point], bool, bool]: ...
+
+
+class GrowingFile(MetricFile):
+    """A metric file to which records are appended; it is read from where the last poll ended."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._offset = 0
+        self._identity = (0, 0)
+
+    def _poll(self) -> tuple[list[Point], bool, bool]:
+        descriptor = open_file(self.path)
+        try:
+            status = os.fstat(descriptor)
+            identity = (status.st_dev, status.st_ino)
+            forget = self._offset > 0 and (
+                identity != self._identity or status.st_size < self._offset or self._was_rewritten(descriptor)
+            )
+            if forget:
+                self._offset = 0
+                self._restart()
+            self._identity = identity
+            data = os.pread(descriptor, READ_SIZE, self._offset)
+            points, consumed = self._parse(data)
+            # A record that is longer than what was read at once is passed over, once all of it is there.
+            if consumed > len(data) and self._offset + consumed > status.st_size:
+                consumed = 0
+            if not consumed and len(data) == READ_SIZE:
+                raise ForeignFileError(f"it has a record of more than {READ_SIZE >> 20} MB")
+            self._offset += consumed
+            return points, forget, consumed > 0 and self._offset < status.st_size
+        finally:
+            os.close(descriptor)
+
+    @abc.abstractmethod
+    def _parse(self, data: bytes) -> tuple[list[Point], int]:
+        """Return the points in the whole records that data begins with, and how many bytes these have."""
+
+    def _restart(self) -> None:
+        """Forget what was read."""
+
+    def _was_rewritten(self, descriptor: int) -> bool:
+        """Whether the file's beginning changed, so that all of it is to be read again."""
+        return False
+
+
+def to_number(value: Any) -> float | None:
+    """Convert a value of JSON, or of a cell; None if it is no number. A number as text counts, as in HF's version 5."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None

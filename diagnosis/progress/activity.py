@@ -1,0 +1,181 @@
+"""What one job is doing: its log and its metric files, joined."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...specs.processes import job_processes
+from ..metrics.files import MetricFiles
+from ..metrics.find import find_metric_files
+from ..metrics.series import Series
+from ..metrics.store import load_series, save_series
+from .blocks import LogBlock
+from .stalls import Observation, check_loss, find_buffered_output, find_pause
+from .tracker import Progress, ProgressTracker
+
+if TYPE_CHECKING:
+    from ...backends.types import DescribeAppResponse
+
+_STEP, _TOTAL = "step", "total"
+
+
+@dataclass(frozen=True)
+class JobPlace:
+    """Where a job's metric files may be.
+
+    Attributes:
+        job_id: the TORCHX_JOB_ID of its processes; empty where they are on another machine.
+        folders: folders that it is known to run in.
+        arguments: the words of its command lines.
+        since: when it started (seconds since the epoch).
+    """
+
+    job_id: str = ""
+    folders: tuple[Path, ...] = ()
+    arguments: tuple[str, ...] = ()
+    since: float = 0.0
+
+
+def job_place(handle: str, described: DescribeAppResponse) -> JobPlace:
+    """Return where the metric files of a described job may be."""
+    arguments = tuple(
+        word for role in described.roles for word in (role.entrypoint, *role.args) if isinstance(word, str)
+    )
+    images = (Path(role.image) for role in described.roles if role.image.startswith("/"))
+    since = described.started_at or described.submitted_at or 0.0
+    return JobPlace("" if described.has_ended else handle, tuple(dict.fromkeys(images)), arguments, since)
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What a job is doing, at one time.
+
+    Attributes:
+        progress: how far it is.
+        series: its series by name; copies, which no other thread changes.
+        observations: what should be known of it.
+        size: how many bytes of its log were read.
+        is_read: all of the log that there was at the beginning was read.
+        failures: what is wrong with metric files.
+    """
+
+    progress: Progress = field(default_factory=Progress)
+    series: dict[str, Series] = field(default_factory=dict)
+    observations: tuple[Observation, ...] = ()
+    size: int = 0
+    is_read: bool = False
+    failures: tuple[str, ...] = ()
+
+    @property
+    def main(self) -> Series | None:
+        """The series that is shown first: the loss, else the first one."""
+        return main_series(self.series)
+
+
+def main_series(series: dict[str, Series]) -> Series | None:
+    """Return the series that is shown first: the loss of the training, else any loss, else the first one."""
+    losses = [name for name in series if "loss" in name.lower()]
+    training = [name for name in losses if not name.lower().startswith(("eval", "val", "test", "valid"))]
+    exact = [name for name in training if name.lower().rpartition("/")[2] in ("loss", "train_loss", "lm loss")]
+    name = next(iter([*exact, *training, *losses, *series]), None)
+    return None if name is None else series[name]
+
+
+class JobActivity:
+    """What is known of one job so far; not safe to be used by several threads at once.
+
+    Args:
+        handle: the job's handle; its series are kept on disk under it.
+        place: where its metric files may be.
+        tracker: takes in its log.
+    """
+
+    def __init__(self, handle: str, place: JobPlace, tracker: ProgressTracker) -> None:
+        self.handle = handle
+        self.is_read = False
+        """Whether the log that there was at first is taken in; until then the series of the last time are shown."""
+        self._place = place
+        self._tracker = tracker
+        self._files = MetricFiles()
+        self._stored, self._facts = load_series(handle)
+        self._began_at = time.time()
+
+    def feed(self, block: LogBlock) -> None:
+        """Take in lines of its log."""
+        self._tracker.feed(*block)
+
+    def find_files(self) -> list[Path]:
+        """Look for its metric files; may be called in any thread."""
+        place = self._place
+        pids = [process.pid for process in job_processes(place.job_id, set())] if place.job_id else []
+        return find_metric_files(pids, place.folders, place.arguments, place.since)
+
+    def read_files(self, paths: Collection[Path] = ()) -> bool:
+        """Read what was added to its metric files; return whether there is more to read at once.
+
+        Args:
+            paths: files to read from now on.
+        """
+        self._files.add(paths)
+        return self._files.poll()
+
+    def snapshot(self, now: float, *, is_final: bool, cores: Collection[float] = ()) -> Activity:
+        """Return what the job is doing now.
+
+        Args:
+            now: the time (seconds since the epoch).
+            is_final: it has ended: nothing is said of its pace.
+            cores: how many processor cores each replica uses, where that is measured.
+        """
+        copies = {name: series.copy() for name, series in self._series().items()}
+        observations = () if is_final else tuple(self._observations(copies, now, cores))
+        failures = tuple(self._files.failures)
+        return Activity(self._progress(), copies, observations, self._tracker.size, self.is_read, failures)
+
+    def save(self) -> None:
+        """Keep the series on disk, once all of the log is read; a full disk costs them."""
+        series, progress = self._series(), self._progress()
+        facts = {_STEP: progress.step, _TOTAL: progress.total}
+        if series and self.is_read:
+            with suppress(OSError):
+                save_series(self.handle, series, {name: value for name, value in facts.items() if value is not None})
+
+    def _series(self) -> dict[str, Series]:
+        """Return the series of files, then those of the log that no file has; those that were kept until it is read."""
+        if self._stored and not self.is_read:
+            return self._stored
+        found = self._files.series()
+        known = {_plain_name(name) for name in found}
+        found.update({name: one for name, one in self._tracker.series().items() if _plain_name(name) not in known})
+        return found or self._stored
+
+    def _progress(self) -> Progress:
+        progress = self._tracker.progress()
+        total = progress.total or self._files.total
+        if progress.step is not None:
+            return replace(progress, total=total)
+        steps = [one.steps()[-1] for one in self._files.series().values() if len(one)]
+        step = max(steps, default=self._facts.get(_STEP))
+        return replace(progress, step=step, total=total or self._facts.get(_TOTAL))
+
+    def _observations(self, series: dict[str, Series], now: float, cores: Collection[float]) -> list[Observation]:
+        tracker, main = self._tracker, self._tracker.main
+        found: list[Observation | None] = []
+        if main is not None:
+            pauses, moved_at = main.moments.pauses(), main.moments.last
+            excused = tracker.is_excused
+            found.append(find_pause(pauses, moved_at, tracker.printed_at, now, is_excused=excused, cores=cores))
+        if self.is_read and not any(found):
+            since = tracker.printed_at or self._place.since or self._began_at
+            found.append(find_buffered_output(tracker.size, since, now, cores))
+        return [one for one in found if one is not None] + check_loss(series)
+
+
+def _plain_name(name: str) -> str:
+    """Return a name by which a metric of a file and one of the log are the same: `train/loss` is `loss`."""
+    return name.lower().removeprefix("train/").replace("eval/", "eval_")

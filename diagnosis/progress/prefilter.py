@@ -1,0 +1,52 @@
+"""Finds the lines of a block that may tell progress, without decoding or splitting the others.
+
+One search by RE2 runs at some 500 MB/s, while the parse of each line would be 20 MB/s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+# Words of trainers; `50%|`; `5/20 [`; a row of a box table; a number at the start of a line; `name=1`; ` 3/10`.
+_NEEDLES = (
+    rb"(?i)loss|step|iter|epoch|it/s|s/it|\blr\b|\bacc|accura|\bauc|reward|\d%\||\d+/\d+ \["
+    rb"|\|\s+[a-z_/]+ +\| +-?\d|(?m:^)\[?\d+[\]:]?\t|=-?\d"
+)
+
+
+def _compile() -> Any:
+    try:
+        import re2
+    except ImportError:
+        # There is no wheel for some systems; there it is slower.
+        return re.compile(_NEEDLES)
+    options = re2.Options()
+    options.never_capture = True
+    options.log_errors = False
+    return re2.compile(_NEEDLES, options)
+
+
+_compiled = _compile()
+
+
+def candidate_lines(data: bytes) -> Iterator[bytes]:
+    """Yield the lines of a block that may tell progress, in order, without their ends.
+
+    What a carriage return overwrites counts as a line: each state of a progress bar has values of its own.
+
+    Args:
+        data: whole lines; the last one may lack its line feed.
+    """
+    search, position, size = _compiled.search, 0, len(data)
+    while position < size and (match := search(data, position)) is not None:
+        start = data.rfind(b"\n", position, match.start()) + 1 or position
+        end = data.find(b"\n", match.start())
+        end = size if end < 0 else end
+        line = data[start:end]
+        if b"\r" in line:
+            yield from (segment for segment in line.split(b"\r") if segment.strip())
+        else:
+            yield line
+        position = end + 1

@@ -1,0 +1,198 @@
+"""Reads what jobs do: in a thread while a job goes on, once for the shell, or the end of a log alone."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from ...logs.source.log_file import LogFile
+from ...logs.source.replica_log import ReplicaLog
+from ...logs.view.background import LogThread
+from .activity import Activity, JobActivity, JobPlace
+from .blocks import LogBlocks
+from .stalls import check_loss
+from .tracker import ProgressTracker
+
+_log = logging.getLogger(__name__)
+
+# How often the log is read for new lines, and metric files for new points (s).
+_LOG_INTERVAL_S, _FILE_INTERVAL_S = 0.25, 2.0
+# How often metric files are looked for (s): a trainer opens its own some time after it starts.
+_FIND_INTERVAL_S = 20.0
+# Between two blocks other threads run, the event loop before all (s).
+_PAUSE_S = 0.001
+# How often what is known is handed on (s).
+_PUBLISH_INTERVAL_S = 0.5
+# How often the series are written to disk (s).
+_SAVE_INTERVAL_S = 120.0
+# How long the lines of a stream that were printed already are waited for (s).
+_STREAM_TIMEOUT_S, _STREAM_INTERVAL_S = 10.0, 0.05
+_TAIL = 65_536
+
+
+class ActivityReader(LogThread):
+    """Reads the logs and the metric files of one job, until it is closed.
+
+    The log's files, or the spools of streams, are those that a log pane reads: no stream is read twice.
+
+    Args:
+        handle: the job's handle; its series are kept on disk under it.
+        logs: the logs of its replicas.
+        place: where its metric files may be.
+        on_change: called in the thread when something changed; not again before `acknowledge`.
+        denied: names that are no metrics.
+        known: names that are metrics wherever they stand.
+        now: tells the time (seconds since the epoch).
+    """
+
+    def __init__(
+        self,
+        handle: str,
+        logs: Sequence[ReplicaLog],
+        place: JobPlace,
+        on_change: Callable[[], object],
+        denied: Collection[str] = (),
+        known: Collection[str] = (),
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__("job-activity", on_change)
+        self.handle = handle
+        self.logs = tuple(logs)
+        self.is_final = False
+        """Whether the job has ended: nothing is said of its pace then."""
+        self.cores: tuple[float, ...] = ()
+        """How many processor cores each replica uses, where that is measured."""
+        self._job = JobActivity(handle, place, ProgressTracker(denied, known, is_bounded=True))
+        self._now = now
+        self.latest = self._job.snapshot(now(), is_final=True)
+        """What the job was doing when it was last looked at; replaced, never changed."""
+        self._published_at = -math.inf
+
+    def _run(self) -> None:
+        blocks = LogBlocks(self.logs)
+        try:
+            self._follow(blocks)
+        except Exception:
+            _log.exception("what %s is doing cannot be read", self.handle)
+        finally:
+            blocks.close()
+            self._job.save()
+
+    def _follow(self, blocks: LogBlocks) -> None:
+        blocks.connect()
+        found_at = polled_at = -math.inf
+        saved_at = time.monotonic()
+        while not self._stop.is_set():
+            more = self._read_log(blocks)
+            now = time.monotonic()
+            if now - polled_at > _FILE_INTERVAL_S:
+                paths = self._job.find_files() if now - found_at > _FIND_INTERVAL_S else ()
+                found_at = now if now - found_at > _FIND_INTERVAL_S else found_at
+                polled_at = now
+                more = self._job.read_files(paths) or more
+            if not more:
+                self._job.is_read = True
+            self._publish()
+            if now - saved_at > _SAVE_INTERVAL_S:
+                saved_at = now
+                self._job.save()
+            if not more:
+                self._wake.wait(_LOG_INTERVAL_S)
+                self._wake.clear()
+
+    def _read_log(self, blocks: LogBlocks) -> bool:
+        """Read what was printed since; return whether there is more."""
+        found, more = blocks.poll()
+        for block in found:
+            self._job.feed(block)
+            self._publish()
+            if self._stop.wait(_PAUSE_S):
+                break
+        return more
+
+    def _publish(self) -> None:
+        """Make what is known now the latest, at most so often; also where nothing came: that may be a stall."""
+        now = time.monotonic()
+        if now - self._published_at >= _PUBLISH_INTERVAL_S:
+            self._published_at = now
+            self.latest = self._job.snapshot(self._now(), is_final=self.is_final, cores=self.cores)
+            self._notify()
+
+
+def read_activity(
+    handle: str,
+    logs: Sequence[ReplicaLog],
+    place: JobPlace,
+    *,
+    is_final: bool,
+    denied: Collection[str] = (),
+    known: Collection[str] = (),
+) -> Activity:
+    """Read all of a job's logs and metric files once; see `ActivityReader` for the arguments."""
+    job = JobActivity(handle, place, ProgressTracker(denied, known))
+    blocks = LogBlocks(logs)
+    blocks.connect()
+    try:
+        deadline = time.monotonic() + _STREAM_TIMEOUT_S
+        while not blocks.caught_up and time.monotonic() < deadline:
+            time.sleep(_STREAM_INTERVAL_S)
+        more = True
+        while more:
+            found, more = blocks.poll()
+            for block in found:
+                job.feed(block)
+    finally:
+        blocks.close()
+    paths = job.find_files()
+    while job.read_files(paths):
+        pass
+    job.is_read = True
+    job.save()
+    return job.snapshot(time.time(), is_final=is_final)
+
+
+def read_log(path: Path, denied: Collection[str] = (), known: Collection[str] = ()) -> Activity:
+    """Read one log file once; see `ActivityReader` for the names.
+
+    Args:
+        path: a regular file.
+        denied: names that are no metrics.
+        known: names that are metrics wherever they stand.
+    """
+    tracker = ProgressTracker(denied, known)
+    blocks = LogBlocks([ReplicaLog(path.name, 0, stdout=path)])
+    try:
+        more = True
+        while more:
+            found, more = blocks.poll()
+            for data, time_of, _ in found:
+                tracker.feed(data, time_of, path.name)
+    finally:
+        blocks.close()
+    series = {name: one.copy() for name, one in tracker.series().items()}
+    return Activity(tracker.progress(), series, tuple(check_loss(series)), tracker.size, True)
+
+
+def read_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker) -> None:
+    """Take in the last lines of logs that are files; streams are left out.
+
+    Args:
+        logs: the replicas' logs.
+        tracker: takes them in.
+    """
+    for log in logs:
+        combined = log.combined if log.combined is not None and log.combined.exists() else None
+        for path in [combined] if combined else [path for path in (log.stdout, log.stderr) if path is not None]:
+            file = LogFile(path)
+            try:
+                state = file.stat()
+                if state is None:
+                    continue
+                data = file.read(max(0, state.size - _TAIL), _TAIL)
+            finally:
+                file.close()
+            whole = data if state.size <= _TAIL else data[data.find(b"\n") + 1 :]
+            tracker.feed(whole, state.written_at, f"{log.role}/{log.replica}")

@@ -1,0 +1,89 @@
+"""The command metrics, and the progress in list and status, on real local jobs and files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.command import Command
+from support.waiting import wait_until
+
+LOGS = Path(__file__).parent.parent / "diagnosis" / "data" / "logs"
+TRAINER = """
+import sys, time
+for step in range(30):
+    print(f"step {step}/40 loss {2.5 - step / 100:.4f} lr 1.94e-05", flush=True)
+open("done", "w").close()
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def running(command: Command, tmp_path: Path) -> Iterator[str]:
+    """The handle of a job that has printed 30 steps and goes on."""
+    (tmp_path / "train.py").write_text(TRAINER)
+    words = ["run", "-s", "local_cwd", "--detach", "utils.sh", "--", sys.executable, str(tmp_path / "train.py")]
+    handle = command(*words).out.strip()
+    try:
+        wait_until(lambda: "step 29 of 40" in command("list", "-s", "local_cwd", "--wide").out, "30 steps in the log")
+        yield handle
+    finally:
+        command("cancel", handle)
+
+
+def test_a_running_job(command: Command, running: str) -> None:
+    """The same in all forms, with the values as they were printed."""
+    text = command("metrics", running).out
+    assert text.startswith("Step 29 of 40, 72 %")
+    assert ["loss", "2.2100", "2.21", "2.5", "30", "log", "of", "sh/0"] in [line.split() for line in text.splitlines()]
+    assert "1.94e-05" in text
+    (loss,) = command("metrics", running, "loss", "--json").data["metrics"]
+    assert (loss["name"], loss["printed"], loss["steps"][-1], loss["values"][0]) == ("loss", "2.2100", 29, 2.5)
+    rows = list(csv.DictReader(io.StringIO(command("metrics", running, "l*", "--csv").out)))
+    assert len(rows) == 60
+    assert rows[0]["value"] == "2.5"
+    assert "⡀" in command("metrics", running, "--plot").out
+    assert command("status", running, "--json").data["progress"]["step"] == 29
+
+
+def test_a_file(command: Command) -> None:
+    """A log, and a metric file by its name."""
+    assert command("metrics", "--file", str(LOGS / "verl.src.log")).out.startswith("Step 40 of 105, 38 %")
+    found = command("metrics", "--file", str(LOGS.parent / "hf.tfevents"), "train/loss", "--json").data
+    assert found["metrics"][0]["from"] == "hf.tfevents"
+
+
+def test_values_that_are_not_finite_are_valid_json(command: Command) -> None:
+    """JSON has no nan."""
+    out = command("metrics", "--file", str(LOGS / "nanogpt.src.log"), "loss", "--json").out
+    assert json.loads(out, parse_constant=lambda name: pytest.fail(name))["metrics"][0]["last"] == "nan"
+
+
+def test_own_names(command: Command, tmp_path: Path) -> None:
+    """What config adds and denies."""
+    config = tmp_path / "own.toml"
+    config.write_text('[metrics]\nnames = ["zeal"]\ndenied = ["loss"]\n')
+    (tmp_path / "a.log").write_text("".join(f"step {n} loss: 1.5\nzeal: 0.5 step\n" for n in range(3)))
+    out = command("--config", str(config), "metrics", "--file", str(tmp_path / "a.log")).out
+    assert [line.split()[0] for line in out.splitlines()[2:]] == ["zeal"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["metrics"], "metrics of what? Give a job's handle, or --file with a log file"),
+        (["metrics", "--file", "none.log"], "none.log cannot be read: No such file or directory"),
+        (["metrics", "--file", str(LOGS / "nanogpt.src.log"), "loose"], "there is no metric loose. There are: loss,"),
+        (["metrics", "--file", "x", "--smoothing", "2"], "2: a number from 0 to less than 1 is needed"),
+    ],
+)
+def test_mistakes_are_said(command: Command, words: list[str], sentence: str) -> None:
+    """What is wrong, and what there is."""
+    ended = command(*words)
+    assert ended.code == 2
+    assert sentence in ended.err

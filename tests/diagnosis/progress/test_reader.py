@@ -1,0 +1,121 @@
+"""The thread that reads what a job does, and which files are taken for its metric files."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.waiting import wait_until
+
+from torchx_tui.diagnosis.metrics.find import find_metric_files
+from torchx_tui.diagnosis.metrics.store import load_series
+from torchx_tui.diagnosis.progress.activity import Activity, JobPlace
+from torchx_tui.diagnosis.progress.reader import ActivityReader
+from torchx_tui.logs.source.replica_log import ReplicaLog
+
+HANDLE = "local_cwd://torchx/train-1"
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "job").mkdir()
+    return tmp_path / "job"
+
+
+@pytest.fixture
+def reader(folder: Path) -> Iterator[ActivityReader]:
+    """A reader of two replicas, of which the second has no log yet."""
+    logs = [ReplicaLog("trainer", k, stdout=folder / f"{k}.log") for k in range(2)]
+    reader = ActivityReader(HANDLE, logs, JobPlace(folders=(folder,)), lambda: reader.acknowledge())
+    yield reader
+    reader.close()
+    assert reader.join(30)
+
+
+def seen(reader: ActivityReader, what: str, name: str, points: int) -> Activity:
+    """Wait for a series with so many points."""
+
+    def look() -> Activity | None:
+        activity = reader.latest
+        return activity if name in activity.series and activity.series[name].points == points else None
+
+    return wait_until(look, what)
+
+
+def write(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+def test_a_log_that_grows(reader: ActivityReader, folder: Path) -> None:
+    """Lines in pieces, a bar that ends no line, a second replica that comes later; each value once."""
+    write(folder / "0.log", "step 1/9 loss 2.5\nstep 2/9 lo")
+    reader.start()
+    wait_until(lambda: reader.latest.is_read, "the first lines")
+    assert not reader.latest.series
+    write(folder / "0.log", "ss 2.25\nstep 3/9 loss 2.0\n")
+    assert [bucket.last for bucket in seen(reader, "3 lines", "loss", 3).series["loss"].buckets()] == [2.5, 2.25, 2.0]
+    write(folder / "1.log", "".join(f"step {n}/9 loss {n}.5 acc 0.{n}\n" for n in range(1, 9)))
+    assert seen(reader, "the replica that prints most", "acc", 8).progress.step == 8
+
+
+def test_values_of_files_are_preferred(reader: ActivityReader, folder: Path) -> None:
+    """One series for `loss` in the log and `train/loss` in a file, and it says where it is from."""
+    write(folder / "metrics.csv", "step,train/loss\n1,2.123456\n2,2.012345\n")
+    write(folder / "0.log", "step 1 loss 2.12 lr 0.1\nstep 2 loss 2.01 lr 0.1\n")
+    reader.start()
+    seen(reader, "the file", "train/loss", 2)
+    series = seen(reader, "the log", "lr", 2).series
+    assert (series["train/loss"].origin, series["lr"].origin) == ("metrics.csv", "log of trainer/0")
+    assert "loss" not in series
+
+
+def test_series_are_there_at_once_the_next_time(reader: ActivityReader, folder: Path) -> None:
+    """Also where the log is gone."""
+    write(folder / "0.log", "step 1/9 loss 2.5\nstep 2/9 loss 2.0\n")
+    reader.start()
+    seen(reader, "the log", "loss", 2)
+    reader.close()
+    assert reader.join(30)
+    (folder / "0.log").unlink()
+    again = ActivityReader(HANDLE, reader.logs, JobPlace(), lambda: None)
+    assert again.latest.series["loss"].points == 2
+    assert again.latest.progress.step == 2
+    assert set(load_series(HANDLE)[0]) == {"loss"}
+
+
+def test_files_are_found_in_a_bounded_walk(tmp_path: Path) -> None:
+    """By the name of the file and its folder, only new ones, never through a link, whatever the number of files."""
+    now = time.time()
+    wanted = [
+        "runs/a/events.out.tfevents.1.host",
+        "lightning_logs/version_0/metrics.csv",
+        "wandb/offline-run-1/run-1.wandb",
+    ]
+    unwanted = ["data/metrics.csv", ".git/runs/metrics.csv", "runs/a/notes.txt"]
+    for name in (*wanted, *unwanted, "runs/old/metrics.csv", "elsewhere/deep/metrics.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    os.utime(tmp_path / "runs/old/metrics.csv", (now - 9_000, now - 9_000))
+    (tmp_path / "outputs").symlink_to(tmp_path)
+    for number in range(3_000):
+        (tmp_path / "data" / f"{number}.csv").touch()
+    found = find_metric_files([], [tmp_path], ["--out", f"--dir={tmp_path}/elsewhere", "\0", "x" * 5_000], now - 60)
+    assert {str(path.relative_to(tmp_path)) for path in found} == {*wanted, "elsewhere/deep/metrics.jsonl"}
+
+
+def test_open_files_of_processes_are_found(tmp_path: Path) -> None:
+    """A file that a process of the job has open is the job's, wherever it is."""
+    path = tmp_path / "far" / "events.out.tfevents.1"
+    path.parent.mkdir()
+    with path.open("w"):
+        assert find_metric_files([os.getpid()], [], [], 0.0)[:1] == [path]
+    assert find_metric_files([2**22 + 1], [], [], 0.0) == []

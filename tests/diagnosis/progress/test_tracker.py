@@ -1,0 +1,175 @@
+"""How far a job is: steps, totals, epochs, rates, restarts, side bars, several ranks."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from torchx_tui.diagnosis.progress.tracker import Progress, ProgressTracker
+
+
+def track(*lines: str, seconds: float | None = None, start: float = 1_000.0) -> ProgressTracker:
+    """Feed lines, a number of seconds apart."""
+    tracker = ProgressTracker()
+    for number, line in enumerate(lines):
+        tracker.feed(f"{line}\n".encode(), math.nan if seconds is None else start + number * seconds, "trainer/0")
+    return tracker
+
+
+@pytest.mark.parametrize(
+    ("lines", "step", "total"),
+    [
+        (["step 10/200 loss 2.5", "step 20/200 loss 2.4"], 20, 200),
+        (["Epoch [2/3] Step [0/100] Loss: 1.5", "Epoch [2/3] Step [50/100] Loss: 1.4"], 150, 300),
+        (["Epoch: [0][ 11/300]\tLoss 1.5 (1.6)", "Epoch: [1][ 11/300]\tLoss 1.5 (1.6)"], 311, None),
+        ([" 49%|####9     | 49/100 [00:10<00:09,  4.10it/s]", " 50%|##### | 50/100 [00:10<00:09,  4.1it/s]"], 50, 100),
+        (["{'loss': 0.5, 'epoch': 0.1}", " 50%|##### | 5/10 [00:10<00:09,  1.50s/it]"], 5, 10),
+        (["[1]\ttrain-auc:0.5", "[2]\ttrain-auc:0.6"], 2, None),
+        (["[step=1/4000,epoch=1,eta=2h59m]", "    train/CE loss=9.1", "[step=10/4000,epoch=1,eta=2h59m]"], 10, 4000),
+        (["UserWarning: step 3/10 of deprecation: use lr=1e-3 instead"], None, None),
+        (["training on 8 gpus", "loaded 1/4 shards in 3.2s"], None, None),
+    ],
+)
+def test_step_and_total(lines: list[str], step: float | None, total: float | None) -> None:
+    """The step and the end of the run, in the words of several trainers."""
+    progress = track(*lines).progress()
+    assert (progress.step, progress.total) == (step, total)
+
+
+def test_rate_and_time_left_by_arrival() -> None:
+    """The rate is that of the arrival of lines, whatever they tell."""
+    progress = track(*(f"step {n}/100 loss 1.0" for n in range(0, 50, 10)), seconds=20).progress()
+    assert progress.rate == pytest.approx(0.5)
+    assert progress.seconds_left == pytest.approx(120)
+    assert progress.fraction == pytest.approx(0.4)
+    assert progress.moved_at == 1_080
+
+
+def test_printed_rate_and_eta_where_arrival_tells_nothing() -> None:
+    """A bar's own rate, seconds a step among them, and detectron2's time left."""
+    assert track(" 50%|##### | 5/10 [00:10<00:09,  2.00s/it]").progress().rate == pytest.approx(0.5)
+    assert track(" eta: 1:00:05  iter: 19  total_loss: 3.7").progress().seconds_left == 3605
+
+
+def test_bars_of_evaluations_and_files_are_no_progress() -> None:
+    """HF prints a bar for each evaluation and each shard that it writes, within that of the training."""
+    tracker = track(
+        " 50%|#####     | 40/80 [00:10<00:09,  4.1it/s]",
+        " 38%|###8      | 3/8 [00:00<00:00, 28.39it/s]",
+        "Writing model shards: 100%|##########| 1/1 [00:00<00:00, 26.16it/s]",
+        "model.safetensors:  40%|####      | 800M/2.00G [00:00<00:00, 1.92GB/s]",
+        " 51%|#####     | 41/80 [00:10<00:09,  4.1it/s]",
+    )
+    assert tracker.progress() == Progress(41, 80, rate=4.1, seconds_left=39 / 4.1)
+
+
+def test_steps_that_begin_anew_go_on() -> None:
+    """A loop that counts the batches of each epoch from 0 without saying so."""
+    tracker = track(*(f"step {n}/10 loss 1.0" for _ in range(2) for n in range(10)))
+    assert tracker.progress().step == 19
+    assert list(tracker.series()["loss"].steps()) == [*range(10), *range(10, 20)]
+
+
+def test_a_restart_goes_back() -> None:
+    """A job that resumed at its checkpoint is where its lines say, and its rate is that since then."""
+    lines = [f"step {n}/1000 loss 1.0" for n in (500, 510, 520, 400, 410, 420, 430)]
+    progress = track(*lines, seconds=10).progress()
+    assert (progress.step, progress.rate) == (430, pytest.approx(1.0))
+
+
+def test_evaluations_are_series_of_their_own() -> None:
+    """Lines of evaluations move no step, and their values do not mix with those of the training."""
+    tracker = track(
+        "step: 10 loss: 2.0", "validate step: 10 loss: 3.0", "step: 20 loss: 1.5", "validate step: 20 loss: 2.5"
+    )
+    assert [bucket.last for bucket in tracker.series()["loss"].buckets()] == [2.0, 1.5]
+    assert list(tracker.series()["eval/loss"].steps()) == [10, 20]
+
+
+def test_values_of_a_table_belong_to_its_step() -> None:
+    """Stable-Baselines3 prints the step below the values that belong to it."""
+    rows = [
+        f"|    ep_rew_mean     | {reward} |\n|    total_timesteps | {step} |\n|    loss  | {reward} |\n"
+        for reward, step in ((20.7, 128), (22.5, 256))
+    ]
+    series = track(*rows).series()
+    assert list(series["ep_rew_mean"].steps()) == [128, 256]
+    assert list(series["loss"].steps()) == [128, 256]
+
+
+def test_the_rank_that_prints_most_counts() -> None:
+    """Megatron's last rank alone prints; of equal ranks one is taken, not all of them together."""
+    lines = ["[default0]:[rank 0] step 1/9 lr 0.1"]
+    lines += [f"[default7]:[rank 7] step {n}/9 loss {n}.5 lr 0.1" for n in range(1, 6)]
+    tracker = track(*lines)
+    assert tracker.main is not None
+    assert tracker.main.label == "trainer/0 rank 7"
+    assert [bucket.last for bucket in tracker.series()["loss"].buckets()] == [1.5, 2.5, 3.5, 4.5, 5.5]
+
+
+def test_ranks_that_the_message_names_are_not_mixed() -> None:
+    """As examples/ddp_digits.py prints: each rank its loss once an epoch, in any order."""
+    lines = [f"epoch {epoch}/3 rank {rank} loss {epoch}.{rank}" for epoch in (1, 2, 3) for rank in (2, 0, 1)]
+    tracker = track(*lines)
+    buckets = list(tracker.series()["loss"].buckets())
+    assert [bucket.step for bucket in buckets] == [1, 2, 3]
+    assert len({round(bucket.last % 1, 1) for bucket in buckets}) == 1
+
+
+@pytest.mark.parametrize("printed", ["1.94e-05", "7,040", "10.9B", "nan", "inf", "-0.0012", "41.25%", "124.45ms"])
+def test_values_are_kept_as_they_are_printed(printed: str) -> None:
+    """To the last digit, with separators and units."""
+    series = track(f"step 1 loss: {printed}", f"step 2 loss: {printed}").series()
+    assert [one.printed for one in series.values()] == [printed]
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ("Iteration {n}, inertia 1361.5.", {"inertia": 1361.5}),
+        ("step {n}/18865 | loss 11.0 (+nanz)| lr 8.5e-07 | 42.5% bf16 MFU | 171545 tok/s", {"tok/s": 171545}),
+        ("Train Epoch: 0 [ {n}/128 (5%)] 27.8/s, 27.8/s/gpu LR: 0.25 Loss: 4.5 (4.25)", {"LR": 0.25, "Loss": 4.5}),
+        (
+            "| epoch   {n} |   200/ 2983 batches | ms/batch  5.5 | loss  7.5 | ppl  2064.5",
+            {"ms/batch": 5.5, "ppl": 2064.5},
+        ),
+        ("Epoch 1 | iter {n} step 2 | loss train: 2.5, val: n/a | iter time: 331.5 ms", {"loss train": 2.5}),
+    ],
+)
+def test_values_of_formats_that_came_later(line: str, values: dict[str, float]) -> None:
+    """Those of k-means, llm.c, open_clip, PyTorch's word_language_model, litgpt."""
+    series = track(line.format(n=1), line.format(n=2)).series()
+    assert {name: series[name].last for name in values} == values
+
+
+def test_own_names_and_denials() -> None:
+    """What config adds: a name without any word of ours, and one that is never a metric."""
+    tracker = ProgressTracker(denied=["loss"], known=["zeal"])
+    tracker.feed(b"step 1 loss: 1.0 acc: 0.1\nzeal: 0.25 iter\nstep 2 loss: 1.0 acc: 0.2\nzeal: 0.5 iter\n")
+    assert set(tracker.series()) == {"acc", "zeal"}
+
+
+def test_hostile_lines_cost_little() -> None:
+    """Lines of megabytes, of numbers alone, of one character, of broken UTF-8 are passed over."""
+    tracker = ProgressTracker()
+    for line in (
+        b"loss " + b"9" * 2_000_000,
+        b"loss " * 1_600,
+        b"loss=" * 1_600 + b"1",
+        b"step " + b" 1" * 4_000,
+        b"loss \xff\xfe: 1.0",
+        b"step " + b" " * 8_000 + b"1",
+        b"step (" * 1_000,
+        b"%|" * 4_000 + b"loss",
+    ):
+        tracker.feed(line + b"\n")
+    assert not tracker.series()
+
+
+def test_lines_of_ever_new_shapes_are_passed_over_in_time() -> None:
+    """A log with a word of ours in lines that are all different is not learnt for ever."""
+    tracker = ProgressTracker(is_bounded=True)
+    words = ("".join(chr(97 + (n >> shift) % 26) for shift in (0, 5, 10, 15)) for n in range(40_000))
+    tracker.feed("\n".join(f"loss of {word} 1 at {word} 2" for word in words).encode())
+    assert tracker._shapes.passed_over > 0

@@ -1,0 +1,160 @@
+"""The Metrics screen, what a running job's screen says of its pace, and the columns of the table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.canned import CannedScheduler, busy_scheduler
+from support.dashboard import make_app, until
+from support.pictures import RUNNING, at_job
+from textual.pilot import Pilot
+
+from torchx_tui.diagnosis.metrics.export import write_csv
+from torchx_tui.diagnosis.metrics.series import Series
+from torchx_tui.tui.job.screen import JobScreen
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.metrics.chart import ChartPane
+from torchx_tui.tui.metrics.screen import MetricsScreen
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> CannedScheduler:
+    return busy_scheduler(tmp_path / "logs")
+
+
+async def opened(pilot: Pilot[Any]) -> MetricsScreen:
+    """Open the metrics of the running job, and wait until its log is read."""
+    await at_job(RUNNING, "p")(pilot)
+    await until(
+        pilot, lambda: isinstance(pilot.app.screen, MetricsScreen) and pilot.app.screen.left.list.names, "metrics"
+    )
+    screen = pilot.app.screen
+    assert isinstance(screen, MetricsScreen)
+    await until(pilot, lambda: screen._activities[RUNNING].is_read, "all of the log")
+    return screen
+
+
+def shown(screen: MetricsScreen) -> list[str]:
+    """Return the names of the charts on the screen."""
+    return [pane.rule.title.plain for pane in screen.query(ChartPane) if pane.display]
+
+
+def text_of(pane: ChartPane) -> str:
+    return pane.view.render().plain
+
+
+async def test_charts_are_chosen_zoomed_and_drawn_in_other_ways(scheduler: CannedScheduler, tmp_path: Path) -> None:
+    """Every key of the screen changes what it says."""
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(pilot)
+        assert shown(screen) == ["loss", "lr"]
+        first = screen.query(ChartPane).first()
+        assert first.rule.right.plain == "1.5100"
+        drawn = text_of(first)
+        await pilot.press("s", "s")
+        assert "ema" not in first.rule.info.plain
+        assert text_of(first) != drawn
+        await pilot.press("L")
+        assert "log" in first.rule.info.plain
+        await pilot.press("t")
+        assert screen.summary().plain.startswith("x time")
+        await pilot.press("enter")
+        assert (shown(screen), screen.has_class("-zoomed")) == (["loss"], True)
+        await pilot.press("escape", "space")
+        assert shown(screen) == ["lr"]
+        await pilot.press("j", "space")
+        assert len(shown(screen)) == 1
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the table")
+
+
+async def test_metrics_of_marked_jobs_are_overlaid(scheduler: CannedScheduler, tmp_path: Path) -> None:
+    """One chart with a line each, and a table with the best one first."""
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await at_job(RUNNING)(pilot)
+        screen = app.screen
+        assert isinstance(screen, JobsScreen)
+        screen.table.marks = {row.handle for row in screen.table.rows[:3]} | {RUNNING}
+        await pilot.press("o")
+        await until(pilot, lambda: isinstance(app.screen, MetricsScreen) and app.screen._listed(), "metrics")
+        overlay = app.screen
+        assert isinstance(overlay, MetricsScreen)
+        assert len(overlay.legend.order) == 4
+        assert overlay.legend.order[0].handle == RUNNING
+        assert "best" in overlay.legend.render().plain
+        await pilot.press("right_square_bracket")
+        assert overlay.legend.chosen == overlay.legend.order[1]
+
+
+async def test_metrics_are_saved(scheduler: CannedScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every point as CSV, and a picture; what is there already is not overwritten."""
+    monkeypatch.chdir(tmp_path)
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot)
+        await pilot.press("S")
+        await until(pilot, lambda: list(tmp_path.glob("*.svg")), "the first files")
+        await pilot.press("S")
+        await until(pilot, lambda: len(list(tmp_path.glob("*.svg"))) == 2, "the second files")
+    first, second = (path.read_text() for path in tmp_path.glob("*.csv"))  # noqa: ASYNC240 - the app has ended
+    assert first == second
+    rows = list(csv.DictReader(io.StringIO(first)))
+    assert [row["value"] for row in rows if row["metric"] == "loss"][:2] == ["1.9", "1.89"]
+
+
+async def test_job_screen_says_what_a_running_job_does(scheduler: CannedScheduler, tmp_path: Path) -> None:
+    """The chart takes the place of Why; the head tells step and pause, and a stall is said with its evidence."""
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await at_job(RUNNING, "enter")(pilot)
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.doing.display, "what it does")
+        screen = app.screen
+        assert isinstance(screen, JobScreen)
+        await until(pilot, lambda: screen._activity.is_read, "all of the log")
+        await until(pilot, lambda: "no step for 3m 30s, usually 10s" in screen.state_line.left.plain, "the pause")
+        assert "step 14,990" in screen.state_line.left.plain
+        assert screen.doing.rule.title.plain == "Stalled"
+        assert (screen.why.display, screen.progress_row.display) == (False, False)
+        assert screen.focused is screen.doing.chart
+
+
+async def test_columns_of_progress(scheduler: CannedScheduler, tmp_path: Path) -> None:
+    """They are read only where they are shown."""
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(160, 40)) as pilot:
+        await at_job(RUNNING)(pilot)
+        screen = app.screen
+        assert isinstance(screen, JobsScreen)
+        assert screen.table.running_on_screen == []
+        screen.table.choose_columns(["state", "name", "progress", "eta", "metric"])
+        assert RUNNING in screen.table.running_on_screen
+
+        table = screen.table
+
+        def line() -> str:
+            return next((text for y in range(30) if "sft-zq2wm" in (text := table.render_line(y).text)), "")
+
+        await until(pilot, lambda: "step 14,990" in line() and "loss 1.5100" in line(), "its progress")
+
+
+def test_csv_tells_what_each_row_stands_for() -> None:
+    """Values that are not finite, and buckets of several points."""
+    series = Series("loss")
+    for step in range(4_001):
+        series.add(step, float("nan") if step == 0 else float(step), 10.0)
+    file = io.StringIO()
+    write_csv(file, [series])
+    rows = list(csv.DictReader(io.StringIO(file.getvalue())))
+    assert list(rows[0].values()) == ["loss", "3", "10.000", "3.0", "1.0", "3.0", "4"]
+    assert sum(int(row["points"]) for row in rows) == 4_001

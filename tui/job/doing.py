@@ -1,0 +1,139 @@
+"""What a running job is doing: what should be known of it, a chart of its loss, its other values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ...diagnosis.metrics.chart import Options, sparkline, wants_log
+from ...diagnosis.metrics.series import Series
+from ...diagnosis.progress.activity import Activity
+from ...diagnosis.progress.stalls import Kind, Observation
+from ...logs.text.sanitize import plain
+from ..format import clock
+from ..metrics.chart import ChartView
+from ..metrics.metric_list import group_of
+from ..ui import glyphs
+from ..ui.job_cells import progress_bar
+from ..ui.palette import STYLES
+from ..ui.pane import Pane
+from ..ui.theme import glyphs_of, now_of
+
+_OPTIONS = Options()
+_SPARK_WIDTH = 8
+# Values beside the chart: the usual ones first, then the others.
+_FIRST_VALUES = ("lr", "learning_rate", "learning rate", "tok/s", "tps", "grad_norm", "grad norm")
+
+
+class DoingChart(ChartView, can_focus=True):
+    """The chart, which takes the focus so that `tab` reaches the pane."""
+
+    HELP_TITLE = "Doing"
+
+
+class DoingPane(Pane):
+    """The main metric of a job as a chart, other values in a row, and above them what is not well."""
+
+    def __init__(self) -> None:
+        super().__init__("Doing", id="doing-pane")
+        self.chart = DoingChart()
+        self._notes = Static(id="doing-notes", markup=False)
+        self._values = Static(id="doing-values", markup=False)
+        self._activity = Activity()
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the notes, the chart and the values."""
+        yield self._notes
+        yield self.chart
+        yield self._values
+
+    def show(self, activity: Activity) -> None:
+        """Show what a job is doing."""
+        self._activity = activity
+        main = activity.main
+        stalled = stall_of(activity)
+        self.rule.title = Text("Stalled" if stalled else "Doing")
+        info = Text(plain(main.name) if main else "")
+        if stalled and not math.isnan(stalled.since):
+            info = Text(f"since {clock(stalled.since, now_of(self.app))}")
+        self.rule.info = info
+        right = Text(end="")
+        if main is not None:
+            right.append(plain(main.printed), STYLES.text if math.isfinite(main.last) else STYLES.pending)
+            right.append(f" ema {_OPTIONS.smoothing:g}", STYLES.faint)
+        self.rule.right = right
+        lines = Text("\n", end="").join(
+            Text(f"! {_capital(plain(one.sentence))}", STYLES.pending) for one in activity.observations
+        )
+        self._notes.update(lines)
+        self._notes.display = bool(activity.observations)
+        series = [main] if main else []
+        log = main is not None and wants_log(main)
+        self.chart.show(series, Options(_OPTIONS.smoothing, log))
+        self._draw_values()
+
+    def on_resize(self) -> None:
+        """Show as many values as there is room for."""
+        self._draw_values()
+
+    def _draw_values(self) -> None:
+        main = self._activity.main
+        others = [one for one in self._activity.series.values() if one is not main]
+        with_sparks = glyphs_of(self.app) is not glyphs.ASCII and self.size.width >= 60
+        row = Text(end="", no_wrap=True)
+        for one in _ordered(others):
+            cell = Text(f" {plain(one.name)} ", STYLES.muted, end="")
+            cell.append(plain(one.printed), STYLES.text)
+            if with_sparks:
+                cell.append(f" {sparkline(one, _SPARK_WIDTH)}", STYLES.spark)
+            if row.cell_len + cell.cell_len + 2 > self.size.width:
+                break
+            row.append("  " if row else "").append_text(cell)
+        self._values.update(row)
+        self._values.display = bool(others)
+
+
+def _ordered(series: Sequence[Series]) -> list[Series]:
+    def place(one: Series) -> tuple[int, int]:
+        name = one.name.lower().removeprefix("train/")
+        usual = _FIRST_VALUES.index(name) if name in _FIRST_VALUES else len(_FIRST_VALUES)
+        return usual, group_of(one.name) == "MACHINE"
+
+    return sorted(series, key=place)
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def stall_of(activity: Activity) -> Observation | None:
+    """Return that a job is stalled; None where it is not."""
+    return next((one for one in activity.observations if one.kind is Kind.STALLED), None)
+
+
+class ProgressRow(Widget):
+    """A bar of one row in half cells: how much of a job is done."""
+
+    DEFAULT_CSS = "ProgressRow { height: 1; width: 1fr; padding: 0 1; }"
+
+    def __init__(self) -> None:
+        super().__init__(id="job-progress")
+        self._fraction = 0.0
+        self._style = STYLES.running
+
+    def show(self, fraction: float | None, *, is_stalled: bool) -> None:
+        """Show a part from 0 to 1; hide the bar where the end is not known."""
+        self.display = fraction is not None
+        style = STYLES.pending if is_stalled else STYLES.running
+        if fraction is not None and (fraction, style) != (self._fraction, self._style):
+            self._fraction, self._style = fraction, style
+            self.refresh()
+
+    def render(self) -> Text:
+        """Draw the bar."""
+        return progress_bar(self._fraction, self.size.width, self._style, is_ascii=glyphs_of(self.app) is glyphs.ASCII)

@@ -1,0 +1,1 @@
+"""The Metrics screen, and what shows metrics on other screens."""

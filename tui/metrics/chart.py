@@ -1,0 +1,111 @@
+"""A chart of one metric, or of one metric of several jobs, under its title."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.widget import Widget
+
+from ...diagnosis.metrics.chart import Options, Role, Span, draw_chart
+from ...diagnosis.metrics.series import Series
+from ...logs.text.sanitize import plain
+from ..ui import glyphs
+from ..ui.palette import STYLES
+from ..ui.pane import Pane
+from ..ui.theme import glyphs_of
+
+_STYLE_OF = {
+    Role.BLANK: "",
+    Role.AXIS: STYLES.faint,
+    Role.RAW: STYLES.spark,
+    Role.SMOOTH: f"bold {STYLES.text}",
+    Role.GAP: STYLES.pending,
+}
+
+
+def _style(span: Span) -> str:
+    return STYLES.replica(span.curve) if span.role is Role.CURVE else _STYLE_OF[span.role]
+
+
+class ChartView(Widget):
+    """The chart itself; it is drawn anew only where its series, its options or its size changed."""
+
+    DEFAULT_CSS = "ChartView { width: 1fr; height: 1fr; }"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._series: tuple[Series, ...] = ()
+        self._options = Options()
+        self._drawn_for: object = None
+        self._drawn = Text()
+
+    def show(self, series: Sequence[Series], options: Options) -> None:
+        """Draw these series, of several the last one on top."""
+        self._series, self._options = tuple(series), options
+        if self._key() != self._drawn_for:
+            self.refresh()
+
+    def render(self) -> Text:
+        """Draw the chart in the widget's size."""
+        key = self._key()
+        if key != self._drawn_for:
+            self._drawn_for, self._drawn = key, self._draw()
+        return self._drawn
+
+    def _key(self) -> object:
+        state = tuple((one.name, one.points, one.last if one.last == one.last else "nan") for one in self._series)
+        return state, self._options, self.size, glyphs_of(self.app) is glyphs.ASCII
+
+    def _draw(self) -> Text:
+        width, height = self.size
+        if width < 12 or height < 3:
+            return Text()
+        if not self._series:
+            return Text(" No values yet", STYLES.faint)
+        options = replace(self._options, ascii=glyphs_of(self.app) is glyphs.ASCII)
+        text = Text(no_wrap=True, end="")
+        for number, row in enumerate(draw_chart(self._series, width, height, options)):
+            text.append("\n" if number else "")
+            for span in row:
+                text.append(span.text, _style(span))
+        return text
+
+
+class ChartPane(Pane):
+    """A chart under its title: name, how it is drawn, how many values are nan, the last value."""
+
+    DEFAULT_CSS = "ChartPane { width: 1fr; height: 1fr; }"
+
+    def __init__(self) -> None:
+        super().__init__("")
+        self.view = ChartView()
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the chart."""
+        yield self.view
+
+    def show(self, name: str, series: Sequence[Series], options: Options, *, chosen: bool = False) -> None:
+        """Draw series of one metric.
+
+        Args:
+            name: the metric.
+            series: one, or one a job.
+            options: how they are drawn.
+            chosen: the cursor is on this metric.
+        """
+        self.rule.active = chosen
+        self.rule.title = Text(plain(name))
+        words = [f"ema {options.smoothing:g}"] if options.smoothing else []
+        words += ["log"] if options.log else []
+        self.rule.info = Text("  ".join(words))
+        right = Text(end="")
+        if len(series) == 1:
+            gaps = series[0].gaps
+            right.append(f"! {gaps:,} NaN   " if gaps else "", STYLES.pending)
+            right.append(plain(series[0].printed), STYLES.text if math.isfinite(series[0].last) else STYLES.pending)
+        self.rule.right = right
+        self.view.show(series, options)

@@ -1,0 +1,387 @@
+"""The Metrics screen: the metrics of one job in a list and charts, or one metric of several jobs in one chart."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Grid, Horizontal, Vertical
+from textual.widgets import Static
+
+from ...diagnosis.metrics.chart import Options, wants_log
+from ...diagnosis.metrics.export import write_csv
+from ...diagnosis.metrics.series import Series
+from ...diagnosis.progress.activity import Activity, main_series
+from ...logs.text.sanitize import plain
+from ..format import age, count
+from ..rows import JobRow
+from ..ui.bars import Hint
+from ..ui.base import BaseScreen
+from ..ui.job_cells import name_text, state_text
+from ..ui.palette import STYLES
+from ..ui.pane import Divider, Pane
+from ..ui.title_rule import TitleRule
+from .chart import ChartPane
+from .legend import Legend
+from .metric_list import MetricList
+from .readers import ActivityChanged, ActivityFailed, ActivityReaders
+
+# What `s` goes round through: no smoothing, then more and more.
+_SMOOTHINGS = (0.91, 0.97, 0.0, 0.6)
+# Charts are drawn so often at most while the job goes on (s).
+_REDRAW_S = 2.0
+# What is shown at first beside the main metric, as far as there is room.
+_SHOWN_FIRST = ("grad_norm", "grad norm", "tok/s", "lr", "learning_rate", "acc", "eval/loss", "eval_loss", "val_loss")
+
+
+class ListPane(Pane):
+    """The list of metrics under its title."""
+
+    def __init__(self) -> None:
+        super().__init__("Metrics", id="metrics-left")
+        self.list = MetricList()
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the list."""
+        yield self.list
+
+
+class MetricsScreen(BaseScreen):
+    """The metrics of jobs.
+
+    Args:
+        rows: one job, or several whose metrics are overlaid, in the order in which they were launched.
+        relaunch: launches a job again as it was; None where that is not possible.
+    """
+
+    HELP_TITLE = "Metrics"
+    KEY_GROUPS = ("metrics",)
+    CSS_PATH = "../styles/metrics.tcss"
+    BINDINGS = [
+        Binding("escape", "back", "Back", id="metrics.back", show=False),
+        Binding("s", "smoothing", "Smoothing", id="metrics.smoothing", show=False),
+        Binding("L", "log", "Logarithmic axis", id="metrics.log", show=False),
+        Binding("t", "time", "By step or by time", id="metrics.time", show=False),
+        Binding("r", "relaunch", "Relaunch as it was", id="metrics.relaunch", show=False),
+        Binding("S", "export", "Save as CSV and SVG", id="metrics.export", show=False),
+        Binding("right_square_bracket", "next_job(1)", "Next job", key_display="]", id="metrics.next_job", show=False),
+        Binding(
+            "left_square_bracket",
+            "next_job(-1)",
+            "Previous job",
+            key_display="[",
+            id="metrics.previous_job",
+            show=False,
+        ),
+    ]
+
+    def __init__(self, rows: Sequence[JobRow], relaunch: Callable[[JobRow], object] | None = None) -> None:
+        super().__init__()
+        self.rows = list(rows)
+        self._relaunch = relaunch
+        self.title_rule = TitleRule(id="metrics-title")
+        self.state_line = Static(id="metrics-state", markup=False)
+        self.left = ListPane()
+        self.grid = Grid(id="metrics-grid")
+        self.legend = Legend()
+        self._panes = [ChartPane() for _ in range(9)]
+        self._options = Options(_SMOOTHINGS[0])
+        self._chosen: list[str] | None = None
+        self._log: dict[str, bool] = {}
+        self._zoomed = False
+        self._activities: dict[str, Activity] = {}
+        self._drawn_at = 0.0
+        self._is_due = False
+        self._readers: ActivityReaders | None = None
+
+    @property
+    def _is_overlay(self) -> bool:
+        return len(self.rows) > 1
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the list beside the charts."""
+        yield self.title_rule
+        yield self.state_line
+        with Horizontal(id="metrics-body"):
+            yield self.left
+            yield Divider(id="metrics-divider")
+            with Vertical(id="metrics-right"):
+                with self.grid:
+                    yield from self._panes
+                if self._is_overlay:
+                    yield self.legend
+
+    def on_mount(self) -> None:
+        """Begin to read the jobs."""
+        self._readers = ActivityReaders(self, self.dashboard.runner, self.dashboard.settings.metrics, self.clock)
+        for row in self.rows:
+            self._readers.look_up(row.handle)
+        self.left.list.focus()
+        self._draw()
+
+    def on_unmount(self) -> None:
+        """End the threads."""
+        if self._readers is not None:
+            self._readers.close()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Show as many charts as there is room for."""
+        self.call_after_refresh(self._draw)
+
+    def on_activity_changed(self, message: ActivityChanged) -> None:
+        """Take over what a job does, and draw it soon."""
+        if self._readers is None:
+            return
+        known = bool(self._activities.get(message.handle, Activity()).series)
+        self._activities[message.handle] = self._readers.latest(message.handle)
+        wait = _REDRAW_S - (time.monotonic() - self._drawn_at)
+        if wait <= 0 or not known:
+            self._draw()
+        elif not self._is_due:
+            self._is_due = True
+            self.set_timer(wait, self._draw)
+
+    def on_activity_failed(self, message: ActivityFailed) -> None:
+        """Say why, and show what was kept of the job."""
+        self.dashboard.status.say(message.reason, failed=True, about=message.handle)
+        if self._readers is not None:
+            self._readers.follow(message.handle, None, [])
+
+    def jobs_updated(self, _changed: object = (), _removed: object = ()) -> None:
+        """Show the jobs' states as they are now."""
+        self.rows = [self.dashboard.jobs.rows.get(row.handle, row) for row in self.rows]
+        self._draw_head()
+        self.refresh_bars()
+
+    # Drawing
+
+    def _draw(self) -> None:
+        # Of a screen that is leaving, the list may be closed already: it would make a scrollbar that nobody ends.
+        if not (self.is_mounted and self.left.list.is_running):
+            return
+        self._is_due, self._drawn_at = False, time.monotonic()
+        series = self._listed()
+        capacity = self._capacity()
+        if self._chosen is None and series:
+            self._chosen = _first_shown(series, capacity)
+            self._log = {one.name: wants_log(one) for one in series}
+        chosen = [name for name in self._chosen or () if name in series_names(series)]
+        self.left.list.show(series, chosen)
+        self.left.rule.info = Text(f"{len(series)}{f', {len(chosen)} shown' if len(chosen) > 1 else ''}")
+        cursor = self.left.list.cursor
+        alone = self._zoomed or self._is_overlay or capacity == 1 or not chosen
+        shown = [cursor] if alone and cursor else chosen[:capacity]
+        if cursor and cursor in chosen and cursor not in shown:
+            shown[-1] = cursor
+        self._show_charts(shown)
+        self.set_class(self._zoomed and not self._is_overlay, "-zoomed")
+        self._draw_head()
+        self.refresh_bars()
+
+    def _show_charts(self, names: Sequence[str]) -> None:
+        columns = 1 if len(names) <= 1 else 3 if len(names) > 4 else 2
+        self.grid.styles.grid_size_columns = columns
+        self.grid.styles.grid_size_rows = max(1, -(-len(names) // columns))
+        for number, pane in enumerate(self._panes):
+            pane.display = number < max(1, len(names))
+            if number < len(names):
+                name = names[number]
+                found = self._series_of(name)
+                if self._is_overlay:
+                    self.legend.show(self.rows, found)
+                options = replace(self._options, log=self._log.get(name, False))
+                is_chosen = len(names) > 1 and name == self.left.list.cursor
+                pane.show(name, list(found.values()), options, chosen=is_chosen)
+            elif number == 0:
+                pane.show("No metrics yet", [], self._options)
+
+    def _listed(self) -> list[Series]:
+        """Return the metrics of the list: of several jobs those of all of them, each once."""
+        found: dict[str, Series] = {}
+        for row in self.rows:
+            for name, series in self._activities.get(row.handle, Activity()).series.items():
+                found.setdefault(name, series)
+        return list(found.values())
+
+    def _series_of(self, name: str) -> dict[str, Series]:
+        activities = ((row.handle, self._activities.get(row.handle, Activity())) for row in self.rows)
+        return {handle: activity.series[name] for handle, activity in activities if name in activity.series}
+
+    def _capacity(self) -> int:
+        width, height = self.app.size
+        if width < 110 or height < 28:
+            return 1
+        return 9 if width >= 180 and height >= 45 else 4
+
+    def _draw_head(self) -> None:
+        first = self.rows[0]
+        if self._is_overlay:
+            self.title_rule.title = Text(f"{len(self.rows)} jobs", f"bold {STYLES.text}")
+            self.state_line.update(Text(f"By {'time' if self._options.by_time else 'step'}", STYLES.muted))
+            return
+        self.title_rule.title = name_text(first.name, max(10, self.app.size.width - 30), self.glyphs, bold=True)
+        activity = self._activities.get(first.handle, Activity())
+        left = state_text(first.state, self.glyphs)
+        seconds = first.age_seconds(self.clock())
+        left.append(f" {age(seconds)}" if seconds is not None and not first.is_final else "", STYLES.muted)
+        left.append("".join(f"   {words}" for words in activity.progress.words), STYLES.text)
+        for one in activity.observations[:1]:
+            left.append(f"   ! {plain(one.sentence)}", STYLES.pending)
+        self.state_line.update(left)
+
+    def on_metric_list_moved(self, _message: MetricList.Moved) -> None:
+        """Show the chart of the metric at the cursor."""
+        self._draw()
+
+    def on_metric_list_chosen(self, message: MetricList.Chosen) -> None:
+        """Show or hide a chart."""
+        chosen = self._chosen or []
+        self._chosen = [n for n in chosen if n != message.name] if message.name in chosen else [*chosen, message.name]
+        self._draw()
+
+    def on_metric_list_zoomed(self, _message: MetricList.Zoomed) -> None:
+        """Show the chart at the cursor alone, or with the others again."""
+        self._zoomed = not self._zoomed
+        self._draw()
+
+    # Bars and actions
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Dim what cannot be done here."""
+        if action == "relaunch" and (self._relaunch is None or self.dashboard.runner.read_only):
+            return None
+        if action == "next_job" and not self._is_overlay:
+            return None
+        return super().check_action(action, parameters)
+
+    def path(self) -> list[str]:
+        """Return the way to this screen."""
+        return ["Jobs", f"{len(self.rows)} jobs" if self._is_overlay else self.rows[0].name, "Metrics"]
+
+    def summary(self) -> Text:
+        """Return how the charts are drawn."""
+        cursor = next((one for one in self._listed() if one.name == self.left.list.cursor), None)
+        words = ["x time" if self._options.by_time else "x step", "y 1st to 99th percentile"]
+        words += [f"smoothing {self._options.smoothing:g}, raw behind it"] if self._options.smoothing else []
+        if cursor is not None:
+            joined = f", {cursor.width} joined in each" if cursor.width > 1 else ""
+            words.append(f"{count(cursor.points, 'point')}{joined}")
+        return Text("   ".join(words), STYLES.faint)
+
+    def counts(self) -> Text:
+        """Return where the metric at the cursor comes from."""
+        origin = next((one.origin for one in self._listed() if one.name == self.left.list.cursor), "")
+        return Text(f"from {plain(origin)}" if origin else "", STYLES.faint)
+
+    def hints(self) -> list[Hint]:
+        """Return the keys of the screen."""
+        first = (
+            [Hint("] [", "Job"), Hint("r", "Relaunch", self.check_action("relaunch", ()) is True)]
+            if self._is_overlay
+            else []
+        )
+        return [
+            *first,
+            *([] if self._is_overlay else [Hint("space", "Choose"), Hint("enter", "Zoom")]),
+            Hint("s", "Smoothing"),
+            Hint("L", "Log scale"),
+            Hint("t", "Step or time"),
+            Hint("S", "Save"),
+            Hint("esc", "Back"),
+            Hint("?", "Keys"),
+        ]
+
+    def action_smoothing(self) -> None:
+        """Take the next smoothing."""
+        at = _SMOOTHINGS.index(self._options.smoothing)
+        self._options = replace(self._options, smoothing=_SMOOTHINGS[(at + 1) % len(_SMOOTHINGS)])
+        self._draw()
+
+    def action_log(self) -> None:
+        """Draw the metric at the cursor on a logarithmic axis, or no longer."""
+        name = self.left.list.cursor
+        self._log[name] = not self._log.get(name, False)
+        self._draw()
+
+    def action_time(self) -> None:
+        """Draw by time, or by step again."""
+        self._options = replace(self._options, by_time=not self._options.by_time)
+        self._draw()
+
+    def action_next_job(self, step: int) -> None:
+        """Go to another job of the table."""
+        self.legend.move(step)
+        self.refresh_bars()
+
+    def action_relaunch(self) -> None:
+        """Launch the job, or the one at the cursor of the table, again as it was."""
+        if self._relaunch is not None:
+            self._relaunch((self.legend.chosen if self._is_overlay else None) or self.rows[0])
+
+    def action_back(self) -> None:
+        """Undo the zoom, go back."""
+        if self._zoomed:
+            self._zoomed = False
+            self._draw()
+        else:
+            self.dismiss()
+
+    def action_export(self) -> None:
+        """Save the data and a picture of the screen in the current folder."""
+        picture = self.app.export_screenshot()
+        tables = [(row.name, list(self._activities.get(row.handle, Activity()).series.values())) for row in self.rows]
+        say = self.dashboard.status.say
+
+        def work() -> None:
+            try:
+                paths = _save(tables, picture)
+            except OSError as error:
+                words, failed = f"the metrics cannot be saved: {error.strerror or error}", True
+            else:
+                words, failed = f"saved {', '.join(map(str, paths))}", False
+            # The loop may be gone already when the app ends.
+            with suppress(RuntimeError):
+                self.app.call_later(say, words, failed=failed)
+
+        threading.Thread(target=work, name="save-metrics", daemon=True).start()
+
+
+def series_names(series: Sequence[Series]) -> set[str]:
+    """Return the names of series."""
+    return {one.name for one in series}
+
+
+def _first_shown(series: Sequence[Series], capacity: int) -> list[str]:
+    """Return the metrics whose charts are shown at first: the main one, the usual ones, then the others."""
+    main = main_series({one.name: one for one in series})
+    names = [one.name for one in series]
+    usual = [name for wanted in _SHOWN_FIRST for name in names if name.lower() in (wanted, f"train/{wanted}")]
+    wanted = dict.fromkeys([*([main.name] if main else []), *usual, *names])
+    return list(wanted)[: max(4, capacity)]
+
+
+def _save(tables: Sequence[tuple[str, Sequence[Series]]], picture: str) -> list[Path]:
+    paths = []
+    for name, series in tables:
+        path = _free_path(name, "csv")
+        with path.open("x", encoding="utf-8", newline="") as file:
+            write_csv(file, series)
+        paths.append(path)
+    path = _free_path(tables[0][0], "svg")
+    path.write_text(picture, encoding="utf-8")
+    return [*paths, path]
+
+
+def _free_path(name: str, ending: str) -> Path:
+    """Return a path in the current folder at which nothing is."""
+    safe = "".join(char if char.isalnum() or char in "-_." else "_" for char in plain(name)).lstrip(".") or "job"
+    paths = (Path(f"{safe}-metrics{f'-{n}' if n else ''}.{ending}") for n in range(1_000))
+    return next((path for path in paths if not path.exists()), Path(f"{safe}-metrics.{ending}"))
