@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, Workspace, runopts
     from .api import (
         Capabilities,
+        CommandOutput,
         DescribeAppResponse,
         Finding,
         JobAction,
@@ -323,6 +324,14 @@ class Runner:
         self._refuse_if_read_only("A shell")
         name, _, app_id = specs.parse_app_handle(handle)
         return self.scheduler(name).shell_command(app_id, role_name, k)
+
+    def run_beside(
+        self, handle: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float | None = None
+    ) -> CommandOutput:
+        """Run a command where a replica is, see `Scheduler.run_beside`; for commands that change nothing there."""
+        name, _, app_id = specs.parse_app_handle(handle)
+        bound = {} if timeout_s is None else {"timeout_s": timeout_s}
+        return self.scheduler(name).run_beside(app_id, role_name, k, argv, **bound)
 
     def status(self, app_handle: str) -> AppStatus | None:
         """Return a job's status, or None if the backend knows nothing of it."""

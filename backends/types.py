@@ -308,6 +308,21 @@ class ReplicaUsage:
 
 
 @dataclass(frozen=True)
+class CommandOutput:
+    """What a command printed, see `Scheduler.run_beside`.
+
+    Args:
+        code: its exit code; None where it was ended because it took too long.
+        out: what it wrote to stdout, as far as it got.
+        err: what it wrote to stderr.
+    """
+
+    code: int | None
+    out: bytes
+    err: bytes
+
+
+@dataclass(frozen=True)
 class JobAction:
     """Something that can be done with a job beside cancelling and deleting it, see `Scheduler.act`.
 
@@ -380,6 +395,7 @@ class Capabilities:
         native: `Scheduler.describe_native` says something.
         shell: a shell can be opened in a replica.
         usage: `Scheduler.usage` measures what replicas use.
+        run_beside: `Scheduler.run_beside` runs commands beside replicas.
         actions: `Scheduler.actions` has some for jobs.
         everybody: `Scheduler.list_everybody` lets it list the jobs of other users, too.
         places: `Scheduler.places` says where there is room.
@@ -407,6 +423,7 @@ class Capabilities:
     native: bool = False
     shell: bool = False
     usage: bool = False
+    run_beside: bool = False
     actions: bool = False
     everybody: bool = False
     places: bool = False

@@ -18,7 +18,9 @@ from ...specs import AppDef, AppDryRunInfo, CfgVal, SchedulerError, make_unique,
 from ...specs.files import state_folder, user_name
 from ...specs.processes import is_running, read_process, send_signal
 from ..api import (
+    RUN_BESIDE_S,
     Capabilities,
+    CommandOutput,
     DescribeAppResponse,
     Finding,
     ListAppResponse,
@@ -98,6 +100,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         log_time_range=True,
         native=True,
         usage=True,
+        run_beside=True,
         working_folder=True,
     )
 
@@ -209,6 +212,14 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             sampler = UsageSampler()
             self._sampled = (app_id, sampler)
         return sampler.sample(run) if run.here and not run.over else []
+
+    def run_beside(
+        self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = RUN_BESIDE_S
+    ) -> CommandOutput:
+        """Run a command on this machine, see `Scheduler.run_beside`."""
+        from .beside import run_beside_replica
+
+        return run_beside_replica(self._apps.get(app_id), role_name, k, argv, timeout_s)
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return every local app of this user, TorchX's included, the latest first."""
