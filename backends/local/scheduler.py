@@ -92,6 +92,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         torchx_log_dirs: gives the folders in which TorchX has logs of jobs that have ended; those that launches here
             were given are looked at as well.
         handle_signals: cancel own apps on SIGTERM and SIGINT; only where this is made on the main thread.
+        insight: let ranks be asked for their stacks and flight recorders, see `backends/shared/insight.py`.
     """
 
     capabilities = Capabilities(
@@ -118,6 +119,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         keep_bytes: float = 20e9,
         torchx_log_dirs: Callable[[], Iterable[Path]] = tuple,
         handle_signals: bool = True,
+        insight: bool = True,
     ) -> None:
         super().__init__("local", session_name)
         self._image_provider_class = image_provider_class
@@ -130,6 +132,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         self._apps = Apps(self._runs, self._root, torchx_log_dirs)
         self._listing = Listing(self._runs, self._apps)
         self._own = LaunchedApps(self.end_own)
+        self._insight = insight
         self._sampled: tuple[str, UsageSampler | None] = ("", None)
         if handle_signals:
             self._own.handle_signals()
@@ -158,9 +161,11 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         base = Path(opts.log_dir).expanduser().absolute() if opts.log_dir else self._root
         app_id = make_unique(app.name)
         images = self._image_provider_class(cfg)
-        return make_request(
+        request = make_request(
             app, app_id, base / self.session_name / app_id, self.session_name, opts, images, self._extra_paths
         )
+        request.insight = self._insight
+        return request
 
     def schedule(self, dryrun_info: AppDryRunInfo[PopenRequest]) -> str:
         """Launch what a dry run gave, and return the app's id as soon as its supervisor lives.
