@@ -1,7 +1,8 @@
 """Which rank holds up the others, by what the flight recorders of all ranks hold.
 
 Collectives of a group are matched by their number, as torch's own analyser does it
-(``torch/distributed/flight_recorder/components/utils.py``). A verdict claims no more than the dumps carry: of a rank without a dump nothing is said but that.
+(``torch/distributed/flight_recorder/components/utils.py``). A verdict claims no more than the dumps
+carry: of a rank without a dump nothing is said but that.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Literal
 
 from .dump import Call, Collective, Dump
 
-Kind = Literal["mismatch", "missing", "crossed", "p2p", "stuck", "straggler", "agree"]
+Kind = Literal["mismatch", "missing", "crossed", "p2p", "stuck", "unseen", "straggler", "agree"]
 
 _DEFAULT_GROUP = "default_pg"
 # Collectives whose inputs have the same number of elements and one type on all ranks.
@@ -216,7 +217,7 @@ def _held_up(groups: list[_Group]) -> list[Verdict]:
     is_explained = any(verdict.kind == "missing" for verdict in found)
     if chained and not is_explained:
         found.insert(0, _crossed(chained))
-    return sorted(found, key=lambda verdict: (verdict.kind == "stuck", -len(verdict.waiting)))
+    return sorted(found, key=lambda verdict: (verdict.kind in ("stuck", "unseen"), -len(verdict.waiting)))
 
 
 def _missing(group: _Group, seq: int, here: Mapping[int, Collective], culprits: set[int]) -> Verdict:
@@ -236,6 +237,18 @@ def _missing(group: _Group, seq: int, here: Mapping[int, Collective], culprits: 
 
 def _all_there(group: _Group, seq: int, here: Mapping[int, Collective]) -> Verdict:
     call = here[min(here)]
+    unseen = group.members - group.calls.keys()
+    if unseen:
+        waits = "waits" if len(here) == 1 else "wait"
+        return Verdict(
+            "unseen",
+            (),
+            f"{name_ranks(here)} {waits} in {call.op} #{seq}{group.title}{_place(call)}; "
+            f"of {name_ranks(unseen)} there is no recorder that could be read",
+            tuple(sorted(here)),
+            call,
+            min(call.created_ns for call in here.values()),
+        )
     through = [rank for rank in group.calls if rank not in here]
     rest = f", {name_ranks(through)} through it" if through else ""
     return Verdict(

@@ -181,6 +181,8 @@ class NotRead(Exception):
 
 def open_socket(process):
     """Return the connected socket of a rank's worker server."""
+    if process.state in "Tt":
+        raise NotRead("it is stopped by a signal")
     folder, other = process.env.get("TORCHX_TUI_INSIGHT", ""), process.env.get("TORCH_WORKER_SERVER_SOCKET", "")
     name = "%s.%d.sock" % (process.env.get("RANK"), process.pid)
     paths = [other] if other else []
@@ -461,7 +463,7 @@ def main():
         try:
             data, way = read_recorder(item)
             packed = base64.b64encode(zlib.compress(data)).decode("ascii")
-            say(kind="recorder", rank=item.env.get("RANK"), way=way, data=packed)
+            say(kind="recorder", rank=item.env.get("RANK"), way=way, at=time.time(), data=packed)
         except NotRead as error:
             say(kind="recorder", rank=item.env.get("RANK"), way="", reason=str(error))
 

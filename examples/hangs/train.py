@@ -194,7 +194,9 @@ def main() -> None:
     torch.set_num_threads(1)
     pair = sorted((job.culprit, job.other))
     groups = [dist.new_group(pair), dist.new_group(pair)] if job.kind in ("crossed", "subgroup") else []
-    model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)))
+    model = DistributedDataParallel(
+        torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    )
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     batches = job.step if job.kind == "uneven" and job.is_mine else chosen.steps
     loader = DataLoader(Samples(job, batches), 8, num_workers=2 if job.kind == "loader_worker" else 0)
