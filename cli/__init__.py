@@ -24,6 +24,7 @@ COMMANDS = {
     "status": ("status", "show a job's state and replicas"),
     "describe": ("status", "show what a job was launched as"),
     "log": ("logs", "print a job's logs"),
+    "stacks": ("stacks", "show where all ranks of a job stand, and which one holds up the others"),
     "cancel": ("cancel", "stop a job"),
     "delete": ("cancel", "stop a job and remove what is kept of it"),
     "wait": ("status", "wait for a job's end"),

@@ -23,7 +23,8 @@ Pace = Literal["hangs", "moves", ""]
 _LEAST_WAIT_S = 1.0
 _LOST = re.compile(
     r"Connection (?:closed|reset|refused)|Broken pipe|Socket closed|connection was (?:closed|reset)"
-    r"|NCCL communicator was aborted|remote process exited|SIGTERM|closing signal|Socket Timeout|failed to (?:recv|send)|NCCL remote",
+    r"|NCCL communicator was aborted|NCCL remote|remote process exited|SIGTERM|closing signal|Socket Timeout"
+    r"|failed to (?:recv|send)",
     re.IGNORECASE,
 )
 _ERROR = re.compile(

@@ -2,8 +2,8 @@
 
     python3 -I -S -c SOURCE '{"recorder": true, "native": false}'
 
-prints JSON, one object a line; `take.py` reads them. It needs nothing but Python 3.6: no package of ours is there. A rank
-is asked in these ways, until one answers: torch's worker server on its unix socket; torch's debug server;
+prints JSON, one object a line; `take.py` reads them. It needs nothing but Python 3.6: no package of ours is there. A
+rank is asked in these ways, until one answers: torch's worker server on its unix socket; torch's debug server;
 ``faulthandler``, by a signal for which the rank says that it is meant so; py-spy, where it is installed.
 """
 
@@ -97,6 +97,7 @@ class Process:
 
     @property
     def place(self):
+        """Its rank, and its rank on this machine."""
         return self.env.get("RANK"), self.env.get("LOCAL_RANK")
 
     def waits_for(self):
@@ -105,6 +106,7 @@ class Process:
         return "" if text == "0" else text
 
     def status(self, field):
+        """Return a line of /proc/PID/status, see proc_pid_status(5)."""
         for line in read("/proc/%d/status" % self.pid, 1 << 16).decode("ascii", "replace").splitlines():
             if line.startswith(field + ":"):
                 return line.partition(":")[2].strip()
@@ -112,6 +114,7 @@ class Process:
 
 
 def all_processes():
+    """Return every process of this pid namespace, each with its children."""
     table = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -126,6 +129,7 @@ def all_processes():
 
 
 def below(process):
+    """Return a process and all below it."""
     found, left = [], [process]
     while left and len(found) < MOST_PROCESSES:
         item = left.pop(0)
@@ -243,6 +247,7 @@ def ask(connection, request):
 
 
 def by_worker_server(process):
+    """Ask the server that our sitecustomize, or the job itself, has started: it answers whatever the rank waits for."""
     text = ask(open_socket(process), "POST /handler/dump_traceback").decode("utf-8", "replace")
     if "File " not in text:
         raise NotRead("the worker server knows no frame")
@@ -250,7 +255,7 @@ def by_worker_server(process):
 
 
 def by_debug_server(process):
-    """Ask the front end that `torch.distributed.debug.start_debug_server` starts beside rank 0, for all ranks at once."""
+    """Ask the front end that `torch.distributed.debug.start_debug_server` starts beside rank 0."""
     listening = False
     for path in ("/proc/%d/net/tcp" % process.pid, "/proc/%d/net/tcp6" % process.pid):
         for line in read(path, 4 << 20).decode("ascii", "replace").splitlines()[1:]:
@@ -303,6 +308,7 @@ def by_signal(process):
 
 
 def by_pyspy(process, native=False):
+    """Read the process's memory from outside; it is stopped meanwhile, for some 20 ms."""
     folders = [os.environ.get("PATH", os.defpath), process.env.get("PATH", "")]
     if process.command and process.command[0].startswith("/"):
         folders.append(os.path.dirname(process.command[0]))
@@ -334,7 +340,7 @@ def refused(process, text):
         return line
     owner = (process.status("Uid").split() or ["?"])[0]
     scope = read("/proc/sys/kernel/yama/ptrace_scope", 10).strip()
-    has_right = int(Process_of_self().status("CapEff") or "0", 16) >> 19 & 1
+    has_right = int(Process(os.getpid()).status("CapEff") or "0", 16) >> 19 & 1
     if owner != str(os.geteuid()) and not has_right:
         return "not allowed: it is a process of user %s: ask as that user, or as root with CAP_SYS_PTRACE" % owner
     if scope not in (b"", b"0") and not has_right:
@@ -343,11 +349,8 @@ def refused(process, text):
     return "not allowed (%s): the container needs CAP_SYS_PTRACE" % line
 
 
-def Process_of_self():
-    return Process(os.getpid())
-
-
 def read_stack(process, ways):
+    """Return what the first way gave that gave anything, and why those before it gave nothing."""
     tried = []
     for name, way in ways:
         try:
@@ -389,6 +392,7 @@ def read_recorder(process):
 
 
 def start_of(process):
+    """Return when a process began, in seconds since the epoch, at the earliest."""
     for line in read("/proc/stat", 4 << 20).decode("ascii", "replace").splitlines():
         if line.startswith("btime"):
             return int(line.split()[1]) + process.started_ticks / os.sysconf("SC_CLK_TCK") - 1
@@ -396,6 +400,7 @@ def start_of(process):
 
 
 def ask_pipe(path):
+    """Ask NCCL's watchdog for a dump; tell whether it listens."""
     try:
         if not stat.S_ISFIFO(os.stat(path).st_mode):
             return False
@@ -415,6 +420,7 @@ def ask_pipe(path):
 
 
 def frames_of(found):
+    """Yield file and line of every frame."""
     for thread in found.get("threads") or []:
         for frame in thread.get("frames") or []:
             yield str(frame.get("filename", "")), frame.get("line", 0)
@@ -436,6 +442,7 @@ def say_sources(wanted):
 
 
 def main():
+    """Read what the command line asks for, print what is found."""
     options = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
     processes = job_processes(all_processes())
     ranks = find_ranks(processes)

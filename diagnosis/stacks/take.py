@@ -13,7 +13,7 @@ import time
 import zlib
 from base64 import b64decode, b85encode
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -252,13 +252,7 @@ class Take:
 
     def to_document(self) -> dict[str, Any]:
         """Return it as JSON."""
-        replies = [
-            {
-                "replica": reply.replica, "lines": list(reply.lines), "error": reply.error,
-                "has_ended": reply.has_ended, "exit_code": reply.exit_code, "signal": reply.signal, "ended_at": reply.ended_at,
-            }
-            for reply in self.replies
-        ]  # fmt: skip
+        replies = [asdict(reply) for reply in self.replies]
         known = {"handle": self.handle, "role": self.role, "at": self.at, "seconds": self.seconds}
         return {"format": _FORMAT, **known, "other_roles": list(self.other_roles), "replies": replies}
 
@@ -269,7 +263,7 @@ class Take:
         Raises:
             KeyError, TypeError, ValueError: it is something else.
         """
-        replies = [{**reply, "lines": tuple(reply["lines"])} for reply in document["replies"]]
+        replies: list[dict[str, Any]] = [{**reply, "lines": tuple(reply["lines"])} for reply in document["replies"]]
         return cls(
             str(document["handle"]),
             str(document["role"]),

@@ -29,7 +29,8 @@ class _AfterImport:
 
         sys.meta_path.remove(self)
         spec = PathFinder.find_spec(name, path)
-        execute = getattr(getattr(spec, "loader", None), "exec_module", None)
+        loader = getattr(spec, "loader", None)
+        execute = getattr(loader, "exec_module", None)
         if execute is None:
             return spec
 
@@ -41,7 +42,7 @@ class _AfterImport:
                 pass
 
         try:
-            spec.loader.exec_module = exec_module
+            loader.exec_module = exec_module
         except AttributeError:
             pass
         return spec
@@ -56,7 +57,7 @@ def _start_server():
     try:
         path = "/proc/self/fd/%d/%s.%d.sock" % (folder, os.environ["RANK"], os.getpid())
         with _WithoutNotice():
-            sys._torchx_tui_server = _WorkerServer(path)  # kept: the server ends with it
+            setattr(sys, "_torchx_tui_server", _WorkerServer(path))  # kept: the server ends with it
     finally:
         os.close(folder)
 
@@ -84,9 +85,9 @@ def _dump_on_failure():
     prefix = os.environ.get("TORCH_FR_DUMP_TEMP_FILE")
     if failed is None or not prefix or os.getpid() != _PID:
         return
-    from torch._C._distributed_c10d import _dump_fr_trace
+    from torch._C import _distributed_c10d as c10d
 
-    data = _dump_fr_trace(True, True, False)
+    data = getattr(c10d, "_dump_fr_trace")(True, True, False)
     try:
         file = os.open(prefix + os.environ["RANK"], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError:  # the watchdog of NCCL has written one
