@@ -271,6 +271,12 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         """Hand a message to the app from any thread, without waiting; dropped once the app ends."""
         self.post_to(self, message)
 
+    def show_stacks(self, row: JobRow) -> None:
+        """Show where all ranks of a job stand."""
+        from .stacks.screen import StacksScreen
+
+        self.push_screen(StacksScreen(row))
+
     def post_to(self, target: MessagePump, message: Message) -> None:
         """Hand a message to a screen or widget from any thread, without waiting; dropped once the app ends."""
         if self.is_running and not self._is_leaving:
@@ -467,7 +473,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         from .job.dialogs import QuitDialog
 
         if not isinstance(self.screen, QuitDialog):
-            found = self.jobs.findings.get("local_cwd", [])
+            found = self.jobs.findings.get("local_cwd", ())
             warnings = [finding for finding in found if finding.level == "warning"]
             self.push_screen(QuitDialog(own, warnings), self._leave)
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..recorder.verdict import Verdict, find_verdicts, name_ranks, without_dump
-from .frames import Frame, main_frames
+from .frames import main_frames, own_frame
 from .groups import Group, Standing, describe_groups, group_ranks, says_nothing
-from .take import ProcessStack, Take
+from .take import Take
 
 Pace = Literal["hangs", "moves", ""]
 
@@ -214,14 +214,9 @@ def _children(take: Take, culprits: tuple[int, ...]) -> list[str]:
     for stack in take.processes:
         if stack.is_main or stack.rank not in culprits:
             continue
-        frame = _own_frame(stack)
+        frame = own_frame(stack.threads)
         if stack.state == "D":
             found.append(f"rank {stack.rank}'s {stack.name} ({stack.pid}) is held by the kernel: {stack.waits_for}")
         elif frame is not None:
             found.append(f"rank {stack.rank}'s {stack.name} ({stack.pid}) is in {frame.function}, {frame.place}")
     return found[:4]
-
-
-def _own_frame(stack: ProcessStack) -> Frame | None:
-    frames = main_frames(stack.threads)
-    return next((frame for frame in frames if not frame.is_library), None)

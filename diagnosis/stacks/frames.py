@@ -12,6 +12,8 @@ _MOST_THREADS, _MOST_FRAMES, _MOST_TEXT = 500, 500, 400
 _THREAD = re.compile(r"^(?:Current t|T)hread 0x[0-9a-f]+ *(?:\[(?P<name>[^\]]*)\])? *\(most recent call first\):")
 _FRAME = re.compile(r'^  File "(?P<file>[^"]*)", line (?P<line>\d{1,9}|\?\?\?) in (?P<function>.*)$')
 _LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python\d|^<frozen|\.so(?:\.|$)|^$")
+# Where a process that was forked begins: what is below are the calls of its parent.
+_FORKED = re.compile(r"/multiprocessing/(?:process|popen_fork|spawn)\.py$|/utils/data/_utils/worker\.py$")
 MAIN_THREAD = "MainThread"
 
 
@@ -106,3 +108,13 @@ def _frames(items: Iterable[Any]) -> Iterable[Frame]:
 def main_frames(threads: Iterable[Thread]) -> tuple[Frame, ...]:
     """Return the frames of the main thread, innermost first; nothing where it was not read."""
     return next((thread.frames for thread in threads if thread.is_main), ())
+
+
+def own_frame(threads: Iterable[Thread]) -> Frame | None:
+    """Return the innermost frame of the user's own in the main thread of a child, its parent's calls left out."""
+    for frame in main_frames(threads):
+        if _FORKED.search(frame.file):
+            return None
+        if not frame.is_library:
+            return frame
+    return None

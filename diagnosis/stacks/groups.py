@@ -111,7 +111,7 @@ def group_ranks(states: Mapping[int, RankState]) -> list[Group]:
     for key, ranks in members.items():
         standing, frames = facts[key]
         detail = states[ranks[0]].waits_for if standing is Standing.HELD else ""
-        called = _called(frames, states[ranks[0]].source)
+        called = _called(frames, states[ranks[0]].source) if standing is Standing.WAITS else ""
         groups.append(Group(standing, tuple(ranks), frames, _user_frame(frames), called, detail))
     order = list(Standing)
     return sorted(groups, key=lambda group: (order.index(group.standing), len(group.ranks), group.ranks))

@@ -256,6 +256,7 @@ class JobScreen(JobActions):
         ]
         return [
             Hint("l", "Logs"),
+            Hint("b", "Stacks", self.can("stacks")),
             *([] if read_only else acting),
             Hint("y", "Copy handle"),
             Hint("tab", "Next pane"),

@@ -30,7 +30,10 @@ class LogsScreen(BaseScreen):
 
     HELP_TITLE = "Logs screen"
     KEY_GROUPS = ("logs",)
-    BINDINGS = [Binding("escape", "back", "Back", id="logs.back", show=False)]
+    BINDINGS = [
+        Binding("b", "stacks", "Stacks of all ranks: why it hangs", id="logs.stacks", show=False),
+        Binding("escape", "back", "Back", id="logs.back", show=False),
+    ]
 
     def __init__(self, row: JobRow) -> None:
         super().__init__()
@@ -93,6 +96,10 @@ class LogsScreen(BaseScreen):
             Hint("S", "Save"),
             Hint("?", "Keys"),
         ]
+
+    def action_stacks(self) -> None:
+        """Show where all ranks of the job stand."""
+        self.dashboard.show_stacks(self.row)
 
     def action_back(self) -> None:
         """Go back."""

@@ -31,7 +31,7 @@ class _AfterImport:
         spec = PathFinder.find_spec(name, path)
         loader = getattr(spec, "loader", None)
         execute = getattr(loader, "exec_module", None)
-        if execute is None:
+        if loader is None or execute is None:
             return spec
 
         def exec_module(module):
