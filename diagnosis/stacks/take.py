@@ -43,6 +43,7 @@ _MOST_LINES = 20_000
 _PYTHONS = ("python3", "python")
 # Of a recorder: torch keeps 2000 entries of some hundred bytes.
 _MOST_DUMP_BYTES = 64 << 20
+_MOST_RANKS = 1 << 17
 _RUNS = (AppState.RUNNING,)
 
 
@@ -143,11 +144,7 @@ class Take:
     @cached_property
     def world_size(self) -> int:
         """How many ranks the job says that it has; those that were found where it says nothing."""
-        told = [
-            int(line["world"])
-            for line in self._lines("process")
-            if isinstance(line.get("world"), str) and line["world"].isdigit() and len(line["world"]) < 8
-        ]
+        told = [size for line in self._lines("process") if (size := _rank(line.get("world"))) is not None]
         return max([*told, *(rank + 1 for rank in (*self.ranks, *self.recorded))], default=len(self.replies))
 
     @cached_property
@@ -191,7 +188,7 @@ class Take:
         dumps: dict[int, Dump] = {}
         faults: dict[int, str] = {}
         for line in self._lines("recorder"):
-            rank = _number(line.get("rank"))
+            rank = _rank(line.get("rank"))
             if rank is None:
                 continue
             try:
@@ -223,7 +220,7 @@ class Take:
         """When the recorder of each rank was read, by its own clock, in seconds since the epoch."""
         found = {}
         for line in self._lines("recorder"):
-            rank, at = _number(line.get("rank")), line.get("at")
+            rank, at = _rank(line.get("rank")), line.get("at")
             if rank is not None and isinstance(at, float):
                 found[rank] = at
         return found
@@ -335,7 +332,7 @@ def recorded_dumps(described: DescribeAppResponse, role: str) -> dict[int, Dump]
         return found
     for path in sorted(folder.glob("fr_*"))[:_MOST_LINES]:
         rank = rank_of_file(path.name)
-        if rank is None:
+        if rank is None or rank > _MOST_RANKS:
             continue
         try:
             found[rank] = read_dump(path)
@@ -388,7 +385,7 @@ def _stacks(reply: ReplicaReply) -> Iterator[ProcessStack]:
     for line in reply.lines:
         if line.get("kind") != "process":
             continue
-        rank = _number(line.get("rank"))
+        rank = _rank(line.get("rank"))
         text, threads = line.get("text"), line.get("threads")
         tried = line.get("tried") if isinstance(line.get("tried"), list) else []
         yield ProcessStack(
@@ -418,9 +415,15 @@ def _why_not(stack: ProcessStack) -> str:
     return "; ".join(reasons[-2:] if stack.is_main else reasons[-1:]) or "it is no Python process"
 
 
+def _rank(value: Any) -> int | None:
+    """Return a rank or a number of ranks; None for what cannot be one."""
+    number = _number(value)
+    return number if number is not None and 0 <= number <= _MOST_RANKS else None
+
+
 def _number(value: Any) -> int | None:
     if type(value) is int:
-        return value
+        return value if abs(value) < 1 << 53 else None
     return int(value) if isinstance(value, str) and value.isdigit() and len(value) < 10 else None
 
 

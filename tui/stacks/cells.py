@@ -18,7 +18,19 @@ from ..ui.palette import STYLES
 
 # Of the group that is compared with: the innermost frames.
 _MOST_COMPARED = 8
-_WAITING = (Standing.WAITS, Standing.ASYNC)
+_WORDS = {
+    Standing.EXITED: "exited",
+    Standing.STOPPED: "stopped",
+    Standing.HELD: "held",
+    Standing.LOADS: "data loader",
+    Standing.SAVES: "saves",
+    Standing.COMPILES: "compiles",
+    Standing.ELSEWHERE: "elsewhere",
+    Standing.UNREAD: "not read",
+    Standing.ASYNC: "device",
+    Standing.WAITS: "waits",
+}
+_NARROW = 48
 
 
 def short_path(path: str) -> str:
@@ -41,7 +53,7 @@ def group_text(group: Group, is_culprit: bool, width: int, glyphs: Glyphs) -> Te
     """Return a group in two rows: who, what they do; and where."""
     ranks = name_ranks(group.ranks).partition(" ")[2]
     who = f"{count(len(group.ranks), 'rank'):>8}  "
-    word = cut(group.standing.words(1).replace("is ", "", 1), width - len(who) - 8, glyphs.cut)
+    word = _WORDS[group.standing]
     room = width - 4 - len(who) - len(word)
     text = Text(end="", no_wrap=True)
     text.append(" ! " if is_culprit else "   ", STYLES.pending)
@@ -88,9 +100,8 @@ def frames_text(
     hidden = 0
     for number, frame in enumerate(frames):
         if alike and number == first_alike:
-            text.append(
-                f"\n      {glyphs.rule * 2} below here all {ranks} ranks are alike {glyphs.rule * 2}", STYLES.faint
-            )
+            words = f"all {ranks} alike below" if width < _NARROW else f"below here all {ranks} ranks are alike"
+            text.append(f"\n      {glyphs.rule * 2} {words} {glyphs.rule * 2}", STYLES.faint)
         if frame.is_library and not with_library:
             hidden += 1
             continue
