@@ -73,7 +73,7 @@ def test_sentences(states, words):
 
 
 def test_many_ranks_and_the_order_of_groups():
-    states = {rank: REDUCE for rank in range(512)}
+    states = dict.fromkeys(range(512), REDUCE)
     states |= {7: stack("load", "main"), 9: RankState(has_exited=True), 300: BACKWARD}
     groups = group_ranks(states)
     assert [group.standing for group in groups] == [Standing.EXITED, Standing.ELSEWHERE, Standing.WAITS]

@@ -14,6 +14,7 @@ import sys
 _FOLDER = "TORCHX_TUI_INSIGHT"
 _MODULE = "torch.distributed"
 _PID = os.getpid()
+_started = []  # the server
 
 
 class _AfterImport:
@@ -50,20 +51,25 @@ class _AfterImport:
 
 def _start_server():
     """Start the worker server; its socket is named by rank and process, since children share the rank."""
+    import ctypes
+
     from torch._C._distributed_c10d import _WorkerServer
 
     # A unix socket's path has at most 107 bytes: one through an open descriptor is short, whatever the folder.
     folder = os.open(os.environ[_FOLDER], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         path = "/proc/self/fd/%d/%s.%d.sock" % (folder, os.environ["RANK"], os.getpid())
-        with _WithoutNotice():
-            setattr(sys, "_torchx_tui_server", _WorkerServer(path))  # kept: the server ends with it
+        with _WithoutNotices():
+            server = _WorkerServer(path)
+        # It is never destroyed: in a forked child, that would wait for a thread that is not there.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))
+        _started.append(server)
     finally:
         os.close(folder)
 
 
-class _WithoutNotice:
-    """Keeps the server's line "Server listening" off stderr; whatever else was written meanwhile comes after."""
+class _WithoutNotices:
+    """Keeps the lines of the server off stderr; whatever else was written meanwhile comes after."""
 
     def __enter__(self):
         self.kept, self.stderr = os.memfd_create("stderr"), os.dup(2)
@@ -73,7 +79,7 @@ class _WithoutNotice:
         os.dup2(self.stderr, 2)
         size = os.fstat(self.kept).st_size
         for line in os.pread(self.kept, size, 0).splitlines(True):
-            if b"Server listening to UNIX" not in line:
+            if b"WorkerServer.cpp" not in line:
                 os.write(2, line)
         os.close(self.kept)
         os.close(self.stderr)
@@ -83,7 +89,7 @@ def _dump_on_failure():
     """Write the flight recorder when an exception has ended the rank: gloo's writes none by itself."""
     failed = getattr(sys, "last_exc", None) or getattr(sys, "last_type", None)
     prefix = os.environ.get("TORCH_FR_DUMP_TEMP_FILE")
-    if failed is None or not prefix or os.getpid() != _PID:
+    if failed is None or not prefix or _MODULE not in sys.modules:
         return
     from torch._C import _distributed_c10d as c10d
 
@@ -96,18 +102,27 @@ def _dump_on_failure():
     os.close(file)
 
 
+def _stop_server():
+    """Stop the server here: later it would tell of it on stderr."""
+    for server in _started:
+        with _WithoutNotices():
+            server.shutdown()
+
+
 def _prepare():
     import atexit
 
-    def dump():
-        try:
-            if _MODULE in sys.modules:
-                _dump_on_failure()
-        except Exception:
-            pass
+    def leave():
+        if os.getpid() != _PID:
+            return
+        for step in (_dump_on_failure, _stop_server):
+            try:
+                step()
+            except Exception:
+                pass
 
     sys.meta_path.insert(0, _AfterImport(_MODULE, _start_server))
-    atexit.register(dump)
+    atexit.register(leave)
 
 
 def _chain():
