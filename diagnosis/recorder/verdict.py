@@ -25,8 +25,8 @@ _ALIKE = re.compile(r"all_?reduce|broadcast|reduce|_?all_?gather(_base|_into_ten
 _P2P = re.compile(r"(?P<what>send|recv) (?P<own>\d+)(?:->|<-)(?P<other>\d+)")
 _NOT_USER = ("/site-packages/", "/dist-packages/", "/torch/", "/lib/python")
 _MOST_NAMED = 8
-# A straggler comes last in most collectives of a long enough series, and waits for nobody.
-_FEWEST, _SHARE_LAST, _SHARE_WAITED, _SHARE_OF_TIME = 20, 0.6, 0.25, 0.1
+# A straggler waits for nobody, and comes last in the first collective of each step: by chance in the others.
+_FEWEST, _SHARE_LAST, _SHARE_WAITED, _SHARE_OF_TIME, _LEAST_WAIT_S = 20, 0.4, 0.25, 0.1, 1.0
 
 
 @dataclass(frozen=True)
@@ -315,11 +315,14 @@ def _straggler(group: _Group) -> Iterable[Verdict]:
     if len(rounds) < _FEWEST or not all(all(times.values()) for times in rounds):
         return
     last = Counter(max(times, key=lambda rank: times[rank]) for times in rounds)
-    slow, count = last.most_common(1)[0]
     waited = {rank: sum(max(times.values()) - times[rank] for times in rounds) / 1e9 for rank in group.calls}
+    slow = min(waited, key=lambda rank: waited[rank])
+    count = last[slow]
     others = median(seconds for rank, seconds in waited.items() if rank != slow)
     span = (max(rounds[-1].values()) - min(rounds[0].values())) / 1e9
-    if count < _SHARE_LAST * len(rounds) or waited[slow] > _SHARE_WAITED * others or others < _SHARE_OF_TIME * span:
+    if count < _SHARE_LAST * len(rounds) or waited[slow] > _SHARE_WAITED * others:
+        return
+    if others < max(_LEAST_WAIT_S, _SHARE_OF_TIME * span):
         return
     sentence = (
         f"rank {slow} came last in {count} of {len(rounds)} collectives{group.title}: the others waited "

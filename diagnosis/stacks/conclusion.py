@@ -66,7 +66,14 @@ def conclude(take: Take, earlier: Take | None = None, errors: Mapping[int, str] 
     is_one_host = len({stack.host for stack in take.ranks.values()}) <= 1
     verdicts = find_verdicts(take.dumps, take.world_size, is_one_host)
     verdict = next((found for found in verdicts if found.kind != "agree" and _is_settled(found, take)), None)
-    details = [found.sentence for found in verdicts if found is not verdict and _is_settled(found, take)]
+    if verdict is not None and verdict.kind == "straggler" and _all_wait(groups):
+        # A rank that was slow before is not what they wait for now.
+        verdicts, verdict = [verdict], None
+    details = [
+        found.sentence
+        for found in verdicts
+        if found is not verdict and found.kind != "agree" and _is_settled(found, take)
+    ]
     if without := without_dump(take.dumps, take.world_size) if take.dumps else ():
         details.append(f"no flight recorder of {name_ranks(without)}")
     if not take.ranks:
@@ -142,9 +149,13 @@ def _by_stacks(groups: list[Group], verdict: Verdict | None) -> str:
     sentence = describe_groups(groups)
     if verdict is not None and not _outliers(groups):
         return f"{verdict.sentence}; {sentence}"
-    if says_nothing(groups) and verdict is None and "recorder" not in sentence:
+    if says_nothing(groups) and verdict is None and groups[0].standing is Standing.WAITS:
         sentence += ": the stacks name no rank"
     return sentence
+
+
+def _all_wait(groups: list[Group]) -> bool:
+    return all(group.standing is Standing.WAITS for group in groups)
 
 
 def _outliers(groups: list[Group]) -> tuple[int, ...]:

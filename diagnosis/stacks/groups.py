@@ -140,7 +140,7 @@ def describe_groups(groups: list[Group]) -> str:
 def says_nothing(groups: list[Group]) -> bool:
     """Tell whether stacks cannot name a rank: all stand where kernels are waited for, or all wait in one place."""
     kinds = {group.standing for group in groups if group.standing is not Standing.UNREAD}
-    return kinds <= {Standing.ASYNC} or (kinds == {Standing.WAITS} and len(groups) == 1)
+    return kinds == {Standing.ASYNC} or (kinds == {Standing.WAITS} and len(groups) == 1)
 
 
 def _alone(group: Group) -> str:

@@ -133,7 +133,7 @@ class Take:
     def processes(self) -> tuple[ProcessStack, ...]:
         """Every process that was found, by rank, the rank itself first."""
         found = [stack for reply in self.replies for stack in _stacks(reply)]
-        unique = {(stack.host, stack.pid, stack.replica): stack for stack in found}
+        unique = {(stack.host, stack.pid, stack.rank): stack for stack in reversed(found)}
         return tuple(sorted(unique.values(), key=lambda stack: (stack.rank, not stack.is_main, stack.pid)))
 
     @cached_property

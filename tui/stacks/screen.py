@@ -123,6 +123,7 @@ class StacksScreen(BaseScreen):
         self._takes = TextPane("Takes", id="stacks-takes")
         self._frames = TextPane("Frames", id="stacks-frames")
         self._how = Static(id="stacks-how", markup=False)
+        self._unread = Static(id="stacks-unread", markup=False)
 
     def compose_body(self) -> ComposeResult:
         """Yield the panes."""
@@ -136,6 +137,7 @@ class StacksScreen(BaseScreen):
             yield Divider(id="stacks-divider")
             yield self._frames
         yield self._how
+        yield self._unread
 
     def on_mount(self) -> None:
         """Take the stacks."""
@@ -257,9 +259,11 @@ class StacksScreen(BaseScreen):
         if take is not None and found is not None:
             self._groups.rule.info = Text(count(len(found.groups), "place"))
             waits = "" if self.is_done else "   taking again"
-            how = cells.how_text(take, clock(take.at, self.clock())).append(waits, STYLES.pending)
+            how = cells.how_text(take, clock(take.at, self.clock()))
+            self._how.update(how.append(waits, STYLES.pending))
             unread = cells.unread_text(take)
-            self._how.update(Text.assemble(how, "\n" if unread else "", unread, end=""))
+            self._unread.update(unread)
+            self._unread.display = bool(unread)
         self._draw_takes()
         self.refresh_bars()
 
