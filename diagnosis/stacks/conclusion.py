@@ -189,9 +189,10 @@ def _ended(take: Take, verdict: Verdict | None, errors: Mapping[int, str]) -> tu
     if verdict is not None and verdict.kind in ("mismatch", "missing", "crossed", "p2p") and verdict.culprits:
         told = next((own[rank] for rank in verdict.culprits if rank in own), "")
         return f"{verdict.sentence}{f'; it says: {told}' if told else ''}", verdict.culprits
+    # Without a rank that lost its connection nothing says that they had to do with each other.
     suspects = {rank for rank in ends if rank not in lost} if lost else set()
     times = {rank: reply.ended_at for rank, reply in ends.items() if reply.ended_at}
-    if not suspects and times and len(times) == len(ends) > 1:
+    if lost and not suspects and len(times) == len(ends) > 1:
         suspects = {min(times, key=lambda rank: times[rank] or 0.0)}
     if not suspects or len(suspects) * 2 > len(ends) > 1:
         return _all_ended(ends), ()

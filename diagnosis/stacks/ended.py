@@ -1,13 +1,16 @@
-"""What the ranks of a job that is over wrote to stderr at their end."""
+"""A job that is over: what its ranks wrote to stderr at their end, and who ended it."""
 
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING
 
 from ...backends.types import Stream
 from ...specs import parse_app_handle
 from ...specs.files import open_file
+from .conclusion import conclude
+from .take import kept_takes, take_stacks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +19,28 @@ if TYPE_CHECKING:
     from .take import Take
 
 _TAIL_BYTES = 16 << 10
+
+
+def explain_end(runner: Runner, handle: str) -> tuple[str, ...]:
+    """Say which rank ended a job of several ranks that is over, a sentence each; nothing where that cannot be told.
+
+    The flight recorders that the ranks left come first, then who ended first and whose error is one of its own. The
+    last stacks that were taken while it ran are told as well.
+
+    Raises:
+        TorchXTuiError: the job's backend cannot be asked.
+    """
+    take = take_stacks(runner, handle)
+    if take.ranks or take.world_size < 2:
+        return ()
+    found = conclude(take, None, error_texts(runner, take))
+    lines = [found.sentence, *found.details] if found.culprits or found.verdict else []
+    for earlier in kept_takes(handle)[:1]:
+        before = conclude(earlier)
+        if before.culprits:
+            at = time.strftime("%H:%M:%S", time.localtime(earlier.at))
+            lines.append(f"Before that, {at}: {before.sentence}")
+    return tuple(lines)
 
 
 def error_texts(runner: Runner, take: Take) -> dict[int, str]:

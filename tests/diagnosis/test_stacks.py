@@ -165,7 +165,10 @@ LOST = "RuntimeError: [../gloo/pair.cc:525] Connection closed by peer [127.0.0.1
         ([(0, "", 9.0), (1, "", 5.0), (1, "", 5.1)], {1: LOST, 2: LOST}, (0,), "rank 0 ended first (exit 0); ranks 1-2 then"),
         ([(1, "", 5.0), (1, "", 9.0), (1, "", 5.1)],
          {0: LOST, 1: "ValueError: loss is nan\n", 2: LOST}, (1,), "rank 1 ended first (exit 1), and says: ValueError: loss is nan"),
-        ([(None, "SIGKILL", 5.0), (1, "", 6.0)], {}, (0,), "rank 0 ended first (SIGKILL)"),
+        ([(None, "SIGKILL", 5.0), (1, "", 6.0)], {1: LOST}, (0,), "rank 0 ended first (SIGKILL)"),
+        ([(1, "", 5.0), (1, "", 4.0)], {0: LOST, 1: LOST}, (1,), "rank 1 ended first (exit 1)"),
+        # Replicas that have nothing to do with each other.
+        ([(0, "", 5.0), (7, "", 6.0)], {1: "ValueError: x"}, (), "its ranks say nothing of each other"),
         ([(1, "", None), (1, "", None)], {0: LOST, 1: LOST}, (), "its ranks say nothing of each other"),
     ],
 )  # fmt: skip
