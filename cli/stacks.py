@@ -32,7 +32,8 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
 def _stacks(arguments: Any, settings: Settings) -> int:
     from ..diagnosis.stacks.conclusion import conclude
     from ..diagnosis.stacks.ended import error_texts
-    from ..diagnosis.stacks.take import keep_take, take_stacks
+    from ..diagnosis.stacks.kept import keep_take
+    from ..diagnosis.stacks.take import take_stacks
 
     with make_runner(settings) as runner:
         earlier = None

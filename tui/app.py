@@ -146,8 +146,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         self.jobs = JobStore()
         self.ui_state = ui_state or UiStateFile()
         self._feed: Feed | None = None
-        self._problem = problem
-        self._opens = opens
+        self._problem, self._opens = problem, opens
         self.schedulers = schedulers
         self.who = f"{user_name()}@{os.uname().nodename.partition('.')[0]}"
         use_themes(self, _theme_name(settings, no_color))
@@ -473,8 +472,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         from .job.dialogs import QuitDialog
 
         if not isinstance(self.screen, QuitDialog):
-            found = self.jobs.findings.get("local_cwd", ())
-            warnings = [finding for finding in found if finding.level == "warning"]
+            warnings = [each for each in self.jobs.findings.get("local_cwd", ()) if each.level == "warning"]
             self.push_screen(QuitDialog(own, warnings), self._leave)
 
     def _leave(self, choice: str | None) -> None:

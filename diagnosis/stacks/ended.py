@@ -10,7 +10,8 @@ from ...backends.types import Stream
 from ...specs import parse_app_handle
 from ...specs.files import open_file
 from .conclusion import conclude
-from .take import kept_takes, take_stacks
+from .kept import kept_takes
+from .take import take_stacks
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -455,8 +455,8 @@ def main():
     def report(item, rank_of, is_main):
         found = read_stack(item, [pyspy] if native or not is_main else ways)
         say(kind="process", rank=rank_of.env.get("RANK"), world=rank_of.env.get("WORLD_SIZE"), pid=item.pid,
-            parent=item.parent, is_main=is_main, name=item.name, command=item.command[:8], state=item.state,
-            waits_for=item.waits_for(), cpu=item.cpu, host=os.uname()[1], **found)  # fmt: skip
+            parent=item.parent, is_main=is_main, name=item.name, state=item.state, cpu=item.cpu,
+            waits_for=item.waits_for(), host=os.uname()[1], **found)  # fmt: skip
         try:
             folder = os.readlink("/proc/%d/cwd" % item.pid)
         except OSError:
@@ -489,10 +489,9 @@ def main():
             call(*arguments)
 
     threads = [threading.Thread(target=turn) for _ in range(AT_ONCE)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    for step in (threading.Thread.start, threading.Thread.join):
+        for thread in threads:
+            step(thread)
     say(kind="end", host=os.uname()[1], processes=len(processes), ranks=len(ranks))
     say_sources(wanted)
 

@@ -1,4 +1,4 @@
-"""Taking the stacks and flight recorders of all ranks of a job, and keeping what was taken.
+"""Taking the stacks and flight recorders of all ranks of a job.
 
 Each replica is asked by a program of ours that runs beside it, `probe.py`; what it prints is what a take is made of,
 and what is kept of it.
@@ -15,7 +15,6 @@ from base64 import b64decode, b85encode
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,6 @@ from ...backends.shared.parallel import parallel_map
 from ...logs.text.sanitize import plain
 from ...specs import AppState, SchedulerError, TorchXTuiError, UnknownAppException, is_terminal
 from ...specs.errors import join_names
-from ...specs.files import LARGE, private_folder, read_file, state_folder, write_private
 from ...specs.foreign import decode_json
 from ..recorder.dump import Dump, DumpError, parse_dump, rank_of_file, read_dump
 from .frames import Thread, main_frames, parse_faulthandler, parse_pyspy
@@ -38,7 +36,6 @@ logger = logging.getLogger(__name__)
 TIMEOUT_S, NATIVE_TIMEOUT_S = 30.0, 150.0
 _AT_ONCE = 8
 _FORMAT = 1
-_MOST_KEPT = 10
 _MOST_LINES = 20_000
 _PYTHONS = ("python3", "python")
 # Of a recorder: torch keeps 2000 entries of some hundred bytes.
@@ -441,32 +438,3 @@ def _unpacked(data: Any) -> bytes:
     if unpack.unconsumed_tail:
         raise DumpError(f"it has more than {_MOST_DUMP_BYTES >> 20} MB")
     return plain_bytes
-
-
-# ---- Takes that are kept with their job
-
-
-def keep_take(take: Take) -> None:
-    """Keep a take; of each job the latest few are kept. A disk that is full costs this take only."""
-    try:
-        folder = private_folder(_folder(take.handle))
-        write_private(folder / f"{int(take.at * 1000):015d}.json", json.dumps(take.to_document()).encode())
-        for path in sorted(folder.glob("*.json"))[:-_MOST_KEPT]:
-            path.unlink(missing_ok=True)
-    except OSError as error:
-        logger.warning("the stacks of %s cannot be kept: %s", take.handle, error)
-
-
-def kept_takes(handle: str) -> list[Take]:
-    """Return the takes of a job that are kept, the latest first; what cannot be read is left out."""
-    takes = []
-    for path in sorted(_folder(handle).glob("*.json"), reverse=True)[:_MOST_KEPT]:
-        try:
-            takes.append(Take.from_document(decode_json(read_file(path, LARGE))))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            logger.warning("%s: %s", path, error)
-    return takes
-
-
-def _folder(handle: str) -> Path:
-    return state_folder() / "stacks" / sha256(handle.encode()).hexdigest()[:24]

@@ -9,7 +9,8 @@ import pytest
 from torchx_tui.diagnosis.stacks.conclusion import compare, conclude, own_error
 from torchx_tui.diagnosis.stacks.frames import Frame, Thread, main_frames, own_frame, parse_faulthandler, parse_pyspy
 from torchx_tui.diagnosis.stacks.groups import RankState, Standing, describe_groups, group_ranks
-from torchx_tui.diagnosis.stacks.take import ReplicaReply, Take, keep_take, kept_takes
+from torchx_tui.diagnosis.stacks.kept import keep_take, kept_takes
+from torchx_tui.diagnosis.stacks.take import ReplicaReply, Take
 from torchx_tui.specs.foreign import decode_json
 
 DATA = Path(__file__).parent / "data"

@@ -20,7 +20,8 @@ from ...diagnosis.stacks.conclusion import Conclusion, conclude
 from ...diagnosis.stacks.ended import error_texts
 from ...diagnosis.stacks.frames import main_frames
 from ...diagnosis.stacks.groups import Group, group_ranks
-from ...diagnosis.stacks.take import ProcessStack, Take, keep_take, kept_takes, take_stacks
+from ...diagnosis.stacks.kept import keep_take, kept_takes
+from ...diagnosis.stacks.take import ProcessStack, Take, take_stacks
 from ...logs.text.sanitize import plain
 from ...specs.errors import describe_error
 from ..format import clock, count
