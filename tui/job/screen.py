@@ -280,7 +280,7 @@ class JobScreen(JobActions):
         ]
         return [
             Hint("l", "Logs"),
-            Hint("b", "Stacks", self.can("stacks")),
+            *([Hint("b", "Stacks")] if self.can("stacks") else []),
             *([] if read_only else acting),
             Hint("y", "Copy handle"),
             Hint("tab", "Next pane"),

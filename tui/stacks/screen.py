@@ -147,8 +147,8 @@ class StacksScreen(BaseScreen):
         self.action_take()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Draw the texts for the new width."""
-        self._draw()
+        """Draw the texts for the new width, once the panes have it."""
+        self.call_after_refresh(self._fill)
 
     def jobs_updated(self, _changed: object = (), _removed: object = ()) -> None:
         """Show the job's state as it is now."""

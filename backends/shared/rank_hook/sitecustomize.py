@@ -14,7 +14,6 @@ import sys
 _FOLDER = "TORCHX_TUI_INSIGHT"
 _MODULE = "torch.distributed"
 _PID = os.getpid()
-_started = []  # the server
 
 
 class _AfterImport:
@@ -61,9 +60,9 @@ def _start_server():
         path = "/proc/self/fd/%d/%s.%d.sock" % (folder, os.environ["RANK"], os.getpid())
         with _WithoutNotices():
             server = _WorkerServer(path)
-        # It is never destroyed: in a forked child, that would wait for a thread that is not there.
+        # It is never stopped or destroyed: that waits for its thread, for ever in a forked child, where there is none,
+        # and just after the start, before the thread listens. It ends with the process.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))
-        _started.append(server)
     finally:
         os.close(folder)
 
@@ -102,24 +101,15 @@ def _dump_on_failure():
     os.close(file)
 
 
-def _stop_server():
-    """Stop the server here: later it would tell of it on stderr."""
-    for server in _started:
-        with _WithoutNotices():
-            server.shutdown()
-
-
 def _prepare():
     import atexit
 
     def leave():
-        if os.getpid() != _PID:
-            return
-        for step in (_dump_on_failure, _stop_server):
-            try:
-                step()
-            except Exception:
-                pass
+        try:
+            if os.getpid() == _PID:
+                _dump_on_failure()
+        except Exception:
+            pass
 
     sys.meta_path.insert(0, _AfterImport(_MODULE, _start_server))
     atexit.register(leave)
