@@ -71,10 +71,12 @@ def test_py_spy_reads_ranks_and_their_children(launch):
         """,
         ranks=2,
     )
-    take = wait_until(
-        lambda: (take := waits_in(runner, handle, "waits_for_child")) and len(take.ranks) == 2 and len(take.processes) == 4 and take,
-        "all processes",
-    )  # fmt: skip
+
+    def all_there():
+        take = waits_in(runner, handle, "waits_for_child")
+        return take if len(take.ranks) == 2 and len(take.processes) == 4 else None
+
+    take = wait_until(all_there, "all processes")
     assert [(stack.rank, stack.is_main) for stack in take.processes] == [(0, True), (0, False), (1, True), (1, False)]
     assert {stack.way for stack in take.processes} == {"py-spy"}
     assert dict(take.processes[0].tried)["worker server"].startswith("no socket")
@@ -152,7 +154,7 @@ def run(arguments, env, **more):
 
 def test_the_users_own_sitecustomize_runs(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.mine = __file__\n")
-    code = "import sys, sitecustomize as s; print(sys.mine, s.__file__ == sys.mine, any('rank_hook' in p for p in sys.path))"
+    code = "import sys, sitecustomize as s; print(sys.mine, s.__file__ == sys.mine, 'rank_hook' in str(sys.path))"
     env = insight_environment(tmp_path, {"PYTHONPATH": str(tmp_path), "RANK": "0"})
     assert env["PYTHONPATH"] == f"{HOOK}:{tmp_path}"
     mine = str(tmp_path / "sitecustomize.py")

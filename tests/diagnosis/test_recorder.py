@@ -103,7 +103,8 @@ def calls(*entries, name="nccl", members=None):
         seqs = {"p2p_seq_id": seq} if more.get("is_p2p") else {"collective_seq_id": seq}
         description = "default_pg" if group == "0" else "tp"
         made.append({"process_group": [group, description], "profiling_name": f"{name}:{op}", "state": state,
-                     "input_sizes": [[8]], "input_dtypes": ["Float"], "time_created_ns": 1, **seqs, **more})  # fmt: skip
+                     "input_sizes": [[8]], "input_dtypes": ["Float"], "time_created_ns": 1, **seqs,
+                     **more})  # fmt: skip
     config = {key: {"name": key, "desc": "", "ranks": str(ranks)} for key, ranks in (members or {}).items()}
     return parse_dump(json.dumps({"entries": made, "pg_config": config}).encode())
 
@@ -127,7 +128,7 @@ DONE, WAITS = {}, {"done": False}
         ),
         pytest.param(
             [[("all_to_all", 1, {**WAITS, "input_sizes": [[r]]})] for r in range(3)],
-            "stuck", (), "all ranks reached all_to_all #1, and ranks 0-2 are not through it", id="sizes that may differ",
+            "stuck", (), "all ranks reached all_to_all #1, and ranks 0-2 are not through", id="sizes that may differ",
         ),
         pytest.param(
             [[("all_reduce", 5, WAITS)], [("all_reduce", 5, DONE)], [("all_reduce", 5, WAITS)]],
