@@ -23,10 +23,10 @@ from ..specs import (
     runopts,
 )
 from .options import StructuredOpts
+from .shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from .types import (
     Alternative,
     Capabilities,
-    CommandOutput,
     DescribeAppResponse,
     Finding,
     JobAction,
@@ -48,12 +48,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DAYS_IN_2_WEEKS",
-    "REPLICA_PID",
-    "RUN_BESIDE_BYTES",
-    "RUN_BESIDE_S",
     "Alternative",
     "Capabilities",
-    "CommandOutput",
     "DescribeAppResponse",
     "Finding",
     "JobAction",
@@ -76,10 +72,6 @@ __all__ = [
 ]
 
 DAYS_IN_2_WEEKS = 14
-
-RUN_BESIDE_S = 20.0
-RUN_BESIDE_BYTES = 64 << 20
-REPLICA_PID = "TORCHX_TUI_REPLICA_PID"
 
 T = TypeVar("T")
 
@@ -227,23 +219,9 @@ class Scheduler(abc.ABC, Generic[T]):
     ) -> CommandOutput:
         """Run a command where a running replica is, and return what it printed.
 
-        It sees the replica's processes and files, and reads nothing. It is no part of the job: the replica's own
-        processes, its log and its exit code stay as they are. Where the replica shares its machine with other
-        processes, `REPLICA_PID` in the command's environment is the replica's first one.
-
-        Args:
-            app_id: the app.
-            role_name: the role.
-            k: the replica's number in the role.
-            argv: the program, found on the PATH there, and its arguments; no shell is involved.
-            timeout_s: seconds after which the command is ended.
-
-        Raises:
-            NotImplementedError: this scheduler runs none, see `Capabilities.run_beside`.
-            JobNotFoundError: there is no such app.
-            ValueError: it has no such role or replica; the message lists those that it has.
-            SchedulerError: the replica does not run, the program is not there, it printed more than
-                `RUN_BESIDE_BYTES`, or the backend does not allow it.
+        It is no part of the job, reads nothing, and is ended after ``timeout_s``. Where the replica shares its machine
+        with others, `REPLICA_PID` in its environment is the replica's first process.
+        Raises as `shell_command` does, and ValueError where there is no such role or replica.
         """
         raise NotImplementedError(f"{self.backend} runs no commands beside {app_id}")
 

@@ -308,21 +308,6 @@ class ReplicaUsage:
 
 
 @dataclass(frozen=True)
-class CommandOutput:
-    """What a command printed, see `Scheduler.run_beside`.
-
-    Args:
-        code: its exit code; None where it was ended because it took too long.
-        out: what it wrote to stdout, as far as it got.
-        err: what it wrote to stderr.
-    """
-
-    code: int | None
-    out: bytes
-    err: bytes
-
-
-@dataclass(frozen=True)
 class JobAction:
     """Something that can be done with a job beside cancelling and deleting it, see `Scheduler.act`.
 
@@ -383,8 +368,7 @@ class Capabilities:
     """What a scheduler can do; the screens offer no more than this.
 
     Args:
-        cancel: end an app.
-        delete: remove what is kept of an app.
+        cancel, delete: end an app; remove what is kept of it.
         log_follow: give lines as they come.
         log_streams: the outputs that can be asked for.
         log_files: logs are files on this machine (`Scheduler.log_path`).
@@ -394,8 +378,7 @@ class Capabilities:
         workspace: local folders travel with the app.
         native: `Scheduler.describe_native` says something.
         shell: a shell can be opened in a replica.
-        usage: `Scheduler.usage` measures what replicas use.
-        run_beside: `Scheduler.run_beside` runs commands beside replicas.
+        usage, run_beside: `Scheduler` has these methods.
         actions: `Scheduler.actions` has some for jobs.
         everybody: `Scheduler.list_everybody` lets it list the jobs of other users, too.
         places: `Scheduler.places` says where there is room.

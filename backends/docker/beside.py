@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...specs import SchedulerError
-from ..api import RUN_BESIDE_BYTES
 from ..docker_engine.client import Engine
-from ..types import CommandOutput
+from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput
 from .containers import find_replica
 
 _READ = 1 << 18

@@ -7,8 +7,7 @@ import time
 from collections.abc import Sequence
 
 from ...specs import SchedulerError
-from ..api import RUN_BESIDE_BYTES
-from ..types import CommandOutput
+from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput
 from .api_server import ApiServer
 from .shell import ERRORS, SCREEN, NoSuchProgramError, PodExec, find_running_container, image_of, run_in_pod
 

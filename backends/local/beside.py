@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 from ...specs import SchedulerError
 from ...specs.processes import is_running
-from ..api import REPLICA_PID, RUN_BESIDE_BYTES
-from ..shared.bounded_command import run_command
+from ..shared.bounded_command import REPLICA_PID, RUN_BESIDE_BYTES, CommandOutput, run_command
 from ..shared.replicas import pick_replica
-from ..types import CommandOutput
 from .environment import launcher_environment
 from .record import Run
 

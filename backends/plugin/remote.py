@@ -15,8 +15,8 @@ from ...guest.host import GuestError
 from ...guest.service import NoReplyError, Service, ServiceLines, ServiceRaisedError
 from ...specs import AppDef, AppDryRunInfo, BackendUnavailableError, CfgVal, Role, SchedulerError, runopts
 from ..api import RUN_BESIDE_S, Scheduler
+from ..shared.bounded_command import CommandOutput
 from ..types import (
-    CommandOutput,
     DescribeAppResponse,
     Finding,
     ListAppResponse,

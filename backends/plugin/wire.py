@@ -27,9 +27,9 @@ from ...specs import (
 )
 from ...specs.errors import describe_error
 from ...specs.serialize import appdef_from_dict, appdef_to_dict
+from ..shared.bounded_command import CommandOutput
 from ..types import (
     Capabilities,
-    CommandOutput,
     DescribeAppResponse,
     Finding,
     ListAppResponse,

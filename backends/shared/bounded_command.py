@@ -9,11 +9,29 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import IO
 
-from ..types import CommandOutput
-
+RUN_BESIDE_S = 20.0
+RUN_BESIDE_BYTES = 64 << 20
+"""How long `Scheduler.run_beside` lets a command run where nothing else is said, and the most bytes that it prints."""
+REPLICA_PID = "TORCHX_TUI_REPLICA_PID"
 _WAIT_AFTER_END_S = 0.1
+
+
+@dataclass(frozen=True)
+class CommandOutput:
+    """What a command printed, see `Scheduler.run_beside`.
+
+    Args:
+        code: its exit code; None where it was ended because it took too long.
+        out: what it wrote to stdout, as far as it got.
+        err: what it wrote to stderr.
+    """
+
+    code: int | None
+    out: bytes
+    err: bytes
 
 
 def run_command(

@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 
 from ...specs import AppState, NotAllowedError, SchedulerError
-from ..api import RUN_BESIDE_BYTES
-from ..shared.bounded_command import run_command
-from ..types import CommandOutput, JobAction
+from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput, run_command
+from ..types import JobAction
 from . import commands
 from .jobs import App
 from .layout import Replica
