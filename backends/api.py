@@ -23,6 +23,7 @@ from ..specs import (
     runopts,
 )
 from .options import StructuredOpts
+from .shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from .types import (
     Alternative,
     Capabilities,
@@ -212,6 +213,17 @@ class Scheduler(abc.ABC, Generic[T]):
             SchedulerError: the replica does not run, or has no shell.
         """
         raise NotImplementedError(f"{self.backend} opens no shell in {app_id}")
+
+    def run_beside(
+        self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = RUN_BESIDE_S
+    ) -> CommandOutput:
+        """Run a command where a running replica is, and return what it printed.
+
+        It is no part of the job, reads nothing, and is ended after ``timeout_s``. Where the replica shares its machine
+        with others, `REPLICA_PID` in its environment is the replica's first process.
+        Raises as `shell_command` does, and ValueError where there is no such role or replica.
+        """
+        raise NotImplementedError(f"{self.backend} runs no commands beside {app_id}")
 
     @abc.abstractmethod
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, Workspace, runopts
     from .api import (
         Capabilities,
+        CommandOutput,
         DescribeAppResponse,
         Finding,
         JobAction,
@@ -73,10 +74,9 @@ class Runner:
         spool_limits: tuple[int, int] | None = None,
         most_replicas: int = sys.maxsize,
     ) -> None:
-        self.session_name = session_name
+        self.session_name, self.read_only = session_name, read_only
         self._journal = journal
         self._cancelled: Cancellations | None = None
-        self.read_only = read_only
         self._schedulers = SchedulerPool(session_name, scheduler_params, contexts)
         self._lock = threading.RLock()
         self._remembered: dict[str, tuple[AppState, str]] = {}
@@ -324,6 +324,11 @@ class Runner:
         name, _, app_id = specs.parse_app_handle(handle)
         return self.scheduler(name).shell_command(app_id, role_name, k)
 
+    def run_beside(self, handle: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float) -> CommandOutput:
+        """Run a command that changes nothing where a replica is, see `Scheduler.run_beside`."""
+        name, _, app_id = specs.parse_app_handle(handle)
+        return self.scheduler(name).run_beside(app_id, role_name, k, argv, timeout_s)
+
     def status(self, app_handle: str) -> AppStatus | None:
         """Return a job's status, or None if the backend knows nothing of it."""
         described = self.describe(app_handle)
@@ -346,7 +351,6 @@ class Runner:
         Raises:
             TimeoutError: the job has not ended in time; the message says what was known last.
         """
-
         ask = partial(self.until_answered, app_handle, partial(self.describe, app_handle), on_lost=on_lost)
         return wait_for_end(ask, app_handle, wait_interval, timeout)
 
@@ -473,11 +477,8 @@ class Runner:
 
     def own_jobs(self) -> builtins.list[str]:
         """Return the handles of jobs that this process launched, that still run and that were not detached."""
-        return [
-            specs.make_app_handle(name, self.session_name, app_id)
-            for name, scheduler in self._schedulers.made()
-            for app_id in scheduler.own_app_ids()
-        ]
+        own = [(name, app_id) for name, scheduler in self._schedulers.made() for app_id in scheduler.own_app_ids()]
+        return [specs.make_app_handle(name, self.session_name, app_id) for name, app_id in own]
 
     def detach(self, handle: str) -> None:
         """Let a job go on when this process ends."""

@@ -368,8 +368,7 @@ class Capabilities:
     """What a scheduler can do; the screens offer no more than this.
 
     Args:
-        cancel: end an app.
-        delete: remove what is kept of an app.
+        cancel, delete: end an app; remove what is kept of it.
         log_follow: give lines as they come.
         log_streams: the outputs that can be asked for.
         log_files: logs are files on this machine (`Scheduler.log_path`).
@@ -379,7 +378,7 @@ class Capabilities:
         workspace: local folders travel with the app.
         native: `Scheduler.describe_native` says something.
         shell: a shell can be opened in a replica.
-        usage: `Scheduler.usage` measures what replicas use.
+        usage, run_beside: `Scheduler` has these methods.
         actions: `Scheduler.actions` has some for jobs.
         everybody: `Scheduler.list_everybody` lets it list the jobs of other users, too.
         places: `Scheduler.places` says where there is room.
@@ -407,6 +406,7 @@ class Capabilities:
     native: bool = False
     shell: bool = False
     usage: bool = False
+    run_beside: bool = False
     actions: bool = False
     everybody: bool = False
     places: bool = False

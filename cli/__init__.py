@@ -25,6 +25,7 @@ COMMANDS = {
     "describe": ("status", "show what a job was launched as"),
     "log": ("logs", "print a job's logs"),
     "metrics": ("metrics", "show how far a job is, and its named values"),
+    "stacks": ("stacks", "show where all ranks of a job stand, and which one holds up the others"),
     "cancel": ("cancel", "stop a job"),
     "delete": ("cancel", "stop a job and remove what is kept of it"),
     "wait": ("status", "wait for a job's end"),

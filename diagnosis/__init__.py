@@ -1,1 +1,1 @@
-"""What a job is doing, and why not: read from its logs, its files and the answers of the Runner; no Textual."""
+"""What a job is doing, and why not: evidence from its logs, files and processes, as sentences; no Textual."""

@@ -45,6 +45,9 @@ class LocalSettings:
     keep_gigabytes: float = 10.0
     """The oldest finished runs are removed while all of them together take more."""
 
+    insight: bool = True
+    """Let the ranks of jobs that are launched here be asked for their stacks and flight recorders; docs/hangs.md."""
+
 
 @dataclass(frozen=True)
 class DockerSettings:
@@ -220,6 +223,7 @@ class Settings:
                 "max_running": self.local.max_running,
                 "grace_seconds": self.local.grace_seconds,
                 "keep_days": self.local.keep_days,
+                "insight": self.local.insight,
                 "keep_bytes": int(self.local.keep_gigabytes * 1e9),
                 "torchx_log_dirs": _torchx_log_dirs,
                 "handle_signals": False,

@@ -35,7 +35,7 @@ from .ui.garbage_collection import collect_while_idle, spare_living
 from .ui.governor import AppGovernor
 from .ui.state import UiStateFile
 from .ui.status import EndedJobs, Status
-from .ui.theme import css_variables, follow_theme, use_themes
+from .ui.theme import choose_theme, css_variables, follow_theme, use_themes
 from .watch.store import JobStore
 
 if TYPE_CHECKING:
@@ -146,11 +146,10 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         self.jobs = JobStore()
         self.ui_state = ui_state or UiStateFile()
         self._feed: Feed | None = None
-        self._problem = problem
-        self._opens = opens
+        self._problem, self._opens = problem, opens
         self.schedulers = schedulers
         self.who = f"{user_name()}@{os.uname().nodename.partition('.')[0]}"
-        use_themes(self, _theme_name(settings, no_color))
+        use_themes(self, choose_theme(settings.theme, no_color))
         # What hints show instead of the usual keys; nothing of the keymap is loaded without one.
         self.chosen_keys: dict[tuple[str, str], str] = {}
         if settings.keys:
@@ -270,6 +269,12 @@ class TorchXTuiApp(OrderedKeysApp[int]):
     def post_from_thread(self, message: Message) -> None:
         """Hand a message to the app from any thread, without waiting; dropped once the app ends."""
         self.post_to(self, message)
+
+    def show_stacks(self, row: JobRow) -> None:
+        """Show where all ranks of a job stand."""
+        from .stacks.screen import StacksScreen
+
+        self.push_screen(StacksScreen(row))
 
     def post_to(self, target: MessagePump, message: Message) -> None:
         """Hand a message to a screen or widget from any thread, without waiting; dropped once the app ends."""
@@ -471,8 +476,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         from .job.dialogs import QuitDialog
 
         if not isinstance(self.screen, QuitDialog):
-            found = self.jobs.findings.get("local_cwd", [])
-            warnings = [finding for finding in found if finding.level == "warning"]
+            warnings = [each for each in self.jobs.findings.get("local_cwd", ()) if each.level == "warning"]
             self.push_screen(QuitDialog(own, warnings), self._leave)
 
     def _leave(self, choice: str | None) -> None:
@@ -488,13 +492,3 @@ class TorchXTuiApp(OrderedKeysApp[int]):
     async def action_interrupt(self) -> None:
         """Take ctrl+c for a wish to quit, which asks where jobs would end."""
         await self.action_leave()
-
-
-def _theme_name(settings: Settings, no_color: bool) -> str:
-    if no_color:
-        return palette.NO_COLOR.name
-    if settings.theme != "auto":
-        return settings.theme
-    terminal = os.environ.get("TERM", "")
-    full = "256" in terminal or "truecolor" in os.environ.get("COLORTERM", "") or terminal.endswith("direct")
-    return palette.DARK.name if full or not terminal else palette.ANSI_DARK.name

@@ -13,7 +13,9 @@ from urllib.parse import urlsplit
 from ...logs.source.stream import Cursor, LogStream
 from ...specs import AppDef, AppDryRunInfo, CfgVal, JobNotFoundError, make_unique, runopts
 from ..api import (
+    RUN_BESIDE_S,
     Capabilities,
+    CommandOutput,
     DescribeAppResponse,
     Finding,
     ListAppResponse,
@@ -30,6 +32,7 @@ from ..shared.readable_yaml import readable_yaml
 from ..shared.secrets import mask_data
 from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import labels
+from .beside import run_beside
 from .containers import ContainerDetails, find_containers, inspect_all
 from .describe import describe_app
 from .lifecycle import AppCanceller, Launch
@@ -87,6 +90,7 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         native=True,
         shell=True,
         usage=True,
+        run_beside=True,
         remembers_cancel=False,
     )
 
@@ -175,6 +179,12 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
         """Return the argument list of a program that opens a shell in a replica; see `Scheduler.shell_command`."""
         return shell_command(self._engine, app_id, role_name, k)
+
+    def run_beside(
+        self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = RUN_BESIDE_S
+    ) -> CommandOutput:
+        """Run a command in a replica's container; see `Scheduler.run_beside`."""
+        return run_beside(self._engine, app_id, role_name, k, argv, timeout_s)
 
     @property
     def _host(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ...logs.source.stream import Cursor, LogStream
 from ...specs import NONE, AppDef, AppDryRunInfo, CfgVal, JobNotFoundError, runopts
 from ..api import (
+    RUN_BESIDE_S,
     Capabilities,
+    CommandOutput,
     DescribeAppResponse,
     Finding,
     ListAppResponse,
@@ -25,6 +27,7 @@ from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import preflight
 from .api_server import ApiError, ApiServer
+from .beside import run_beside
 from .following import JobLooks
 from .jobs import find_job, pods_of, split_app_id
 from .lifecycle import abort, launch, remove, validate
@@ -51,6 +54,7 @@ _ALL = Capabilities(  # noqa: S604 - no subprocess: its `shell` says that one ca
     workspace=True,
     native=True,
     shell=True,
+    run_beside=True,
     logs_after_cancel="Volcano removes its pods, and their logs with them: what was read here stays until you quit.",
 )
 
@@ -211,6 +215,13 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         """Return the argument list of a program that opens a shell in a replica; see `Scheduler.shell_command`."""
         with self._noting(preflight.SHELL):
             return shell_command(self._server, app_id, role_name, k)
+
+    def run_beside(
+        self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = RUN_BESIDE_S
+    ) -> CommandOutput:
+        """Run a command in a replica's container; see `Scheduler.run_beside`."""
+        with self._noting(preflight.SHELL):
+            return run_beside(self._server, app_id, role_name, k, argv, timeout_s)
 
     # AppCanceller
 

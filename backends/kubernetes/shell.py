@@ -64,19 +64,34 @@ def shell_command(server: ApiServer, app_id: str, role: str, k: int) -> list[str
         SchedulerError: the replica does not run, or its image has no shell, or the server does not allow it.
         BackendUnavailableError: the server cannot be reached.
     """
+    pod, container = find_running_container(server, app_id, role, k)
+    shell = _find_shell(server, pod, container, f"{role}/{k}")
+    program = [sys.executable, "-m", "torchx_tui.backends.kubernetes.shell"]
+    where = [server.context, pod["metadata"]["namespace"], pod["metadata"]["name"], container]
+    return [*program, *where, shell, "-c", _START, os.environ.get("TERM", "xterm"), shell]
+
+
+def find_running_container(server: ApiServer, app_id: str, role: str, k: int) -> tuple[KubernetesObject, str]:
+    """Return the pod of a replica and the name of its main container, which runs.
+
+    Raises:
+        JobNotFoundError, ValueError: there is no such app, role or replica.
+        SchedulerError: the replica does not run.
+    """
     look = replica_pods(server).look(server, app_id, time.monotonic())
-    name = find_pod_name(look, app_id, role, k)
-    pod = look.pods.get(name)
+    pod = look.pods.get(find_pod_name(look, app_id, role, k))
     if pod is None:
-        raise SchedulerError(f"the pod of {role}/{k} of {app_id} is not there: a shell needs a replica that runs")
+        raise SchedulerError(f"the pod of {role}/{k} of {app_id} is not there: this needs a replica that runs")
     container = main_container(pod)
     if not run_of(pod, container).is_running:
         phase = str((pod.get("status") or {}).get("phase") or "unknown").lower()
-        raise SchedulerError(f"{role}/{k} of {app_id} is {phase}: a shell needs a replica that runs")
-    shell = _find_shell(server, pod, container, f"{role}/{k}")
-    program = [sys.executable, "-m", "torchx_tui.backends.kubernetes.shell"]
-    where = [server.context, pod["metadata"]["namespace"], name, container]
-    return [*program, *where, shell, "-c", _START, os.environ.get("TERM", "xterm"), shell]
+        raise SchedulerError(f"{role}/{k} of {app_id} is {phase}: this needs a replica that runs")
+    return pod, container
+
+
+def image_of(pod: KubernetesObject, container: str) -> str:
+    """Return the image of a pod's container."""
+    return {item["name"]: item.get("image", "") for item in pod["spec"]["containers"]}.get(container, "")
 
 
 def _find_shell(server: ApiServer, pod: KubernetesObject, container: str, name: str) -> str:
@@ -88,9 +103,8 @@ def _find_shell(server: ApiServer, pod: KubernetesObject, container: str, name: 
         code, printed = 127, b""
     paths = printed.decode("utf-8", "replace").split()
     if code or not paths:
-        images = {item["name"]: item.get("image", "") for item in pod["spec"]["containers"]}
         raise SchedulerError(
-            f"the image of {name}, {images.get(container, '')}, has no shell (neither bash nor sh): nothing to open"
+            f"the image of {name}, {image_of(pod, container)}, has no shell (neither bash nor sh): nothing to open"
         )
     return paths[0]
 

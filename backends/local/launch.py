@@ -18,7 +18,7 @@ from ...specs import AppDef, SchedulerError, appdef_to_dict, make_app_handle
 from ...specs.files import private_folder, read_file, user_name, write_private
 from ...specs.foreign import decode_json, encode_json
 from . import supervisor
-from .environment import JOB_ID, launcher_environment, replica_environment
+from .environment import JOB_ID, launcher_environment
 from .record import Run
 from .request import PopenRequest
 from .runs import Runs
@@ -72,7 +72,7 @@ def launch(
         "grace": grace_seconds,
         "state": _state(request, app, cfg, session, submitted_at, max_running),
         "success": _success(request),
-        "replicas": [_replica(env, request, param) for _, _, param in request.replicas()],
+        "replicas": [_replica(env, request, role, param) for role, _, param in request.replicas()],
     }
     try:
         _hand_over(starting, message)
@@ -227,6 +227,9 @@ def _make_folders(runs: Runs, request: PopenRequest) -> None:
         (folder / role).mkdir(mode=mode, exist_ok=True)
         for path in folders:
             Path(path).mkdir(mode=mode, parents=True, exist_ok=True)
+    for path in request.insight_folders():
+        # Whoever reaches a rank's socket can read its stack, whatever the mode of the logs.
+        private_folder(path)
 
 
 def _remove(runs: Runs, request: PopenRequest) -> None:
@@ -285,12 +288,12 @@ def _success(request: PopenRequest) -> dict[str, Any]:
     return {"app_id": request.app_id, "log_dir": request.log_dir, "final_state": "", "last_updated": 0, "roles": roles}
 
 
-def _replica(env: Mapping[str, str], request: PopenRequest, param: Any) -> dict[str, Any]:
+def _replica(env: Mapping[str, str], request: PopenRequest, role: str, param: Any) -> dict[str, Any]:
     nowhere = os.devnull
     return {
         "args": param.args,
         "cwd": param.cwd,
-        "env": replica_environment(env, param.env),
+        "env": request.started_environment(role, param, env),
         "stdout": param.stdout or nowhere,
         "stderr": param.stderr or nowhere,
         "combined": param.combined or nowhere,

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from ...specs import AppDef, AppDefError, Role, macros, make_app_handle
 from ..api import check_launchable
 from ..options import StructuredOpts
+from ..shared.insight import insight_environment
 from ..shared.kept_app_def import RANK0_HOST
 from ..shared.logout import logout_findings
 from ..shared.progress import while_wanted
@@ -25,6 +26,7 @@ from . import environment
 from .environment import VISIBLE_DEVICES, count_gpus, launcher_environment, visible_devices, wanted_gpus
 from .image_provider import ImageProvider, ReplicaParam
 
+_INSIGHT = "insight"
 # The id is the name and up to 15 characters; files are named after it with up to 25 more, and a folder or file has 255.
 _MOST_BYTES = 200
 _MOST_SHOWN = 40
@@ -127,6 +129,8 @@ class PopenRequest:
         role_params: how each replica is started, by role.
         role_log_dirs: the folder of each replica, by role.
         private: whether the folder is our own, closed to other users.
+        insight: whether ranks can be asked why they hang, see `insight_environment`; what that takes is added to the
+            environment of each replica when it is started, since `role_params` are TorchX's.
     """
 
     app_id: str
@@ -134,6 +138,18 @@ class PopenRequest:
     role_params: dict[str, list[ReplicaParam]] = field(default_factory=dict)
     role_log_dirs: dict[str, list[str]] = field(default_factory=dict)
     private: bool = field(default=True, kw_only=True)
+    insight: bool = field(default=False, kw_only=True)
+
+    def insight_folders(self) -> list[Path]:
+        """Return the folders that are made for `insight`."""
+        return [Path(self.log_dir, _INSIGHT, role) for role in self.role_params] if self.insight else []
+
+    def started_environment(self, role: str, param: ReplicaParam, inherited: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables of one replica beyond those that it inherits."""
+        env = environment.replica_environment(inherited, param.env)
+        if self.insight:
+            env.update(insight_environment(Path(self.log_dir, _INSIGHT, role), {**inherited, **env}))
+        return env
 
     def replicas(self) -> Iterable[tuple[str, int, ReplicaParam]]:
         """Yield role, number and start of every replica, in order."""
@@ -196,13 +212,18 @@ def _complete(
 
 def _as_data(request: PopenRequest) -> dict[str, Any]:
     """Return a request as plain data, secret values masked."""
+    inherited = launcher_environment() if request.insight else {}
+
+    def shown(role: str, param: ReplicaParam) -> dict[str, str]:
+        return {**request.started_environment(role, param, inherited), **param.env} if request.insight else param.env
+
     roles = {
         role: [
             {
                 "replica": number,
                 "command": param.args,
                 "cwd": param.cwd or os.curdir,
-                "env": dict(sorted(param.env.items())),
+                "env": dict(sorted(shown(role, param).items())),
             }
             for number, param in enumerate(params)
         ]

@@ -18,7 +18,9 @@ from ...specs import AppDef, AppDryRunInfo, CfgVal, SchedulerError, make_unique,
 from ...specs.files import state_folder, user_name
 from ...specs.processes import is_running, read_process, send_signal
 from ..api import (
+    RUN_BESIDE_S,
     Capabilities,
+    CommandOutput,
     DescribeAppResponse,
     Finding,
     ListAppResponse,
@@ -90,6 +92,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         torchx_log_dirs: gives the folders in which TorchX has logs of jobs that have ended; those that launches here
             were given are looked at as well.
         handle_signals: cancel own apps on SIGTERM and SIGINT; only where this is made on the main thread.
+        insight: let ranks be asked for their stacks and flight recorders, see `backends/shared/insight.py`.
     """
 
     capabilities = Capabilities(
@@ -98,6 +101,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         log_time_range=True,
         native=True,
         usage=True,
+        run_beside=True,
         working_folder=True,
     )
 
@@ -115,6 +119,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         keep_bytes: float = 20e9,
         torchx_log_dirs: Callable[[], Iterable[Path]] = tuple,
         handle_signals: bool = True,
+        insight: bool = True,
     ) -> None:
         super().__init__("local", session_name)
         self._image_provider_class = image_provider_class
@@ -127,6 +132,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         self._apps = Apps(self._runs, self._root, torchx_log_dirs)
         self._listing = Listing(self._runs, self._apps)
         self._own = LaunchedApps(self.end_own)
+        self._insight = insight
         self._sampled: tuple[str, UsageSampler | None] = ("", None)
         if handle_signals:
             self._own.handle_signals()
@@ -155,9 +161,11 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         base = Path(opts.log_dir).expanduser().absolute() if opts.log_dir else self._root
         app_id = make_unique(app.name)
         images = self._image_provider_class(cfg)
-        return make_request(
+        request = make_request(
             app, app_id, base / self.session_name / app_id, self.session_name, opts, images, self._extra_paths
         )
+        request.insight = self._insight
+        return request
 
     def schedule(self, dryrun_info: AppDryRunInfo[PopenRequest]) -> str:
         """Launch what a dry run gave, and return the app's id as soon as its supervisor lives.
@@ -209,6 +217,14 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             sampler = UsageSampler()
             self._sampled = (app_id, sampler)
         return sampler.sample(run) if run.here and not run.over else []
+
+    def run_beside(
+        self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = RUN_BESIDE_S
+    ) -> CommandOutput:
+        """Run a command on this machine, see `Scheduler.run_beside`."""
+        from .beside import run_beside_replica
+
+        return run_beside_replica(self._apps.get(app_id), role_name, k, argv, timeout_s)
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return every local app of this user, TorchX's included, the latest first."""

@@ -14,8 +14,17 @@ from typing import Any
 from ...guest.host import GuestError
 from ...guest.service import NoReplyError, Service, ServiceLines, ServiceRaisedError
 from ...specs import AppDef, AppDryRunInfo, BackendUnavailableError, CfgVal, Role, SchedulerError, runopts
-from ..api import Scheduler
-from ..types import DescribeAppResponse, Finding, ListAppResponse, NameFault, ReplicaUsage, Stream, line_pattern
+from ..api import RUN_BESIDE_S, Scheduler
+from ..shared.bounded_command import CommandOutput
+from ..types import (
+    DescribeAppResponse,
+    Finding,
+    ListAppResponse,
+    NameFault,
+    ReplicaUsage,
+    Stream,
+    line_pattern,
+)
 from ..workspace import WorkspaceMixin
 from .found import FoundScheduler
 from .scheduler import take_built
@@ -210,6 +219,12 @@ class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
     def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
         """Return the command that opens a shell in a replica. Raises as the plugin's does."""
         return self._ask("shell_command", app_id, role_name, k)
+
+    def run_beside(
+        self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = RUN_BESIDE_S
+    ) -> CommandOutput:
+        """Run a command where a replica is. Raises as the plugin's does."""
+        return self._ask("run_beside", app_id, role_name, k, list(argv), timeout_s)
 
     # Ending
 

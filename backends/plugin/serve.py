@@ -194,6 +194,7 @@ FORWARDED = (
     "describe_native",
     "usage",
     "shell_command",
+    "run_beside",
     "list",
     "cancel",
     "delete",

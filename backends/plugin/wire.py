@@ -7,6 +7,7 @@ same version of this package.
 from __future__ import annotations
 
 import traceback
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime
@@ -26,6 +27,7 @@ from ...specs import (
 )
 from ...specs.errors import describe_error
 from ...specs.serialize import appdef_from_dict, appdef_to_dict
+from ..shared.bounded_command import CommandOutput
 from ..types import (
     Capabilities,
     DescribeAppResponse,
@@ -42,6 +44,7 @@ _DATA: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         Capabilities,
+        CommandOutput,
         DescribeAppResponse,
         Finding,
         ListAppResponse,
@@ -87,6 +90,8 @@ def encode(value: Any) -> Any:
         return {"$": "runopts", "value": [_encode_option(name, option) for name, option in value]}
     if isinstance(value, datetime):
         return {"$": "datetime", "value": value.timestamp()}
+    if isinstance(value, bytes):
+        return {"$": "bytes", "value": b64encode(value).decode("ascii")}
     return _encode_plain(value)
 
 
@@ -135,6 +140,7 @@ _DECODERS: dict[str, Any] = {
     "Role": lambda value: appdef_from_dict(value).roles[0],
     "runopts": _decode_options,
     "datetime": datetime.fromtimestamp,
+    "bytes": b64decode,
     "Path": Path,
     "tuple": lambda value: tuple(decode(item) for item in value),
     "dict": lambda value: {decode(key): decode(item) for key, item in value},

@@ -1,10 +1,12 @@
-"""What is done with a job that is there: hold, release, requeue, another time limit, a signal, a shell in it."""
+"""What is done with a job that is there: hold, release, requeue, another time limit, a signal, a shell or command."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from ...specs import AppState, NotAllowedError, SchedulerError
+from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput, run_command
 from ..types import JobAction
 from . import commands
 from .jobs import App
@@ -21,6 +23,8 @@ _SIGNAL = JobAction("signal", "Its processes and its batch script get a signal."
 # The forms of time of sbatch(1), and such as `+30` to add minutes.
 _IS_LIMIT = re.compile(r"[+-]?(?:\d{1,4}-)?\d{1,6}(?::\d{1,2}){0,2}|UNLIMITED", re.IGNORECASE)
 _IS_SIGNAL = re.compile(r"(?:SIG)?[A-Z]{1,6}[0-9]{0,2}|[1-9]\d?", re.IGNORECASE)
+# What srun says where the command was not begun: no such program, no such step.
+_NOT_BEGUN = ("execve()", "Unable to create step", "Unable to confirm allocation", "Job step creation")
 _DENIED = ("Access/permission denied", "Invalid user id")
 
 
@@ -57,11 +61,35 @@ def cancel(job_id: str) -> None:
 
 def shell_command(replica: Replica) -> list[str]:
     """Return the srun command that opens a shell beside a replica: it takes no CPUs from it."""
+    shell = 'exec "${SHELL:-/bin/sh}"'
+    return [*_beside(replica), "--pty", "/bin/sh", "-c", shell]
+
+
+def run_beside(replica: Replica, argv: Sequence[str], timeout_s: float) -> CommandOutput:
+    """Run a command in a step of its own on a replica's node, see `Scheduler.run_beside`.
+
+    Raises:
+        SchedulerError: Slurm did not begin it, the program is not there, or it printed too much.
+    """
+    # Without --quiet srun tells on stderr how the command ended; what it was given to read is nothing.
+    command = [*_beside(replica), "--input=none", *argv]
+    try:
+        ended = run_command(command, timeout_s=timeout_s, max_bytes=RUN_BESIDE_BYTES, env=commands.clean_environment())
+    except OSError as error:
+        raise SchedulerError(f"srun cannot be run: {error}: put Slurm's commands on the PATH") from error
+    except OverflowError as error:
+        raise SchedulerError(f"{argv[0]} printed more than {RUN_BESIDE_BYTES >> 20} MB: it was ended") from error
+    said = ended.err.decode("utf-8", "replace")
+    if ended.code and any(text in said for text in _NOT_BEGUN):
+        raise commands.failure("srun", commands.Answer(ended.code, "", said))
+    return ended
+
+
+def _beside(replica: Replica) -> list[str]:
     job = replica.job
     part = ["--jobid", job.job_id] if not job.het_id else ["--jobid", job.het_id, f"--het-group={job.het_offset}"]
     node = [f"--nodelist={replica.node}"] if replica.node else []
-    shell = 'exec "${SHELL:-/bin/sh}"'
-    return ["srun", *part, "--overlap", "--nodes=1", "--ntasks=1", *node, "--pty", "/bin/sh", "-c", shell]
+    return ["srun", *part, "--overlap", "--nodes=1", "--ntasks=1", *node]
 
 
 def _run(command: list[str], what: str) -> None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-import selectors
 import shutil
-import signal
-import subprocess
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from ...logs.text.sanitize import plain
 from ...specs import BackendUnavailableError, SchedulerError
+from ..shared.bounded_command import run_command
 from ..shared.secrets import mask_text
 
 logger = logging.getLogger(__name__)
@@ -96,23 +92,20 @@ def run(
     """
     program = command[0]
     try:
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=clean_environment() if env is None else env, start_new_session=True,
-        )  # fmt: skip
+        ended = run_command(
+            command,
+            timeout_s=timeout,
+            max_bytes=MAX_BYTES,
+            stdin=(stdin or "").encode("utf-8", "surrogateescape"),
+            env=clean_environment() if env is None else env,
+        )
     except (OSError, ValueError) as error:
         raise BackendUnavailableError(f"{program} cannot be run: {error}: put Slurm's commands on the PATH") from error
-    try:
-        out, err = _communicate(process, (stdin or "").encode("utf-8", "surrogateescape"), time.monotonic() + timeout)
-    except TimeoutError as error:
-        raise BackendUnavailableError(
-            f"{program} did not answer within {timeout:g} s: the controller is busy or down"
-        ) from error
     except OverflowError as error:
         raise BackendUnavailableError(f"{program} printed more than {MAX_BYTES >> 20} MB: it was ended") from error
-    finally:
-        _end(process)
-    return Answer(process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+    if ended.code is None:
+        raise BackendUnavailableError(f"{program} did not answer within {timeout:g} s: the controller is busy or down")
+    return Answer(ended.code, ended.out.decode("utf-8", "replace"), ended.err.decode("utf-8", "replace"))
 
 
 def ask(command: Sequence[str], *, timeout: float = TIMEOUT_S) -> str:
@@ -146,74 +139,3 @@ def error_text(program: str, answer: Answer) -> str:
         said.append(line[len(mark) :])
     text = "; ".join(dict.fromkeys(said)) or f"exit {answer.code}"
     return mask_text("", text if len(text) <= 600 else f"{text[:599]}…")
-
-
-def _communicate(process: subprocess.Popen[bytes], data: bytes, deadline: float) -> tuple[bytes, bytes]:
-    """Write to a process and read what it prints until both of its outputs are closed.
-
-    Raises:
-        TimeoutError: the deadline has passed.
-        OverflowError: it printed too much.
-    """
-    stdin, stdout, stderr = _pipes(process)
-    read: dict[IO[bytes], list[bytes]] = {stdout: [], stderr: []}
-    size, written = 0, 0
-    with selectors.DefaultSelector() as selector:
-        for pipe in read:
-            os.set_blocking(pipe.fileno(), False)
-            selector.register(pipe, selectors.EVENT_READ)
-        os.set_blocking(stdin.fileno(), False)
-        if data:
-            selector.register(stdin, selectors.EVENT_WRITE)
-        else:
-            stdin.close()
-        while selector.get_map():
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
-            for key, _ in selector.select(left):
-                if key.fileobj is stdin:
-                    written += _write(stdin, data[written : written + 65536])
-                    if written >= len(data):
-                        selector.unregister(stdin)
-                        stdin.close()
-                    continue
-                pipe = stdout if key.fileobj is stdout else stderr
-                piece = os.read(pipe.fileno(), 1 << 20)
-                if not piece:
-                    selector.unregister(pipe)
-                read[pipe].append(piece)
-                size += len(piece)
-                if size > MAX_BYTES:
-                    raise OverflowError
-    try:
-        process.wait(max(0.1, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired as error:
-        raise TimeoutError from error
-    return b"".join(read[stdout]), b"".join(read[stderr])
-
-
-def _write(pipe: IO[bytes], data: bytes) -> int:
-    """Write to a pipe; pretend that all was written if the reader has closed it."""
-    try:
-        return os.write(pipe.fileno(), data)
-    except BrokenPipeError:
-        return 1 << 62
-
-
-def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    return process.stdin, process.stdout, process.stderr
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Close the pipes of a process, and kill its group where it still runs."""
-    for pipe in _pipes(process):
-        with suppress(OSError):
-            pipe.close()
-    if process.poll() is None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()

@@ -8,7 +8,7 @@ import operator
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,8 +25,10 @@ from ...specs import (
     runopts,
 )
 from ..api import (
+    RUN_BESIDE_S,
     Alternative,
     Capabilities,
+    CommandOutput,
     DescribeAppResponse,
     Finding,
     JobAction,
@@ -43,7 +45,7 @@ from ..shared.secrets import mask_text
 from ..workspace.mixin import DirWorkspaceMixin
 from . import commands
 from .accounting import Step
-from .actions import act, cancel, job_actions, shell_command
+from .actions import act, cancel, job_actions, run_beside, shell_command
 from .advice import Advisor
 from .cluster import Cluster
 from .describe import describe_app, list_row
@@ -98,6 +100,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         native=True,
         shell=True,
         usage=True,
+        run_beside=True,
         actions=True,
         everybody=True,
         places=True,
@@ -265,6 +268,15 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         if replica.job.app_state is not AppState.RUNNING:
             raise SchedulerError(f"{app_id} does not run: a shell needs its allocation, wait until it has started")
         return shell_command(replica)
+
+    def run_beside(
+        self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = RUN_BESIDE_S
+    ) -> CommandOutput:
+        """Run a command on a replica's node, in a step beside it; see `Scheduler.run_beside`."""
+        replica = self._replica(self._get(app_id), role_name, k)
+        if replica.job.app_state is not AppState.RUNNING:
+            raise SchedulerError(f"{role_name}/{k} of {app_id} does not run")
+        return run_beside(replica, argv, timeout_s)
 
     # Ending
 

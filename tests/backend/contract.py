@@ -13,7 +13,16 @@ import pytest
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.api import DescribeAppResponse, ListAppResponse, Scheduler, Stream
-from torchx_tui.specs import AppDef, AppState, InvalidRunConfigException, Resource, Role, may_follow, parse_app_handle
+from torchx_tui.specs import (
+    AppDef,
+    AppState,
+    InvalidRunConfigException,
+    Resource,
+    Role,
+    SchedulerError,
+    may_follow,
+    parse_app_handle,
+)
 
 
 class SchedulerContract:
@@ -148,6 +157,49 @@ class SchedulerContract:
         row = self.row(scheduler, app_id)
         assert row is not None
         assert row.state == described.state == self.cancelled
+
+    # Beside a replica
+
+    def test_a_command_runs_beside_a_replica(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+        self.needs(scheduler, "run_beside")
+        app_id = scheduler.submit(self.app("echo mine; sleep 60", replicas=2), cfg)
+        self.running(scheduler, app_id)
+        wait_until(lambda: list(scheduler.log_iter(app_id, "worker", 1)), "the first line of the second replica")
+        # Words are not split or expanded, both outputs and the exit code come back, and nothing is there to read.
+        script = 'printf "%s|" "$@"; cat; echo heard >&2; exit 3'
+        answer = scheduler.run_beside(app_id, "worker", 1, ["sh", "-c", script, "sh", "a b", "$HOME", "é"])
+        assert (answer.code, answer.out.decode()) == (3, "a b|$HOME|é|")
+        assert b"heard" in answer.err
+        # Any number of bytes.
+        answer = scheduler.run_beside(app_id, "worker", 0, ["sh", "-c", "head -c 3000000 /dev/zero"])
+        assert (answer.code, answer.out) == (0, bytes(3_000_000))
+        assert list(scheduler.log_iter(app_id, "worker", 1)) == ["mine\n"]
+
+        late = scheduler.run_beside(app_id, "worker", 0, ["sh", "-c", "echo begun; sleep 600"], timeout_s=3.0)
+        assert (late.code, late.out) == (None, b"begun\n")
+        with pytest.raises(SchedulerError, match="no-such-program"):
+            scheduler.run_beside(app_id, "worker", 0, ["no-such-program"])
+        with pytest.raises(ValueError, match="worker"):
+            scheduler.run_beside(app_id, "nobody", 0, ["true"])
+        with pytest.raises(ValueError, match="0"):
+            scheduler.run_beside(app_id, "worker", 7, ["true"])
+        scheduler.cancel(app_id)
+        self.ended(scheduler, app_id)
+
+        def is_refused() -> bool:
+            try:
+                scheduler.run_beside(app_id, "worker", 0, ["true"])
+            except (SchedulerError, ValueError):
+                return True
+            return False
+
+        wait_until(is_refused, "the end of the replica")
+
+    def test_without_the_capability_no_command_runs(self, scheduler: Scheduler[Any]) -> None:
+        if scheduler.capabilities.run_beside:
+            pytest.skip("this scheduler runs commands beside replicas")
+        with pytest.raises(NotImplementedError):
+            scheduler.run_beside("no-such-app", "worker", 0, ["true"])
 
     def test_exists(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
         assert not scheduler.exists("no-such-app")

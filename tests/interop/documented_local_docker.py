@@ -20,7 +20,7 @@ _LOCAL_SCHEDULER = (
         Difference(
             "addition",
             "the current folder is the usual image; where state is kept and how much, how many apps run at once, and "
-            "whether signals are answered, can be set",
+            "whether signals are answered and ranks can be asked for stacks, can be set",
             adds=(
                 "root",
                 "max_running",
@@ -29,6 +29,7 @@ _LOCAL_SCHEDULER = (
                 "keep_bytes",
                 "torchx_log_dirs",
                 "handle_signals",
+                "insight",
             ),
             gives_default=("image_provider_class",),
         ),

@@ -38,6 +38,7 @@ class JobActions(BaseScreen):
         Binding("n", "new", "New launch", id="jobs.new", show=False),
         Binding("l", "logs", "Logs, full screen", id="jobs.logs", show=False),
         Binding("p", "metrics", "Metrics: plots, progress", id="jobs.metrics", show=False),
+        Binding("b", "stacks", "Stacks of all ranks: why it hangs", id="jobs.stacks", show=False),
         Binding("r", "relaunch", "Relaunch as it was", id="jobs.relaunch", show=False),
         Binding("e", "edit", "Edit and relaunch", id="jobs.edit", show=False),
         Binding("x", "cancel", "Cancel", id="jobs.cancel", show=False),
@@ -66,6 +67,8 @@ class JobActions(BaseScreen):
             return True if not self.dashboard.runner.read_only and self.any_target(self._has_menu) else None
         if action == "cancel":
             return True if self.any_target(_is_live) else None
+        if action == "stacks":
+            return True if self.any_target(self._has_stacks) else None
         if action in ("relaunch", "edit", "delete", "logs", "metrics", "copy_handle", "copy_command"):
             return True if self.any_target() else None
         return True
@@ -138,6 +141,14 @@ class JobActions(BaseScreen):
 
         rows = sorted(self.target_rows(), key=lambda row: row.submitted_at or 0)
         self.app.push_screen(MetricsScreen(rows, lambda row: Relaunch(self.dashboard, [row]).start()))
+
+    def _has_stacks(self, row: JobRow) -> bool:
+        """Tell whether the ranks of a job can be looked at, now or by what was kept."""
+        return not row.history and self.dashboard.runner.capabilities(row.scheduler).run_beside
+
+    def action_stacks(self) -> None:
+        """Show where all ranks of the job stand."""
+        self.dashboard.show_stacks(self.target_rows()[0])
 
     def action_refresh_jobs(self) -> None:
         """Ask every backend now."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual import events
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
+from textual.message import Message
 from textual.widgets import ContentSwitcher
 
 from ...diagnosis.progress.activity import Activity
 from ...diagnosis.progress.stalls import Kind
 from ...logs.text.sanitize import plain
-from ...specs import NONE, AppState, ReplicaState
+from ...specs import NONE, AppState, ReplicaState, TorchXTuiError
 from ..format import age, cut, duration
 from ..logs.area import LogsArea
 from ..metrics.readers import ActivityChanged, ActivityReaders
@@ -61,6 +64,12 @@ class JobScreen(JobActions):
             "exclamation_mark", "shell", "A shell in the chosen replica", key_display="!", id="job.shell", show=False
         ),
     ]
+
+    @dataclass
+    class EndExplained(Message):
+        """Which rank ended the job, a sentence each; none where that cannot be told."""
+
+        sentences: tuple[str, ...]
 
     def __init__(self, row: JobRow) -> None:
         super().__init__()
@@ -148,6 +157,8 @@ class JobScreen(JobActions):
             first = first_failed(self.replicas.grid.replicas)
             patterns = self.dashboard.settings.logs.error_patterns
             self.dashboard.feed.explain(message.handle, message.logs, first, patterns)
+            if self.dashboard.runner.capabilities(self.row.scheduler).run_beside:
+                self._explain_end()
         self._fill_tab()
         self._refresh_head()
         self.refresh_bars()
@@ -213,6 +224,19 @@ class JobScreen(JobActions):
         """Show which error was the cause, and which ones follow from it."""
         if message.handle == self.row.handle and self.described is not None:
             self.why.show(self.described, message.failure)
+
+    @work(thread=True, group="end", exclusive=True, exit_on_error=False)
+    def _explain_end(self) -> None:
+        """Find out which rank ended the job, by what its ranks left."""
+        from ...diagnosis.stacks.ended import explain_end
+
+        with suppress(TorchXTuiError, OSError):  # the reason that the backend gives stands there all the same
+            sentences = explain_end(self.dashboard.runner, self.row.handle)
+            self.dashboard.post_to(self, self.EndExplained(sentences))
+
+    def on_job_screen_end_explained(self, message: EndExplained) -> None:
+        """Begin the reason with it."""
+        self.why.show_verdict(message.sentences)
 
     def on_replica_grid_chosen(self, message: ReplicaGrid.Chosen) -> None:
         """Show the chosen replica's log."""
@@ -318,6 +342,7 @@ class JobScreen(JobActions):
         return [
             Hint("l", "Logs"),
             *([Hint("p", "Metrics")] if self._is_doing else []),
+            *([Hint("b", "Stacks")] if self.can("stacks") else []),
             *([] if read_only else acting),
             Hint("y", "Copy handle"),
             Hint("tab", "Next pane"),

@@ -54,6 +54,7 @@ class WhyPane(Pane):
         self.reason = ""
         self._described: DescribeAppResponse | None = None
         self._failure: Failure | None = None
+        self._verdict: tuple[str, ...] = ()
         self._content = Static(markup=False)
         self.body = WhyScroll(self._content, id="why-scroll")
 
@@ -68,6 +69,12 @@ class WhyPane(Pane):
         if reason != self.reason:
             self.reason = reason
             self._draw()
+
+    def show_verdict(self, sentences: tuple[str, ...]) -> None:
+        """Begin with which rank ended the job."""
+        self._verdict = sentences
+        if self._described is not None:
+            self.show(self._described)
 
     def on_resize(self) -> None:
         """Cut the lines of other errors for the new width."""
@@ -86,7 +93,10 @@ class WhyPane(Pane):
     def _text(self, described: DescribeAppResponse, width: int | None = None) -> Text:
         """Return the reason; where a width is given, each error that follows takes one row of it."""
         glyphs = glyphs_of(self.app)
-        text = why_text(described, glyphs)
+        text = Text(end="")
+        for number, sentence in enumerate(self._verdict):
+            text.append(f"{plain(sentence)}\n", f"bold {STYLES.text}" if number == 0 else STYLES.muted)
+        text.append("\n" if self._verdict else "").append_text(why_text(described, glyphs))
         if self._failure is not None and self._failure.cause is not None:
             text.rstrip()
             text.append_text(_failure_text(described, self._failure, glyphs, width))

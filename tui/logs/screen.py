@@ -32,6 +32,7 @@ class LogsScreen(BaseScreen):
     KEY_GROUPS = ("logs",)
     BINDINGS = [
         Binding("escape", "back", "Back", id="logs.back", show=False),
+        Binding("b", "stacks", "Stacks of all ranks: why it hangs", id="logs.stacks", show=False),
         Binding("p", "metrics", "Metrics: plots, progress", id="logs.metrics", show=False),
     ]
 
@@ -102,6 +103,10 @@ class LogsScreen(BaseScreen):
         from ..metrics.screen import MetricsScreen
 
         self.app.push_screen(MetricsScreen([self.row]))
+
+    def action_stacks(self) -> None:
+        """Show where all ranks of the job stand."""
+        self.dashboard.show_stacks(self.row)
 
     def action_back(self) -> None:
         """Go back."""

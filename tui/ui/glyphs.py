@@ -34,6 +34,7 @@ class Glyphs:
     radio_off: str
     ok: str
     bad: str
+    differs: str
     none: str
 
     def state(self, state: AppState) -> str:
@@ -73,6 +74,7 @@ UNICODE = Glyphs(
     radio_off="( )",
     ok="✓",
     bad="✗",
+    differs="≠",
     none="–",
 )
 
@@ -101,5 +103,6 @@ ASCII = Glyphs(
     radio_off="( )",
     ok="+",
     bad="!",
+    differs="#",
     none="-",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +106,22 @@ def textual_theme(colors: Palette) -> Theme:
 def palette_of(app: App[Any]) -> Palette:
     """Return the colours of the app's theme, for lines that are drawn as segments. Texts take `STYLES`."""
     return PALETTES.get(app.theme, palette.DARK)
+
+
+def choose_theme(wanted: str, no_color: bool) -> str:
+    """Return the name of the theme to start with.
+
+    Args:
+        wanted: the setting; ``auto`` goes by what the terminal can show.
+        no_color: whether NO_COLOR is set, which wins.
+    """
+    if no_color:
+        return palette.NO_COLOR.name
+    if wanted != "auto":
+        return wanted
+    terminal = os.environ.get("TERM", "")
+    full = "256" in terminal or "truecolor" in os.environ.get("COLORTERM", "") or terminal.endswith("direct")
+    return palette.DARK.name if full or not terminal else palette.ANSI_DARK.name
 
 
 def use_themes(app: App[Any], chosen: str) -> None:

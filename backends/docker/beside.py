@@ -1,0 +1,76 @@
+"""A command beside a replica: in its container, as ``docker exec`` runs it."""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from ...specs import SchedulerError
+from ..docker_engine.client import Engine
+from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput
+from .containers import find_replica
+
+_READ = 1 << 18
+# The head of each piece: which stream, three zeros, the size as four bytes, the first the highest.
+# https://docs.docker.com/reference/api/engine/version/v1.47/#tag/Container/operation/ContainerAttach
+_HEAD = 8
+_STDOUT, _STDERR = 1, 2
+# How a runtime says, in the place of the command, that it was not started.
+_NOT_RUN = (126, 127)
+_NOT_STARTED = b"OCI runtime exec failed"
+
+
+def run_beside(engine: Engine, app_id: str, role: str, k: int, argv: Sequence[str], timeout_s: float) -> CommandOutput:
+    """Run a command in the container of a replica, see `Scheduler.run_beside`.
+
+    The engine cannot end a command: one that takes too long is left alone, and goes on.
+    """
+    container = find_replica(engine, app_id, role, k)
+    state = container.get("State", "")
+    if state != "running":
+        raise SchedulerError(f"{role}/{k} of {app_id} is {state}: it does not run")
+    deadline = time.monotonic() + timeout_s
+    with engine.translate_errors(app_id):
+        api = engine.client().api
+        asked = api.exec_create(container["Id"], list(argv))["Id"]
+        # A connection of its own, as it may be left before its end.
+        client = engine.new_client(timeout_s)
+        try:
+            answer: Any = client.api.exec_start(asked, socket=True)
+            data, is_whole = _read_all(getattr(answer, "_sock", answer), deadline)
+        finally:
+            client.close()
+        code = api.exec_inspect(asked)["ExitCode"] if is_whole else None
+    out, err = split_streams(data)
+    if code in _NOT_RUN and _NOT_STARTED in out + err:
+        raise SchedulerError(f"the image of {role}/{k}, {container.get('Image', '')}, has no {argv[0]}")
+    return CommandOutput(code, out, err)
+
+
+def _read_all(connection: Any, deadline: float) -> tuple[bytes, bool]:
+    """Read until the other side is done; tell whether that was in time."""
+    parts, size = [], 0
+    while (left := deadline - time.monotonic()) > 0:
+        if not select.select([connection], [], [], left)[0]:
+            break
+        data = connection.recv(_READ)
+        if not data:
+            return b"".join(parts), True
+        parts.append(data)
+        size += len(data)
+        if size > RUN_BESIDE_BYTES:
+            raise SchedulerError(f"the command printed more than {RUN_BESIDE_BYTES >> 20} MB")
+    return b"".join(parts), False
+
+
+def split_streams(data: bytes) -> tuple[bytes, bytes]:
+    """Return stdout and stderr of what an engine sent; a piece that is not whole is kept as far as it came."""
+    streams: dict[int, list[bytes]] = {_STDOUT: [], _STDERR: []}
+    at = 0
+    while at + _HEAD <= len(data):
+        size = int.from_bytes(data[at + 4 : at + _HEAD], "big")
+        streams.setdefault(data[at], []).append(data[at + _HEAD : at + _HEAD + size])
+        at += _HEAD + size
+    return b"".join(streams[_STDOUT]), b"".join(streams[_STDERR])

@@ -1,0 +1,219 @@
+"""Reading dumps of PyTorch's flight recorder, of which nothing is trusted: pickles of others can run programs.
+
+A dump is a pickle, ``_dump_fr_trace`` and the files that NCCL's watchdog writes, or JSON without stacks,
+``_dump_fr_trace_json`` and the handler ``fr_trace_json`` of the worker server. Both have the form of torch's
+``FlightRecorder.hpp``, version 2.x: ``{version, pg_config, pg_status, entries, ...}``.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...specs.files import LARGE, read_file
+from ...specs.foreign import decode_json
+
+_MOST_ENTRIES = 20_000
+_MOST_FRAMES = 64
+_MOST_RANKS = 1 << 20
+_MOST_TEXT = 400
+_GLOO = "gloo:"
+# A rank at the end of a file's name, where all writers put it: fr_3, nccl_trace_rank_3, fr.json.3.
+_RANK = re.compile(r"(\d{1,7})$")
+
+
+class DumpError(ValueError):
+    """The bytes are no dump of the flight recorder; the message says why, and can be shown."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A line of Python that a collective was called from."""
+
+    function: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One call of a rank to the communication library.
+
+    Args:
+        group: the name of its process group.
+        description: what the group is for, such as ``default_pg``.
+        seq: its number among the group's collectives, or among the group's sends and receives.
+        op: what it does, such as ``all_reduce``.
+        sizes: the shapes of its inputs.
+        dtypes: the types of its inputs.
+        is_p2p: whether it is a send or a receive.
+        is_done: whether it is over on this rank.
+        state: the recorder's word: scheduled, started, completed.
+        created_ns: when this rank called it, in nanoseconds since the epoch; 0 if not known.
+        calls: where it was called from, innermost first; empty in the JSON form.
+    """
+
+    group: str
+    description: str
+    seq: int
+    op: str
+    sizes: tuple[tuple[int, ...], ...] = ()
+    dtypes: tuple[str, ...] = ()
+    is_p2p: bool = False
+    is_done: bool = False
+    state: str = ""
+    created_ns: int = 0
+    calls: tuple[Call, ...] = ()
+
+
+@dataclass(frozen=True)
+class Dump:
+    """What one rank's recorder holds: its latest collectives, the oldest first.
+
+    Args:
+        collectives: the calls.
+        members: the ranks of each group by name, of those groups whose members the dump tells.
+    """
+
+    collectives: tuple[Collective, ...]
+    members: dict[str, frozenset[int]] = field(default_factory=dict)
+
+
+class _PlainUnpickler(pickle._Unpickler):  # pyrefly: ignore
+    """Reads pickles of containers, numbers and texts; every other opcode is refused before it does anything.
+
+    It is the unpickler that is written in Python: the one in C sets memory aside for whatever number of remembered
+    objects a pickle names.
+    """
+
+    dispatch = {
+        code: handler
+        for code, handler in pickle._Unpickler.dispatch.items()
+        if bytes([code])
+        in (
+            pickle.PROTO, pickle.FRAME, pickle.STOP, pickle.MARK, pickle.MEMOIZE, pickle.BINPUT, pickle.LONG_BINPUT,
+            pickle.BINGET, pickle.LONG_BINGET, pickle.NONE, pickle.NEWTRUE, pickle.NEWFALSE, pickle.BININT,
+            pickle.BININT1, pickle.BININT2, pickle.LONG1, pickle.BINFLOAT, pickle.BINUNICODE, pickle.SHORT_BINUNICODE,
+            pickle.EMPTY_DICT, pickle.EMPTY_LIST, pickle.EMPTY_TUPLE, pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2,
+            pickle.TUPLE3, pickle.APPEND, pickle.APPENDS, pickle.SETITEM, pickle.SETITEMS,
+        )
+    }  # fmt: skip
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+
+    def persistent_load(self, pid: Any) -> Any:
+        raise pickle.UnpicklingError("it asks for an object from elsewhere")
+
+
+def read_dump(path: Path, limit: int = LARGE) -> Dump:
+    """Read a dump from a file.
+
+    Raises:
+        DumpError: it cannot be read, is larger than ``limit`` bytes, or is no dump.
+    """
+    try:
+        return parse_dump(read_file(path, limit))
+    except OSError as error:
+        raise DumpError(error.strerror or str(error)) from error
+
+
+def rank_of_file(name: str) -> int | None:
+    """Return the rank that a dump's file name ends in; None where it ends in no number."""
+    found = _RANK.search(name)
+    return int(found[1]) if found else None
+
+
+def parse_dump(data: bytes) -> Dump:
+    """Parse a dump, pickle or JSON.
+
+    Raises:
+        DumpError: it is none.
+    """
+    try:
+        value = decode_json(data) if data[:1] in (b"{", b"[") else _PlainUnpickler(io.BytesIO(data)).load()
+    except KeyError as error:
+        # The dispatch table has no such opcode.
+        raise DumpError(f"it has more than plain data: opcode {error}, nothing of it was run") from error
+    except Exception as error:  # whatever broken bytes make of an unpickler
+        raise DumpError(f"it is no dump of the flight recorder: {str(error)[:_MOST_TEXT]}") from error
+    return _dump_of(value)
+
+
+def _dump_of(value: Any) -> Dump:
+    if not isinstance(value, dict) or not isinstance(value.get("entries", []), (list, tuple)):
+        raise DumpError("it is no dump of the flight recorder: it has no list of entries")
+    if "entries" not in value and "pg_status" not in value:
+        raise DumpError("it is no dump of the flight recorder: it has neither entries nor pg_status")
+    entries = value.get("entries", [])[-_MOST_ENTRIES:]
+    collectives = [collective for entry in entries if (collective := _collective_of(entry)) is not None]
+    return Dump(tuple(collectives), _members_of(value.get("pg_config")))
+
+
+def _collective_of(entry: Any) -> Collective | None:
+    """Return an entry; None for one that is broken, which costs this one only."""
+    if not isinstance(entry, dict):
+        return None
+    group, name = entry.get("process_group"), entry.get("profiling_name")
+    is_p2p = entry.get("is_p2p") is True
+    seq = entry.get("p2p_seq_id" if is_p2p else "collective_seq_id")
+    if not isinstance(group, (list, tuple)) or len(group) != 2 or not isinstance(name, str) or type(seq) is not int:
+        return None
+    state = _text(entry.get("state"))
+    # gloo never leaves the state scheduled, and retires what is over.
+    is_done = state == "completed" or (entry.get("retired") is True and name.startswith(_GLOO))
+    created = entry.get("time_created_ns")
+    return Collective(
+        _text(group[0]),
+        _text(group[1]),
+        seq,
+        _text(name).rpartition(":")[2] if name.startswith(_GLOO) else _text(name).partition(":")[2] or _text(name),
+        _sizes(entry.get("input_sizes")),
+        tuple(_text(kind) for kind in _items(entry.get("input_dtypes"))),
+        is_p2p,
+        is_done,
+        state,
+        created if type(created) is int else 0,
+        tuple(call for frame in _items(entry.get("frames")) if (call := _call_of(frame)) is not None),
+    )
+
+
+def _call_of(frame: Any) -> Call | None:
+    if not isinstance(frame, dict):
+        return None
+    line = frame.get("line")
+    return Call(_text(frame.get("name")), _text(frame.get("filename")), line if type(line) is int else 0)
+
+
+def _members_of(config: Any) -> dict[str, frozenset[int]]:
+    """Return who is in which group; gloo has one nameless entry, of whichever group was made last."""
+    members = {}
+    for name, group in config.items() if isinstance(config, dict) else ():
+        if isinstance(group, dict) and _text(group.get("name") or name):
+            ranks = frozenset(_ranks(group.get("ranks")))
+            if ranks:
+                members[_text(group.get("name") or name)] = ranks
+    return members
+
+
+def _ranks(value: Any) -> list[int]:
+    """Return ranks that are written as ``[0, 1]``, in a text or a list."""
+    if isinstance(value, str):
+        return [int(number) for number in re.findall(r"\d{1,7}", value[: 8 * _MOST_RANKS])]
+    return [item for item in _items(value) if type(item) is int]
+
+
+def _sizes(value: Any) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(size for size in _items(shape) if type(size) is int) for shape in _items(value))
+
+
+def _items(value: Any) -> list[Any]:
+    return list(value[:_MOST_FRAMES]) if isinstance(value, (list, tuple)) else []
+
+
+def _text(value: Any) -> str:
+    return str(value)[:_MOST_TEXT] if isinstance(value, (str, int)) else ""

@@ -1,0 +1,74 @@
+"""A job that is over: what its ranks wrote to stderr at their end, and who ended it."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from ...backends.types import Stream
+from ...specs import parse_app_handle
+from ...specs.files import open_file
+from .conclusion import conclude
+from .kept import kept_takes
+from .take import take_stacks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ...backends.runner import Runner
+    from .take import Take
+
+_TAIL_BYTES = 16 << 10
+
+
+def explain_end(runner: Runner, handle: str) -> tuple[str, ...]:
+    """Say which rank ended a job of several ranks that is over, a sentence each; nothing where that cannot be told.
+
+    The flight recorders that the ranks left come first, then who ended first and whose error is one of its own. The
+    last stacks that were taken while it ran are told as well.
+
+    Raises:
+        TorchXTuiError: the job's backend cannot be asked.
+    """
+    take = take_stacks(runner, handle)
+    if take.ranks or take.world_size < 2:
+        return ()
+    found = conclude(take, None, error_texts(runner, take))
+    lines = [found.sentence, *found.details] if found.culprits or found.verdict else []
+    for earlier in kept_takes(handle)[:1]:
+        before = conclude(earlier)
+        if before.culprits:
+            at = time.strftime("%H:%M:%S", time.localtime(earlier.at))
+            lines.append(f"Before that, {at}: {before.sentence}")
+    return tuple(lines)
+
+
+def error_texts(runner: Runner, take: Take) -> dict[int, str]:
+    """Return the end of each ended rank's stderr, of those whose log is a file of this machine and of one rank."""
+    name, _, app_id = parse_app_handle(take.handle)
+    scheduler = runner.scheduler(name)
+    if not scheduler.capabilities.log_files:
+        return {}
+    streams = scheduler.capabilities.log_streams
+    stream = Stream.STDERR if Stream.STDERR in streams else Stream.COMBINED
+    texts = {}
+    for rank, reply in take.exited.items():
+        path = scheduler.log_path(app_id, take.role, reply.replica, stream) if reply else None
+        if path is not None:
+            texts[rank] = _tail(path)
+    return texts
+
+
+def _tail(path: Path) -> str:
+    try:
+        file = open_file(path)
+    except OSError:
+        return ""
+    try:
+        size = os.fstat(file).st_size
+        return os.pread(file, _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(file)

@@ -1,0 +1,440 @@
+"""Taking the stacks and flight recorders of all ranks of a job.
+
+Each replica is asked by a program of ours that runs beside it, `probe.py`; what it prints is what a take is made of,
+and what is kept of it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+import zlib
+from base64 import b64decode, b85encode
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...backends.shared.parallel import parallel_map
+from ...logs.text.sanitize import plain
+from ...specs import AppState, SchedulerError, TorchXTuiError, UnknownAppException, is_terminal
+from ...specs.errors import join_names
+from ...specs.foreign import decode_json
+from ..recorder.dump import Dump, DumpError, parse_dump, rank_of_file, read_dump
+from .frames import Thread, main_frames, parse_faulthandler, parse_pyspy
+from .groups import RankState
+
+if TYPE_CHECKING:
+    from ...backends.runner import Runner
+    from ...backends.types import DescribeAppResponse
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT_S, NATIVE_TIMEOUT_S = 30.0, 150.0
+_AT_ONCE = 8
+_FORMAT = 1
+_MOST_LINES = 20_000
+_PYTHONS = ("python3", "python")
+# Of a recorder: torch keeps 2000 entries of some hundred bytes.
+_MOST_DUMP_BYTES = 64 << 20
+_MOST_RANKS = 1 << 17
+_RUNS = (AppState.RUNNING,)
+
+
+@dataclass(frozen=True)
+class ProcessStack:
+    """One process of a rank: the rank itself, or a child of it such as a loader worker.
+
+    Args:
+        rank: the rank that it is or belongs to.
+        replica: the number of its replica in the role.
+        host: the machine, as it calls itself.
+        pid: its number there.
+        is_main: whether it is the rank itself.
+        name: its name, as the kernel has it.
+        state: the kernel's letter for its state.
+        waits_for: the kernel's function that it waits in, where it tells.
+        cpu: its CPU time, in ticks.
+        way: how its stack was read; empty where it was not.
+        tried: the ways that gave none before, and why.
+        threads: its threads.
+    """
+
+    rank: int
+    replica: int
+    host: str
+    pid: int
+    is_main: bool
+    name: str
+    state: str
+    waits_for: str
+    cpu: int
+    way: str
+    tried: tuple[tuple[str, str], ...]
+    threads: tuple[Thread, ...]
+
+
+@dataclass(frozen=True)
+class ReplicaReply:
+    """What came of asking one replica.
+
+    Args:
+        replica: its number in the role.
+        lines: the objects that the probe printed.
+        error: why it could not be asked, or not to the end.
+        has_ended: whether the replica is over.
+        exit_code: what it exited with; None where that is not known.
+        signal: the signal that killed it.
+        ended_at: when it ended, in seconds since the epoch.
+    """
+
+    replica: int
+    lines: tuple[dict[str, Any], ...] = ()
+    error: str = ""
+    has_ended: bool = False
+    exit_code: int | None = None
+    signal: str = ""
+    ended_at: float | None = None
+
+    @property
+    def end_words(self) -> str:
+        """Say how it ended: ``exit 1``, ``SIGKILL``."""
+        return self.signal or (f"exit {self.exit_code}" if self.exit_code is not None else "ended")
+
+
+@dataclass
+class Take:
+    """The stacks of all ranks of one role at one time.
+
+    Args:
+        handle: the job.
+        role: the role.
+        at: when it was begun, in seconds since the epoch.
+        seconds: how long it took.
+        replies: what came of each replica.
+    """
+
+    handle: str
+    role: str
+    at: float
+    seconds: float
+    replies: tuple[ReplicaReply, ...]
+    other_roles: tuple[str, ...] = field(default=())
+    recorded: dict[int, Dump] = field(default_factory=dict)
+    """Dumps that were found as files of a job that is over."""
+
+    @cached_property
+    def processes(self) -> tuple[ProcessStack, ...]:
+        """Every process that was found, by rank, the rank itself first."""
+        found = [stack for reply in self.replies for stack in _stacks(reply)]
+        unique = {(stack.host, stack.pid, stack.rank): stack for stack in reversed(found)}
+        return tuple(sorted(unique.values(), key=lambda stack: (stack.rank, not stack.is_main, stack.pid)))
+
+    @cached_property
+    def ranks(self) -> dict[int, ProcessStack]:
+        """The process of each rank that runs."""
+        return {stack.rank: stack for stack in reversed(self.processes) if stack.is_main}
+
+    @cached_property
+    def world_size(self) -> int:
+        """How many ranks the job says that it has; those that were found where it says nothing."""
+        told = [size for line in self._lines("process") if (size := _rank(line.get("world"))) is not None]
+        return max([*told, *(rank + 1 for rank in (*self.ranks, *self.recorded))], default=len(self.replies))
+
+    @cached_property
+    def states(self) -> dict[int, RankState]:
+        """What is known of each rank: of those that run, and of those that are over."""
+        states = {
+            rank: RankState(stack.threads, stack.state, stack.waits_for, source=self._source_of(stack))
+            for rank, stack in sorted(self.ranks.items())
+        }
+        for rank in self.exited:
+            states[rank] = RankState(has_exited=True)
+        return states
+
+    @cached_property
+    def exited(self) -> dict[int, ReplicaReply | None]:
+        """The ranks that are over, with their replica's end where a replica is one rank."""
+        found: dict[int, ReplicaReply | None] = {}
+        is_one_each = len(self.replies) >= self.world_size
+        for reply in self.replies:
+            if reply.has_ended and is_one_each and reply.replica not in self.ranks:
+                found[reply.replica] = reply
+        # Where all could be looked at, a rank that is not there has ended, unless the job has just begun.
+        if self.ranks and not any(reply.error for reply in self.replies):
+            for rank in range(self.world_size):
+                if rank not in self.ranks and rank not in found:
+                    found[rank] = None
+        return found
+
+    @cached_property
+    def dumps(self) -> dict[int, Dump]:
+        """The flight recorder of each rank that has one that can be read."""
+        return {**self.recorded, **self._recorders[0]}
+
+    @cached_property
+    def dump_faults(self) -> dict[int, str]:
+        """Why there is no flight recorder of a rank."""
+        return self._recorders[1]
+
+    @cached_property
+    def _recorders(self) -> tuple[dict[int, Dump], dict[int, str]]:
+        dumps: dict[int, Dump] = {}
+        faults: dict[int, str] = {}
+        for line in self._lines("recorder"):
+            rank = _rank(line.get("rank"))
+            if rank is None:
+                continue
+            try:
+                if not line.get("way"):
+                    raise DumpError(plain(str(line.get("reason") or "it was not got")))
+                dumps[rank] = parse_dump(_unpacked(line.get("data")))
+            except DumpError as error:
+                faults[rank] = str(error)
+        return dumps, faults
+
+    @cached_property
+    def sources(self) -> dict[str, dict[int, str]]:
+        """Lines of the user's files around the frames, by path, as they are where the ranks run."""
+        found: dict[str, dict[int, str]] = {}
+        for line in self._lines("source"):
+            lines = line.get("lines")
+            if isinstance(lines, dict):
+                texts = {int(n): str(text) for n, text in lines.items() if str(n).isdigit() and len(str(n)) < 9}
+                found.setdefault(str(line.get("file")), {}).update(texts)
+        return found
+
+    def _source_of(self, stack: ProcessStack) -> str:
+        """Return the line that the main thread stands in, where it was read."""
+        frames = main_frames(stack.threads)
+        return self.sources.get(frames[0].file, {}).get(frames[0].line, "") if frames else ""
+
+    @cached_property
+    def recorded_at(self) -> dict[int, float]:
+        """When the recorder of each rank was read, by its own clock, in seconds since the epoch."""
+        found = {}
+        for line in self._lines("recorder"):
+            rank, at = _rank(line.get("rank")), line.get("at")
+            if rank is not None and isinstance(at, float):
+                found[rank] = at
+        return found
+
+    @property
+    def ways(self) -> dict[str, int]:
+        """How many ranks were read in which way."""
+        counted: dict[str, int] = {}
+        for stack in self.ranks.values():
+            if stack.threads:
+                counted[stack.way] = counted.get(stack.way, 0) + 1
+        return counted
+
+    @property
+    def not_read(self) -> list[tuple[str, str]]:
+        """What could not be read, and why, with what would help."""
+        found = []
+        for reply in self.replies:
+            if reply.error:
+                found.append((f"{self.role}/{reply.replica}", reply.error))
+        for stack in self.processes:
+            if not stack.threads:
+                name = f"rank {stack.rank}" if stack.is_main else f"{stack.name} of rank {stack.rank}"
+                found.append((name, _why_not(stack)))
+        return found
+
+    def to_document(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        replies = [asdict(reply) for reply in self.replies]
+        known = {"handle": self.handle, "role": self.role, "at": self.at, "seconds": self.seconds}
+        return {"format": _FORMAT, **known, "other_roles": list(self.other_roles), "replies": replies}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Take:
+        """Return what `to_document` gave.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is something else.
+        """
+        replies: list[dict[str, Any]] = [{**reply, "lines": tuple(reply["lines"])} for reply in document["replies"]]
+        return cls(
+            str(document["handle"]),
+            str(document["role"]),
+            float(document["at"]),
+            float(document["seconds"]),
+            tuple(ReplicaReply(**reply) for reply in replies),
+            tuple(document["other_roles"]),
+        )
+
+    def _lines(self, kind: str) -> Iterator[dict[str, Any]]:
+        for reply in self.replies:
+            yield from (line for line in reply.lines if line.get("kind") == kind)
+
+
+def take_stacks(runner: Runner, handle: str, *, role: str = "", native: bool = False, recorder: bool = True) -> Take:
+    """Read the stacks of all ranks of a job, and their flight recorders.
+
+    Args:
+        runner: asks the job's scheduler.
+        handle: the job.
+        role: which role; the first if empty.
+        native: frames of C and C++ as well, which stops each rank for seconds.
+        recorder: read the flight recorders too.
+
+    Raises:
+        UnknownAppException: there is no such job.
+        ValueError: it has no such role.
+        SchedulerError: its scheduler cannot look at running replicas, or the job waits to be started.
+    """
+    began, at = time.monotonic(), time.time()
+    described = runner.describe(handle)
+    if described is None:
+        raise UnknownAppException(handle)
+    statuses = {status.role: status.replicas for status in described.roles_statuses}
+    role = role or next(iter(statuses), "")
+    if role not in statuses:
+        raise ValueError(f"{handle} has no role {role}. Its roles: {join_names(statuses) or 'none yet'}")
+    if not described.has_ended and described.state not in _RUNS:
+        raise SchedulerError(f"{handle} is {described.state.name}: it does not run yet, and has no stacks")
+    name = handle.partition("://")[0]
+    if not runner.capabilities(name).run_beside and not described.has_ended:
+        raise SchedulerError(f"{name} runs no commands beside its jobs: their stacks cannot be read from here")
+    argument = json.dumps({"native": native, "recorder": recorder})
+    replies: dict[int, ReplicaReply] = {}
+    lock = threading.Lock()
+
+    def ask(replica: Any) -> None:
+        if is_terminal(replica.state) or described.has_ended:
+            end = {"exit_code": replica.exit_code, "signal": replica.signal, "ended_at": replica.finished_at}
+            reply = ReplicaReply(replica.id, has_ended=True, **end)
+        else:
+            reply = _ask(runner, handle, role, replica.id, argument, NATIVE_TIMEOUT_S if native else TIMEOUT_S)
+        with lock:
+            replies[replica.id] = reply
+
+    for error in parallel_map(ask, statuses[role], most=_AT_ONCE):
+        raise error
+    others = tuple(other for other in statuses if other != role)
+    ordered = tuple(replies[number] for number in sorted(replies))
+    recorded = recorded_dumps(described, role) if recorder else {}
+    return Take(handle, role, at, time.monotonic() - began, ordered, others, recorded)
+
+
+def recorded_dumps(described: DescribeAppResponse, role: str) -> dict[int, Dump]:
+    """Return the dumps that ranks left in the job's folder, where that is on this machine; broken ones are left out."""
+    folder = Path(described.log_dir, "insight", role) if described.log_dir else None
+    found: dict[int, Dump] = {}
+    if folder is None or not folder.is_dir():
+        return found
+    for path in sorted(folder.glob("fr_*"))[:_MOST_LINES]:
+        rank = rank_of_file(path.name)
+        if rank is None or rank > _MOST_RANKS:
+            continue
+        try:
+            found[rank] = read_dump(path)
+        except DumpError as error:
+            logger.warning("%s: %s", path, error)
+    return found
+
+
+def _ask(runner: Runner, handle: str, role: str, k: int, argument: str, timeout_s: float) -> ReplicaReply:
+    """Run the probe beside one replica."""
+    for python in _PYTHONS:
+        argv = [python, "-I", "-S", "-c", _program(), argument]
+        try:
+            output = runner.run_beside(handle, role, k, argv, timeout_s)
+        except (TorchXTuiError, ValueError, NotImplementedError) as error:
+            if python != _PYTHONS[-1] and python in str(error):
+                continue
+            return ReplicaReply(k, error=str(error))
+        lines = tuple(_parse_lines(output.out))
+        if any(line.get("kind") == "end" for line in lines):
+            return ReplicaReply(k, lines, "" if _has_processes(lines) else "no Python process was found there")
+        said = plain(output.err.decode("utf-8", "replace")).strip().splitlines()
+        late = f"it did not end within {timeout_s:g} s" if output.code is None else f"exit {output.code}"
+        return ReplicaReply(k, lines, said[-1][:300] if said else late)
+    raise AssertionError("no Python was tried")
+
+
+@cache
+def _program() -> str:
+    """Return the probe's source, packed: some ways carry a command of few kilobytes only."""
+    packed = b85encode(zlib.compress(Path(__file__).with_name("probe.py").read_bytes(), 9)).decode("ascii")
+    return f"import base64,zlib;exec(compile(zlib.decompress(base64.b85decode({packed!r})),'probe.py','exec'))"
+
+
+def _parse_lines(data: bytes) -> Iterator[dict[str, Any]]:
+    for text in data.splitlines()[:_MOST_LINES]:
+        try:
+            line = decode_json(text)
+        except ValueError:
+            continue  # a line of somebody else, or one that was cut off
+        if isinstance(line, dict):
+            yield line
+
+
+def _has_processes(lines: tuple[dict[str, Any], ...]) -> bool:
+    return any(line.get("kind") == "process" for line in lines)
+
+
+def _stacks(reply: ReplicaReply) -> Iterator[ProcessStack]:
+    for line in reply.lines:
+        if line.get("kind") != "process":
+            continue
+        rank = _rank(line.get("rank"))
+        text, threads = line.get("text"), line.get("threads")
+        tried = line.get("tried") if isinstance(line.get("tried"), list) else []
+        yield ProcessStack(
+            reply.replica if rank is None else rank,
+            reply.replica,
+            plain(str(line.get("host") or "")),
+            _number(line.get("pid")) or 0,
+            line.get("is_main") is True,
+            plain(str(line.get("name") or "")),
+            str(line.get("state") or "")[:1],
+            plain(str(line.get("waits_for") or "")),
+            _number(line.get("cpu")) or 0,
+            plain(str(line.get("way") or "")),
+            tuple((plain(str(item[0])), plain(str(item[1]))) for item in tried if _is_pair(item)),
+            parse_faulthandler(text) if isinstance(text, str) else parse_pyspy(threads),
+        )  # fmt: skip
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2
+
+
+def _why_not(stack: ProcessStack) -> str:
+    if stack.state == "D":
+        return f"the kernel holds it (D{f', {stack.waits_for}' if stack.waits_for else ''})"
+    reasons = [f"{way}: {reason}" for way, reason in stack.tried]
+    return "; ".join(reasons[-2:] if stack.is_main else reasons[-1:]) or "it is no Python process"
+
+
+def _rank(value: Any) -> int | None:
+    """Return a rank or a number of ranks; None for what cannot be one."""
+    number = _number(value)
+    return number if number is not None and 0 <= number <= _MOST_RANKS else None
+
+
+def _number(value: Any) -> int | None:
+    if type(value) is int:
+        return value if abs(value) < 1 << 53 else None
+    return int(value) if isinstance(value, str) and value.isdigit() and len(value) < 10 else None
+
+
+def _unpacked(data: Any) -> bytes:
+    """Return a dump as it was before it was packed.
+
+    Raises:
+        DumpError: it is broken or too large.
+    """
+    try:
+        unpack = zlib.decompressobj()
+        plain_bytes = unpack.decompress(b64decode(str(data)), _MOST_DUMP_BYTES)
+    except (ValueError, zlib.error) as error:
+        raise DumpError(f"it came broken: {error}") from error
+    if unpack.unconsumed_tail:
+        raise DumpError(f"it has more than {_MOST_DUMP_BYTES >> 20} MB")
+    return plain_bytes

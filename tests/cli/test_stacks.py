@@ -1,0 +1,44 @@
+"""stacks: what a shell is told of ranks that run, that are over, and that cannot be read."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from support.command import Command
+from support.waiting import wait_until
+
+SCRIPT = "import time\ndef rests():\n    time.sleep(600)\nrests()"
+
+
+def test_a_job_that_runs_and_one_that_is_over(command: Command) -> None:
+    words = ("--num_replicas", "2", "--env", "RANK=${replica_id},WORLD_SIZE=2", "--", sys.executable, "-c", SCRIPT)
+    handle = command("run", "-s", "local_cwd", "--detach", "utils.sh", *words).out.strip()
+
+    def told():
+        answer = command("stacks", handle, "--once", "--json")
+        data = json.loads(answer.out) if answer.code == 0 and answer.out else {}
+        return data if len(data.get("processes", ())) == 2 else None
+
+    data = wait_until(told, "both ranks")
+    assert [process["rank"] for process in data["processes"]] == [0, 1]
+    assert (data["handle"], data["role"], data["world_size"], data["culprits"]) == (handle, "sh", 2, [])
+    assert {"sentence", "pace", "details", "groups", "not_read", "at", "seconds"} <= data.keys()
+    printed = command("stacks", handle, "--once")
+    assert printed.code == 0
+    assert "ranks 0-1" in printed.out
+    command("cancel", handle)
+    command("wait", handle)
+    over = command("stacks", handle)
+    assert over.code == 0
+    assert "over" in over.out
+
+
+def test_what_cannot_be_asked(command: Command) -> None:
+    unknown = command("stacks", "local_cwd://torchx/no-such-job")
+    assert unknown.code in (1, 2)
+    assert "no-such-job" in unknown.err
+    handle = command("run", "-s", "local_cwd", "utils.echo", "--msg", "x").out.strip()
+    wrong = command("stacks", handle, "--role", "nobody")
+    assert wrong.code == 2
+    assert "echo" in wrong.err

@@ -1,0 +1,252 @@
+"""Stacks of processes that run: who is a rank, which way reads it, and that a job goes on as without our hook."""
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from support.waiting import PATIENCE, wait_until
+
+from torchx_tui.backends.local.scheduler import LocalScheduler
+from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.shared.insight import FOLDER, HOOK, insight_environment
+from torchx_tui.diagnosis.stacks.take import take_stacks
+from torchx_tui.specs import AppDef, Role
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="needs torch: pip install torch")
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """Give what launches a script as a job of this machine, each replica a rank."""
+    runner = Runner(scheduler_params={"local_cwd": {"root": tmp_path / "root"}})
+    assert isinstance(runner.scheduler("local_cwd"), LocalScheduler)
+    handles = []
+
+    def start(script, *, ranks=1, env=None):
+        (tmp_path / "job.py").write_text(textwrap.dedent(script))
+        env = {"RANK": "${replica_id}", "WORLD_SIZE": str(ranks), **(env or {})}
+        role = Role("trainer", str(tmp_path), entrypoint=sys.executable, args=[str(tmp_path / "job.py")],
+                    num_replicas=ranks, env=env)  # fmt: skip
+        handles.append(runner.run(AppDef("probe", [role]), "local_cwd", {}))
+        return handles[-1]
+
+    yield runner, start
+    for handle in handles:
+        runner.delete(handle)
+    runner.close()
+
+
+def waits_in(runner, handle, function):
+    """Take stacks until some rank stands in a function; return the take."""
+
+    def taken():
+        if runner.describe(handle).state.name != "RUNNING":
+            return None
+        take = take_stacks(runner, handle)
+        stacks = [frame.function for stack in take.processes for thread in stack.threads for frame in thread.frames]
+        return take if function in stacks else None
+
+    return wait_until(taken, f"a rank in {function}")
+
+
+PROGRAMS = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+
+@pytest.mark.skipif(shutil.which("py-spy", path=PROGRAMS) is None, reason="needs py-spy: pip install py-spy")
+def test_py_spy_reads_ranks_and_their_children(launch):
+    runner, start = launch
+    handle = start(
+        """
+        import os, subprocess, sys, time
+        def rests(): time.sleep(600)
+        if os.fork() == 0:
+            rests()
+        def waits_for_child(): os.wait()
+        waits_for_child()
+        """,
+        ranks=2,
+    )
+
+    def all_there():
+        take = waits_in(runner, handle, "waits_for_child")
+        return take if len(take.ranks) == 2 and len(take.processes) == 4 else None
+
+    take = wait_until(all_there, "all processes")
+    assert [(stack.rank, stack.is_main) for stack in take.processes] == [(0, True), (0, False), (1, True), (1, False)]
+    assert {stack.way for stack in take.processes} == {"py-spy"}
+    assert dict(take.processes[0].tried)["worker server"].startswith("no socket")
+    (lines,) = take.sources.values()
+    assert any("time.sleep(600)" in line for line in lines.values())
+
+
+def test_without_py_spy_it_says_what_would_help(launch, monkeypatch, tmp_path):
+    runner, start = launch
+    bare = tmp_path / "bin"
+    bare.mkdir()
+    (bare / "python3").symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", f"{bare}:/usr/bin:/bin")
+    monkeypatch.setattr(sys, "executable", str(bare / "python3"))
+    handle = start("import time\ntime.sleep(600)")
+    wait_until(lambda: runner.describe(handle).state.name == "RUNNING", "the job")
+    take = wait_until(lambda: (take := take_stacks(runner, handle)).ranks and take, "the rank")
+    ((who, why),) = take.not_read
+    assert (who, "pip install py-spy" in why) == ("rank 0", True)
+
+
+def test_faulthandler_by_the_signal_that_the_job_names(launch, monkeypatch):
+    runner, start = launch
+    script = """
+        import faulthandler, signal, time
+        if {registers}:
+            faulthandler.register(signal.SIGUSR2, all_threads=True)
+        def rests(): time.sleep(600)
+        rests()
+        """
+    handle = start(script.format(registers=True), env={"TORCHX_TUI_STACK_SIGNAL": "USR2"})
+    take = wait_until(lambda: (t := waits_in(runner, handle, "rests")) and t.ranks[0].way == "faulthandler" and t, "it")
+    assert take.ranks[0].threads[-1].frames[0].function == "rests"
+    # A signal without a handler would end the rank: it is not sent.
+    handle = start(script.format(registers=False), env={"TORCHX_TUI_STACK_SIGNAL": "USR2"})
+    wait_until(lambda: runner.describe(handle).state.name == "RUNNING", "the job")
+    take = wait_until(lambda: (take := take_stacks(runner, handle)).ranks and take, "the rank")
+    assert "would end the rank" in dict(take.ranks[0].tried)["faulthandler"]
+    assert runner.describe(handle).state.name == "RUNNING"
+
+
+@needs_torch
+def test_the_worker_server_answers_for_a_rank_that_hangs(launch):
+    runner, start = launch
+    handle = start(
+        """
+        import threading, torch.distributed as dist
+        def hangs():
+            lock = threading.Lock(); lock.acquire(); lock.acquire()
+        hangs()
+        """
+    )
+    take = waits_in(runner, handle, "hangs")
+    assert take.ways == {"worker server": 1}
+    assert take.dumps[0].collectives == ()
+    described = runner.describe(handle)
+    folder = Path(described.log_dir) / "insight" / "trainer"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    # Nothing of it is in the job's own log.
+    assert list(runner.log_lines(handle, "trainer", 0)) == []
+    runner.cancel(handle)
+
+
+# ---- The hook
+
+
+def run(arguments, env, **more):
+    """Run Python and return how it ended and what it printed."""
+    full = {"PATH": os.environ["PATH"], **env}
+    ended = subprocess.run(
+        [sys.executable, *arguments], env=full, capture_output=True, text=True, timeout=PATIENCE, **more
+    )
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+def test_the_users_own_sitecustomize_runs(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.mine = __file__\n")
+    code = "import sys, sitecustomize as s; print(sys.mine, s.__file__ == sys.mine, 'rank_hook' in str(sys.path))"
+    env = insight_environment(tmp_path, {"PYTHONPATH": str(tmp_path), "RANK": "0"})
+    assert env["PYTHONPATH"] == f"{HOOK}:{tmp_path}"
+    mine = str(tmp_path / "sitecustomize.py")
+    assert run(["-c", code], {**env, "RANK": "0"}) == (0, f"{mine} True False\n", "")
+    # One that fails is told of as without ours, and the program runs.
+    (tmp_path / "sitecustomize.py").write_text("raise ValueError('mine')\n")
+    with_hook, without = run(["-c", "print(1)"], env), run(["-c", "print(1)"], {"PYTHONPATH": str(tmp_path)})
+    assert with_hook == without
+    assert "ValueError: mine" in with_hook[2]
+
+
+@pytest.mark.parametrize(
+    "flags", [[], ["-I"], ["-E"], ["-S"], ["-O"], ["-X", "dev"]], ids=lambda flags: " ".join(flags) or "none"
+)
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sys; print(sys.flags); sys.exit(3)",
+        "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+        "raise ValueError('x')",
+        "import os; pid = os.fork(); print(os.waitpid(pid, 0)[1] if pid else 'child', flush=True); os._exit(0)",
+        "import threading; print(threading.active_count(), len(__import__('os').listdir('/proc/self/task')))",
+    ],
+    ids=["exit", "signal", "exception", "fork", "threads"],
+)
+def test_a_job_behaves_as_without_the_hook(tmp_path, flags, code):
+    env = {"RANK": "0", **insight_environment(tmp_path, {})}
+    assert run([*flags, "-c", code], env) == run([*flags, "-c", code], {"RANK": "0"})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("broken", ["/no/such/folder", "/dev/null", ""])
+def test_a_folder_that_cannot_be_used_harms_nothing(broken, tmp_path):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("")
+    (tmp_path / "torch" / "distributed.py").write_text("x = 1\n")
+    env = {"RANK": "0", FOLDER: broken, "PYTHONPATH": f"{HOOK}:{tmp_path}"}
+    assert run(["-c", "import torch.distributed as d; print(d.x)"], env) == (0, "1\n", "")
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    "code",
+    [
+        "sys.exit(3)",
+        "raise ValueError('x')",
+        "os.kill(os.getpid(), signal.SIGTERM)",
+        "pid = os.fork(); print(os.waitpid(pid, 0)[1], flush=True) if pid else sys.exit(4)",
+        "p = mp.get_context('fork').Process(target=print, args=('x',)); p.start(); p.join(); print(p.exitcode)",
+        "p = mp.get_context('spawn').Process(target=print, args=('x',)); p.start(); p.join(); print(p.exitcode)",
+        "print(subprocess.run([sys.executable, '-c', 'import torch.distributed; print(1)']).returncode)",
+        "x = threading.Thread(target=time.sleep, args=(0.1,)); x.start()",
+    ],
+)
+def test_a_rank_with_torch_behaves_as_without_the_hook(tmp_path, code):
+    script = tmp_path / "job.py"
+    imports = "import os, signal, subprocess, sys, threading, time, multiprocessing as mp, torch.distributed as dist"
+    script.write_text(f"if __name__ == '__main__':\n    {imports}\n    {code}\n")
+    folder = tmp_path / "insight"
+    folder.mkdir()
+    with_hook = run([str(script)], {"RANK": "0", **insight_environment(folder, {})})
+    assert with_hook == run([str(script)], {"RANK": "0"})
+    assert list(folder.glob("0.*.sock"))
+
+
+@needs_torch
+def test_a_dump_is_left_by_an_exception_and_by_nothing_else(tmp_path):
+    env = {"RANK": "3", **insight_environment(tmp_path, {})}
+    imports = "import torch.distributed as dist\n"
+    assert run(["-c", imports], env)[0] == 0
+    assert not (tmp_path / "fr_3").exists()
+    code, _, errors = run(["-c", f"{imports}raise ValueError('x')"], env)
+    assert (code, errors.splitlines()[-1]) == (1, "ValueError: x")
+    assert (tmp_path / "fr_3").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_is_added_is_never_over_the_users_own(tmp_path):
+    given = {"TORCH_FR_BUFFER_SIZE": "5", "TORCH_FR_DUMP_TEMP_FILE": "/mine/fr_"}
+    added = insight_environment(tmp_path, given)
+    assert not added.keys() & given.keys()
+    assert insight_environment(tmp_path, {FOLDER: "0"}) == {}
+
+
+def test_the_dry_run_shows_it_and_a_variable_turns_it_off(tmp_path):
+    scheduler = LocalScheduler("torchx", root=tmp_path)
+    role = Role("trainer", str(tmp_path), entrypoint="true", env={"TORCH_FR_BUFFER_SIZE": "7"})
+    shown = str(scheduler.submit_dryrun(AppDef("a", [role]), {}))
+    assert "TORCH_FR_BUFFER_SIZE: '7'" in shown or 'TORCH_FR_BUFFER_SIZE: "7"' in shown
+    assert "insight/trainer/fr_pipe_" in shown
+    role.env[FOLDER] = "0"
+    assert "fr_pipe_" not in str(scheduler.submit_dryrun(AppDef("a", [role]), {}))
+    role.env.clear()
+    assert "fr_pipe_" not in str(
+        LocalScheduler("torchx", root=tmp_path, insight=False).submit_dryrun(AppDef("a", [role]), {})
+    )

@@ -1,0 +1,186 @@
+"""The flight recorder: dumps are read or refused, nothing of them is run, and the right rank is named."""
+
+import json
+import os
+import pickle
+import struct
+from pathlib import Path
+
+import pytest
+
+from torchx_tui.diagnosis.recorder.dump import DumpError, parse_dump, rank_of_file, read_dump
+from torchx_tui.diagnosis.recorder.verdict import find_verdicts, name_ranks, without_dump
+
+DATA = Path(__file__).parent / "data" / "fr"
+
+
+def dumps_of(case):
+    return {rank: read_dump(path) for path in (DATA / case).iterdir() if (rank := rank_of_file(path.name)) is not None}
+
+
+@pytest.mark.parametrize(
+    ("case", "kind", "culprits", "words"),
+    [
+        ("sleep", "missing", (2,), "rank 2 never reached all_reduce #46, where ranks 0-1, 3 wait (hang.py:18"),
+        ("json", "missing", (1,), "rank 1 never reached all_reduce #46, where ranks 0, 2-3 wait; its last was"),
+        ("mismatch", "mismatch", (1,), "at #46 rank 1 called broadcast while the others called all_reduce"),
+        ("straggle", "straggler", (2,), "rank 2 came last in 62 of 79 collectives"),
+    ],
+)
+def test_real_dumps(case, kind, culprits, words):
+    first = find_verdicts(dumps_of(case), 4)[0]
+    assert (first.kind, first.culprits) == (kind, culprits)
+    assert first.sentence.startswith(words)
+
+
+class Runs:
+    """Unpickled, it would make a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.system, (f"touch {self.path}",)
+
+
+def hostile(folder):
+    whole = (DATA / "sleep" / "fr_0").read_bytes()
+    deep_pickle = b"\x80\x02" + b"]" * 200_000 + b"a" * 199_999 + b"."
+    return {
+        "a program": pickle.dumps({"entries": [Runs(folder / "ran")]}),
+        "a program, old protocol": pickle.dumps(Runs(folder / "ran"), 0),
+        "a class": pickle.dumps({"entries": [], "x": Path}),
+        "bytes": pickle.dumps({"entries": [], "x": bytearray(10)}),
+        "cut off": whole[: len(whole) // 2],
+        "nothing": b"",
+        "a list": pickle.dumps([1, 2]),
+        "no entries": pickle.dumps({"version": "2.10"}),
+        "entries of another kind": pickle.dumps({"entries": "all"}),
+        "deep": deep_pickle,
+        "deep JSON": b'{"entries":' + b"[" * 200_000 + b"]" * 200_000 + b"}",
+        "JSON that is cut off": b'{"entries":[{"a":1',
+        "no text": b"{\xff\xfe",
+        "a huge number of remembered objects": b"\x80\x02}r" + struct.pack("<I", 1 << 31) + b"i",
+        "a text longer than the file": b"\x80\x02X" + struct.pack("<I", 1 << 30) + b"abc.",
+    }
+
+
+@pytest.mark.parametrize("name", hostile(Path("/")))
+def test_what_is_no_dump_is_refused_and_nothing_of_it_is_run(name, tmp_path):
+    with pytest.raises(DumpError, match=r"\w"):
+        parse_dump(hostile(tmp_path)[name])
+    assert not (tmp_path / "ran").exists()
+
+
+def test_files_that_cannot_be_dumps(tmp_path):
+    large = tmp_path / "fr_0"
+    with large.open("wb") as file:
+        file.truncate(1 << 30)
+    os.mkfifo(tmp_path / "fr_1")
+    for name, words in (("fr_0", "more than 64 MB"), ("fr_1", "named pipe"), ("fr_2", "No such file")):
+        with pytest.raises(DumpError, match=words):
+            read_dump(tmp_path / name)
+    assert [rank_of_file(name) for name in ("fr_12", "nccl_trace_rank_3", "fr.json.7", "fr_x")] == [12, 3, 7, None]
+
+
+def test_a_broken_entry_costs_itself_only():
+    good = {"process_group": ["0", "default_pg"], "profiling_name": "nccl:all_reduce", "collective_seq_id": 3}
+    broken = [None, 3, {}, {**good, "process_group": ["0"]}, {**good, "collective_seq_id": "3"}, {**good, "frames": 3}]
+    odd = {**good, "input_sizes": [[2, "x"], None, 3], "input_dtypes": None, "time_created_ns": "now", "state": []}
+    dump = parse_dump(
+        json.dumps({"entries": [*broken, good, odd], "pg_config": {"0": 3, "1": {"ranks": "[0, x]"}}}).encode()
+    )
+    assert [(call.op, call.seq) for call in dump.collectives] == [("all_reduce", 3)] * 3
+    assert dump.collectives[-1].sizes == ((2,), (), ())
+
+
+def calls(*entries, name="nccl", members=None):
+    """Return a dump; an entry is an operation, its number, and what else it has."""
+    made = []
+    for op, seq, more in entries:
+        state = "completed" if more.pop("done", True) else "started"
+        group = more.pop("group", "0")
+        seqs = {"p2p_seq_id": seq} if more.get("is_p2p") else {"collective_seq_id": seq}
+        description = "default_pg" if group == "0" else "tp"
+        made.append({"process_group": [group, description], "profiling_name": f"{name}:{op}", "state": state,
+                     "input_sizes": [[8]], "input_dtypes": ["Float"], "time_created_ns": 1, **seqs,
+                     **more})  # fmt: skip
+    config = {key: {"name": key, "desc": "", "ranks": str(ranks)} for key, ranks in (members or {}).items()}
+    return parse_dump(json.dumps({"entries": made, "pg_config": config}).encode())
+
+
+DONE, WAITS = {}, {"done": False}
+
+
+@pytest.mark.parametrize(
+    ("dumps", "kind", "culprits", "words"),
+    [
+        pytest.param(
+            [[("all_reduce", 1, {"input_sizes": [[8]]}), ("all_reduce", 2, WAITS)],
+             [("all_reduce", 1, {"input_sizes": [[2, 4]]}), ("all_reduce", 2, {**WAITS, "input_sizes": [[9]]})],
+             [("all_reduce", 1, DONE), ("all_reduce", 2, WAITS)]],
+            "mismatch", (1,), "at #2 rank 1 called all_reduce of 9 Float while the others called all_reduce of 8 Float",
+            id="another size, and another shape of one size",
+        ),
+        pytest.param(
+            [[("all_reduce", 1, WAITS)], [("barrier", 1, WAITS)]],
+            "mismatch", (), "at #1 rank 1 called barrier while rank 0 called all_reduce", id="one against one",
+        ),
+        pytest.param(
+            [[("all_to_all", 1, {**WAITS, "input_sizes": [[r]]})] for r in range(3)],
+            "stuck", (), "all ranks reached all_to_all #1, and ranks 0-2 are not through", id="sizes that may differ",
+        ),
+        pytest.param(
+            [[("all_reduce", 5, WAITS)], [("all_reduce", 5, DONE)], [("all_reduce", 5, WAITS)]],
+            "stuck", (), "all ranks reached all_reduce #5, and ranks 0, 2 are not through it, rank 1 through it",
+            id="some are through",
+        ),
+        pytest.param(
+            [[("all_reduce", 1, DONE), ("all_reduce", 2, WAITS)], [("all_reduce", 1, DONE)], None],
+            "missing", (1,), "rank 1 never reached all_reduce #2, where rank 0 waits", id="a rank without a dump",
+        ),
+        pytest.param(
+            [[("all_reduce", 2, WAITS)], [("all_reduce", 2, WAITS)], None],
+            "unseen", (), "ranks 0-1 wait in all_reduce #2; of rank 2 there is no recorder", id="the suspect has none",
+        ),
+        pytest.param(
+            [[("all_reduce", 1, {**WAITS, "group": "1"})], [("all_reduce", 1, {**WAITS, "group": "2"})]],
+            "crossed", (0, 1), "each waits for a rank that waits in the other group", id="crossed groups",
+        ),
+        pytest.param(
+            [[("all_reduce", 9, WAITS)], [("all_reduce", 1, {**WAITS, "group": "1"})], [("all_reduce", 8, DONE)]],
+            "missing", (2,), "rank 2 never reached all_reduce #9", id="who waits in another group is not to blame",
+        ),
+        pytest.param(
+            [[("recv 0<-1", 1, {**WAITS, "is_p2p": True})], [("all_reduce", 1, DONE)]],
+            "p2p", (1,), "rank 0 receives from rank 1, which has not sent it", id="a receive without its send",
+        ),
+        pytest.param(
+            [[("all_reduce", 3, DONE)], [("all_reduce", 3, DONE)]],
+            "agree", (), "all 2 ranks agree up to collective #3", id="nothing is wrong",
+        ),
+    ],
+)  # fmt: skip
+def test_verdicts(dumps, kind, culprits, words):
+    made = {rank: calls(*((op, seq, dict(more)) for op, seq, more in entries))
+            for rank, entries in enumerate(dumps) if entries is not None}  # fmt: skip
+    verdict = find_verdicts(made, len(dumps))[0]
+    assert (verdict.kind, verdict.culprits) == (kind, culprits), verdict
+    assert words in verdict.sentence
+
+
+def test_members_of_a_group_are_those_that_nccl_tells():
+    members = {"0": [0, 1, 2, 3], "1": [1, 3]}
+    dumps = {rank: calls(("all_reduce", 1, {}), members=members) for rank in range(4)}
+    dumps[1] = calls(("all_reduce", 1, {}), ("all_gather", 1, {"group": "1", "done": False}), members=members)
+    verdict = find_verdicts(dumps, 4)[0]
+    assert (verdict.kind, verdict.culprits, verdict.waiting) == ("missing", (3,), (1,))
+    assert "all_gather #1 of group 1" in verdict.sentence
+
+
+def test_names_of_ranks():
+    assert name_ranks([3]) == "rank 3"
+    assert name_ranks([8, 0, 1, 2]) == "ranks 0-2, 8"
+    assert name_ranks(range(0, 40, 2)).endswith("and 12 more")
+    assert without_dump({1: parse_dump(b'{"entries":[]}')}, 3) == (0, 2)
+    assert find_verdicts({}, 4) == []

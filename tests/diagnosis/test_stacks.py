@@ -1,0 +1,226 @@
+"""Groups of ranks and what they mean, from real stacks and from takes of jobs that hung."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from torchx_tui.diagnosis.stacks.conclusion import compare, conclude, own_error
+from torchx_tui.diagnosis.stacks.frames import Frame, Thread, main_frames, own_frame, parse_faulthandler, parse_pyspy
+from torchx_tui.diagnosis.stacks.groups import RankState, Standing, describe_groups, group_ranks
+from torchx_tui.diagnosis.stacks.kept import keep_take, kept_takes
+from torchx_tui.diagnosis.stacks.take import ReplicaReply, Take
+from torchx_tui.specs.foreign import decode_json
+
+DATA = Path(__file__).parent / "data"
+TORCH = "/venv/lib/python3.11/site-packages/torch"
+
+
+def pyspy_states(case):
+    return {
+        rank: RankState(parse_pyspy(json.loads((DATA / "stacks" / f"{case}.rank{rank}.json").read_text())), "S")
+        for rank in range(4)
+    }
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("sleep", "ranks 0-1, 3 wait in backward, hang.py:18; rank 2 is elsewhere, hang.py:38 in main"),
+        ("loader", "ranks 0, 2-3 wait in backward, hang.py:18; rank 1 is in the data loader, hang.py:15 in read_from"),
+        ("mismatch", "ranks 0, 2-3 wait in backward, hang.py:18; rank 1 waits in broadcast, hang.py:40"),
+    ],
+)
+def test_real_stacks(case, words):
+    assert describe_groups(group_ranks(pyspy_states(case))).startswith(words)
+
+
+def stack(*calls, **more):
+    """Return a rank that stands in these calls, innermost first: a name of the user's, or ``torch/FILE:NAME``."""
+    frames = []
+    for call in calls:
+        file, _, name = call.rpartition(":")
+        frames.append(Frame(name, f"{TORCH}/{file}" if file else "/home/alice/train.py", 12))
+    return RankState((Thread("MainThread", tuple(frames), True),), "S", **more)
+
+
+BACKWARD = stack("autograd/graph.py:_engine_run_backward", "step", "main")
+REDUCE = stack("distributed/distributed_c10d.py:all_reduce", "distributed/c10d_logger.py:wrapper", "step", "main")
+
+
+@pytest.mark.parametrize(
+    ("states", "words"),
+    [
+        ([BACKWARD, BACKWARD, stack("main")], "ranks 0-1 wait in backward, train.py:12; rank 2 is elsewhere"),
+        # The few that wait are not the suspects.
+        ([REDUCE, *[stack("load", "main")] * 2], "rank 0 waits in all_reduce, train.py:12; ranks 1-2 are"),
+        ([REDUCE] * 4, "all 4 ranks wait in all_reduce, train.py:12"),
+        ([stack("optim/adam.py:step", "main")] * 4, "stacks cannot tell which rank is late, the flight recorder can"),
+        ([REDUCE, stack("utils/data/dataloader.py:__next__", "main")], "rank 1 is in the data loader"),
+        ([REDUCE, stack("serialization.py:save", "save_checkpoint", "main")], "rank 1 saves a checkpoint"),
+        ([REDUCE, stack("_inductor/codecache.py:compile", "main")], "rank 1 compiles"),
+        ([REDUCE, RankState(state="D", waits_for="nfs_wait")], "rank 1 is held by the kernel (nfs_wait)"),
+        ([REDUCE, RankState(state="T")], "rank 1 is stopped by a signal"),
+        ([REDUCE, RankState(has_exited=True)], "rank 1 has exited"),
+        ([REDUCE, RankState(state="S")], "rank 0 waits in all_reduce, train.py:12"),
+        # A wait of C++ has no frame: the source tells it.
+        ([stack("go", source="work.wait()")] * 2, "all 2 ranks wait in wait(), train.py:12"),
+        ([], "no rank was found"),
+    ],
+)  # fmt: skip
+def test_sentences(states, words):
+    assert words in describe_groups(group_ranks(dict(enumerate(states))))
+
+
+def test_many_ranks_and_the_order_of_groups():
+    states = dict.fromkeys(range(512), REDUCE)
+    states |= {7: stack("load", "main"), 9: RankState(has_exited=True), 300: BACKWARD}
+    groups = group_ranks(states)
+    assert [group.standing for group in groups] == [Standing.EXITED, Standing.ELSEWHERE, Standing.WAITS]
+    assert len(groups[-1].ranks) == 510
+
+
+def test_faulthandler_amid_other_lines():
+    text = (
+        "step 3\nCurrent thread 0x00007f67307f86c0 (most recent call first):\n  <no Python frame>\n\n"
+        'Thread 0x00007f66ff0536c0 [loader] (most recent call first):\n  File "/a.py", line ??? in f\nnoise\n\n'
+        'Thread 0x00007f6758663b80 (most recent call first):\n  File "/home/b c.py", line 7 in <lambda>\n'
+        '  File "/home/b c.py", line 9 in main\n'
+    )
+    threads = parse_faulthandler(text)
+    assert [(thread.name, thread.is_main) for thread in threads] == [("loader", False), ("MainThread", True)]
+    assert main_frames(threads) == (Frame("<lambda>", "/home/b c.py", 7), Frame("main", "/home/b c.py", 9))
+    assert parse_faulthandler("nothing") == ()
+
+
+@pytest.mark.parametrize(
+    "value", [None, 3, {}, [3], [{"frames": 3}], [{"frames": [3, {}]}], [{"frames": [{"line": "x"}]}]]
+)
+def test_malformed_answers_of_py_spy(value):
+    assert all(frame.line == 0 for thread in parse_pyspy(value) for frame in thread.frames)
+
+
+def test_a_fork_does_not_stand_where_its_parent_does():
+    threads = parse_pyspy(json.loads((DATA / "stacks" / "with_workers.rank0.json").read_text()))
+    assert main_frames(threads)
+    forked = [Frame("get", "/usr/lib/python3.11/queue.py", 1),
+              Frame("_bootstrap", "/usr/lib/python3.11/multiprocessing/process.py", 1),
+              Frame("main", "/home/alice/train.py", 3)]  # fmt: skip
+    assert own_frame([Thread("MainThread", tuple(forked), True)]) is None
+    mine = Frame("read", "/home/alice/data.py", 5)
+    assert own_frame([Thread("MainThread", (mine, *forked), True)]) == mine
+
+
+# ---- Takes
+
+
+def taken(kind):
+    return Take.from_document(decode_json((DATA / "takes" / f"{kind}.json").read_bytes()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "culprits", "words"),
+    [
+        ("sleep", (1,), "rank 1 has not reached all_reduce #24, where ranks 0, 2-3 wait"),
+        ("checkpoint", (0,), "rank 0 saves a checkpoint, train.py:"),
+        ("crossed", (2, 3), "they use the groups in different orders"),
+        ("subgroup", None, "has not reached all_reduce"),
+        ("other_collective", (0,), "at #32 rank 0 called broadcast while the others called all_reduce"),
+        ("uneven", None, "called barrier while the others called all_reduce"),
+        ("recv", (1,), "rank 1 waits in recv, train.py:"),
+        ("stopped", (0,), "rank 0 is stopped by a signal"),
+        ("left_0", (2,), "rank 2 has exited (exit 0); the other 3 ranks wait in wait()"),
+        ("store", (), "all 4 ranks wait in wait(), train.py:163: the stacks name no rank"),
+        ("slow", (1,), "rank 1 came last in 30 of 48 collectives"),
+    ],
+)
+def test_jobs_that_hung(kind, culprits, words):
+    found = conclude(taken(kind))
+    assert words in found.sentence
+    assert found.culprits == culprits if culprits is not None else len(found.culprits) == 1
+
+
+def test_two_takes_tell_hung_from_slow():
+    take = taken("sleep")
+    assert compare(take, take) == "hangs"
+    earlier = taken("sleep")
+    for rank, dump in earlier.dumps.items():
+        earlier.dumps[rank] = replace(dump, collectives=dump.collectives[:-3])
+    assert compare(take, earlier) == "moves"
+    assert conclude(take, take).pace == "hangs"
+
+
+def test_a_wait_that_has_just_begun_is_none():
+    take = taken("sleep")
+    waiting = max(call.created_ns for dump in take.dumps.values() for call in dump.collectives) / 1e9
+    take.recorded_at.update(dict.fromkeys(take.recorded_at, waiting + 0.2))
+    assert conclude(take).verdict is None
+
+
+LOST = "RuntimeError: [../gloo/pair.cc:525] Connection closed by peer [127.0.0.1]:32431\n"
+
+
+@pytest.mark.parametrize(
+    ("ends", "errors", "culprits", "words"),
+    [
+        ([(0, "", 9.0), (1, "", 5.0), (1, "", 5.1)], {1: LOST, 2: LOST}, (0,), "rank 0 ended first (exit 0); "),
+        ([(1, "", 5.0), (1, "", 9.0), (1, "", 5.1)],
+         {0: LOST, 1: "ValueError: nan\n", 2: LOST}, (1,), "rank 1 ended first (exit 1), and says: ValueError"),
+        ([(None, "SIGKILL", 5.0), (1, "", 6.0)], {1: LOST}, (0,), "rank 0 ended first (SIGKILL)"),
+        ([(1, "", 5.0), (1, "", 4.0)], {0: LOST, 1: LOST}, (1,), "rank 1 ended first (exit 1)"),
+        # Replicas that have nothing to do with each other.
+        ([(0, "", 5.0), (7, "", 6.0)], {1: "ValueError: x"}, (), "its ranks say nothing of each other"),
+        ([(1, "", None), (1, "", None)], {0: LOST, 1: LOST}, (), "its ranks say nothing of each other"),
+    ],
+)  # fmt: skip
+def test_jobs_that_are_over(ends, errors, culprits, words):
+    replies = tuple(
+        ReplicaReply(number, has_ended=True, exit_code=code, signal=signal, ended_at=at)
+        for number, (code, signal, at) in enumerate(ends)
+    )
+    found = conclude(Take("local_cwd://torchx/a", "trainer", 0.0, 0.1, replies), None, errors)
+    assert found.culprits == culprits
+    assert words in found.sentence
+
+
+def test_errors_of_their_own():
+    assert own_error("x\nValueError: bad\nnoise\n") == "ValueError: bad"
+    assert own_error(f"ValueError: earlier\n{LOST}") == ""
+    assert (
+        own_error("[rank1]: torch.OutOfMemoryError: CUDA out of memory")
+        == "[rank1]: torch.OutOfMemoryError: CUDA out of memory"
+    )
+
+
+def test_takes_are_kept_with_their_job(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    take = taken("sleep")
+    assert kept_takes(take.handle) == []
+    for number in range(13):
+        take.at = 1000.0 + number
+        keep_take(take)
+    folder = next((tmp_path / "torchx-tui" / "stacks").iterdir())
+    (folder / "999999999999999.json").write_text("{")
+    kept = kept_takes(take.handle)
+    assert [each.at for each in kept] == [1012.0 - number for number in range(9)]
+    assert conclude(kept[0]).sentence == conclude(take).sentence
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_others_print_is_harmless():
+    lines = (
+        {"kind": "process", "rank": "x", "is_main": True, "host": "\x1b[31mh", "tried": [["a"], ["py-spy", "\x07no"]]},
+        {"kind": "process", "rank": 10**12, "is_main": True, "world": "9" * 30, "threads": "none", "text": None},
+        {"kind": "recorder", "rank": "0", "way": "file", "data": "AAAA"},
+        {"kind": "recorder", "rank": [], "way": "file", "data": 3},
+        {"kind": "source", "file": 3, "lines": {"x": 1, "9": "\x1b"}},
+        {},
+    )
+    take = Take("a://b/c", "r", 0.0, 0.0, (ReplicaReply(0, lines),))
+    found = conclude(take)
+    assert "\x1b" not in found.sentence
+    assert take.dumps == {}
+    assert "came broken" in take.dump_faults[0]
+    assert all(text.isprintable() for who, why in take.not_read for text in (who, why))
+    assert take.world_size == 1

@@ -1,0 +1,42 @@
+"""Pictures of the Stacks screen, of a job whose rank 0 saves a checkpoint while the others wait."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.canned import NOW, CannedScheduler
+from support.dashboard import make_app, until
+from support.pictures import SIZES
+
+from torchx_tui.diagnosis.stacks.take import Take
+from torchx_tui.settings.config import Settings
+from torchx_tui.specs import AppState
+from torchx_tui.specs.foreign import decode_json
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.stacks import screen as stacks
+from torchx_tui.tui.stacks.screen import StacksScreen
+
+TAKE = Path(__file__).parents[1] / "diagnosis" / "data" / "takes" / "checkpoint.json"
+
+
+@pytest.fixture(params=["colours", "ascii"])
+def app(request, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(stacks, "_PAUSE_S", 0.0)
+    document = {**decode_json(TAKE.read_bytes()), "at": NOW - 3, "seconds": 0.31}
+    monkeypatch.setattr(stacks, "take_stacks", lambda *_, **__: Take.from_document(document))
+    scheduler = CannedScheduler(logs=tmp_path / "logs")
+    scheduler.capabilities = replace(scheduler.capabilities, run_beside=True)
+    scheduler.add("llama3-8b-sft-zq2wmx7v5hkdfd", AppState.RUNNING, 2460, replicas=4)
+    return make_app(scheduler, tmp_path, settings=Settings(ascii=request.param == "ascii"))
+
+
+async def open_stacks(pilot):
+    app = pilot.app
+    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.rows, "the jobs")
+    await pilot.press("b")
+    await until(pilot, lambda: isinstance(app.screen, StacksScreen) and app.screen.is_done, "the stacks")
+
+
+def test_stacks(snap_compare, app):
+    assert snap_compare(app, sizes=SIZES, run_before=open_stacks)

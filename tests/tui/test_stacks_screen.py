@@ -1,0 +1,115 @@
+"""The Stacks screen, by keys, on takes of jobs that hung."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.canned import CannedScheduler
+from support.dashboard import make_app, screen_text, until
+
+from torchx_tui.diagnosis.stacks.take import Take
+from torchx_tui.specs import AppState, SchedulerError
+from torchx_tui.specs.foreign import decode_json
+from torchx_tui.tui.job.screen import JobScreen
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.logs.screen import LogsScreen
+from torchx_tui.tui.stacks import screen as stacks
+from torchx_tui.tui.stacks.screen import StacksScreen
+
+TAKES = Path(__file__).parents[1] / "diagnosis" / "data" / "takes"
+
+
+def taken(kind):
+    return Take.from_document(decode_json((TAKES / f"{kind}.json").read_bytes()))
+
+
+@pytest.fixture
+def app(tmp_path, monkeypatch):
+    """Give the application with one running job, whose stacks are those of a job that hung."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(stacks, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(stacks, "take_stacks", lambda *_, **__: taken("checkpoint"))
+    scheduler = CannedScheduler(logs=tmp_path / "logs")
+    scheduler.capabilities = replace(scheduler.capabilities, run_beside=True)
+    scheduler.add("hang-zq2wmx7v5hkdfd", AppState.RUNNING, 60, replicas=4)
+    return make_app(scheduler, tmp_path)
+
+
+async def opened(pilot, app):
+    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.rows, "the jobs")
+    await pilot.press("b")
+    await until(pilot, lambda: isinstance(app.screen, StacksScreen) and app.screen.is_done, "the stacks")
+    return app.screen
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_from_the_key_to_the_groups(app, size):
+    async with app.run_test(size=size) as pilot:
+        screen = await opened(pilot, app)
+        await until(pilot, lambda: "2 places" in screen_text(app), "the groups")
+        text = screen_text(app)
+        assert "rank 0 saves a checkpoint, train.py:" in " ".join(text.split())
+        assert "save_checkpoint" in text
+        assert "worker server, 4 of 4 ranks" in text
+        if size == (120, 40):
+            assert "time.sleep(FOREVER)" in text
+            assert "Two takes alike: it hangs." in text
+            assert "Against the 3 others" in text
+        await pilot.press("j")
+        await until(pilot, lambda: screen.stack.rank == 1, "the other group")
+        await pilot.press(">")
+        await until(pilot, lambda: "rank 2, vm" in screen_text(app), "the next rank of the group")
+        assert "_engine_run_" in screen_text(app)
+        await pilot.press("v")
+        await until(pilot, lambda: "of libraries hidden" in screen_text(app), "the user's own frames")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen))
+
+
+async def test_from_the_job_and_its_logs_and_back(app, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    copied = []
+    monkeypatch.setattr(app.terminal_clipboard, "copy", lambda text, what: copied.append(text))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.rows, "the jobs")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, JobScreen), "the job")
+        await pilot.press("b")
+        await until(pilot, lambda: isinstance(app.screen, StacksScreen) and app.screen.is_done, "the stacks")
+        await pilot.press("y", "S")
+        saved = tmp_path / "hang-zq2wmx7v5hkdfd-stacks.txt"
+        await until(pilot, lambda: copied and saved.exists() and saved.read_text() == copied[0], "the file")
+        assert 'File "/home/alice/train/train.py"' in copied[0]
+        await pilot.press("l")
+        await until(pilot, lambda: isinstance(app.screen, LogsScreen), "the logs")
+        await pilot.press("b")
+        await until(pilot, lambda: isinstance(app.screen, StacksScreen), "the stacks again")
+
+
+async def test_what_cannot_be_read_is_said(app, monkeypatch):
+    def refuse(*_, **__):
+        raise SchedulerError("it \x1b[31m does not run yet")
+
+    monkeypatch.setattr(stacks, "take_stacks", refuse)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, app)
+        await until(pilot, lambda: "does not run yet" in screen_text(app), "the reason")
+        unread = taken("sleep")
+        for reply in unread.replies:
+            for line in reply.lines:
+                if line["kind"] == "process":
+                    line.update(text="", tried=[["py-spy", "not allowed: ask as root"]])
+        monkeypatch.setattr(stacks, "take_stacks", lambda *_, **__: unread)
+        await pilot.press("R")
+        await until(pilot, lambda: "not read: rank 0, py-spy: not allowed" in screen_text(app), "who and why")
+
+
+async def test_no_key_where_nothing_can_be_read(tmp_path):
+    scheduler = CannedScheduler()
+    scheduler.add("plain-zq2wmx7v5hkdfd", AppState.RUNNING, 60)
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.rows, "the jobs")
+        await pilot.press("b")
+        await pilot.pause()
+        assert isinstance(app.screen, JobsScreen)

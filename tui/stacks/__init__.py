@@ -1,0 +1,1 @@
+"""The Stacks screen: where all ranks of a job stand."""

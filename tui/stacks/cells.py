@@ -1,0 +1,228 @@
+"""The texts of the Stacks screen: groups, frames with their sources, children, takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.text import Text
+
+from ...diagnosis.recorder.verdict import name_ranks
+from ...diagnosis.stacks.conclusion import Conclusion
+from ...diagnosis.stacks.frames import Frame, main_frames, own_frame
+from ...diagnosis.stacks.groups import Group, Standing
+from ...diagnosis.stacks.take import ProcessStack, Take
+from ...logs.text.sanitize import plain
+from ..format import count, cut
+from ..ui.glyphs import Glyphs
+from ..ui.palette import STYLES
+
+# Of the group that is compared with: the innermost frames.
+_MOST_COMPARED = 8
+_WORDS = {
+    Standing.EXITED: "exited",
+    Standing.STOPPED: "stopped",
+    Standing.HELD: "held",
+    Standing.LOADS: "data loader",
+    Standing.SAVES: "saves",
+    Standing.COMPILES: "compiles",
+    Standing.ELSEWHERE: "elsewhere",
+    Standing.UNREAD: "not read",
+    Standing.ASYNC: "device",
+    Standing.WAITS: "waits",
+}
+_NARROW = 48
+
+
+def short_path(path: str) -> str:
+    """Return a file as people know it: ``train.py``, ``torch/…/distributed_c10d.py``."""
+    parts = plain(path).split("/")
+    for folder in ("site-packages", "dist-packages"):
+        if folder in parts[:-2]:
+            package = parts[parts.index(folder) + 1 :]
+            return (
+                package[0]
+                if len(package) == 1
+                else f"{package[0]}/…/{package[-1]}"
+                if len(package) > 2
+                else "/".join(package)
+            )
+    return parts[-1]
+
+
+def group_text(group: Group, is_culprit: bool, width: int, glyphs: Glyphs) -> Text:
+    """Return a group in two rows: who, what they do; and where."""
+    ranks = name_ranks(group.ranks).partition(" ")[2]
+    who = f"{count(len(group.ranks), 'rank'):>8}  "
+    word = _WORDS[group.standing]
+    room = width - 4 - len(who) - len(word)
+    text = Text(end="", no_wrap=True)
+    text.append(" ! " if is_culprit else "   ", STYLES.pending)
+    text.append(who, STYLES.text).append(f"{cut(ranks, max(4, room), glyphs.cut):<{max(4, room)}} ", STYLES.text)
+    text.append(word, STYLES.pending if is_culprit else STYLES.faint)
+    place = group.place
+    called = group.function or (place.function if place else "")
+    where = f"{short_path(place.file)}:{place.line}" if place else group.detail
+    text.append(f"\n    {cut(plain(called), 24, glyphs.cut)}", STYLES.muted)
+    text.append(f"  {where}", STYLES.muted)
+    return text
+
+
+def alike_below(groups: Sequence[Group]) -> int:
+    """Return how many of the outermost frames all groups have in common."""
+    stacks = [group.frames[::-1] for group in groups if group.frames]
+    if len(stacks) < 2:
+        return 0
+    alike = 0
+    for frames in zip(*stacks, strict=False):
+        if any(frame != frames[0] for frame in frames):
+            break
+        alike += 1
+    return alike
+
+
+def frames_text(
+    frames: Sequence[Frame], alike: int, ranks: int, glyphs: Glyphs, *, with_library: bool, width: int
+) -> Text:
+    """Return a stack, innermost first; the user's own is bright, the first frame unlike the others is marked.
+
+    Args:
+        frames: the stack.
+        alike: how many of its outermost frames all ranks share.
+        ranks: how many ranks that are.
+        glyphs: the glyphs in use.
+        with_library: whether frames of libraries are shown.
+        width: the cells of a row.
+    """
+    text = Text(end="", no_wrap=True)
+    name_width = min(26, max(12, width // 3))
+    text.append(f"  {'#':>2}  {'FUNCTION':<{name_width}} FILE:LINE", STYLES.faint)
+    first_alike = len(frames) - alike
+    hidden = 0
+    for number, frame in enumerate(frames):
+        if alike and number == first_alike:
+            words = f"all {ranks} alike below" if width < _NARROW else f"below here all {ranks} ranks are alike"
+            text.append(f"\n      {glyphs.rule * 2} {words} {glyphs.rule * 2}", STYLES.faint)
+        if frame.is_library and not with_library:
+            hidden += 1
+            continue
+        differs = alike and number == first_alike - 1
+        style = STYLES.faint if frame.is_library else f"bold {STYLES.text}"
+        text.append(f"\n{glyphs.differs if differs else ' '} ", STYLES.pending)
+        text.append(f"{number:>2}  ", STYLES.faint)
+        text.append(f"{cut(plain(frame.function), name_width, glyphs.cut):<{name_width}} ", style)
+        text.append(cut(f"{short_path(frame.file)}:{frame.line}", width - name_width - 7, glyphs.cut), style)
+    if hidden:
+        text.append(f"\n      {count(hidden, 'frame')} of libraries hidden", STYLES.faint)
+    return text
+
+
+def source_text(take: Take, frames: Iterable[Frame], host: str, glyphs: Glyphs, width: int) -> Text:
+    """Return the lines around the innermost frame of the user's own, as they are where it runs; empty without them."""
+    frame = next((frame for frame in frames if not frame.is_library and frame.file in take.sources), None)
+    if frame is None:
+        return Text(end="")
+    lines = take.sources[frame.file]
+    shown = [number for number in range(frame.line - 3, frame.line + 4) if number in lines]
+    if frame.line not in shown:
+        return Text(end="")
+    text = Text(end="", no_wrap=True)
+    head = f"{short_path(frame.file)}  {shown[0]} to {shown[-1]}, as it is on {host} now"
+    text.append(head, f"bold {STYLES.text}")
+    for number in shown:
+        is_here = number == frame.line
+        text.append(
+            f"\n{glyphs.focus_bar if is_here else ' '}{number:>5}  ", STYLES.accent if is_here else STYLES.faint
+        )
+        line = cut(plain(lines[number].expandtabs(4)), max(10, width - 9), glyphs.cut)
+        text.append(line, f"bold {STYLES.text}" if is_here else STYLES.muted)
+    return text
+
+
+def compared_text(other: Group, glyphs: Glyphs, width: int) -> Text:
+    """Return the innermost frames of the group that most ranks are in."""
+    text = Text(end="", no_wrap=True)
+    head = (
+        f"Against the {count(len(other.ranks), 'other')}" if len(other.ranks) > 1 else f"Against rank {other.ranks[0]}"
+    )
+    text.append(head, f"bold {STYLES.text}")
+    if len(other.ranks) > 1:
+        text.append(f"  rank {other.ranks[0]} stands for them", STYLES.faint)
+    for number, frame in enumerate(other.frames[:_MOST_COMPARED]):
+        style = STYLES.faint if frame.is_library else STYLES.text
+        name = cut(plain(frame.function), 22, glyphs.cut)
+        text.append(
+            f"\n  {number:>2}  {name:<22} {cut(f'{short_path(frame.file)}:{frame.line}', width - 30, glyphs.cut)}",
+            style,
+        )
+    return text
+
+
+def threads_text(stack: ProcessStack, glyphs: Glyphs, width: int) -> Text:
+    """Return every thread of a process but the main one, its innermost frame and its innermost of the user's own."""
+    text = Text(end="", no_wrap=True)
+    for thread in stack.threads:
+        if thread.is_main:
+            continue
+        text.append(f"\n\n{cut(plain(thread.name) or 'a thread', width, glyphs.cut)}", f"bold {STYLES.text}")
+        for number, frame in enumerate(thread.frames):
+            style = STYLES.faint if frame.is_library else STYLES.text
+            line = (
+                f"{number:>2}  {cut(plain(frame.function), 24, glyphs.cut):<24} {short_path(frame.file)}:{frame.line}"
+            )
+            text.append(f"\n  {cut(line, width - 2, glyphs.cut)}", style)
+    return text
+
+
+def children_text(children: Sequence[ProcessStack], width: int, glyphs: Glyphs) -> Text:
+    """Return what the children of a rank do, such as loader workers, a row each."""
+    text = Text(end="", no_wrap=True)
+    for stack in children:
+        frames = main_frames(stack.threads)
+        own = own_frame(stack.threads) or (frames[0] if frames else None)
+        is_held = stack.state == "D"
+        if is_held:
+            does = f"D, {stack.waits_for or 'held by the kernel'}"
+        elif own is None:
+            does = "not read" if stack.tried else stack.waits_for or "no Python"
+        else:
+            does = f"{plain(own.function)}  {short_path(own.file)}:{own.line}"
+        text.append("\n" if text else "")
+        text.append(" ! " if is_held else "   ", STYLES.pending)
+        text.append(f"{cut(stack.name, 16, glyphs.cut):<16} ", STYLES.text)
+        text.append(cut(does, max(6, width - 21), glyphs.cut), STYLES.muted)
+    return text
+
+
+def finding_text(found: Conclusion) -> Text:
+    """Return the sentence, and below it what else is worth knowing, in one line."""
+    text = Text(end="")
+    if found.culprits:
+        text.append("! ", STYLES.pending)
+    text.append(plain(found.sentence), f"bold {STYLES.text}")
+    if found.details:
+        text.append(f"\n{plain('; '.join(found.details))}", STYLES.muted)
+    return text
+
+
+def how_text(take: Take, clock: str) -> Text:
+    """Return when the take was made, in which ways, and how long it took."""
+    ways = ", ".join(f"{way} {number}" if len(take.ways) > 1 else way for way, number in take.ways.items())
+    read = sum(take.ways.values())
+    text = Text(end="")
+    text.append(clock, STYLES.text)
+    text.append(
+        f"   {ways or 'nothing read'}, {read} of {count(take.world_size, 'rank')}, {take.seconds:.1f} s", STYLES.muted
+    )
+    if take.dumps:
+        text.append(f"   flight recorder of {count(len(take.dumps), 'rank')}", STYLES.muted)
+    return text
+
+
+def unread_text(take: Take) -> Text:
+    """Return what was not read, and why."""
+    unread = take.not_read
+    if not unread:
+        return Text(end="")
+    who, why = unread[0]
+    more = f"   and {len(unread) - 1} more" if len(unread) > 1 else ""
+    return Text(f"not read: {plain(who)}, {plain(why)}{more}", STYLES.pending, end="")

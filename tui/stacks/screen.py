@@ -1,0 +1,407 @@
+"""The Stacks screen: the ranks of a job in groups, the outliers first, and the stack of the chosen one."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual import events, work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.widgets import OptionList, Static
+from textual.worker import get_current_worker
+
+from ...diagnosis.stacks.conclusion import Conclusion, conclude
+from ...diagnosis.stacks.ended import error_texts
+from ...diagnosis.stacks.frames import main_frames
+from ...diagnosis.stacks.groups import Group, group_ranks
+from ...diagnosis.stacks.kept import keep_take, kept_takes
+from ...diagnosis.stacks.take import ProcessStack, Take, take_stacks
+from ...logs.text.sanitize import plain
+from ...specs.errors import describe_error
+from ..format import clock, count
+from ..ui.bars import Hint
+from ..ui.base import BaseScreen
+from ..ui.job_cells import name_text, state_text
+from ..ui.options import Options
+from ..ui.palette import STYLES
+from ..ui.pane import Divider, Pane
+from ..ui.text_pane import TextPane
+from ..ui.title_rule import TitleRule
+from . import cells
+
+if TYPE_CHECKING:
+    from ..rows import JobRow
+
+# A second take so long after the first tells a job that hangs from one that is slow (s).
+_PAUSE_S = 2.0
+_WIDE = 120
+
+
+class GroupList(Options):
+    """The groups; the one at the cursor is shown beside it."""
+
+    HELP_TITLE = "Groups"
+    BINDINGS = [
+        Binding("j,down", "cursor_down", "Next group", id="stacks.down", show=False),
+        Binding("k,up", "cursor_up", "Previous group", id="stacks.up", show=False),
+    ]
+
+
+class GroupsPane(Pane):
+    """The list of groups under its title."""
+
+    def __init__(self) -> None:
+        super().__init__("Groups", id="stacks-groups")
+        self.list = GroupList(id="stacks-list", markup=False)
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the list."""
+        yield self.list
+
+
+class StacksScreen(BaseScreen):
+    """The stacks of all ranks of one job.
+
+    Args:
+        row: the job.
+    """
+
+    HELP_TITLE = "Stacks"
+    KEY_GROUPS = ("stacks",)
+    CSS_PATH = "../styles/stacks.tcss"
+    BINDINGS = [
+        Binding("R", "take", "Take again", id="stacks.take", show=False),
+        Binding("t", "threads", "All threads, or the main one", id="stacks.threads", show=False),
+        Binding("v", "library", "Show or hide frames of libraries", id="stacks.library", show=False),
+        Binding("N", "native", "Take with frames of C and C++", id="stacks.native", show=False),
+        Binding("greater_than_sign", "rank(1)", "Next rank", key_display=">", id="stacks.next_rank", show=False),
+        Binding("less_than_sign", "rank(-1)", "Previous rank", key_display="<", id="stacks.previous_rank", show=False),
+        Binding("l", "logs", "Logs of the rank", id="stacks.logs", show=False),
+        Binding("y", "copy_stacks", "Copy", id="stacks.copy", show=False),
+        Binding("S", "save", "Save to a file", id="stacks.save", show=False),
+        Binding("escape", "back", "Back", id="stacks.back", show=False),
+    ]
+
+    @dataclass
+    class Taken(Message):
+        """A take has come, or why there is none.
+
+        Attributes:
+            take: the take.
+            found: what it means.
+            error: why there is none.
+            is_last: whether nothing else is under way.
+            kept: of the takes before, the latest first: when each was made, and in how many places its ranks stood.
+        """
+
+        take: Take | None
+        found: Conclusion | None
+        error: str = ""
+        is_last: bool = True
+        kept: tuple[tuple[float, int], ...] = ()
+
+    def __init__(self, row: JobRow) -> None:
+        super().__init__()
+        self.row = row
+        self.take: Take | None = None
+        self.found: Conclusion | None = None
+        self.kept: list[tuple[float, int]] = []
+        self.is_done = False
+        """Whether nothing is under way."""
+        self._error = ""
+        self._rank: int | None = None
+        self._all_threads, self._with_library = False, True
+        self._title = TitleRule(id="stacks-title")
+        self._finding = Static(id="stacks-finding", markup=False)
+        self._groups = GroupsPane()
+        self._children = TextPane("Below", id="stacks-children")
+        self._takes = TextPane("Takes", id="stacks-takes")
+        self._frames = TextPane("Frames", id="stacks-frames")
+        self._how = Static(id="stacks-how", markup=False)
+        self._unread = Static(id="stacks-unread", markup=False)
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the panes."""
+        yield self._title
+        yield self._finding
+        with Horizontal(id="stacks-body"):
+            with Vertical(id="stacks-left"):
+                yield self._groups
+                yield self._children
+                yield self._takes
+            yield Divider(id="stacks-divider")
+            yield self._frames
+        yield self._how
+        yield self._unread
+
+    def on_mount(self) -> None:
+        """Take the stacks."""
+        self._groups.list.focus()
+        self._draw()
+        self.action_take()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw the texts for the new width, once the panes have it."""
+        self.call_after_refresh(self._fill)
+
+    def jobs_updated(self, _changed: object = (), _removed: object = ()) -> None:
+        """Show the job's state as it is now."""
+        self.row = self.dashboard.jobs.rows.get(self.row.handle, self.row)
+        self._draw_head()
+
+    # Taking
+
+    def action_take(self) -> None:
+        """Take the stacks, and once more after two seconds."""
+        self._begin(native=False)
+
+    def action_native(self) -> None:
+        """Take them with frames of C and C++, which takes seconds and stops each rank meanwhile."""
+        self.dashboard.status.say("Reading frames of C and C++: each rank is stopped for some seconds")
+        self._begin(native=True)
+
+    def _begin(self, *, native: bool) -> None:
+        self.is_done, self._error = False, ""
+        self._draw_head()
+        self._take(native)
+
+    @work(thread=True, group="stacks", exclusive=True, exit_on_error=False)
+    def _take(self, native: bool) -> None:
+        worker, dashboard, handle = get_current_worker(), self.dashboard, self.row.handle
+        try:
+            kept = tuple(_summary(take) for take in kept_takes(handle))
+            first = take_stacks(dashboard.runner, handle, native=native)
+            found = conclude(first, None, error_texts(dashboard.runner, first))
+            is_last = native or not first.ranks
+            if first.ranks:
+                keep_take(first)
+            dashboard.post_to(self, self.Taken(first, found, "", is_last, kept))
+            deadline = time.monotonic() + _PAUSE_S
+            while time.monotonic() < deadline and not (is_last or worker.is_cancelled):
+                time.sleep(0.05)
+            if not (is_last or worker.is_cancelled):
+                second = take_stacks(dashboard.runner, handle)
+                found = conclude(second, first, error_texts(dashboard.runner, second))
+                dashboard.post_to(self, self.Taken(second, found, "", True, (_summary(first), *kept)))
+        except Exception as error:
+            dashboard.post_to(self, self.Taken(None, None, describe_error(error)))
+
+    def on_stacks_screen_taken(self, message: Taken) -> None:
+        """Show what was taken."""
+        self.is_done = message.is_last
+        if message.take is None:
+            self._error = plain(message.error)
+        else:
+            self.take, self.found, self.kept = message.take, message.found, list(message.kept)
+        self._fill()
+
+    # What is shown
+
+    @property
+    def group(self) -> Group | None:
+        """The group at the cursor."""
+        at = self._groups.list.highlighted
+        groups = self.found.groups if self.found else ()
+        return groups[at] if at is not None and at < len(groups) else None
+
+    @property
+    def stack(self) -> ProcessStack | None:
+        """The process that is shown."""
+        group = self.group
+        if self.take is None or group is None:
+            return None
+        rank = self._rank if self._rank in group.ranks else group.ranks[0]
+        return self.take.ranks.get(rank)
+
+    def _fill(self) -> None:
+        """Fill the list, the cursor where it was."""
+        listed, found = self._groups.list, self.found
+        before = listed.highlighted
+        listed.clear_options()
+        if found is not None:
+            width = max(20, self._groups.size.width - 3)
+            culprits = set(found.culprits)
+            listed.add_options(
+                [
+                    cells.group_text(group, bool(culprits & set(group.ranks)), width, self.glyphs)
+                    for group in found.groups
+                ]
+            )
+            if found.groups:
+                listed.highlighted = min(before or 0, len(found.groups) - 1)
+        self._draw()
+
+    def on_option_list_option_highlighted(self, _event: OptionList.OptionHighlighted) -> None:
+        """Show the group's stack."""
+        self._draw_frames()
+
+    def _draw(self) -> None:
+        self._draw_head()
+        self._draw_frames()
+
+    def _draw_head(self) -> None:
+        if not self.is_mounted:
+            return
+        self._title.title = name_text(self.row.name, max(10, self.app.size.width - 30), self.glyphs, bold=True)
+        self._title.right = state_text(self.row.state, self.glyphs)
+        take, found = self.take, self.found
+        if self._error:
+            self._finding.update(Text(self._error, STYLES.failed))
+        elif found is not None:
+            self._finding.update(cells.finding_text(found))
+        else:
+            self._finding.update(Text("Reading the stacks of all ranks", STYLES.muted))
+        if take is not None and found is not None:
+            self._groups.rule.info = Text(count(len(found.groups), "place"))
+            waits = "" if self.is_done else "   taking again"
+            how = cells.how_text(take, clock(take.at, self.clock()))
+            self._how.update(how.append(waits, STYLES.pending))
+            unread = cells.unread_text(take)
+            self._unread.update(unread)
+            self._unread.display = bool(unread)
+        self._draw_takes()
+        self.refresh_bars()
+
+    def _draw_takes(self) -> None:
+        take, found = self.take, self.found
+        if take is None or found is None:
+            return
+        text = Text(end="")
+        for number, (at, places) in enumerate([(take.at, len(found.groups)), *self.kept][:6]):
+            text.append("\n" if text else "").append(f" {clock(at, self.clock())}   ", STYLES.text)
+            text.append(count(places, "place"), STYLES.muted)
+            text.append("   shown" if number == 0 else "", STYLES.accent)
+        if found.pace:
+            words = "Two takes alike: it hangs." if found.pace == "hangs" else "Two takes differ: it moves."
+            text.append(f"\n {words}", f"bold {STYLES.text}")
+        self._takes.rule.info = Text(str(1 + len(self.kept)))
+        self._takes.show_text(text)
+
+    def _draw_frames(self) -> None:
+        take, found, group, stack = self.take, self.found, self.group, self.stack
+        if not self.is_mounted or take is None or found is None or group is None:
+            return
+        width = max(30, self._frames.size.width - 3)
+        frames = main_frames(stack.threads) if stack else group.frames
+        rank = stack.rank if stack else group.ranks[0]
+        where = f"rank {rank}" + (f", {stack.host}, pid {stack.pid}" if stack else "")
+        self._frames.rule.info = Text(plain(where))
+        alike = cells.alike_below(found.groups)
+        text = Text(end="", no_wrap=True)
+        if frames:
+            text.append_text(
+                cells.frames_text(
+                    frames, alike, len(take.ranks), self.glyphs, with_library=self._with_library, width=width
+                )
+            )
+        else:
+            why = next((why for who, why in take.not_read if who == f"rank {rank}"), group.standing.words(1))
+            text.append(plain(why), STYLES.muted)
+        if stack is not None and self._all_threads:
+            text.append_text(cells.threads_text(stack, self.glyphs, width))
+        elif stack is not None and self.app.size.width >= _WIDE:
+            for part in (cells.source_text(take, frames, stack.host, self.glyphs, width), self._compared(width)):
+                text.append("\n\n" if part else "").append_text(part)
+        self._frames.show_text(text)
+        children = [each for each in take.processes if not each.is_main and each.rank == rank]
+        self._children.display = bool(children)
+        self._children.rule.info = Text(f"rank {rank}  {len(children)}")
+        self._children.show_text(cells.children_text(children, max(20, self._children.size.width - 3), self.glyphs))
+
+    def _compared(self, width: int) -> Text:
+        others = [
+            group for group in (self.found.groups if self.found else ()) if group is not self.group and group.frames
+        ]
+        largest = max(others, key=lambda group: len(group.ranks), default=None)
+        return cells.compared_text(largest, self.glyphs, width) if largest else Text(end="")
+
+    # Keys
+
+    def action_threads(self) -> None:
+        """Show all threads of the rank, or the main one."""
+        self._all_threads = not self._all_threads
+        self._draw_frames()
+
+    def action_library(self) -> None:
+        """Show or hide the frames of libraries."""
+        self._with_library = not self._with_library
+        self._draw_frames()
+
+    def action_rank(self, step: int) -> None:
+        """Show the next or the previous rank of the group."""
+        group, stack = self.group, self.stack
+        if group is not None:
+            at = group.ranks.index(stack.rank) if stack is not None and stack.rank in group.ranks else 0
+            self._rank = group.ranks[(at + step) % len(group.ranks)]
+            self._draw_frames()
+
+    def action_logs(self) -> None:
+        """Show the job's logs."""
+        from ..logs.screen import LogsScreen
+
+        self.app.push_screen(LogsScreen(self.row))
+
+    def action_copy_stacks(self) -> None:
+        """Copy the finding and the stack that is shown."""
+        self.dashboard.terminal_clipboard.copy(self._report(), "the stacks")
+
+    def action_save(self) -> None:
+        """Save the finding and the stacks of all groups to a file in the current folder."""
+        path = Path(f"{self.row.name}-stacks.txt".replace("/", "-"))
+        self._save(path, self._report())
+
+    @work(thread=True, group="save", exclusive=True, exit_on_error=False)
+    def _save(self, path: Path, report: str) -> None:
+        from ..messages import Told
+
+        try:
+            path.write_text(report, encoding="utf-8")
+            self.dashboard.post_from_thread(Told(f"Saved {path.absolute()}"))
+        except OSError as error:
+            self.dashboard.post_from_thread(Told(f"not saved: {error.strerror}: {path}", failed=True))
+
+    def _report(self) -> str:
+        if self.found is None:
+            return self._error
+        lines = [self.found.sentence, *(f"  {detail}" for detail in self.found.details)]
+        for group in self.found.groups:
+            lines.append(f"\n{count(len(group.ranks), 'rank')} {', '.join(map(str, group.ranks))}:")
+            lines += [f'  File "{frame.file}", line {frame.line}, in {frame.function}' for frame in group.frames]
+        return "\n".join(plain(line) if line.strip() else line for line in "\n".join(lines).split("\n"))
+
+    def path(self) -> list[str]:
+        """Return the way to this screen."""
+        return ["Jobs", self.row.name, "Stacks"]
+
+    def counts(self) -> Text:
+        """Return the handle."""
+        return Text(plain(self.row.handle), STYLES.faint)
+
+    def hints(self) -> list[Hint]:
+        """Return the keys."""
+        return [
+            Hint("R", "Take again"),
+            Hint("t", "All threads"),
+            Hint("v", "Library"),
+            Hint("< >", "Rank"),
+            Hint("N", "Native"),
+            Hint("l", "Logs"),
+            Hint("y", "Copy"),
+            Hint("S", "Save"),
+            Hint("esc", "Back"),
+            Hint("?", "Keys"),
+        ]
+
+    def action_back(self) -> None:
+        """Go back."""
+        self.dismiss()
+
+
+def _summary(take: Take) -> tuple[float, int]:
+    return take.at, len(group_ranks(take.states))
