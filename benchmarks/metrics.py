@@ -127,7 +127,7 @@ class _MetricsApp(App[None]):
 
     def draw(self) -> None:
         """Show the list and the charts as the screen does."""
-        self.list.show([one.copy() for one in self.series], [one.name for one in self.series[:_CHARTS]])
+        self.list.show([metric.copy() for metric in self.series], [metric.name for metric in self.series[:_CHARTS]])
         for pane, series in zip(self.panes, self.series[:_CHARTS], strict=True):
             pane.show(series.name, [series], Options())
 
@@ -142,8 +142,8 @@ async def screen_times(series: list[Series]) -> tuple[float, float]:
         opened = time.perf_counter() - began
         frames = []
         for frame in range(_FRAMES):
-            for one in series:
-                one.add(_POINTS + frame, 0.5)
+            for metric in series:
+                metric.add(_POINTS + frame, 0.5)
             began = time.perf_counter()
             app.draw()
             for pane in app.panes:

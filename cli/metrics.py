@@ -112,12 +112,12 @@ def _chosen(activity: Activity, names: Sequence[str]) -> list[Series]:
     from fnmatch import fnmatchcase
 
     main = activity.main
-    every = sorted(activity.series.values(), key=lambda one: one is not main)
+    every = sorted(activity.series.values(), key=lambda metric: metric is not main)
     for name in names:
-        if not any(fnmatchcase(one.name, name) for one in every):
-            there = join_names(one.name for one in every) if every else "none: no line tells a value twice"
+        if not any(fnmatchcase(metric.name, name) for metric in every):
+            there = join_names(metric.name for metric in every) if every else "none: no line tells a value twice"
             raise TorchXTuiError(f"there is no metric {name}. There are: {there}")
-    return [one for one in every if not names or any(fnmatchcase(one.name, name) for name in names)]
+    return [metric for metric in every if not names or any(fnmatchcase(metric.name, name) for name in names)]
 
 
 def _subject(arguments: Any, subject: str) -> dict[str, str]:
@@ -127,35 +127,44 @@ def _subject(arguments: Any, subject: str) -> dict[str, str]:
 def _json(activity: Activity, series: Iterable[Series]) -> dict[str, Any]:
     return {
         "progress": progress_json(activity.progress),
-        "observations": [{"kind": one.kind.value, "sentence": one.sentence} for one in activity.observations],
+        "observations": [
+            {"kind": observation.kind.value, "sentence": observation.sentence} for observation in activity.observations
+        ],
         "metrics": [
             {
-                "name": one.name,
-                "from": one.origin,
-                "last": one.last,
-                "printed": one.printed,
-                "low": one.best_low,
-                "high": one.best_high,
-                "points": one.points,
-                "points_per_value": one.width,
-                "steps": list(one.steps()),
-                "values": [bucket.last for bucket in one.buckets()],
+                "name": metric.name,
+                "from": metric.origin,
+                "last": metric.last,
+                "printed": metric.printed,
+                "low": metric.best_low,
+                "high": metric.best_high,
+                "points": metric.points,
+                "points_per_value": metric.width,
+                "steps": list(metric.steps()),
+                "values": [bucket.last for bucket in metric.buckets()],
             }
-            for one in series
+            for metric in series
         ],
     }
 
 
 def _put_table(activity: Activity, series: Sequence[Series]) -> None:
     put(_progress_line(activity) or "No line tells a step")
-    for one in activity.observations:
-        put(one.sentence)
+    for observation in activity.observations:
+        put(observation.sentence)
     if not series:
         put("No metrics: a value is one from the second line on that names it, such as `step 10 loss 2.31`")
         return
     rows = [
-        (one.name, one.printed, f"{one.best_low:.6g}", f"{one.best_high:.6g}", f"{one.points:,}", one.origin)
-        for one in series
+        (
+            metric.name,
+            metric.printed,
+            f"{metric.best_low:.6g}",
+            f"{metric.best_high:.6g}",
+            f"{metric.points:,}",
+            metric.origin,
+        )
+        for metric in series
     ]
     put_table([("METRIC", "LAST", "LOW", "HIGH", "POINTS", "FROM"), *rows])
 
@@ -174,10 +183,10 @@ def _put_charts(activity: Activity, series: Sequence[Series], smoothing: float) 
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     options = Options(smoothing, ascii=not encoding.startswith("utf"))
     width = min(_WIDEST_CHART, terminal_width())
-    for one in series:
-        log = wants_log(one)
-        put(f"{one.name}  {one.printed}{'  log' if log else ''}  {one.origin}")
-        for row in draw_chart([one], width, _CHART_HEIGHT, Options(smoothing, log, ascii=options.ascii)):
+    for metric in series:
+        log = wants_log(metric)
+        put(f"{metric.name}  {metric.printed}{'  log' if log else ''}  {metric.origin}")
+        for row in draw_chart([metric], width, _CHART_HEIGHT, Options(smoothing, log, ascii=options.ascii)):
             print(_painted(row))
     if not series:
         put("No metrics to plot: no line tells a value twice")

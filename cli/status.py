@@ -101,7 +101,7 @@ def _options(runner: Runner, defaults: Any, name: str, text: str | None) -> dict
     if not text and not defaults.has_options(name):
         return None
     known = runner.run_opts(name)
-    given = {key: one.value for key, one in defaults.options(name, known).items()}
+    given = {key: option.value for key, option in defaults.options(name, known).items()}
     return {**given, **(known.cfg_from_str(text) if text else {})}
 
 
@@ -157,7 +157,7 @@ def _progress_json(runner: Runner, found: DescribeAppResponse, handle: str, sett
 
     activity = job_activity(runner, handle, found, settings)
     data = progress_json(activity.progress)
-    data.update({one.kind.value: one.sentence for one in activity.observations})
+    data.update({observation.kind.value: observation.sentence for observation in activity.observations})
     return {"progress": data} if data else {}
 
 

@@ -206,13 +206,13 @@ def not_picked_up(job: KubernetesObject, queue_exists: bool | None, age: float) 
 
 def _pending_reason(pod: KubernetesObject, events: list[KubernetesObject]) -> str:
     status = pod.get("status") or {}
-    for one in container_statuses(pod):
-        waiting = (one.get("state") or {}).get("waiting") or {}
+    for container in container_statuses(pod):
+        waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") and waiting["reason"] not in _STARTING:
-            return _describe_waiting(one, events)
-        ended = (one.get("state") or {}).get("terminated")
+            return _describe_waiting(container, events)
+        ended = (container.get("state") or {}).get("terminated")
         if ended and ended.get("exitCode"):
-            return f"the container {one.get('name')}, which prepares it, failed: {_ended(ended)}"
+            return f"the container {container.get('name')}, which prepares it, failed: {_ended(ended)}"
     for condition in status.get("conditions") or []:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return _describe_unscheduled(condition)
@@ -248,7 +248,7 @@ def _describe_image_error(reason: str, message: str, events: Iterable[Kubernetes
             for event in sorted(events, key=event_time)
             if event.get("reason") == "Failed"
         ]
-        pulls = [one for one in messages if one.startswith("Failed to pull")]
+        pulls = [text for text in messages if text.startswith("Failed to pull")]
         message = plain(pulls[-1]) if pulls else message
     cause = _BEFORE_CAUSE.sub("", message)[:_LONGEST]
     return f"{cause} ({reason})" if cause else reason
@@ -261,10 +261,10 @@ def _failed_reason(pod: KubernetesObject) -> str:
         return f"evicted from its node: {text}"
     if status.get("reason") == "DeadlineExceeded":
         return f"ran longer than it may (DeadlineExceeded): {text}"
-    for one in container_statuses(pod):
-        ended = terminated(one)
+    for container in container_statuses(pod):
+        ended = terminated(container)
         if ended and ended.get("exitCode"):
-            return _ended(ended, _memory_limit(pod, str(one.get("name") or "")))
+            return _ended(ended, _memory_limit(pod, str(container.get("name") or "")))
     return f"{status.get('reason')}: {text}" if status.get("reason") else text
 
 

@@ -134,7 +134,7 @@ def draw_chart(series: Sequence[Series], width: int, height: int, options: Optio
     wide = _LABEL_WIDTH
     for _ in range(2):
         columns = 2 * max(1, width - wide - 1)
-        curves = [_bin(one, low, high, columns, options) for one in series]
+        curves = [_bin(metric, low, high, columns, options) for metric in series]
         scale = _scale(curves, rows, options, is_single=len(series) == 1)
         longest = max((len(text) for text in scale.labels.values()), default=0)
         if longest <= wide:
@@ -151,7 +151,7 @@ def draw_chart(series: Sequence[Series], width: int, height: int, options: Optio
 
 
 def _x_limits(series: Sequence[Series], options: Options) -> tuple[float, float]:
-    xs = [x for one in series for x in _xs(one, options) if math.isfinite(x)]
+    xs = [x for metric in series for x in _xs(metric, options) if math.isfinite(x)]
     return (min(xs), max(xs)) if xs else (0.0, 1.0)
 
 

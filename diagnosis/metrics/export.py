@@ -24,11 +24,11 @@ def write_csv(file: TextIO, series: Iterable[Series]) -> None:
     """
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(_COLUMNS)
-    for one in series:
-        for bucket in one.buckets():
+    for metric in series:
+        for bucket in metric.buckets():
             time = "" if math.isnan(bucket.time) else f"{bucket.time:.3f}"
             points = int(bucket.count + bucket.gaps)
-            writer.writerow((one.name, f"{bucket.step:g}", time, bucket.last, bucket.low, bucket.high, points))
+            writer.writerow((metric.name, f"{bucket.step:g}", time, bucket.last, bucket.low, bucket.high, points))
 
 
 def best_value(series: Series) -> float | None:

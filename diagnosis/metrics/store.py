@@ -41,7 +41,11 @@ def save_series(handle: str, series: Mapping[str, Series], facts: Mapping[str, f
     """
     path = metrics_path(handle)
     private_folder(path.parent)
-    plain = {"version": _VERSION, "facts": dict(facts or {}), "series": [one.to_plain() for one in series.values()]}
+    plain = {
+        "version": _VERSION,
+        "facts": dict(facts or {}),
+        "series": [metric.to_plain() for metric in series.values()],
+    }
     write_private(path, msgspec.msgpack.encode(plain))
     _drop_oldest(path.parent)
 
@@ -52,7 +56,7 @@ def load_series(handle: str) -> tuple[dict[str, Series], dict[str, float]]:
         plain: Any = msgspec.msgpack.decode(read_file(metrics_path(handle), LARGE))
         if plain["version"] != _VERSION:
             return {}, {}
-        loaded = [Series.from_plain(one) for one in plain["series"]]
+        loaded = [Series.from_plain(item) for item in plain["series"]]
         facts = {str(name): float(value) for name, value in plain["facts"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}, {}

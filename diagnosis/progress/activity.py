@@ -151,7 +151,9 @@ class JobActivity:
             return self._stored
         found = self._files.series()
         known = {_plain_name(name) for name in found}
-        found.update({name: one for name, one in self._tracker.series().items() if _plain_name(name) not in known})
+        found.update(
+            {name: metric for name, metric in self._tracker.series().items() if _plain_name(name) not in known}
+        )
         return found or self._stored
 
     def _progress(self) -> Progress:
@@ -159,7 +161,7 @@ class JobActivity:
         total = progress.total or self._files.total
         if progress.step is not None:
             return replace(progress, total=total)
-        steps = [one.steps()[-1] for one in self._files.series().values() if len(one)]
+        steps = [metric.steps()[-1] for metric in self._files.series().values() if len(metric)]
         step = max(steps, default=self._facts.get(_STEP))
         return replace(progress, step=step, total=total or self._facts.get(_TOTAL))
 
@@ -173,7 +175,7 @@ class JobActivity:
         if self.is_read and not any(found):
             since = tracker.printed_at or self._place.since or self._began_at
             found.append(find_buffered_output(tracker.size, since, now, cores))
-        return [one for one in found if one is not None] + check_loss(series)
+        return [item for item in found if item is not None] + check_loss(series)
 
 
 def _plain_name(name: str) -> str:

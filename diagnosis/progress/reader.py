@@ -172,7 +172,7 @@ def read_log(path: Path, denied: Collection[str] = (), known: Collection[str] = 
                 tracker.feed(data, time_of, path.name)
     finally:
         blocks.close()
-    series = {name: one.copy() for name, one in tracker.series().items()}
+    series = {name: metric.copy() for name, metric in tracker.series().items()}
     return Activity(tracker.progress(), series, tuple(check_loss(series)), tracker.size, True)
 
 

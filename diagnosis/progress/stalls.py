@@ -141,15 +141,15 @@ def check_loss(series: Mapping[str, Series]) -> list[Observation]:
     counter = series.get(_NAN_COUNTER)
     if counter is not None and counter.last > 0:
         found.append(Observation(Kind.NAN, f"{_NAN_COUNTER}: {counter.printed}"))
-    for name, one in series.items():
+    for name, metric in series.items():
         if not _LOSS.search(name):
             continue
-        if not math.isfinite(one.last):
-            found.append(Observation(Kind.NAN, f"{name} is {one.printed}, {_times(one.gaps)}"))
+        if not math.isfinite(metric.last):
+            found.append(Observation(Kind.NAN, f"{name} is {metric.printed}, {_times(metric.gaps)}"))
             continue
-        limit = _spike_limit(one.means()[-_SPIKE_POINTS - 1 : -1]) if one.width == 1 else None
-        if limit is not None and one.last > limit:
-            sentence = f"{name} jumped to {one.printed}, far above the last {_SPIKE_POINTS}"
+        limit = _spike_limit(metric.means()[-_SPIKE_POINTS - 1 : -1]) if metric.width == 1 else None
+        if limit is not None and metric.last > limit:
+            sentence = f"{name} jumped to {metric.printed}, far above the last {_SPIKE_POINTS}"
             found.append(Observation(Kind.SPIKE, sentence))
     return found
 

@@ -182,10 +182,10 @@ def _mismatches(group: _Group) -> Iterable[Verdict]:
         return
 
 
-def _difference(one: Collective, other: Collective) -> tuple[str, str]:
-    if one.op != other.op:
-        return one.op, other.op
-    texts = [f"{call.op} of {_shapes(call)}" for call in (one, other)]
+def _difference(collective: Collective, other: Collective) -> tuple[str, str]:
+    if collective.op != other.op:
+        return collective.op, other.op
+    texts = [f"{call.op} of {_shapes(call)}" for call in (collective, other)]
     return texts[0], texts[1]
 
 

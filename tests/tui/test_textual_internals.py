@@ -13,11 +13,18 @@ import textual
 from rich.text import Text
 from textual.app import App
 from textual.command import CommandPalette, Provider
+from textual.containers import VerticalScroll
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Input
 
 import torchx_tui.tui
-from torchx_tui.tui.terminal.textual_internals import DrawnInput, terminal_output, write_to_terminal
+from torchx_tui.tui.terminal.textual_internals import (
+    DrawnInput,
+    EndedParents,
+    terminal_output,
+    write_to_terminal,
+)
 
 _ROOT = Path(torchx_tui.tui.__file__).parent
 _INTERNALS = "terminal/textual_internals.py"
@@ -68,7 +75,8 @@ def test_no_private_module_of_textual_is_imported_elsewhere():
 
 def test_textual_has_the_names_that_are_used():
     for owner, names in {
-        App: ["_driver"],
+        App: ["_driver", "_start_widget"],
+        Widget: ["_attach", "_closed", "_closing"],
         Screen: ["_on_timer_update"],
         Input: ["_value"],
         Provider: ["_search"],
@@ -103,3 +111,19 @@ async def test_an_app_without_a_terminal_says_so():
     app: App[None] = App()
     assert write_to_terminal(app, "\x1b]2;x\x07") is False
     assert terminal_output(app) is None
+
+
+async def test_a_widget_that_is_gone_starts_no_scrollbar():
+    class ScrollApp(EndedParents, App[None]):
+        def compose(self):
+            yield VerticalScroll(id="kept")
+            yield VerticalScroll(id="gone")
+
+    app = ScrollApp()
+    async with app.run_test() as pilot:
+        gone = app.query_one("#gone")
+        await gone.remove()
+        await pilot.pause()
+        bars = [app.query_one("#kept").vertical_scrollbar, gone.vertical_scrollbar]
+        await pilot.pause()
+        assert [bar.is_running for bar in bars] == [True, False]

@@ -68,7 +68,7 @@ class DoingPane(Pane):
             right.append(f" ema {_OPTIONS.smoothing:g}", STYLES.faint)
         self.rule.right = right
         lines = Text("\n", end="").join(
-            Text(f"! {_capital(plain(one.sentence))}", STYLES.pending) for one in activity.observations
+            Text(f"! {_capital(plain(observation.sentence))}", STYLES.pending) for observation in activity.observations
         )
         self._notes.update(lines)
         self._notes.display = bool(activity.observations)
@@ -83,14 +83,14 @@ class DoingPane(Pane):
 
     def _draw_values(self) -> None:
         main = self._activity.main
-        others = [one for one in self._activity.series.values() if one is not main]
+        others = [metric for metric in self._activity.series.values() if metric is not main]
         with_sparks = glyphs_of(self.app) is not glyphs.ASCII and self.size.width >= 60
         row = Text(end="", no_wrap=True)
-        for one in _ordered(others):
-            cell = Text(f" {plain(one.name)} ", STYLES.muted, end="")
-            cell.append(plain(one.printed), STYLES.text)
+        for series in _ordered(others):
+            cell = Text(f" {plain(series.name)} ", STYLES.muted, end="")
+            cell.append(plain(series.printed), STYLES.text)
             if with_sparks:
-                cell.append(f" {sparkline(one, _SPARK_WIDTH)}", STYLES.spark)
+                cell.append(f" {sparkline(series, _SPARK_WIDTH)}", STYLES.spark)
             if row.cell_len + cell.cell_len + 2 > self.size.width:
                 break
             row.append("  " if row else "").append_text(cell)
@@ -99,10 +99,10 @@ class DoingPane(Pane):
 
 
 def _ordered(series: Sequence[Series]) -> list[Series]:
-    def place(one: Series) -> tuple[int, int]:
-        name = one.name.lower().removeprefix("train/")
+    def place(series: Series) -> tuple[int, int]:
+        name = series.name.lower().removeprefix("train/")
         usual = _FIRST_VALUES.index(name) if name in _FIRST_VALUES else len(_FIRST_VALUES)
-        return usual, group_of(one.name) == "MACHINE"
+        return usual, group_of(series.name) == "MACHINE"
 
     return sorted(series, key=place)
 
@@ -113,7 +113,7 @@ def _capital(sentence: str) -> str:
 
 def stall_of(activity: Activity) -> Observation | None:
     """Return that a job is stalled; None where it is not."""
-    return next((one for one in activity.observations if one.kind is Kind.STALLED), None)
+    return next((observation for observation in activity.observations if observation.kind is Kind.STALLED), None)
 
 
 class ProgressRow(Widget):

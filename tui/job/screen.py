@@ -277,7 +277,14 @@ class JobScreen(JobActions):
         self.state_line.left, self.state_line.right = left, where
 
     def _append_doing(self, left: Text) -> None:
-        pause = next((one for one in self._activity.observations if one.kind in (Kind.QUIET, Kind.STALLED)), None)
+        pause = next(
+            (
+                observation
+                for observation in self._activity.observations
+                if observation.kind in (Kind.QUIET, Kind.STALLED)
+            ),
+            None,
+        )
         words = self._activity.progress.words
         if pause is not None:
             left.append(f"   {pause.sentence.partition(';')[0]}", f"bold {STYLES.pending}")

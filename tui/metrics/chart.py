@@ -57,7 +57,10 @@ class ChartView(Widget):
         return self._drawn
 
     def _key(self) -> object:
-        state = tuple((one.name, one.points, one.last if one.last == one.last else "nan") for one in self._series)
+        state = tuple(
+            (metric.name, metric.points, metric.last if metric.last == metric.last else "nan")
+            for metric in self._series
+        )
         return state, self._options, self.size, glyphs_of(self.app) is glyphs.ASCII
 
     def _draw(self) -> Text:

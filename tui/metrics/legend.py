@@ -66,7 +66,7 @@ class Legend(Widget):
 
     def render(self) -> Text:
         """Draw the table."""
-        signs = glyphs_of(self.app)
+        glyphs = glyphs_of(self.app)
         swept = dict(zip((row.handle for row in self._rows), swept_values(self._rows), strict=True))
         letters = {row.handle: (LETTERS[n % len(LETTERS)], STYLES.replica(n)) for n, row in enumerate(self._rows)}
         rest = max(16, self.size.width - _FIXED)
@@ -79,15 +79,15 @@ class Legend(Widget):
             letter, style = letters[row.handle]
             line = Text(end="", no_wrap=True)
             line.append(f" {letter}  ", f"bold {style}")
-            state = state_text(row.state, signs)
+            state = state_text(row.state, glyphs)
             state.pad_right(max(0, 13 - state.cell_len))
             line.append(" ").append_text(state)
-            line.append(f"{cut(row.name, name_width, signs.cut):<{name_width}} ", STYLES.text)
-            line.append(f"{cut(plain(swept[row.handle]), values_width, signs.cut):<{values_width}} ", STYLES.muted)
+            line.append(f"{cut(row.name, name_width, glyphs.cut):<{name_width}} ", STYLES.text)
+            line.append(f"{cut(plain(swept[row.handle]), values_width, glyphs.cut):<{values_width}} ", STYLES.muted)
             series = self._series.get(row.handle)
             best = best_value(series) if series else None
             last = plain(series.printed) if series else ""
-            line.append(f"{cut(last, _VALUE_WIDTH, signs.cut):>{_VALUE_WIDTH}} ", STYLES.text)
+            line.append(f"{cut(last, _VALUE_WIDTH, glyphs.cut):>{_VALUE_WIDTH}} ", STYLES.text)
             line.append(f"{'' if best is None else f'{best:.6g}':>{_VALUE_WIDTH}}", STYLES.text)
             line.append("  best" if number == 0 and best is not None else "", STYLES.running)
             diverged = series is not None and series.last != series.last

@@ -101,15 +101,15 @@ class MetricList(ScrollView, can_focus=True, inherit_bindings=False):
         """
         self._chosen = frozenset(chosen)
         groups: dict[str, list[Series]] = {name: [] for name in ("TRAIN", *(group for group, _ in _GROUPS))}
-        for one in series:
-            groups[group_of(one.name)].append(one)
+        for metric in series:
+            groups[group_of(metric.name)].append(metric)
         self._lines = [
             line for group, members in groups.items() if members
-            for line in (_Line(group), *(_Line(one.name, one) for one in members))
+            for line in (_Line(group), *(_Line(member.name, member) for member in members))
         ]  # fmt: skip
         names = self.names
         if names and self.cursor not in names:
-            self.cursor = next((one.name for one in series if one.name in chosen), names[0])
+            self.cursor = next((metric.name for metric in series if metric.name in chosen), names[0])
             self.post_message(self.Moved())
         self.virtual_size = Size(self.size.width, len(self._lines))
         self.refresh()
@@ -168,15 +168,17 @@ class MetricList(ScrollView, can_focus=True, inherit_bindings=False):
         return Strip(Segment.apply_style(segments, style)).adjust_cell_length(width, style)
 
     def _metric(self, series: Series, width: int) -> Text:
-        signs = glyphs_of(self.app)
-        with_spark = width >= _WITH_SPARKS and signs is not glyphs.ASCII
+        glyph_set = glyphs_of(self.app)
+        with_spark = width >= _WITH_SPARKS and glyph_set is not glyphs.ASCII
         room = width - 4 - _VALUE_WIDTH - (_SPARK_WIDTH + 3 if with_spark else 1)
         is_chosen = series.name in self._chosen
         text = Text(end="", no_wrap=True)
-        text.append(f" {signs.mark if is_chosen else ' '} ", STYLES.accent)
-        text.append(f"{cut(plain(series.name), room, signs.cut):<{room}} ", STYLES.text if is_chosen else STYLES.muted)
+        text.append(f" {glyph_set.mark if is_chosen else ' '} ", STYLES.accent)
+        text.append(
+            f"{cut(plain(series.name), room, glyph_set.cut):<{room}} ", STYLES.text if is_chosen else STYLES.muted
+        )
         value_style = STYLES.pending if series.gaps and series.last != series.last else STYLES.text
-        text.append(f"{cut(plain(series.printed), _VALUE_WIDTH, signs.cut):>{_VALUE_WIDTH}}", value_style)
+        text.append(f"{cut(plain(series.printed), _VALUE_WIDTH, glyph_set.cut):>{_VALUE_WIDTH}}", value_style)
         if with_spark:
             text.append(
                 f"  {sparkline(series, _SPARK_WIDTH):<{_SPARK_WIDTH}}", STYLES.accent if is_chosen else STYLES.spark

@@ -172,7 +172,7 @@ class MetricsScreen(BaseScreen):
         capacity = self._capacity()
         if self._chosen is None and series:
             self._chosen = _first_shown(series, capacity)
-            self._log = {one.name: wants_log(one) for one in series}
+            self._log = {metric.name: wants_log(metric) for metric in series}
         chosen = [name for name in self._chosen or () if name in series_names(series)]
         self.left.list.show(series, chosen)
         self.left.rule.info = Text(f"{len(series)}{f', {len(chosen)} shown' if len(chosen) > 1 else ''}")
@@ -233,8 +233,8 @@ class MetricsScreen(BaseScreen):
         seconds = first.age_seconds(self.clock())
         left.append(f" {age(seconds)}" if seconds is not None and not first.is_final else "", STYLES.muted)
         left.append("".join(f"   {words}" for words in activity.progress.words), STYLES.text)
-        for one in activity.observations[:1]:
-            left.append(f"   ! {plain(one.sentence)}", STYLES.pending)
+        for observation in activity.observations[:1]:
+            left.append(f"   ! {plain(observation.sentence)}", STYLES.pending)
         self.state_line.update(left)
 
     def on_metric_list_moved(self, _message: MetricList.Moved) -> None:
@@ -268,7 +268,7 @@ class MetricsScreen(BaseScreen):
 
     def summary(self) -> Text:
         """Return how the charts are drawn."""
-        cursor = next((one for one in self._listed() if one.name == self.left.list.cursor), None)
+        cursor = next((component for component in self._listed() if component.name == self.left.list.cursor), None)
         words = ["x time" if self._options.by_time else "x step", "y 1st to 99th percentile"]
         words += [f"smoothing {self._options.smoothing:g}, raw behind it"] if self._options.smoothing else []
         if cursor is not None:
@@ -278,7 +278,7 @@ class MetricsScreen(BaseScreen):
 
     def counts(self) -> Text:
         """Return where the metric at the cursor comes from."""
-        origin = next((one.origin for one in self._listed() if one.name == self.left.list.cursor), "")
+        origin = next((component.origin for component in self._listed() if component.name == self.left.list.cursor), "")
         return Text(f"from {plain(origin)}" if origin else "", STYLES.faint)
 
     def hints(self) -> list[Hint]:
@@ -356,13 +356,13 @@ class MetricsScreen(BaseScreen):
 
 def series_names(series: Sequence[Series]) -> set[str]:
     """Return the names of series."""
-    return {one.name for one in series}
+    return {metric.name for metric in series}
 
 
 def _first_shown(series: Sequence[Series], capacity: int) -> list[str]:
     """Return the metrics whose charts are shown at first: the main one, the usual ones, then the others."""
-    main = main_series({one.name: one for one in series})
-    names = [one.name for one in series]
+    main = main_series({metric.name: metric for metric in series})
+    names = [metric.name for metric in series]
     usual = [name for wanted in _SHOWN_FIRST for name in names if name.lower() in (wanted, f"train/{wanted}")]
     wanted = dict.fromkeys([*([main.name] if main else []), *usual, *names])
     return list(wanted)[: max(4, capacity)]

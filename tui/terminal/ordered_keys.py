@@ -16,11 +16,13 @@ from textual.app import App, ReturnType
 from textual.message_pump import MessagePump
 from textual.widgets import Input, TextArea
 
+from .textual_internals import EndedParents
+
 # A field, or a screen that is opened, takes milliseconds; one that hangs holds up no key for longer (s).
 _LIMIT = 1.0
 
 
-class OrderedKeysApp(App[ReturnType]):
+class OrderedKeysApp(EndedParents, App[ReturnType]):
     """An application whose keys act in the order in which they come."""
 
     async def on_event(self, event: events.Event) -> None:

@@ -14,6 +14,7 @@ from textual._parser import ParseError, Peek1, Read1, TokenCallback
 from textual._xterm_parser import XTermParser
 from textual.app import App
 from textual.command import CommandPalette, Hit
+from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DrawnInput",
+    "EndedParents",
     "GatedUpdates",
     "KeyParser",
     "ParseError",
@@ -46,6 +48,20 @@ def write_to_terminal(app: App[Any], sequence: str) -> bool:
 def terminal_output(app: App[Any]) -> TerminalOutput | None:
     """Return the output of the app's driver, which is another one after the app has left the terminal."""
     return getattr(app._driver, "output", None)
+
+
+class EndedParents:
+    """An app that starts no widget below a widget that is closing. Named before `App` among the bases.
+
+    Textual makes scrollbars when they are first needed, also by a layout after their owner has begun to close. Nobody
+    would end such a scrollbar, which keeps its screen in memory.
+    """
+
+    def _start_widget(self, parent: Widget, widget: Widget) -> None:
+        if parent._closing or parent._closed:
+            widget._attach(parent)
+        else:
+            super()._start_widget(parent, widget)  # type: ignore[misc]
 
 
 class KeyParser(XTermParser):

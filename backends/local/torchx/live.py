@@ -78,8 +78,10 @@ def _place(job: LiveJob, session: str) -> None:
         members.setdefault(found[1], []).append(process)
     if not members:
         members = _unplaced(job)
-    for place, ones in members.items():
-        job.leaders[place] = min(ones, key=lambda one: (one.pid != one.group, int(one.start), one.pid))
+    for place, processes in members.items():
+        job.leaders[place] = min(
+            processes, key=lambda process: (process.pid != process.group, int(process.start), process.pid)
+        )
     job.leaders = dict(sorted(job.leaders.items(), key=lambda item: (int(item[1].start), item[1].pid)))
 
 
@@ -143,7 +145,9 @@ def _unplaced(job: LiveJob) -> dict[Place, list[JobProcess]]:
     first = [process for process in job.processes if process.parent not in pids]
     groups = dict.fromkeys(process.group for process in first)
     name = app_name(job.app_id)
-    return {(name, number): [one for one in first if one.group == group] for number, group in enumerate(groups)}
+    return {
+        (name, number): [process for process in first if process.group == group] for number, group in enumerate(groups)
+    }
 
 
 def app_name(app_id: str) -> str:
