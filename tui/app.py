@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         ActionDone,
         BackendChecked,
         BackendFailed,
+        CapabilitiesRead,
         FailureExplained,
         HistoryRead,
         JobDescribed,
@@ -327,6 +328,11 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         """Keep what the backend found for the empty screen."""
         self.jobs.findings[message.scheduler] = message.findings
         self.update_screens()
+
+    def on_capabilities_read(self, message: CapabilitiesRead) -> None:
+        """Keep what the backend can do for the keys that it decides about."""
+        self.jobs.capabilities[message.scheduler] = message.capabilities
+        self.screen.refresh_bindings()
 
     def on_job_described(self, message: JobDescribed) -> None:
         """Hand the described job to the screens that show it."""

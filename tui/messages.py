@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from ..backends.api import DescribeAppResponse, Finding, ReplicaUsage
+    from ..backends.api import Capabilities, DescribeAppResponse, Finding, ReplicaUsage
     from ..backends.shared.progress import Progress
     from ..logs.source.replica_log import ReplicaLog
     from ..logs.view.failure import Failure
@@ -46,6 +46,14 @@ class BackendFailed(Message):
     reason: str
     since: float
     next_try: float
+
+
+@dataclass
+class CapabilitiesRead(Message):
+    """What a backend can do; its code may be a plug-in's, so that a thread asks it."""
+
+    scheduler: str
+    capabilities: Capabilities
 
 
 @dataclass

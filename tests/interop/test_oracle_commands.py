@@ -143,7 +143,9 @@ def in_common(made: Any) -> Any:
             role.pop(field, None)
         role["image"] = re.sub("torchx:.*", "torchx", role["image"])
         role["env"] = {key: text for key, text in sorted(role["env"].items()) if key not in OF_THE_RUN}
-    return json.loads(json.dumps({**made, "app": app, "request": sorted(set(request) - {"private"})}, sort_keys=True))
+    return json.loads(
+        json.dumps({**made, "app": app, "request": sorted(set(request) - {"private", "insight"})}, sort_keys=True)
+    )
 
 
 def component_differs(name: str, words: list[str]) -> str | None:

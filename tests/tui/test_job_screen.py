@@ -14,6 +14,7 @@ from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.job.timeline import Timeline
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.jobs.table import JobTable
+from torchx_tui.tui.messages import CapabilitiesRead
 
 FAILED = "llama3-8b-sft-b7n1xk4t9wz0rg"
 
@@ -146,8 +147,10 @@ async def test_a_shell_is_offered_where_the_backend_can(scheduler, tmp_path, mon
     async with app.run_test(size=(160, 45)) as pilot:
         screen = await open_running(pilot, app)
         assert not screen.can("shell")
-        monkeypatch.setattr(scheduler, "capabilities", replace(scheduler.capabilities, shell=True))
-        assert screen.can("shell")
+        able = replace(scheduler.capabilities, shell=True)
+        monkeypatch.setattr(scheduler, "capabilities", able)
+        app.post_message(CapabilitiesRead("local_cwd", able))
+        await until(pilot, lambda: screen.can("shell"), "the key")
 
         def refuse(app_id, role, k):
             raise SchedulerError(f"{role}/{k} of {app_id} has [no] shell")

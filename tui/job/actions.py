@@ -78,7 +78,7 @@ class JobActions(BaseScreen):
         return self.check_action(action, ()) is True
 
     def _has_menu(self, row: JobRow) -> bool:
-        capabilities = self.dashboard.runner.capabilities(row.scheduler)
+        capabilities = self.dashboard.jobs.capabilities_of(row.scheduler)
         return capabilities.actions or capabilities.alternatives or capabilities.dependencies
 
     def action_menu(self) -> None:
@@ -144,7 +144,7 @@ class JobActions(BaseScreen):
 
     def _has_stacks(self, row: JobRow) -> bool:
         """Tell whether the ranks of a job can be looked at, now or by what was kept."""
-        return not row.history and self.dashboard.runner.capabilities(row.scheduler).run_beside
+        return not row.history and self.dashboard.jobs.capabilities_of(row.scheduler).run_beside
 
     def action_stacks(self) -> None:
         """Show where all ranks of the job stand."""

@@ -157,7 +157,7 @@ class JobScreen(JobActions):
             first = first_failed(self.replicas.grid.replicas)
             patterns = self.dashboard.settings.logs.error_patterns
             self.dashboard.feed.explain(message.handle, message.logs, first, patterns)
-            if self.dashboard.runner.capabilities(self.row.scheduler).run_beside:
+            if self.dashboard.jobs.capabilities_of(self.row.scheduler).run_beside:
                 self._explain_end()
         self._fill_tab()
         self._refresh_head()
@@ -376,9 +376,10 @@ class JobScreen(JobActions):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim what this job's backend cannot do."""
         if action == "shell":
-            replica, runner = self.replicas.chosen, self.dashboard.runner
+            replica, dashboard = self.replicas.chosen, self.dashboard
             runs = replica is not None and replica.state is ReplicaState.RUNNING
-            return True if runs and not runner.read_only and runner.capabilities(self.row.scheduler).shell else None
+            has_shell = dashboard.jobs.capabilities_of(self.row.scheduler).shell
+            return True if runs and has_shell and not dashboard.runner.read_only else None
         return super().check_action(action, parameters)
 
     def action_shell(self) -> None:

@@ -461,7 +461,8 @@ class JobsScreen(JobActions):
     def action_mine(self) -> None:
         """Go from this user's jobs and those that backends list anyway to everybody's, to mine alone, and back."""
         runner, view = self.dashboard.runner, self.view
-        able = [name for name in self.dashboard.jobs.schedulers if runner.capabilities(name).everybody]
+        jobs = self.dashboard.jobs
+        able = [name for name in jobs.schedulers if jobs.capabilities_of(name).everybody]
         everybody = bool(able) and not view.everybody and not view.user
         for name in able:
             runner.scheduler(name).list_everybody(everybody)

@@ -172,7 +172,8 @@ class FormEditor(OnDashboard, Horizontal):
         now, only = (self.model.scheduler, self.model.doc.scheduler) if self.model is not None else ("", "")
         wanted = scheduler or only or (given.value if given else "") or now or last
         chosen = wanted if wanted in runner.scheduler_names() else runner.default_scheduler()
-        ready = FormReady(chosen, runner.run_opts(chosen), runner.capabilities(chosen).workspace, defaults)
+        can = runner.capabilities(chosen)
+        ready = FormReady(chosen, runner.run_opts(chosen), can.workspace, can.places, defaults)
         ready.first, ready.refill = first, refill
         if get_current_worker().is_cancelled:
             # A later reading answers for this one, and may have done so already.
@@ -209,7 +210,7 @@ class FormEditor(OnDashboard, Horizontal):
             self.form.show_scheduler(message.scheduler)
             await self.form.show_options(model)
             self.form.show_known()
-        self.preview.set_has_places(self.dashboard.runner.capabilities(message.scheduler).places)
+        self.preview.set_has_places(message.has_places)
         # Read anew for the new field.
         self.preview.set_workspace("")
         self._changed(delay=0.01)

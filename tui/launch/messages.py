@@ -79,6 +79,7 @@ class FormReady(Message):
     scheduler: str
     options: runopts
     takes_workspace: bool
+    has_places: bool
     defaults: LaunchDefaults
     first: bool = False
     refill: bool = False

@@ -13,7 +13,7 @@ from textual.message import Message
 from ...specs import AppState, is_terminal
 from ...specs.backoff import Backoff, jittered
 from ...specs.calls import LimitedCaller
-from ..messages import BackendChecked, BackendFailed, JobsChanged
+from ..messages import BackendChecked, BackendFailed, CapabilitiesRead, JobsChanged
 from ..rows import JobRow
 from .make_rows import row_of
 from .schedule import tick_seconds
@@ -100,6 +100,8 @@ class BackendPoller(WatchingThread):
         """Look at the backend itself, once; let it push changes where it can."""
         limit = self._settings.timeout_seconds
         try:
+            capabilities = self._caller.call(lambda: self._runner.capabilities(self._scheduler), limit)
+            self._send(CapabilitiesRead(self._scheduler, capabilities))
             findings = self._caller.call(lambda: self._runner.check(self._scheduler), limit)
             self._send(BackendChecked(self._scheduler, findings))
             if not self._runner.read_only:

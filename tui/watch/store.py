@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...backends.types import Capabilities
 from ..rows import JobRow
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class JobStore:
         self.answered: set[str] = set()
         self.outages: dict[str, Outage] = {}
         self.findings: dict[str, list[Finding]] = {}
+        self.capabilities: dict[str, Capabilities] = {}
         # Kept as rows come and go: with many jobs, counting them would cost more than drawing the screen.
         self._counts: Counter[tuple[str, AppState]] = Counter()
         self._changes: dict[str, list[tuple[AppState, float]]] = {}
@@ -45,6 +47,10 @@ class JobStore:
     def set_schedulers(self, names: list[str], error: str = "") -> None:
         """Take the backends that are watched, or why they cannot be found."""
         self.schedulers, self.error = names, error
+
+    def capabilities_of(self, scheduler: str) -> Capabilities:
+        """Return what a backend can do; without its extras until it has told."""
+        return self.capabilities.get(scheduler) or Capabilities()
 
     def apply(self, message: JobsChanged) -> list[JobRow]:
         """Take one backend's changes; return the jobs that have just become final while we looked."""
