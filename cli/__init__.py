@@ -1,6 +1,6 @@
 """The commands of the shell: what the dashboard does, for scripts and for screen readers.
 
-Each command is in the module that the table names, which is imported when that command is the one.
+Each command is in the module that the table names, which is imported when that command is run.
 """
 
 from __future__ import annotations

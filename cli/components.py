@@ -119,7 +119,7 @@ def _lint(arguments: Any, settings: Settings) -> int:
 
 
 def _lint_place(place: str) -> list[dict[str, Any]]:
-    """Return what is wrong with one component, or with every one of a file; each fault of several once."""
+    """Return what is wrong with a component, or with all components of a file; a fault that several share once."""
     from ..components import LinterMessage, validate
 
     path, _, function = place.rpartition(":")
@@ -150,7 +150,7 @@ def _fault(path: str, function: str, message: LinterMessage) -> dict[str, Any]:
 
 
 def _components_of(path: str) -> list[str]:
-    """Return the names of a file's components; of one that cannot be read any name, `validate` says what is wrong."""
+    """Return the names of a file's components; of an unreadable file any name, as `validate` says what is wrong."""
     from ..components.source import read_source
 
     try:

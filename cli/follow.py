@@ -77,7 +77,7 @@ def end_or_leave(runner: Runner, handle: str, interrupt: KeyboardInterrupt, *, e
         interrupt: what was raised.
         ends: the job ends with this command; else it goes on.
     """
-    # A second signal is of one who has no patience: it ends this process as it would any other.
+    # After a second signal nothing is waited for: it ends this process as it would any other.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     code = 128 + getattr(interrupt, "number", signal.SIGINT)

@@ -80,7 +80,7 @@ def _metrics(arguments: Any, settings: Settings) -> int:
 
 
 def _activity_of_file(path: str, settings: Settings) -> Activity:
-    """Read one file: a metric file where its name is that of one, else a log."""
+    """Read one file: as a metric file where its name says so, else as a log."""
     from pathlib import Path
 
     from ..diagnosis.metrics.files import MetricFiles

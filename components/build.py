@@ -37,7 +37,7 @@ def build_app(
 
     Args:
         name: The component.
-        arguments: Texts by parameter, as `parse_value` parses them; a missing one has its default.
+        arguments: Texts by parameter, as `parse_value` parses them; a missing argument has its default.
         check: Called several times a second while the component runs, which is ended when this raises.
         report: Called with a sentence when the component takes long.
 

@@ -1,7 +1,7 @@
 """Lists components and finds them by name: builtins, those of packages, of files and of modules. Nothing is run.
 
 `utils.echo` is a builtin or a plugin's; `train.py:trainer` a function in a file; `package.module:trainer` and
-`package.module.trainer` one in a module; `train.sbatch` and `./train.sh` are batch scripts.
+`package.module.trainer` a component in a module; `train.sbatch` and `./train.sh` are batch scripts.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ ROLE_FIELDS: dict[str, Parameter] = {
 
 
 def role_texts(role: Role) -> dict[str, str]:
-    """Format every field of `ROLE_FIELDS`; one that a role does not set is empty."""
+    """Format every field of `ROLE_FIELDS`; a field that the role does not set is empty."""
     resource = role.resource
     return {
         "num_replicas": str(role.num_replicas),
@@ -86,10 +86,10 @@ def read_overrides(texts: Sequence[str]) -> dict[str, dict[str, str]]:
     """Parse the changes of a command line, by role and field.
 
     Args:
-        texts: each `ROLE.FIELD=VALUE`; the last one of a field counts.
+        texts: each `ROLE.FIELD=VALUE`; of several for a field the last counts.
 
     Raises:
-        RoleOverrideError: one has another form, or an unknown field.
+        RoleOverrideError: a text has another form, or names an unknown field.
     """
     overrides: dict[str, dict[str, str]] = {}
     for text in texts:

@@ -141,7 +141,7 @@ def _script_arguments(script: SbatchScript, values: Mapping[str, Any]) -> list[s
     """Return the arguments in their order, with defaults in the places of those that are left out.
 
     Raises:
-        ArgumentError: one that has no default is missing.
+        ArgumentError: an argument without a default is missing.
     """
     rest = [str(word) for word in values.get(REST, ())]
     told = [(positional, values.get(positional.name)) for positional in script.positionals]

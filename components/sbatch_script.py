@@ -50,7 +50,7 @@ class Positional:
     """A positional argument that a script gives a name.
 
     Args:
-        number: which one it is, from 1.
+        number: its position, from 1.
         name: the variable that it becomes, or ``arg1``.
         default: what the script takes where it is empty; None where it has to be given.
     """

@@ -73,7 +73,7 @@ def _of(subject: str, findings: Iterable[Finding]) -> Iterator[Diagnosed]:
 
 
 def _backend_findings(runner: Runner) -> Iterator[tuple[str, list[Finding]]]:
-    """Ask every backend; one that hangs is left behind."""
+    """Ask every backend; a backend that hangs is left behind."""
     from ..specs.calls import LimitedCaller, NoAnswerError
 
     watched = runner.watched_schedulers()

@@ -100,7 +100,7 @@ class Guests:
 
         Args:
             interpreter: Runs it.
-            folder: Questions about the same one share a guest.
+            folder: questions about the same folder share a guest.
             request: The question.
             check: Called several times a second; the guest is killed when it raises.
             report: Called when the answer takes long, with a sentence.
@@ -129,7 +129,7 @@ class Guests:
             guest.keep()
 
     def close(self) -> None:
-        """End all guests; one that is asked later is started afresh."""
+        """End all guests; a guest that is asked later is started again."""
         with self._lock:
             guests, self._guests = list(self._guests.values()), {}
         for guest in guests:
@@ -345,7 +345,7 @@ class GuestProcess:
         return Answer(data, self._text())
 
     def send(self, request: Mapping[str, Any], look: Callable[[], object]) -> None:
-        """Send a request; one that has ended takes it as well, its last answer says how it ended."""
+        """Send a request; a guest that has ended takes it as well, and its last answer says how it ended."""
         data = (json.dumps(request) + "\n").encode()
         deadline = time.monotonic() + _START_TIMEOUT_S
         while data:

@@ -261,7 +261,7 @@ def load_settings(path: Path | None = None) -> Settings:
     """Read the settings; where no file is named, a missing one gives the defaults.
 
     Args:
-        path: the file; the one of `config_path` if None.
+        path: the file; that of `config_path` if None.
 
     Raises:
         ConfigError: the file cannot be read, is no TOML, or holds a name or value that is not known; or there is no
@@ -315,7 +315,7 @@ def _holds(data: Mapping[str, Any], path: Path) -> bool:
 
 
 def _read(path: Path, *, named: bool) -> dict[str, Any]:
-    """Return what a file says; one that nobody named may be missing."""
+    """Return what a file says; a file that nobody named may be missing."""
     try:
         text = read_file(path).decode()
     except FileNotFoundError:

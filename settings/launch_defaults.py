@@ -57,7 +57,7 @@ class LaunchDefaults:
     Args:
         sections: what the files `.torchxconfig` say.
         profiles: the profiles by name.
-        profile: the one in force, empty for none.
+        profile: the profile in force, empty for none.
         problems: what does not keep a launch back, in words.
         file_faults: why a file cannot be read, in words.
     """
@@ -90,7 +90,7 @@ class LaunchDefaults:
 
         Args:
             settings: what config.toml says.
-            profile: the profile; the one of the settings if empty, none at all if None.
+            profile: the profile; that of the settings if empty, none at all if None.
             environ: the environment; this process's if None.
             ignore_files: read no `.torchxconfig`.
         """

@@ -15,7 +15,7 @@ def jittered(seconds: float) -> float:
 
 
 class Backoff:
-    """Waits before retries: the first one is given, each is twice the one before, none is longer than a limit.
+    """Waits before retries: the first is given, each is twice the wait before, none is longer than a limit.
 
     Each wait is jittered by up to a fifth, also the longest one. Not safe for use in several threads.
 
@@ -30,7 +30,7 @@ class Backoff:
         self._wait = self._first
 
     def next(self) -> float:
-        """Return the next wait in seconds, and double the one after it."""
+        """Return the next wait in seconds, and double the wait after it."""
         seconds = self._wait
         self._wait = min(2 * seconds, self._longest)
         return jittered(seconds)

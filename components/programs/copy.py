@@ -12,7 +12,7 @@ from typing import Any
 
 
 def opened(place: str, mode: str) -> Any:
-    """Return an open file of a path or a URL; the folder of one that is written is made."""
+    """Open a path or a URL; the folder of a file that is written is created."""
     if "://" in place:
         import fsspec
 
