@@ -425,7 +425,8 @@ class TestFinished:
         assert mine == {f"n{number}-xk3v9q0w7zb2d" for number in range(10, 30)}
         read: list[Path] = []
         monkeypatch.setattr(torchx_finished, "read_success", lambda folder: read.append(folder))
-        time.sleep(0.3)  # what was looked at a moment ago is given again
+        # What was looked at a moment ago would be given again.
+        monkeypatch.setattr(torchx_finished, "_AGAIN_SECONDS", 0.0)
         finished.scheduler._apps._look()
         assert read == []
 
