@@ -366,10 +366,10 @@ def test_three_sessions_ask_the_controller_as_often_as_one(cluster: OwnSlurm, ow
     asked = dict(re.findall(r"(REQUEST_\w+)\s+\(\s*\d+\) count:(\d+)", cluster.run("sdiag")))
     assert int(asked.get("REQUEST_JOB_INFO", 0)) + int(asked.get("REQUEST_JOB_USER_INFO", 0)) <= 7
     assert {*asked} <= {"REQUEST_JOB_INFO", "REQUEST_JOB_USER_INFO", "REQUEST_PARTITION_INFO", "REQUEST_STATS_INFO"} | {
-        # What the cluster's own nodes send.
+        # What the cluster's own nodes send, and who looks after them.
         name
         for name in asked
-        if "NODE_REGISTRATION" in name or "PING" in name or "COMPLETE" in name
+        if any(word in name for word in ("NODE_REGISTRATION", "UPDATE_NODE", "PING", "COMPLETE"))
     }
     (finding,) = [finding for finding in sessions[0].check() if "was asked" in finding.what]
     assert re.search(r"asked for [5-7] times in the last minute", finding.what)
