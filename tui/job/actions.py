@@ -78,8 +78,9 @@ class JobActions(BaseScreen):
         return self.check_action(action, ()) is True
 
     def _has_menu(self, row: JobRow) -> bool:
-        capabilities = self.dashboard.jobs.capabilities_of(row.scheduler)
-        return capabilities.actions or capabilities.alternatives or capabilities.dependencies
+        return self.dashboard.jobs.can(
+            row.scheduler, lambda able: able.actions or able.alternatives or able.dependencies
+        )
 
     def action_menu(self) -> None:
         """Ask what else can be done with the job, and offer it."""
@@ -144,7 +145,7 @@ class JobActions(BaseScreen):
 
     def _has_stacks(self, row: JobRow) -> bool:
         """Tell whether the ranks of a job can be looked at, now or by what was kept."""
-        return not row.history and self.dashboard.jobs.capabilities_of(row.scheduler).run_beside
+        return not row.history and self.dashboard.jobs.can(row.scheduler, lambda able: able.run_beside)
 
     def action_stacks(self) -> None:
         """Show where all ranks of the job stand."""

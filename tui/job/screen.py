@@ -157,7 +157,7 @@ class JobScreen(JobActions):
             first = first_failed(self.replicas.grid.replicas)
             patterns = self.dashboard.settings.logs.error_patterns
             self.dashboard.feed.explain(message.handle, message.logs, first, patterns)
-            if self.dashboard.jobs.capabilities_of(self.row.scheduler).run_beside:
+            if self.dashboard.jobs.can(self.row.scheduler, lambda able: able.run_beside):
                 self._explain_end()
         self._fill_tab()
         self._refresh_head()
@@ -378,7 +378,7 @@ class JobScreen(JobActions):
         if action == "shell":
             replica, dashboard = self.replicas.chosen, self.dashboard
             runs = replica is not None and replica.state is ReplicaState.RUNNING
-            has_shell = dashboard.jobs.capabilities_of(self.row.scheduler).shell
+            has_shell = dashboard.jobs.can(self.row.scheduler, lambda able: able.shell)
             return True if runs and has_shell and not dashboard.runner.read_only else None
         return super().check_action(action, parameters)
 

@@ -462,7 +462,7 @@ class JobsScreen(JobActions):
         """Go from this user's jobs and those that backends list anyway to everybody's, to mine alone, and back."""
         runner, view = self.dashboard.runner, self.view
         jobs = self.dashboard.jobs
-        able = [name for name in jobs.schedulers if jobs.capabilities_of(name).everybody]
+        able = [name for name in jobs.schedulers if jobs.can(name, lambda able: able.everybody)]
         everybody = bool(able) and not view.everybody and not view.user
         for name in able:
             runner.scheduler(name).list_everybody(everybody)

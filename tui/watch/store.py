@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...backends.types import Capabilities
 from ..rows import JobRow
 
 if TYPE_CHECKING:
-    from ...backends.api import Finding
+    from ...backends.api import Capabilities, Finding
     from ...specs import AppState
     from ..messages import BackendFailed, JobsChanged
 
@@ -48,9 +48,10 @@ class JobStore:
         """Take the backends that are watched, or why they cannot be found."""
         self.schedulers, self.error = names, error
 
-    def capabilities_of(self, scheduler: str) -> Capabilities:
-        """Return what a backend can do; without its extras until it has told."""
-        return self.capabilities.get(scheduler) or Capabilities()
+    def can(self, scheduler: str, test: Callable[[Capabilities], bool]) -> bool:
+        """Return whether a test holds for what a backend can do; it does not until the backend has told."""
+        capabilities = self.capabilities.get(scheduler)
+        return capabilities is not None and test(capabilities)
 
     def apply(self, message: JobsChanged) -> list[JobRow]:
         """Take one backend's changes; return the jobs that have just become final while we looked."""
