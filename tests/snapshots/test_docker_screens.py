@@ -8,6 +8,7 @@ from support.dashboard import make_app, until
 from support.pictures import RUNNING, SIZES, at_job
 
 from torchx_tui.backends.api import PublishedPort, ReplicaUsage
+from torchx_tui.settings.config import Settings
 from torchx_tui.specs import AppState
 from torchx_tui.tui.job.dialogs import ResultsDialog
 from torchx_tui.tui.job.screen import JobScreen
@@ -68,13 +69,12 @@ def test_job_with_ports_and_usage(snap_compare, tmp_path, monkeypatch, size):
 
 @pytest.mark.parametrize("theme", ["torchx-dark", "torchx-light"])
 def test_two_backends(snap_compare, tmp_path, theme):
-    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(theme=theme))
     docker = CannedScheduler()
     for number, state in enumerate((AppState.RUNNING, AppState.FAILED, AppState.CANCELLED, AppState.SUCCEEDED)):
         docker.add(f"serve-llama-{number}x7k2m9q4wzd", state, (7 + 5 * number) * MINUTE, replicas=2)
     app.runner._schedulers.put("local_docker", docker)
     app.schedulers = ["local_docker", "local_cwd"]
-    app.theme = theme
 
     async def filled(pilot):
         await until(

@@ -154,7 +154,6 @@ def follow_theme(app: App[Any]) -> None:
                 else:
                     widget.refresh()
 
-    restyle(app.current_theme)
     app.theme_changed_signal.subscribe(app, restyle, immediate=True)
 
 
