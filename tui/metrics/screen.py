@@ -235,6 +235,9 @@ class MetricsScreen(BaseScreen):
         left.append("".join(f"   {words}" for words in activity.progress.words), STYLES.text)
         for observation in activity.observations[:1]:
             left.append(f"   ! {plain(observation.sentence)}", STYLES.pending)
+        if left.cell_len > (room := max(1, self.app.size.width - 2)):
+            left.truncate(room - 1, overflow="crop")
+            left.append(self.glyphs.cut)
         self.state_line.update(left)
 
     def on_metric_list_moved(self, _message: MetricList.Moved) -> None:
