@@ -120,7 +120,7 @@ def _option_text(option: SbatchOption, value: Any) -> str:
 
 
 def _option(key: str, value: str) -> str:
-    """Return what is put on the command line.
+    """Return the option as it stands on the command line.
 
     Raises:
         ArgumentError: nothing takes the option of the script back.

@@ -144,7 +144,7 @@ class SbatchOption:
     help: str = ""
 
     def fault(self, value: str) -> str:
-        """Return what is wrong with a value, empty if nothing is."""
+        """Check a value; return the fault, empty if there is none."""
         if self.kind == "time" and _TIME.fullmatch(value) is None:
             return f"`{value}` is no time. Want 30, 1:30:00, 1-12 or 1-12:00:00"
         if self.kind == "memory" and _MEMORY.fullmatch(value) is None:

@@ -29,7 +29,7 @@ _DENIED = ("Access/permission denied", "Invalid user id")
 
 
 def job_actions(app: App) -> list[JobAction]:
-    """Return what can be done with a job in its present state."""
+    """List the actions that are possible in a job's present state."""
     if app.state is AppState.PENDING:
         is_held = code_of(app.first.reason).startswith("JobHeld")
         return [_RELEASE if is_held else _HOLD, _TIME_LIMIT]

@@ -209,7 +209,7 @@ def group(jobs: Iterable[Job]) -> dict[str, App]:
 
 
 def app_state(word: str) -> AppState:
-    """Return what one of Slurm's states is in the words of every backend; UNKNOWN for another word."""
+    """Translate a state of Slurm to an AppState; UNKNOWN for a word that is no state."""
     return _STATES.get(word, AppState.UNKNOWN)
 
 
@@ -290,5 +290,5 @@ def parse_tasks(text: str) -> list[int]:
 
 
 def parse_tres(text: str) -> dict[str, str]:
-    """Return what trackable resources say by their names, such as ``cpu=4,mem=100M,gres/gpu=2``."""
+    """Parse trackable resources, such as ``cpu=4,mem=100M,gres/gpu=2``, to values by name."""
     return dict(part.split("=", 1) for part in text.split(",") if "=" in part)

@@ -40,7 +40,7 @@ class Asked(NamedTuple):
 
 
 def asked_for(app: AppDef, opts: SlurmOpts) -> Asked:
-    """Return what a launch asks for: of a user's script by its own options, where a run option does not win."""
+    """Return the resources that a launch asks for: run options win over the options of a user's script."""
     own = script_of(app.roles)
     settings = own.settings if own is not None else {}
 

@@ -294,7 +294,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._records.hide(self._get(app_id))
 
     def actions(self, app_id: str) -> builtins.list[JobAction]:
-        """Return what can be done with a job now: hold, release, requeue, its time limit, a signal."""
+        """List the actions that are possible now: hold, release, requeue, its time limit, a signal."""
         return job_actions(self._get(app_id))
 
     def act(self, app_id: str, action: str, value: str = "") -> None:
@@ -376,7 +376,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return self._advisor.places(app, SlurmOpts.from_cfg(self.run_opts().resolve(cfg)))
 
     def alternatives(self, app_id: str) -> builtins.list[Alternative]:
-        """Return what would start sooner than a job that waits; see `Scheduler.alternatives`."""
+        """List requests that would start sooner than a pending job; see `Scheduler.alternatives`."""
         app, described = self._get(app_id), self.describe(app_id)
         if described is None or not described.roles:
             raise SchedulerError(f"{app_id} cannot be asked about: its batch script is not known here")

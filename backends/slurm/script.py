@@ -125,7 +125,7 @@ def _srun(part: Part, is_array: bool, is_het: bool) -> str:
 
 
 def _ending(roles: int, retries: int) -> list[str]:
-    """Return what waits for the roles: the first that fails ends the others, and the job is queued again."""
+    """Return the lines that wait for the roles: the first failure ends the other roles and requeues the job."""
     lines = [
         "code=0",
         f"for _ in {' '.join(str(number) for number in range(roles))}; do",

@@ -46,7 +46,7 @@ class UsageSampler:
         self._told: list[ReplicaUsage] = []
 
     def measure(self, app_id: str, replicas: Sequence[Replica]) -> list[ReplicaUsage]:
-        """Return what each running replica uses; what was measured half a minute ago is kept.
+        """Return the usage of each running replica; a measurement is kept for half a minute.
 
         Raises:
             SchedulerError: Slurm did not answer.
@@ -85,7 +85,7 @@ class UsageSampler:
 
 
 def parse_usage(text: str) -> dict[str, dict[str, StepUsage]]:
-    """Return what sstat prints: by raw job id and step; a row that is not whole is passed over."""
+    """Return the rows of sstat by raw job id and step; an incomplete row is left out."""
     steps: dict[str, dict[str, StepUsage]] = {}
     for line in text.splitlines():
         values = line.split(_FIELD)

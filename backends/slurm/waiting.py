@@ -239,7 +239,7 @@ def _limit_in(value: str, limit: Limit) -> tuple[Usage | None, str]:
 
 
 def _limit_names(limit: Limit) -> list[str]:
-    """Return what `scontrol show assoc_mgr` may call a limit."""
+    """Return the names that `scontrol show assoc_mgr` may have for a limit."""
     if limit.what in ("job", "jobs"):
         return [f"{limit.kind}Jobs", "MaxJobsPU", "MaxJobsPA"]
     if limit.what.startswith("submit"):

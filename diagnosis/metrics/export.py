@@ -41,7 +41,7 @@ def best_value(series: Series) -> float | None:
 
 
 def rank(series: Series) -> float:
-    """Return what orders jobs by a metric, the best one first; those without a value last."""
+    """Return the key that sorts jobs by a metric: the best first, jobs without a value last."""
     best = best_value(series)
     if best is None:
         return math.inf

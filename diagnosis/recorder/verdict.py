@@ -73,7 +73,7 @@ class _Group:
 
 
 def find_verdicts(dumps: Mapping[int, Dump], world_size: int = 0, is_one_host: bool = True) -> list[Verdict]:
-    """Return what the dumps tell, the likeliest cause first; nothing where there are none.
+    """Return the verdicts of the dumps, the likeliest cause first; none without dumps.
 
     Args:
         dumps: the dump of each rank.

@@ -210,7 +210,7 @@ def _user_frame(frames: Iterable[Frame]) -> Frame | None:
 
 
 def _called(frames: tuple[Frame, ...], source: str) -> str:
-    """Return what a waiting stack waits in: the outermost of the library's functions that the rule knows."""
+    """Return the function that a stack waits in: the outermost function of a library that the rule knows."""
     if frames and not frames[0].is_library and (found := _WAITS_IN_C.search(source)):
         return f"{found[1]}()"
     named = ""

@@ -350,7 +350,7 @@ def refused(process, text):
 
 
 def read_stack(process, ways):
-    """Return what the first way gave that gave anything, and why those before it gave nothing."""
+    """Return the result of the first way that gave a stack, and why the ways before it gave none."""
     tried = []
     for name, way in ways:
         try:

@@ -97,7 +97,7 @@ class ActivityReaders:
         new.start()
 
     def latest(self, handle: str) -> Activity:
-        """Return what a job was doing when it was last looked at."""
+        """Return the last activity that was read of a job."""
         reader = self._readers.get(handle)
         if reader is None:
             return Activity()
