@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.dashboard import settled, until
+from support.dashboard import screen_text, settled, until
 from support.launching import (
     LaunchingScheduler,
     form_of,
@@ -131,7 +131,7 @@ async def test_a_named_resource_is_searched_for(app, scheduler):
         row_of(screen, "resource", TRAINER).input.focus()
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog), "the resources")
-        assert "cpu" in str(app.screen._list.content)
+        assert "cpu" in screen_text(app)
         await pilot.press(*"p4d", "enter")
         await until(pilot, lambda: app.screen is screen, "the form")
         await until(pilot, lambda: row_of(screen, "resource", TRAINER).input.value == "aws_p4d.24xlarge", "its name")

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding
-from textual.containers import Vertical
 from textual.message import Message
-from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from ...backends.types import JobAction
@@ -19,8 +16,9 @@ from ...logs.text.sanitize import plain
 from ...specs.errors import describe_error
 from ..format import cut
 from ..messages import Told
-from ..ui.dialog import TEXT_WIDTH, Dialog
+from ..ui.dialog import TEXT_WIDTH
 from ..ui.job_cells import name_text
+from ..ui.list_dialog import ListDialog
 from ..ui.palette import STYLES
 from ..ui.theme import glyphs_of
 from .dialogs import ConfirmDialog
@@ -68,8 +66,8 @@ def _waits(row: JobRow) -> bool:
     return not row.is_final and row.started_at is None
 
 
-class ActionsDialog(Dialog[tuple[JobAction, str]]):
-    """A list of actions; answers with one and its value.
+class ActionsDialog(ListDialog[tuple[JobAction, str]]):
+    """A list of actions; answers with an action and its value.
 
     Args:
         row: the job.
@@ -77,19 +75,13 @@ class ActionsDialog(Dialog[tuple[JobAction, str]]):
     """
 
     HELP_TITLE = "Actions"
-    BINDINGS = [
-        Binding("j,down", "move(1)", "Down", id="actions.down", show=False),
-        Binding("k,up", "move(-1)", "Up", id="actions.up", show=False),
-        Binding("enter", "choose", "Do it, or type its value", id="actions.choose", show=False),
-    ]
+    HINTS = (("enter", "do it"), ("esc", "back"))
 
     def __init__(self, row: JobRow, actions: Sequence[JobAction]) -> None:
         super().__init__()
         self._row = row
         self.actions = list(actions)
-        self._cursor = 0
-        self._list = Static(markup=False, id="dialog-text")
-        self._list.can_focus = True
+        self._value = Static(markup=False, id="action-value-words")
         self._input = Input(compact=True, id="action-value")
         self._input.cursor_blink = False
 
@@ -97,45 +89,49 @@ class ActionsDialog(Dialog[tuple[JobAction, str]]):
         """Return the title."""
         return "What to do with it"
 
-    def compose(self) -> ComposeResult:
-        """Yield the box with the list, and the field of a value, which is hidden at first."""
-        with Vertical(id="dialog") as box:
-            box.border_title = self.heading()
-            yield self._list
-            yield self._input
+    def lines(self) -> list[Text]:
+        """Return the job's name."""
+        return [name_text(self._row.name, TEXT_WIDTH, glyphs_of(self.app), bold=True), Text()]
 
-    def first_focus(self) -> Widget:
-        """Return the list: there are no buttons."""
-        return self._list
+    def compose_answer(self) -> ComposeResult:
+        """Yield the field of a value, which is hidden at first."""
+        yield self._value
+        yield self._input
 
     def on_mount(self) -> None:
-        """Draw the list."""
-        self._input.display = False
-        self._draw()
+        """Hide the field."""
+        self._value.display = self._input.display = False
 
     @property
     def chosen(self) -> JobAction:
         """The action at the cursor."""
-        return self.actions[self._cursor]
+        return self.actions[self.cursor]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave letters and enter to the field while a value is typed."""
-        return action not in ("move", "choose") or not self._input.display
+        """Keep the cursor where it is while a value is typed."""
+        return action not in ("move", "page", "choose") or not self._input.display
 
-    def action_move(self, step: int) -> None:
-        """Go to another action."""
-        self._cursor = min(max(self._cursor + step, 0), len(self.actions) - 1)
-        self._draw()
+    def rows(self) -> list[Text]:
+        """Return the actions."""
+        width, mark = TEXT_WIDTH - _NAME_WIDTH - 2, glyphs_of(self.app).cut
+        return [
+            Text(f"{plain(action.name):<{_NAME_WIDTH}}", STYLES.text).append(
+                cut(plain(action.what), width, mark), STYLES.muted
+            )
+            for action in self.actions
+        ]
 
-    def action_choose(self) -> None:
-        """Take the action at the cursor, or ask for its value."""
-        if not self.chosen.value:
-            self.dismiss((self.chosen, ""))
+    def choose(self, row: int) -> None:
+        """Answer with an action, or ask for its value."""
+        action = self.actions[row]
+        if not action.value:
+            self.dismiss((action, ""))
             return
-        self._input.display = True
-        self._input.placeholder = self.chosen.value
+        self.show_rows(row)
+        self._value.update(Text(f"\n{action.name}: {action.value}", STYLES.muted))
+        self._value.display = self._input.display = True
+        self._input.placeholder = action.value
         self._input.focus()
-        self._draw()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Take the value; an empty one is none."""
@@ -148,28 +144,8 @@ class ActionsDialog(Dialog[tuple[JobAction, str]]):
         if not self._input.display:
             self.dismiss(None)
             return
-        self._input.display = False
-        self._list.focus()
-        self._draw()
-
-    def _draw(self) -> None:
-        glyphs = glyphs_of(self.app)
-        text = Text(end="", no_wrap=True)
-        text.append_text(name_text(self._row.name, TEXT_WIDTH, glyphs, bold=True)).append("\n\n")
-        for number, action in enumerate(self.actions):
-            line = Text(f" {plain(action.name):<{_NAME_WIDTH}}", STYLES.text, end="")
-            line.append(cut(plain(action.what), TEXT_WIDTH - _NAME_WIDTH - 2, glyphs.cut), STYLES.muted)
-            line.pad_right(max(0, TEXT_WIDTH - line.cell_len))
-            if number == self._cursor:
-                line.stylize(STYLES.cursor)
-            text.append_text(line).append("\n")
-        if self._input.display:
-            text.append(f"\n{self.chosen.name}: {self.chosen.value}", STYLES.muted)
-        else:
-            for key, words in (("enter", "do it"), ("esc", "back")):
-                text.append("\n" if key == "enter" else "  ")
-                text.append(key, f"bold {STYLES.accent}").append(f" {words}", STYLES.muted)
-        self._list.update(text)
+        self._value.display = self._input.display = False
+        self.set_focus(None)
 
 
 class EndingDialog(ConfirmDialog):

@@ -9,9 +9,7 @@ from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Vertical
 from textual.message import Message
-from textual.widget import Widget
 from textual.widgets import Static
 
 from ...logs.text.sanitize import plain
@@ -19,8 +17,9 @@ from ...specs import parse_app_handle
 from ...specs.errors import describe_error
 from ..format import cut
 from ..launch.places import start_words
-from ..ui.dialog import TEXT_WIDTH, Dialog
+from ..ui.dialog import TEXT_WIDTH
 from ..ui.job_cells import name_text
+from ..ui.list_dialog import ListDialog
 from ..ui.palette import STYLES
 from ..ui.theme import glyphs_of, now_of
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 _START_WIDTH = 22
 
 
-class SoonerDialog(Dialog[dict[str, str]]):
+class SoonerDialog(ListDialog[dict[str, str]]):
     """A list of requests, the soonest first; answers with the run options that differ in the chosen one.
 
     Args:
@@ -41,10 +40,9 @@ class SoonerDialog(Dialog[dict[str, str]]):
     """
 
     HELP_TITLE = "Would start sooner"
+    HINTS = (("e", "edit with this"), ("R", "ask again"), ("esc", "back"))
     BINDINGS = [
-        Binding("j,down", "move(1)", "Down", id="sooner.down", show=False),
-        Binding("k,up", "move(-1)", "Up", id="sooner.up", show=False),
-        Binding("e,enter", "edit", "Open the form with this", id="sooner.edit", show=False),
+        Binding("e,enter", "choose", "Open the form with this", id="sooner.edit", show=False),
         Binding("R", "ask", "Ask again", id="sooner.ask", show=False),
     ]
 
@@ -61,28 +59,24 @@ class SoonerDialog(Dialog[dict[str, str]]):
         self._row = row
         self.alternatives: list[Alternative] | None = None
         self._error = ""
-        self._cursor = 0
-        self._list = Static(markup=False, id="dialog-text")
-        self._list.can_focus = True
+        self._words = Static(markup=False, id="dialog-text")
 
-    def compose(self) -> ComposeResult:
-        """Yield the box with the list."""
-        with Vertical(id="dialog") as box:
-            box.border_title = "Would start sooner"
-            yield self._list
+    def heading(self) -> str:
+        """Return the title."""
+        return "Would start sooner"
 
-    def first_focus(self) -> Widget:
-        """Return the list: there are no buttons."""
-        return self._list
+    def compose_question(self) -> ComposeResult:
+        """Yield the job, and what is being asked or went wrong."""
+        yield self._words
 
     def on_mount(self) -> None:
-        """Ask."""
+        """Ask the backend."""
         self.action_ask()
 
     def action_ask(self) -> None:
         """Ask the backend, which may take seconds."""
-        self.alternatives, self._error, self._cursor = None, "", 0
-        self._draw()
+        self.alternatives, self._error = None, ""
+        self.show_rows(0)
         self._ask()
 
     @work(thread=True, exclusive=True, exit_on_error=False)
@@ -97,35 +91,25 @@ class SoonerDialog(Dialog[dict[str, str]]):
     def on_sooner_dialog_found(self, message: Found) -> None:
         """Show the answer."""
         self.alternatives, self._error = message.alternatives, message.error
-        self._draw()
+        self.show_rows(0)
 
-    def action_move(self, step: int) -> None:
-        """Go to another request."""
-        self._cursor = min(max(self._cursor + step, 0), max(0, len(self.alternatives or ()) - 1))
-        self._draw()
-
-    def action_edit(self) -> None:
-        """Answer with the request at the cursor."""
-        if self.alternatives:
-            self.dismiss(dict(self.alternatives[self._cursor].changes))
-
-    def _draw(self) -> None:
-        glyphs = glyphs_of(self.app)
-        text = Text(end="", no_wrap=True)
-        text.append_text(name_text(self._row.name, TEXT_WIDTH, glyphs, bold=True)).append("\n\n")
+    def show_rows(self, cursor: int | None = None) -> None:
+        """Draw the job and the requests anew."""
+        text = name_text(self._row.name, TEXT_WIDTH, glyphs_of(self.app), bold=True).append("\n")
         if self._error:
-            text.append(f"{plain(self._error)}\n", STYLES.removed)
+            text.append(f"\n{plain(self._error)}", STYLES.removed)
         elif self.alternatives is None:
-            text.append("The backend is asked for its estimates\n", STYLES.faint)
-        for number, alternative in enumerate(self.alternatives or ()):
-            line = self._line(alternative)
-            if number == self._cursor:
-                line.stylize(STYLES.cursor)
-            text.append_text(line).append("\n")
-        text.append("\n")
-        for keys, words in (("e", "edit with this"), ("R", "ask again"), ("esc", "back")):
-            text.append(keys, f"bold {STYLES.accent}").append(f" {words}  ", STYLES.muted)
-        self._list.update(text)
+            text.append("\nThe backend is asked for its estimates", STYLES.faint)
+        self._words.update(text)
+        super().show_rows(cursor)
+
+    def rows(self) -> list[Text]:
+        """Return the requests, the soonest first."""
+        return [self._line(alternative) for alternative in self.alternatives or ()]
+
+    def choose(self, row: int) -> None:
+        """Answer with a request."""
+        self.dismiss(dict((self.alternatives or [])[row].changes))
 
     def _line(self, alternative: Alternative) -> Text:
         changed = ", ".join(f"{name} {plain(value)}" for name, value in alternative.changes.items())
@@ -134,8 +118,6 @@ class SoonerDialog(Dialog[dict[str, str]]):
             if alternative.start is not None
             else alternative.fault or "not known"
         )
-        line = Text(f" {cut(plain(start), _START_WIDTH, '~'):<{_START_WIDTH}} ", STYLES.text, end="")
+        line = Text(f"{cut(plain(start), _START_WIDTH, '~'):<{_START_WIDTH}} ", STYLES.text, end="")
         width = TEXT_WIDTH - _START_WIDTH - 2
-        line.append(cut(changed or "as it is", width, "~"), f"bold {STYLES.text}" if changed else STYLES.faint)
-        line.pad_right(max(0, TEXT_WIDTH - line.cell_len))
-        return line
+        return line.append(cut(changed or "as it is", width, "~"), f"bold {STYLES.text}" if changed else STYLES.faint)

@@ -9,22 +9,19 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static, TextArea
 
 from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui.dialog import TEXT_WIDTH, Dialog
+from ..ui.list_dialog import ListDialog
 from ..ui.palette import STYLES
 from ..ui.theme import glyphs_of
 from .field_items import HINTS, items_of, text_of
 
 if TYPE_CHECKING:
     from .form_field import Field
-
-# Choices that are drawn at once.
-_ROWS = 12
 
 
 class ItemsDialog(Dialog[str]):
@@ -123,7 +120,7 @@ class Choice:
     word: str = ""
 
 
-class ChoiceDialog(Dialog[str]):
+class ChoiceDialog(ListDialog[str]):
     """Searches among many choices; it answers with the text of the chosen one.
 
     Args:
@@ -134,12 +131,6 @@ class ChoiceDialog(Dialog[str]):
     """
 
     HELP_TITLE = "Choices"
-    BINDINGS = [
-        Binding("down,ctrl+n", "move(1)", "Down", priority=True, id="choices.down", show=False),
-        Binding("up,ctrl+p", "move(-1)", "Up", priority=True, id="choices.up", show=False),
-        Binding("pagedown", f"move({_ROWS})", "Page down", id="choices.page_down", show=False),
-        Binding("pageup", f"move(-{_ROWS})", "Page up", id="choices.page_up", show=False),
-    ]
 
     def __init__(self, title: str, choices: Sequence[Choice], headers: Sequence[str] = (), taken: str = "") -> None:
         super().__init__()
@@ -147,72 +138,57 @@ class ChoiceDialog(Dialog[str]):
         self._choices = list(choices)
         self._headers = headers
         self._found = self._choices
-        self._cursor = next((place for place, choice in enumerate(self._choices) if choice.text == taken), 0)
+        self._first = next((place for place, choice in enumerate(self._choices) if choice.text == taken), 0)
+        self._widths = [
+            max(len(header), *(len(choice.columns[place]) for choice in self._choices))
+            for place, header in enumerate(headers)
+        ]
+        self._room = TEXT_WIDTH - sum(width + 2 for width in self._widths) - 3
         self._search = Input(compact=True, placeholder="type to search", id="choice-search")
         self._search.cursor_blink = False
-        self._list = Static(markup=False, id="choice-list")
 
-    def compose(self) -> ComposeResult:
-        """Yield the box with the search and the list."""
-        with Vertical(id="dialog") as box:
-            box.border_title = plain(self._title)
-            yield self._search
-            yield self._list
-            with Horizontal(id="dialog-buttons"):
-                words = Text()
-                for key, word in (("enter", "choose"), ("esc", "back")):
-                    words.append(key, f"bold {STYLES.accent}").append(f" {word}   ", STYLES.muted)
-                yield Static(words, markup=False)
+    def heading(self) -> str:
+        """Return what is chosen."""
+        return plain(self._title)
+
+    def compose_question(self) -> ComposeResult:
+        """Yield the search, and the names of the columns."""
+        yield self._search
+        headers = Text(" " * (self._room + 1), STYLES.faint, no_wrap=True)
+        for header, width in zip(self._headers, self._widths, strict=True):
+            headers.append(f"  {header:>{width}}")
+        yield Static(headers, markup=False)
 
     def first_focus(self) -> Widget:
         """Return the search."""
         return self._search
 
     def on_mount(self) -> None:
-        """Draw the list."""
-        self._draw()
+        """Start at the choice that holds now."""
+        self.show_rows(self._first)
+
+    def rows(self) -> list[Text]:
+        """Return the choices that were found."""
+        rows, mark = [], glyphs_of(self.app).cut
+        for choice in self._found:
+            row = Text(f"{cut(plain(choice.text or choice.word), self._room, mark):<{self._room}}", STYLES.text)
+            for cell, width in zip(choice.columns, self._widths, strict=True):
+                row.append(f"  {cell:>{width}}", STYLES.muted)
+            rows.append(row)
+        return rows
+
+    def choose(self, row: int) -> None:
+        """Answer with a choice."""
+        self.dismiss(self._found[row].text)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Keep the choices that have every word that was typed."""
         words = event.value.lower().split()
-        self._found = [choice for choice in self._choices if all(word in choice.text.lower() for word in words)]
-        self._cursor = 0
-        self._draw()
+        found = [choice for choice in self._choices if all(word in choice.text.lower() for word in words)]
+        if found != self._found:
+            self._found = found
+            self.show_rows(0)
 
     def on_input_submitted(self) -> None:
         """Answer with the choice at the cursor."""
-        if self._found:
-            self.dismiss(self._found[self._cursor].text)
-
-    def action_move(self, step: int) -> None:
-        """Go to another choice."""
-        self._cursor = min(max(self._cursor + step, 0), max(len(self._found) - 1, 0))
-        self._draw()
-
-    def _draw(self) -> None:
-        glyphs = glyphs_of(self.app)
-        rows = max(3, min(_ROWS, self.app.size.height - 14))
-        first = max(0, min(self._cursor - rows // 2, len(self._found) - rows))
-        shown = self._found[first : first + rows]
-        widths = [
-            max(len(header), *(len(choice.columns[place]) for choice in self._choices))
-            for place, header in enumerate(self._headers)
-        ]
-        room = TEXT_WIDTH - sum(width + 2 for width in widths) - 2
-        text = Text(no_wrap=True, end="")
-        text.append(" " * (room + 1), STYLES.faint)
-        for header, width in zip(self._headers, widths, strict=True):
-            text.append(f"  {header:>{width}}", STYLES.faint)
-        for place, choice in enumerate(shown, first):
-            line = Text(f" {cut(plain(choice.text or choice.word), room, glyphs.cut):<{room}}", STYLES.text, end="")
-            for cell, width in zip(choice.columns, widths, strict=True):
-                line.append(f"  {cell:>{width}}", STYLES.muted)
-            line.pad_right(max(0, TEXT_WIDTH - line.cell_len))
-            if place == self._cursor:
-                line.stylize(STYLES.cursor)
-            text.append("\n").append_text(line)
-        hidden = len(self._found) - len(shown)
-        text.append("\n" * (rows - len(shown) + 1))
-        text.append(f" and {hidden} more" if hidden > 0 else " nothing is like that" if not shown else "", STYLES.faint)
-        text.append("\n")
-        self._list.update(text)
+        self.action_choose()

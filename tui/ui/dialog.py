@@ -58,7 +58,7 @@ class Dialog(PacedScreen, ModalScreen[Answer]):
         """Yield the buttons, the harmless one first."""
         yield from ()
 
-    def first_focus(self) -> Widget:
+    def first_focus(self) -> Widget | None:
         """Return what has the focus at first: the harmless button."""
         return self.query(Button).first()
 

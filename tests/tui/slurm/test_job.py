@@ -137,7 +137,7 @@ async def test_what_would_start_sooner_opens_the_form(app, commands, tmp_path: P
         await opened(pilot, app)
         await choose(pilot, app, "sooner")
         await until(pilot, lambda: isinstance(app.screen, SoonerDialog) and app.screen.alternatives, "the estimates")
-        assert [dict(one.changes) for one in app.screen.alternatives] == [
+        assert [dict(each.changes) for each in app.screen.alternatives] == [
             {"partition": "spare"}, {"time": "1:00:00"}, {},
         ]  # fmt: skip
         await pilot.press("j", "e")
