@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..backends.runner import Runner
     from ..settings.config import Settings
+    from ..specs.resource_names import RegisteredResource
 
 _WIDEST = 120
 
@@ -213,7 +214,6 @@ def _settings(arguments: Any) -> tuple[Settings, str]:
     from pathlib import Path
 
     from ..backends.shared.secrets import choose_patterns
-    from ..guest.resources import resources_from_guest
     from ..guest.settings import guest_settings
     from ..settings.config import check_profile, load_settings, settings_that_hold
     from ..specs import named_resources
@@ -225,7 +225,7 @@ def _settings(arguments: Any) -> tuple[Settings, str]:
     choose_patterns(settings.secret_names)
     guest_settings.python = settings.components.python
     guest_settings.memory_gigabytes = settings.components.memory_gigabytes
-    named_resources.source = resources_from_guest
+    named_resources.source = _resources_from_guest
     changes: dict[str, Any] = {}
     if arguments.theme:
         changes["theme"] = arguments.theme
@@ -241,6 +241,13 @@ def _settings(arguments: Any) -> tuple[Settings, str]:
         check_profile(arguments.profile, settings)
         changes["launch"] = dataclasses.replace(settings.launch, profile=arguments.profile)
     return dataclasses.replace(settings, **changes), problem
+
+
+def _resources_from_guest(failed: Callable[[str, str], object]) -> list[RegisteredResource]:
+    # The first paint does not wait for this import.
+    from ..guest.resources import resources_from_guest
+
+    return resources_from_guest(failed)
 
 
 def _log_to_file(debug: bool) -> None:

@@ -265,7 +265,10 @@ class JobsScreen(JobActions):
         self.refresh_bars()
 
     def _watch(self, row: JobRow | None) -> None:
-        self.dashboard.feed.watch(row.handle if row is not None and not row.history else None)
+        handle = row.handle if row is not None and not row.history else None
+        # Nothing is watched before the first paint, which does not wait for the import of the feed.
+        if handle is not None or self.dashboard.has_feed:
+            self.dashboard.feed.watch(handle)
 
     def _watch_progress(self) -> None:
         self.dashboard.feed.watch_progress(self.table.running_on_screen if self.is_active else [])
