@@ -164,11 +164,6 @@ class TorchXTuiApp(OrderedKeysApp[int]):
             self.chosen_keys = shown_keys(settings.keys)
 
     @property
-    def has_feed(self) -> bool:
-        """Whether anything has asked the backends yet."""
-        return self._feed is not None
-
-    @property
     def feed(self) -> Feed:
         """What asks the backends; made when it is first needed, after the first paint."""
         if self._feed is None:

@@ -267,7 +267,7 @@ class JobsScreen(JobActions):
     def _watch(self, row: JobRow | None) -> None:
         handle = row.handle if row is not None and not row.history else None
         # Nothing is watched before the first paint, which does not wait for the import of the feed.
-        if handle is not None or self.dashboard.has_feed:
+        if handle is not None or self.dashboard.jobs.schedulers:
             self.dashboard.feed.watch(handle)
 
     def _watch_progress(self) -> None:
