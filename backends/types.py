@@ -107,12 +107,7 @@ class LogQuery:
 
 @dataclass(frozen=True)
 class StateChange:
-    """An app entered a state.
-
-    Args:
-        state: the state that it entered.
-        at: when, in seconds since the epoch.
-    """
+    """An app entered a state, at a time in seconds since the epoch."""
 
     state: AppState
     at: float
@@ -129,8 +124,7 @@ class PublishedPort:
         container_port: the port within the replica.
         host: the machine that publishes it, empty where that is this one.
         host_port: the port there, on its loopback address.
-        command: what makes the port reachable, where that is not ssh to this machine; it is then at `host_port` of
-            the machine that the command runs on.
+        command: what makes it reachable as `host_port` where the command runs, if ssh to this machine does not.
     """
 
     role: str
@@ -167,6 +161,7 @@ class DescribeAppResponse:
         notes: what else should be known of it, such as "on node7, heard of 40 s ago".
         image: the image of its first role.
         log_dir: the folder of its logs, where there is one.
+        insight_dir: the folder in which ranks leave what tells why they hang, by role; empty where there is none.
         ports: the ports of its replicas that can be reached.
         cfg: the run options that it was launched with, as far as its backend tells.
     """
@@ -191,6 +186,7 @@ class DescribeAppResponse:
     notes: list[str] = field(default_factory=list, kw_only=True)
     image: str = field(default="", kw_only=True)
     log_dir: str = field(default="", kw_only=True)
+    insight_dir: str = field(default="", kw_only=True)
     ports: list[PublishedPort] = field(default_factory=list, kw_only=True)
     cfg: dict[str, Any] = field(default_factory=dict, kw_only=True)
 

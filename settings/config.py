@@ -87,6 +87,9 @@ class SlurmSettings:
     all_users: bool = False
     """Show the queue of every user, not only yours."""
 
+    insight: bool = True
+    """Let ranks be asked for their stacks and flight recorders while they hang."""
+
 
 @dataclass(frozen=True)
 class WatchSettings:
@@ -238,6 +241,7 @@ class Settings:
                 "interval": self.slurm.interval_seconds,
                 "history_days": self.slurm.history_days,
                 "all_users": self.slurm.all_users,
+                "insight": self.slurm.insight,
             },
         }
 

@@ -16,6 +16,7 @@ from ..shared.exit_reasons import error_sentence, format_cancelled, format_exit,
 from ..types import DescribeAppResponse, ListAppResponse, StateChange
 from .apps import Apps
 from .record import Run
+from .request import INSIGHT
 from .runs import Runs, Signature, signature_of
 
 _TAIL = 1 << 18  # bytes of stderr that are looked at for a traceback
@@ -178,6 +179,7 @@ def describe_run(run: Run) -> DescribeAppResponse:
         host=document.get("host", ""),
         notes=list(run.notes),
         log_dir=str(run.log_folder or ""),
+        insight_dir=str(run.log_folder / INSIGHT) if run.log_folder else "",
         cfg=dict(document.get("cfg", {})) if run.by_torchx else {},
     )
     if document:

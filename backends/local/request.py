@@ -26,7 +26,7 @@ from . import environment
 from .environment import VISIBLE_DEVICES, count_gpus, launcher_environment, visible_devices, wanted_gpus
 from .image_provider import ImageProvider, ReplicaParam
 
-_INSIGHT = "insight"
+INSIGHT = "insight"
 # The id is the name and up to 15 characters; files are named after it with up to 25 more, and a folder or file has 255.
 _MOST_BYTES = 200
 _MOST_SHOWN = 40
@@ -142,13 +142,13 @@ class PopenRequest:
 
     def insight_folders(self) -> list[Path]:
         """Return the folders that are made for `insight`."""
-        return [Path(self.log_dir, _INSIGHT, role) for role in self.role_params] if self.insight else []
+        return [Path(self.log_dir, INSIGHT, role) for role in self.role_params] if self.insight else []
 
     def started_environment(self, role: str, param: ReplicaParam, inherited: Mapping[str, str]) -> dict[str, str]:
         """Return the variables of one replica beyond those that it inherits."""
         env = environment.replica_environment(inherited, param.env)
         if self.insight:
-            env.update(insight_environment(Path(self.log_dir, _INSIGHT, role), {**inherited, **env}))
+            env.update(insight_environment(Path(self.log_dir, INSIGHT, role), {**inherited, **env}))
         return env
 
     def replicas(self) -> Iterable[tuple[str, int, ReplicaParam]]:

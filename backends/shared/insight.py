@@ -7,7 +7,8 @@ The variable TORCHX_TUI_INSIGHT=0 in a role's environment leaves it out.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 FOLDER = "TORCHX_TUI_INSIGHT"
@@ -29,9 +30,29 @@ def insight_environment(folder: Path, given: Mapping[str, str]) -> dict[str, str
     """
     if given.get(FOLDER):
         return {}
-    dumps = str(folder / _DUMPS)
-    added = {
-        FOLDER: str(folder),
+    fresh = {name: value for name, value in _variables(str(folder)).items() if name not in given}
+    path = given.get("PYTHONPATH", "")
+    return {**fresh, "PYTHONPATH": f"{HOOK}{os.pathsep}{path}" if path else str(HOOK)}
+
+
+def insight_exports(folder: str) -> Iterator[str]:
+    """Yield lines of a shell script that make the folder and export the same as `insight_environment`.
+
+    Args:
+        folder: the folder, quoted for the shell; it may have variables.
+    """
+    yield f'if [ -z "${{{FOLDER}:-}}" ] && mkdir -p -m 700 {folder} 2>/dev/null; then'
+    for name, value in _variables("").items():
+        text = f"{folder}{value}" if value.startswith("/") or not value else value
+        yield f'    [ -n "${{{name}+set}}" ] || export {name}={text}' if name != FOLDER else f"    export {name}={text}"
+    yield f'    export PYTHONPATH={shlex.quote(str(HOOK))}"${{PYTHONPATH:+:$PYTHONPATH}}"'
+    yield "fi"
+
+
+def _variables(folder: str) -> dict[str, str]:
+    dumps = f"{folder}/{_DUMPS}"
+    return {
+        FOLDER: folder,
         "TORCH_FR_BUFFER_SIZE": _ENTRIES,
         # The second name is that of torch before 2.8.
         "TORCH_FR_DUMP_TEMP_FILE": dumps,
@@ -39,6 +60,3 @@ def insight_environment(folder: Path, given: Mapping[str, str]) -> dict[str, str
         # A dump is written on demand, when something is written to the rank's pipe.
         "TORCH_NCCL_DEBUG_INFO_PIPE_FILE": f"{dumps}pipe_",
     }
-    fresh = {name: value for name, value in added.items() if name not in given}
-    path = given.get("PYTHONPATH", "")
-    return {**fresh, "PYTHONPATH": f"{HOOK}{os.pathsep}{path}" if path else str(HOOK)}

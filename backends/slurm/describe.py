@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 from ...logs.text.sanitize import plain
@@ -114,6 +115,7 @@ def describe_app(
         notes=notes,
         image=roles[0].image if roles else "",
         log_dir=app.first.work_dir if launch is None or launch.is_script else launch.folder,
+        insight_dir=str(Path(launch.insight, app.app_id)) if launch is not None and launch.insight else "",
         cfg=dict(launch.cfg) if launch is not None else _cfg(app.first, script),
     )
 

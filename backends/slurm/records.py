@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -45,6 +46,7 @@ class Launch:
         app: the AppDef as text, empty where it was too large.
         left_out: why it is.
         at: when it was submitted, in seconds since the epoch.
+        insight: the folder in which its job has a folder for what tells why it hangs; empty for none.
     """
 
     key: str
@@ -57,6 +59,7 @@ class Launch:
     app: str = ""
     left_out: str = ""
     at: float = 0.0
+    insight: str = ""
 
     @property
     def replicas(self) -> int:
@@ -70,7 +73,7 @@ class Launch:
 
 def read_launch(told: Mapping[str, Any] | None) -> Launch | None:
     """Parse the launch of a file or a batch script; return None if it is incomplete."""
-    if told is None or find_invalid_field(told, _REQUIRED, {"left_out": is_text}):
+    if told is None or find_invalid_field(told, _REQUIRED, {"left_out": is_text, "insight": is_text}):
         return None
     roles = []
     for entry in told.get("roles") or ():
@@ -91,6 +94,7 @@ def read_launch(told: Mapping[str, Any] | None) -> Launch | None:
         app=told["app"],
         left_out=told.get("left_out", ""),
         at=float(at) if isinstance(at, (int, float)) else 0.0,
+        insight=told.get("insight", ""),
     )
 
 
@@ -107,6 +111,11 @@ class Records:
         self._listed: tuple[int, dict[str, Path]] = (0, {})
         self._read: dict[Path, Launch | None] = {}
         self._hidden: tuple[int, dict[str, float]] = (0, {})
+
+    @property
+    def insight_folder(self) -> Path:
+        """The folder in which each job that is launched here has one of its own, for what tells why it hangs."""
+        return self._folder / "insight"
 
     def add(self, job_id: str, launch: Mapping[str, Any]) -> None:
         """Keep a launch.
@@ -159,6 +168,7 @@ class Records:
             write_private(self._folder / "hidden.json", encode_json(hidden).encode())
             if path is not None:
                 path.unlink(missing_ok=True)
+                shutil.rmtree(self.insight_folder / app.app_id, ignore_errors=True)
         except OSError as error:
             raise SchedulerError(
                 f"{app.app_id} cannot be deleted: {error.strerror}: {error.filename}: make the folder writable"

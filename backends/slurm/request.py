@@ -53,7 +53,11 @@ class SlurmRequest:
 
 
 def make_request(
-    app: AppDef, session: str, opts: SlurmOpts, tracks_memory: Callable[[str | None], bool]
+    app: AppDef,
+    session: str,
+    opts: SlurmOpts,
+    tracks_memory: Callable[[str | None], bool],
+    insight: Path | None = None,
 ) -> SlurmRequest:
     """Return the request for an app.
 
@@ -62,6 +66,7 @@ def make_request(
         session: the session part of its handle.
         opts: the run options.
         tracks_memory: tells whether nodes of a partition say how much memory they have; where not, none is asked for.
+        insight: see `write_script`.
 
     Raises:
         AppDefError: the app cannot be run so.
@@ -80,14 +85,14 @@ def make_request(
     kept, left_out = kept_text(app, _MOST_KEPT_BYTES)
     launch = {
         "version": 1, "key": key, "name": app.name, "session": session, "app": kept, "left_out": left_out,
-        "cfg": dict(opts), "array": bool(opts.array), "folder": str(folder),
+        "cfg": dict(opts), "array": bool(opts.array), "folder": str(folder), "insight": str(insight or ""),
         "roles": [[role.name, role.num_replicas, resources.index(_shape(role.resource))] for role in app.roles],
     }  # fmt: skip
     parts = [
         Part(role, role.image, resources.index(_shape(role.resource)), _has_neighbours(role, app.roles))
         for role in app.roles
     ]
-    how = {"is_array": bool(opts.array), "is_het": len(resources) > 1}
+    how: dict[str, Any] = {"is_array": bool(opts.array), "is_het": len(resources) > 1, "insight": insight}
     masked = [replace(part, role=_masked(part.role)) for part in parts]
     return SlurmRequest(
         command=[*_command(app, key, folder, opts, resources, tracks_memory)],

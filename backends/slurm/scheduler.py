@@ -89,6 +89,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         history_days: how far back accounting is asked for jobs that have left the queue, in days.
         all_users: list the queue of every user, not of this one alone.
         records: where launches are kept; the state folder's ``slurm`` if None.
+        insight: let ranks be asked for their stacks and flight recorders, see `backends/shared/insight.py`.
     """
 
     capabilities = Capabilities(  # noqa: S604 - no subprocess: its `shell` says that one can be opened
@@ -120,6 +121,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         history_days: float = HISTORY_DAYS,
         all_users: bool = False,
         records: Path | None = None,
+        insight: bool = True,
     ) -> None:
         super().__init__("slurm", session_name)
         intervals = Intervals(float(interval), float(quick_interval))
@@ -129,6 +131,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._made_jobs: dict[bool, KnownJobs] = {}
         self._records_folder = records
         self._made_records: Records | None = None
+        self._insight = insight
         self._cluster = Cluster()
         self._facts = Facts()
         self._advisor = Advisor(self._cluster, self._facts, session_name)
@@ -167,7 +170,8 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[SlurmRequest]:
         check_app(app)
         opts = SlurmOpts.from_cfg(cfg)
-        return AppDryRunInfo(make_request(app, self.session_name, opts, self._cluster.tracks_memory), str)
+        insight = self._records.insight_folder if self._insight else None
+        return AppDryRunInfo(make_request(app, self.session_name, opts, self._cluster.tracks_memory, insight), str)
 
     def build_workspaces(self, roles: Any, cfg: Mapping[str, CfgVal]) -> None:
         """Copy workspaces into job_dir; see `WorkspaceMixin.build_workspaces`.

@@ -13,10 +13,12 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ...specs import AppDefError, Role, macros
 from ...specs.foreign import decode_json
+from ..shared.insight import insight_exports
 from ..shared.kept_app_def import RANK0_HOST
 
 MARK = "# torchx-tui: "
@@ -46,7 +48,9 @@ class Part:
     exact: bool
 
 
-def write_script(parts: Sequence[Part], launch: Mapping[str, Any], *, is_array: bool, is_het: bool) -> str:
+def write_script(
+    parts: Sequence[Part], launch: Mapping[str, Any], *, is_array: bool, is_het: bool, insight: Path | None = None
+) -> str:
     """Return the batch script.
 
     Args:
@@ -54,6 +58,7 @@ def write_script(parts: Sequence[Part], launch: Mapping[str, Any], *, is_array: 
         launch: what a later session reads of the launch.
         is_array: whether the replicas are the tasks of an array.
         is_het: whether the job has several components.
+        insight: the folder in which each job gets one for what tells why it hangs; None for none.
 
     Raises:
         AppDefError: a role is too large for a variable of the environment.
@@ -70,7 +75,7 @@ def write_script(parts: Sequence[Part], launch: Mapping[str, Any], *, is_array: 
         f"export TORCHX_MAX_RETRIES={retries}",
     ]
     for part in parts:
-        lines += ["", f"# {_comment(part.role.name)}", "(", *_role_lines(part, is_array, is_het), ") &"]
+        lines += ["", f"# {_comment(part.role.name)}", "(", *_role_lines(part, is_array, is_het, insight), ") &"]
     lines += ["", *_ending(len(parts), retries)]
     return "\n".join(lines) + "\n"
 
@@ -87,7 +92,7 @@ def launch_in(script: str) -> dict[str, Any] | None:
     return None
 
 
-def _role_lines(part: Part, is_array: bool, is_het: bool) -> Iterable[str]:
+def _role_lines(part: Part, is_array: bool, is_het: bool, insight: Path | None) -> Iterable[str]:
     values = macros.Values(part.img_root, _APP_MARK, _REPLICA_MARK, rank0_env=RANK0_HOST)
     role = values.apply(part.role)
     per_replica = {name: value for name, value in role.env.items() if _REPLICA_MARK in value}
@@ -95,6 +100,8 @@ def _role_lines(part: Part, is_array: bool, is_het: bool) -> Iterable[str]:
     for name, value in role.env.items():
         if name not in per_replica:
             yield f"export {name}={_quoted(value, replica)}"
+    if insight is not None:
+        yield from insight_exports(f'{shlex.quote(str(insight))}/"${_APP_ID}"/{shlex.quote(part.role.name)}')
     command = " ".join(_quoted(text, replica) for text in (role.entrypoint, *role.args))
     exports = "".join(f"export {name}={_quoted(value, replica)}\n" for name, value in per_replica.items())
     task = f"unset {_TASK}\n{exports}exec {command}"

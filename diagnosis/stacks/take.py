@@ -323,7 +323,7 @@ def take_stacks(runner: Runner, handle: str, *, role: str = "", native: bool = F
 
 def recorded_dumps(described: DescribeAppResponse, role: str) -> dict[int, Dump]:
     """Return the dumps that ranks left in the job's folder, where that is on this machine; broken ones are left out."""
-    folder = Path(described.log_dir, "insight", role) if described.log_dir else None
+    folder = Path(described.insight_dir, role) if described.insight_dir else None
     found: dict[int, Dump] = {}
     if folder is None or not folder.is_dir():
         return found

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from support.slurm_commands import SlurmCommands
 
+from torchx_tui.backends.shared.insight import HOOK
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.slurm.script import launch_in
 from torchx_tui.specs import AppDef, AppDefError, InvalidRunConfigException, Resource, Role, SchedulerError, macros
@@ -181,6 +182,18 @@ class TestScript:
         for task in range(2):
             told = (tmp_path / "run" / f"slurm-7-trainer-{task}.out").read_text()
             assert told == repr([[ODD, "7", f"x{task}y", "", "$HOME"], ODD, f"{ODD}-{task}", None]) + "\n"
+
+    def test_ranks_can_be_asked_why_they_hang(self, slurm: SlurmScheduler, tmp_path: Path) -> None:
+        code = "import os; print(*(os.environ.get(name) for name in ('TORCHX_TUI_INSIGHT', 'TORCH_FR_BUFFER_SIZE', \
+'TORCH_FR_DUMP_TEMP_FILE', 'PYTHONPATH')), sep='\\n')"
+        asked = role("own", entrypoint="python3", args=["-c", code], env={"PYTHONPATH": "/mine"})
+        left = role("left", entrypoint="python3", args=["-c", code], env={"TORCHX_TUI_INSIGHT": "0"})
+        run_script(self.script(slurm, asked, left), tmp_path / "run", TORCH_FR_BUFFER_SIZE="5")
+        folder, size, dumps, path = (tmp_path / "run" / "slurm-7-own-0.out").read_text().splitlines()
+        assert Path(folder).parts[-3:] == ("insight", "7", "own")
+        assert Path(folder).stat().st_mode & 0o777 == 0o700
+        assert (size, dumps, path) == ("5", f"{folder}/fr_", f"{HOOK}:/mine")
+        assert (tmp_path / "run" / "slurm-7-left-0.out").read_text().splitlines() == ["0", "5", "None", "None"]
 
     def test_a_failure_ends_the_others_and_is_the_jobs(self, slurm: SlurmScheduler, tmp_path: Path) -> None:
         roles = (role("a", entrypoint="sleep", args=["600"]), role("b", entrypoint="sh", args=["-c", "exit 3"]))
