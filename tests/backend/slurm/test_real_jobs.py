@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pexpect
 import pytest
+from support.docker_registry import free_port
 from support.slurm_cluster import OwnSlurm
 from support.waiting import PATIENCE, wait_until
 
@@ -19,6 +22,8 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.slurm import usage
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import DescribeAppResponse, Stream
+from torchx_tui.diagnosis.stacks.conclusion import conclude
+from torchx_tui.diagnosis.stacks.take import Take, take_stacks
 from torchx_tui.specs import AppDef, AppState, BackendUnavailableError, Resource, Role, SchedulerError, macros
 
 pytestmark = pytest.mark.slow
@@ -373,3 +378,33 @@ def test_three_sessions_ask_the_controller_as_often_as_one(cluster: OwnSlurm, ow
     }
     (finding,) = [finding for finding in sessions[0].check() if "was asked" in finding.what]
     assert re.search(r"asked for [5-7] times in the last minute", finding.what)
+
+
+_HANG = """
+import os, time
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+for step in range(5):
+    if step == 3 and dist.get_rank() == 1:
+        time.sleep(3600)
+    dist.all_reduce(torch.ones(4))
+"""
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs torch: pip install torch")
+def test_the_rank_that_holds_up_the_others_is_named(runner: Runner, tmp_path: Path) -> None:
+    (tmp_path / "hang.py").write_text(_HANG)
+    env = {"RANK": macros.replica_id, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    made = Role("trainer", "", entrypoint=sys.executable, args=["hang.py"], env=env, num_replicas=2, resource=SMALL)
+    handle = runner.run(AppDef("job", [made]), "slurm", {"nodes": "2"})
+
+    def look() -> Take | None:
+        try:
+            take = take_stacks(runner, handle)
+        except SchedulerError:  # it waits still
+            return None
+        return take if conclude(take).verdict else None
+
+    found = conclude(wait_until(look, "the rank is named"))
+    assert found.culprits == (1,)
+    runner.cancel(handle)
