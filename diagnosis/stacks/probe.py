@@ -448,12 +448,12 @@ def main():
     ranks = find_ranks(processes)
     mains = {item.pid for item in ranks}
     native = bool(options.get("native"))
-    pyspy = ("py-spy", lambda process: by_pyspy(process, native))
-    ways = [("worker server", by_worker_server), ("debug server", by_debug_server), ("faulthandler", by_signal), pyspy]
+    pyspy = [("py-spy", lambda process: by_pyspy(process, native))] if options.get("stop", True) else []
+    ways = [("worker server", by_worker_server), ("debug server", by_debug_server), ("faulthandler", by_signal)] + pyspy
     wanted = {}
 
     def report(item, rank_of, is_main):
-        found = read_stack(item, [pyspy] if native or not is_main else ways)
+        found = read_stack(item, pyspy if native or not is_main else ways)
         say(kind="process", rank=rank_of.env.get("RANK"), world=rank_of.env.get("WORLD_SIZE"), pid=item.pid,
             parent=item.parent, is_main=is_main, name=item.name, state=item.state, cpu=item.cpu,
             waits_for=item.waits_for(), host=os.uname()[1], **found)  # fmt: skip

@@ -272,7 +272,9 @@ class Take:
             yield from (line for line in reply.lines if line.get("kind") == kind)
 
 
-def take_stacks(runner: Runner, handle: str, *, role: str = "", native: bool = False, recorder: bool = True) -> Take:
+def take_stacks(
+    runner: Runner, handle: str, *, role: str = "", native: bool = False, recorder: bool = True, stop: bool = True
+) -> Take:
     """Read the stacks of all ranks of a job, and their flight recorders.
 
     Args:
@@ -281,6 +283,7 @@ def take_stacks(runner: Runner, handle: str, *, role: str = "", native: bool = F
         role: which role; the first if empty.
         native: frames of C and C++ as well, which stops each rank for seconds.
         recorder: read the flight recorders too.
+        stop: use py-spy as well, which stops each process for some milliseconds.
 
     Raises:
         UnknownAppException: there is no such job.
@@ -300,7 +303,7 @@ def take_stacks(runner: Runner, handle: str, *, role: str = "", native: bool = F
     name = handle.partition("://")[0]
     if not runner.capabilities(name).run_beside and not described.has_ended:
         raise SchedulerError(f"{name} runs no commands beside its jobs: their stacks cannot be read from here")
-    argument = json.dumps({"native": native, "recorder": recorder})
+    argument = json.dumps({"native": native, "recorder": recorder, "stop": stop})
     replies: dict[int, ReplicaReply] = {}
     lock = threading.Lock()
 

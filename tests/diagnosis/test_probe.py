@@ -82,6 +82,8 @@ def test_py_spy_reads_ranks_and_their_children(launch):
     assert dict(take.processes[0].tried)["worker server"].startswith("no socket")
     (lines,) = take.sources.values()
     assert any("time.sleep(600)" in line for line in lines.values())
+    # Unasked, no process is stopped.
+    assert {stack.way for stack in take_stacks(runner, handle, stop=False).processes} == {""}
 
 
 def test_without_py_spy_it_says_what_would_help(launch, monkeypatch, tmp_path):
