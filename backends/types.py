@@ -375,6 +375,7 @@ class Capabilities:
         native: `Scheduler.describe_native` says something.
         shell: a shell can be opened in a replica.
         usage, run_beside: `Scheduler` has these methods.
+        beside_node: such a command sees all replicas on its node; replicas in turn are spread over all nodes.
         actions: `Scheduler.actions` has some for jobs.
         everybody: `Scheduler.list_everybody` lets it list the jobs of other users, too.
         places: `Scheduler.places` says where there is room.
@@ -403,6 +404,7 @@ class Capabilities:
     shell: bool = False
     usage: bool = False
     run_beside: bool = False
+    beside_node: bool = False
     actions: bool = False
     everybody: bool = False
     places: bool = False

@@ -10,7 +10,7 @@ from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput, run_comman
 from ..types import JobAction
 from . import commands
 from .jobs import App
-from .layout import Replica
+from .layout import Replica, expand_nodes
 from .reasons import code_of
 
 _HOLD = JobAction("hold", "It does not start until it is released.")
@@ -72,7 +72,10 @@ def run_beside(replica: Replica, argv: Sequence[str], timeout_s: float) -> Comma
         SchedulerError: Slurm did not begin it, the program is not there, or it printed too much.
     """
     # Without --quiet srun tells on stderr how the command ended; what it was given to read is nothing.
-    command = [*_beside(replica), "--input=none", *argv]
+    nodes = [] if replica.node else expand_nodes(replica.job.node_list)
+    # Replicas whose nodes are not known are spread over all nodes, so that none is left out.
+    node = [f"--nodelist={nodes[replica.number % len(nodes)]}"] if nodes else []
+    command = [*_beside(replica), *node, "--input=none", *argv]
     try:
         ended = run_command(command, timeout_s=timeout_s, max_bytes=RUN_BESIDE_BYTES, env=commands.clean_environment())
     except OSError as error:

@@ -102,6 +102,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         shell=True,
         usage=True,
         run_beside=True,
+        beside_node=True,
         actions=True,
         everybody=True,
         places=True,

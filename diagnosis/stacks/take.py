@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import time
 import zlib
 from base64 import b64decode, b85encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...backends.shared.parallel import parallel_map
 from ...logs.text.sanitize import plain
-from ...specs import AppState, SchedulerError, TorchXTuiError, UnknownAppException, is_terminal
+from ...specs import AppState, ReplicaStatus, SchedulerError, TorchXTuiError, UnknownAppException, is_terminal
 from ...specs.errors import join_names
 from ...specs.foreign import decode_json
 from ..recorder.dump import Dump, DumpError, parse_dump, rank_of_file, read_dump
@@ -301,27 +300,53 @@ def take_stacks(
     if not described.has_ended and described.state not in _RUNS:
         raise SchedulerError(f"{handle} is {described.state.name}: it does not run yet, and has no stacks")
     name = handle.partition("://")[0]
-    if not runner.capabilities(name).run_beside and not described.has_ended:
+    capabilities = runner.capabilities(name)
+    if not capabilities.run_beside and not described.has_ended:
         raise SchedulerError(f"{name} runs no commands beside its jobs: their stacks cannot be read from here")
     argument = json.dumps({"native": native, "recorder": recorder, "stop": stop})
-    replies: dict[int, ReplicaReply] = {}
-    lock = threading.Lock()
-
-    def ask(replica: Any) -> None:
-        if is_terminal(replica.state) or described.has_ended:
-            end = {"exit_code": replica.exit_code, "signal": replica.signal, "ended_at": replica.finished_at}
-            reply = ReplicaReply(replica.id, has_ended=True, **end)
-        else:
-            reply = _ask(runner, handle, role, replica.id, argument, NATIVE_TIMEOUT_S if native else TIMEOUT_S)
-        with lock:
-            replies[replica.id] = reply
-
-    for error in parallel_map(ask, statuses[role], most=_AT_ONCE):
-        raise error
+    timeout_s = NATIVE_TIMEOUT_S if native else TIMEOUT_S
+    over = [status for status in statuses[role] if described.has_ended or is_terminal(status.state)]
+    replies = {
+        status.id: ReplicaReply(
+            status.id, (), "", True, status.exit_code, status.signal, status.finished_at
+        )
+        for status in over
+    }  # fmt: skip
+    running = [status for status in statuses[role] if status.id not in replies]
+    replies |= ask_replicas(
+        lambda k: _ask(runner, handle, role, k, argument, timeout_s), running, once_a_node=capabilities.beside_node
+    )
     others = tuple(other for other in statuses if other != role)
     ordered = tuple(replies[number] for number in sorted(replies))
     recorded = recorded_dumps(described, role) if recorder else {}
     return Take(handle, role, at, time.monotonic() - began, ordered, others, recorded)
+
+
+def ask_replicas(
+    ask: Callable[[int], ReplicaReply], running: Sequence[ReplicaStatus], *, once_a_node: bool
+) -> dict[int, ReplicaReply]:
+    """Ask the replicas that run, some at a time; with ``once_a_node`` no more of them than it takes to see all nodes.
+
+    On a cluster each question is a step, which the controller has to start.
+    """
+    replies = {status.id: ReplicaReply(status.id) for status in running}
+    of_node = {status.hostname: status for status in reversed(running) if status.hostname}
+    if once_a_node:
+        running = [each for each in running if not each.hostname or of_node[each.hostname] is each]
+    seen: set[str] = set()
+    for start in range(0, len(running), _AT_ONCE):
+        part = [status.id for status in running[start : start + _AT_ONCE]]
+
+        def keep(k: int) -> None:
+            replies[k] = ask(k)
+
+        for error in parallel_map(keep, part, most=_AT_ONCE):
+            raise error
+        hosts = [str(line.get("host")) for k in part for line in replies[k].lines if line.get("kind") == "end"]
+        if once_a_node and len(seen.union(hosts)) < len(seen) + len(hosts):
+            break
+        seen.update(hosts)
+    return replies
 
 
 def recorded_dumps(described: DescribeAppResponse, role: str) -> dict[int, Dump]:

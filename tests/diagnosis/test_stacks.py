@@ -10,7 +10,8 @@ from torchx_tui.diagnosis.stacks.conclusion import compare, conclude, own_error
 from torchx_tui.diagnosis.stacks.frames import Frame, Thread, main_frames, own_frame, parse_faulthandler, parse_pyspy
 from torchx_tui.diagnosis.stacks.groups import RankState, Standing, describe_groups, group_ranks
 from torchx_tui.diagnosis.stacks.kept import keep_take, kept_takes
-from torchx_tui.diagnosis.stacks.take import ReplicaReply, Take
+from torchx_tui.diagnosis.stacks.take import ReplicaReply, Take, ask_replicas
+from torchx_tui.specs import AppState, ReplicaStatus
 from torchx_tui.specs.foreign import decode_json
 
 DATA = Path(__file__).parent / "data"
@@ -224,3 +225,19 @@ def test_what_others_print_is_harmless():
     assert "came broken" in take.dump_faults[0]
     assert all(text.isprintable() for who, why in take.not_read for text in (who, why))
     assert take.world_size == 1
+
+
+@pytest.mark.parametrize(("once_a_node", "asked"), [(True, 16), (False, 40)])
+def test_nodes_are_asked_once_where_one_answer_is_of_all_replicas_there(once_a_node, asked):
+    """40 replicas, whose nodes are not known, on 8 nodes: the second part of them repeats the hosts of the first."""
+    replicas = [ReplicaStatus(k, AppState.RUNNING, "trainer", "") for k in range(40)]
+
+    def ask(k):
+        return ReplicaReply(k, ({"kind": "end", "host": f"n{k % 8}"},))
+
+    replies = ask_replicas(ask, replicas, once_a_node=once_a_node)
+    assert sorted(replies) == [*range(40)]
+    assert sum(bool(reply.lines) for reply in replies.values()) == asked
+    known = [ReplicaStatus(k, AppState.RUNNING, "trainer", f"n{k // 5}") for k in range(40)]
+    replies = ask_replicas(ask, known, once_a_node=once_a_node)
+    assert [k for k, reply in replies.items() if reply.lines] == ([*range(0, 40, 5)] if once_a_node else [*range(40)])

@@ -394,9 +394,9 @@ for step in range(5):
 @pytest.mark.skipif(find_spec("torch") is None, reason="needs torch: pip install torch")
 def test_the_rank_that_holds_up_the_others_is_named(runner: Runner, tmp_path: Path) -> None:
     (tmp_path / "hang.py").write_text(_HANG)
-    env = {"RANK": macros.replica_id, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    made = Role("trainer", "", entrypoint=sys.executable, args=["hang.py"], env=env, num_replicas=2, resource=SMALL)
-    handle = runner.run(AppDef("job", [made]), "slurm", {"nodes": "2"})
+    env = {"RANK": macros.replica_id, "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    made = Role("trainer", "", entrypoint=sys.executable, args=["hang.py"], env=env, num_replicas=4, resource=SMALL)
+    handle = runner.run(AppDef("job", [made]), "slurm", {"nodes": "2", "sbatch_args": ["--ntasks-per-node=2"]})
 
     def look() -> Take | None:
         try:
@@ -405,6 +405,7 @@ def test_the_rank_that_holds_up_the_others_is_named(runner: Runner, tmp_path: Pa
             return None
         return take if conclude(take).verdict else None
 
-    found = conclude(wait_until(look, "the rank is named"))
-    assert found.culprits == (1,)
+    take = wait_until(look, "the rank is named")
+    assert conclude(take).culprits == (1,)
+    assert len(take.ranks) == 4
     runner.cancel(handle)
