@@ -20,9 +20,14 @@ _COLORS = {"ok": "32", "warning": "33", "error": "31"}
 
 def _add_doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON array of objects")
+    parser.add_argument(
+        "--notify", action="store_true", help="send a test message as [notify] says, and say what failed"
+    )
 
 
 def _doctor(arguments: Any, settings: Settings) -> int:
+    if arguments.notify:
+        return _test_notify(settings)
     told: list[Diagnosed] = []
     subject = ""
     for item in diagnose(settings, make_runner(settings), arguments.config):
@@ -46,6 +51,21 @@ def _doctor(arguments: Any, settings: Settings) -> int:
             ]
         )
     return 1 if any(item.finding.level == "error" for item in told) else 0
+
+
+def _test_notify(settings: Settings) -> int:
+    """Send a test message; return 1 where it did not leave on some way, or there is none."""
+    from ..backends.types import Finding
+    from ..notify.channels import deliver
+    from ..notify.message import Message
+
+    message = Message("test", "local_cwd://torchx/test", "test", "SENT", "torchx-tui doctor --notify sent this")
+    results = deliver(message, settings.notify, tries=1)
+    for name, error in results.items():
+        _put_finding(Finding("error" if error else "ok", f"{name}: {error}" if error else name))
+    if not results:
+        _put_finding(Finding("warning", "nothing is set up", "set notify.command, webhook or mail in config.toml"))
+    return 0 if results and not any(results.values()) else 1
 
 
 def _put_finding(finding: Finding) -> None:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 def _run(arguments: Any, settings: Settings) -> int:
     # Local jobs inherit it, and component functions may read it.
     os.environ.setdefault(TORCHX_CONTEXT_NAME, "cli_run")
+    if arguments.notify:
+        from .notify import with_all_events
+
+        settings = with_all_events(settings)
     defaults = LaunchDefaults.load(settings)
     with make_runner(settings) as runner, _advised():
         launch = launch_of(arguments, defaults, runner)
@@ -36,7 +40,7 @@ def _run(arguments: Any, settings: Settings) -> int:
         from .follow import interruptible
 
         with interruptible():
-            return _launch(launch, runner, arguments)
+            return _launch(launch, runner, arguments, settings)
 
 
 @contextmanager
@@ -86,8 +90,9 @@ def _say_findings(launch: Launch, runner: Runner) -> None:
             say(f"{finding.level}: {finding.what}{f' ({finding.hint})' if finding.hint else ''}")
 
 
-def _launch(launch: Launch, runner: Runner, arguments: Any) -> int:
+def _launch(launch: Launch, runner: Runner, arguments: Any, settings: Settings) -> int:
     from .follow import end_or_leave, follow
+    from .notify import tell_end
 
     handle = ""
     status: AppStatus | None = None
@@ -96,6 +101,10 @@ def _launch(launch: Launch, runner: Runner, arguments: Any) -> int:
     waits = not arguments.detach and (is_local or arguments.wait or arguments.log)
     try:
         handle = launch.run(runner)
+        if arguments.notify:
+            from ..notify.helper import want
+
+            want(handle)
         if arguments.detach:
             runner.detach(handle)
         if not arguments.json:
@@ -103,6 +112,7 @@ def _launch(launch: Launch, runner: Runner, arguments: Any) -> int:
         if waits:
             status = follow(runner, handle, logs=is_local or arguments.log)
             code = 0 if status.state is AppState.SUCCEEDED else 1
+            tell_end(settings, handle, status)
     except KeyboardInterrupt as interrupt:
         code = end_or_leave(runner, handle, interrupt, ends=is_local and not arguments.detach)
         if not handle:

@@ -76,6 +76,7 @@ def _add_flags(parser: argparse.ArgumentParser, *, dryrun_alone: bool) -> list[a
         flag("--log", "print its logs on stderr while waiting"),
         flag("--tee_logs", "print which replica wrote a line, as is done anyway"),
         flag("--detach", "return at once; the job goes on"),
+        flag("--notify", "tell how it is when you are away, as [notify] of config.toml says"),
         flag("--open", "open the dashboard on the job"),
     ]
 

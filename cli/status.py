@@ -193,6 +193,9 @@ def _wait(arguments: Any, settings: Settings) -> int:
             return NOT_IN_TIME
     if status is None:
         raise UnknownAppException(arguments.handle)
+    from .notify import tell_end
+
+    tell_end(settings, arguments.handle, status)
     if arguments.json:
         put_json(status_json(arguments.handle, status))
     elif status.state is not AppState.SUCCEEDED:

@@ -44,13 +44,14 @@ def diagnose(settings: Settings, runner: Runner, config_file: str | None) -> Ite
         config_file: the config file of the command line, if there is one.
     """
     from ..backends.shared.logout import logout_findings
-    from .config_checks import config_findings, launch_config_findings
+    from .config_checks import config_findings, launch_config_findings, notify_findings
     from .machine_checks import folder_findings, program_findings, terminal_findings
     from .plugin_checks import interpreter_findings, plugin_findings
 
     yield from _of("program", program_findings())
     yield from _of("config.toml", config_findings(config_file))
     yield from _of("profiles and .torchxconfig", launch_config_findings(settings, runner))
+    yield from _of("notify", notify_findings(settings.notify))
     yield from _of("terminal", terminal_findings())
     yield from _of("folders", folder_findings())
     at_logout = logout_findings()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +19,7 @@ from ..specs.files import NoHomeError
 
 if TYPE_CHECKING:
     from ..backends.runner import Runner
-    from ..settings.config import Profile, Settings
+    from ..settings.config import NotifySettings, Profile, Settings
     from ..specs import runopts
 
 logger = logging.getLogger(__name__)
@@ -135,3 +137,24 @@ def _findings_of(defaults: LaunchDefaults, options: dict[str, runopts], schedule
         except TorchXTuiError as error:
             yield Finding("warning", f"defaults for {component}: {error}")
     yield from (Finding("warning", problem) for problem in defaults.problems)
+
+
+def notify_findings(settings: NotifySettings) -> Iterator[Finding]:
+    """Yield on which ways you are told of jobs, and which of them cannot work."""
+    from ..notify.channels import channels, find_sendmail, variables
+
+    names = [*channels(settings), *(["this terminal"] if settings.terminal else [])]
+    if not names:
+        yield Finding("ok", "nothing is told when you are away: [notify] of config.toml sets it up")
+        return
+    yield Finding("ok", f"{', '.join(settings.events) or 'nothing'}: told by {', '.join(names)}")
+    if settings.command and shutil.which(settings.command[0]) is None:
+        yield Finding("error", f"notify.command: there is no program {settings.command[0]}", "give its whole path")
+    for name in dict.fromkeys(
+        name for text in (settings.webhook, *settings.headers.values()) for name in variables(text)
+    ):
+        if not os.environ.get(name):
+            hint = "set it in the environment that jobs are launched from"
+            yield Finding("error", f"notify.webhook: the variable {name} is not set", hint)
+    if settings.mail and find_sendmail() is None:
+        yield Finding("error", "notify.mail: there is no program sendmail", "install one, such as msmtp-mta")

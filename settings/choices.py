@@ -15,5 +15,8 @@ ThemeName = Literal[
 ]
 THEMES: tuple[str, ...] = get_args(ThemeName)
 
+NotifyEvent = Literal["end", "failure", "stall", "first_step"]
+EVENTS: tuple[NotifyEvent, ...] = get_args(NotifyEvent)
+
 FRAMES_PER_SECOND = range(30, 241)
 FRAMES_WORDS = "give a number from 30 to 240"

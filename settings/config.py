@@ -13,7 +13,7 @@ from typing import Any
 
 from ..specs import ConfigError
 from ..specs.files import NoHomeError, config_folder, read_file
-from .choices import FRAMES_PER_SECOND, FRAMES_WORDS, ThemeName
+from .choices import FRAMES_PER_SECOND, FRAMES_WORDS, NotifyEvent, ThemeName
 
 CONFIG_VARIABLE = "TORCHX_TUI_CONFIG"
 
@@ -176,6 +176,34 @@ class MetricsSettings:
 
 
 @dataclass(frozen=True)
+class NotifySettings:
+    """The table ``[notify]``: telling you how jobs are when you are away."""
+
+    events: tuple[NotifyEvent, ...] = ("end", "stall")
+    """What is told: ``end``, ``failure``, ``stall``, ``first_step``; `run --notify` tells all of a job."""
+
+    command: tuple[str, ...] = ()
+    """A program and its arguments, which reads JSON on stdin."""
+
+    webhook: str = ""
+    """A URL that JSON is posted to; ``$NAME`` in it is taken from the environment."""
+
+    headers: dict[str, str] = field(default_factory=dict)
+    """Headers of the webhook; ``$NAME`` in them is taken from the environment."""
+
+    mail: str = ""
+    """An address that mail is sent to, by sendmail."""
+
+    terminal: bool = False
+    """Tell by the terminal too (OSC 9 and the bell), while a dashboard or ``torchx-tui wait`` is open in it."""
+
+    @property
+    def has_channel(self) -> bool:
+        """Whether there is a way on which a process without a terminal can tell."""
+        return bool(self.command or self.webhook or self.mail)
+
+
+@dataclass(frozen=True)
 class Settings:
     """Every setting there is, with its default."""
 
@@ -212,6 +240,7 @@ class Settings:
     components: ComponentSettings = ComponentSettings()
     logs: LogSettings = LogSettings()
     metrics: MetricsSettings = MetricsSettings()
+    notify: NotifySettings = NotifySettings()
 
     profiles: dict[str, Profile] = field(default_factory=dict)
     """Named sets of defaults for launches."""

@@ -13,9 +13,14 @@ def make_runner(settings: Settings) -> Runner:
     """Return a new Runner; who makes one closes it."""
     from ..backends.runner import Runner
 
+    params = settings.scheduler_params()
+    if settings.notify.has_channel:
+        from .helper_request import supervisor_helpers
+
+        params["local_cwd"]["helpers"] = lambda handle: supervisor_helpers(settings, handle)
     return Runner(
         read_only=settings.read_only,
-        scheduler_params=settings.scheduler_params(),
+        scheduler_params=params,
         contexts=settings.contexts(),
         spool_limits=settings.spool_limits(),
         most_replicas=settings.launch.most_replicas,

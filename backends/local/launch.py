@@ -36,6 +36,7 @@ def launch(
     *,
     max_running: int = 0,
     grace_seconds: float = 10.0,
+    helpers: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
     """Start an app; come back when its supervisor lives and has written that it does.
 
@@ -47,6 +48,7 @@ def launch(
         session: the session part of handles.
         max_running: how many apps run at once; later ones wait. 0 is no limit.
         grace_seconds: how long it has between SIGTERM and SIGKILL when it is cancelled, in seconds.
+        helpers: programs that its supervisor starts and leaves alone, see `LocalScheduler`.
 
     Raises:
         SchedulerError: nothing was started, and nothing is left behind; the message says why.
@@ -70,6 +72,7 @@ def launch(
         "turn": str(runs.turns / f"{int(submitted_at * 1e6):020d}-{request.app_id}"),
         "max_running": max_running,
         "grace": grace_seconds,
+        "helpers": {moment: dict(helper) for moment, helper in (helpers or {}).items()},
         "state": _state(request, app, cfg, session, submitted_at, max_running),
         "success": _success(request),
         "replicas": [_replica(env, request, role, param) for role, _, param in request.replicas()],

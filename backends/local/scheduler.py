@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...specs import AppDef, AppDryRunInfo, CfgVal, SchedulerError, make_unique, runopts
+from ...specs import AppDef, AppDryRunInfo, CfgVal, SchedulerError, make_app_handle, make_unique, runopts
 from ...specs.files import state_folder, user_name
 from ...specs.processes import is_running, read_process, send_signal
 from ..api import (
@@ -93,6 +93,8 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             were given are looked at as well.
         handle_signals: cancel own apps on SIGTERM and SIGINT; only where this is made on the main thread.
         insight: let ranks be asked for their stacks and flight recorders, see `backends/shared/insight.py`.
+        helpers: gives for the handle of an app what its supervisor starts and leaves alone: programs (``argv``, and
+            ``stdin`` as text) by when: ``start`` when its replicas run, ``end`` when its final state is written.
     """
 
     capabilities = Capabilities(
@@ -120,6 +122,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         torchx_log_dirs: Callable[[], Iterable[Path]] = tuple,
         handle_signals: bool = True,
         insight: bool = True,
+        helpers: Callable[[str], Mapping[str, Mapping[str, Any]]] | None = None,
     ) -> None:
         super().__init__("local", session_name)
         self._image_provider_class = image_provider_class
@@ -133,6 +136,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         self._listing = Listing(self._runs, self._apps)
         self._own = LaunchedApps(self.end_own)
         self._insight = insight
+        self._helpers = helpers
         self._sampled: tuple[str, UsageSampler | None] = ("", None)
         if handle_signals:
             self._own.handle_signals()
@@ -178,6 +182,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         from .launch import launch
 
         request = dryrun_info.request
+        handle = make_app_handle("local_cwd", self.session_name, request.app_id)
         launch(
             self._runs,
             request,
@@ -186,6 +191,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             self.session_name,
             max_running=self._max_running,
             grace_seconds=self._grace_seconds,
+            helpers=self._helpers(handle) if self._helpers else {},
         )
         self._own.add(request.app_id)
         return request.app_id

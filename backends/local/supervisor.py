@@ -289,6 +289,7 @@ class Supervisor:
             replica["pid_started"] = process.start if process else ""
         self.enter("RUNNING")
         self.saved_at = 0.0  # save at once
+        self.start_helper("start")
         # Only now, since the replicas would inherit it: four files a replica are held open.
         if _LINUX:  # elsewhere the hard limit may be more than the system accepts
             most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -315,6 +316,23 @@ class Supervisor:
         replica.update(pid=process.pid, started_at=time.time())
         self.processes.append(process)
         self.replicas[process.pid] = replica
+
+    def start_helper(self, moment: str) -> None:
+        """Start the program that tells others of this moment, if there is one; nothing waits for it or minds it."""
+        helper = self.request.get("helpers", {}).get(moment)
+        if helper is None:
+            return
+        data, (out, into), nothing = helper["stdin"].encode(), os.pipe(), subprocess.DEVNULL
+        try:
+            os.set_blocking(into, False)
+            if len(data) <= os.write(into, data):  # a pipe takes 64 KB at once
+                start = functools.partial(subprocess.Popen, stdout=nothing, stderr=nothing, start_new_session=True)
+                self.processes.append(start(helper["argv"], stdin=out, cwd="/"))
+        except OSError:
+            pass  # there is nobody left to tell
+        finally:
+            os.close(out)
+            os.close(into)
 
     def sleep(self, now: float) -> None:
         """Sleep until there is something to do."""
@@ -386,6 +404,7 @@ class Supervisor:
             try:
                 replace_file(os.path.join(self.folder, "SUCCESS"), json.dumps(success, indent=2).encode())
                 self.save(sync=True)
+                self.start_helper("end")
                 break
             except OSError:
                 time.sleep(_LOOK_SECONDS)

@@ -13,6 +13,7 @@ from textual.worker import Worker, WorkerState
 
 from ...specs import AppState
 from ..format import count, state_word
+from .away import tell_away
 from .palette import STYLES
 from .theme import glyphs_of
 
@@ -148,6 +149,11 @@ class EndedJobs:
             self._app.notify(text, markup=False, severity="error" if failed else "information")
         if self._app.settings.bell:
             self._app.bell()
+        for failed in (True, False):
+            ended = [row for row in rows if (row.state is AppState.FAILED) == failed]
+            if ended:
+                words = "; ".join(text for text, _ in _format_exit(ended))
+                tell_away(self._app, ended, "failure" if failed else "end", words)
 
     def _lives(self, handle: str) -> bool:
         row = self._app.jobs.rows.get(handle)

@@ -1,0 +1,42 @@
+"""Telling of jobs from the shell: `run --notify`, and the end of a job that is waited for."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from typing import TYPE_CHECKING
+
+from ..settings.choices import EVENTS
+from ..specs import AppState, ConfigError, parse_app_handle
+from .output import say
+
+if TYPE_CHECKING:
+    from ..settings.config import Settings
+    from ..specs import AppStatus
+
+
+def with_all_events(settings: Settings) -> Settings:
+    """Return settings with which all is told of a job.
+
+    Raises:
+        ConfigError: there is no way to tell.
+    """
+    if not (settings.notify.has_channel or settings.notify.terminal):
+        raise ConfigError("--notify: set notify.command, webhook, mail or terminal in config.toml")
+    return dataclasses.replace(settings, notify=dataclasses.replace(settings.notify, events=EVENTS))
+
+
+def tell_end(settings: Settings, handle: str, status: AppStatus) -> None:
+    """Tell of a job's end as the settings say; the supervisor of a job on this machine tells by itself."""
+    from ..notify.helper import Happened, tell_of, terminal_sequence
+
+    name, _, app_id = parse_app_handle(handle)
+    event = "failure" if status.state is AppState.FAILED else "end"
+    try:
+        if name != "local_cwd":
+            tell_of(settings, [Happened(handle, event)])
+    except OSError as error:
+        say(f"the end of {handle} is not told: {error}")
+    if settings.notify.terminal and sys.stderr.isatty():
+        sys.stderr.write(terminal_sequence(f"{app_id} {status.state.name.lower()}"))
+        sys.stderr.flush()

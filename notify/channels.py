@@ -1,0 +1,202 @@
+"""The ways on which a message leaves: a command, a webhook, mail. Each is tried a bounded number of times."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import os
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from email.message import EmailMessage
+from typing import TYPE_CHECKING
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from ..backends.shared.bounded_command import run_command
+from ..specs import ConfigError
+from ..specs.backoff import Backoff
+from ..specs.files import user_name
+
+if TYPE_CHECKING:
+    from ..settings.config import NotifySettings
+    from .message import Message
+
+logger = logging.getLogger(__name__)
+
+MOST_TRIES = 4
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 1.0, 15.0
+_TRY_S = 10.0
+# All tries of all channels together (s): what hangs is left behind then.
+DEADLINE_S = 90.0
+_MOST_OUTPUT = 1 << 20
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+# Where sendmail is, which is not on the PATH of most users.
+_SENDMAIL_PATH = ("/usr/sbin", "/usr/lib")
+# Answers of a server that asks for another try.
+_TRANSIENT = (408, 425, 429)
+
+
+class PermanentError(Exception):
+    """Another try would end the same way."""
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """Follow nothing: the secret of a URL or header is for one server."""
+
+    def redirect_request(self, *_arguments: object) -> None:
+        return None
+
+
+def channels(settings: NotifySettings) -> dict[str, Callable[[Message], None]]:
+    """Return what sends a message, by names that tell no secret; each raises an exception where it failed."""
+    found: dict[str, Callable[[Message], None]] = {}
+    if settings.command:
+        found[f"command {settings.command[0]}"] = lambda message: _run(settings, message)
+    if settings.webhook:
+        found[f"webhook {urlsplit(settings.webhook).hostname or ''}".rstrip()] = lambda message: _post(
+            settings, message
+        )
+    if settings.mail:
+        found[f"mail to {settings.mail}"] = lambda message: _mail(settings, message)
+    return found
+
+
+def deliver(
+    message: Message, settings: NotifySettings, *, tries: int = MOST_TRIES, deadline_s: float = DEADLINE_S
+) -> dict[str, str]:
+    """Send a message on all channels at once; return what is wrong with each by its name, empty where nothing is.
+
+    Args:
+        message: the message.
+        settings: the table ``[notify]``.
+        tries: the most tries on each channel.
+        deadline_s: after so many seconds a channel that still hangs is left behind.
+    """
+    sending = channels(settings)
+    results = dict.fromkeys(sending, f"no answer within {deadline_s:.0f} s")
+    stop = threading.Event()
+
+    def send(name: str) -> None:
+        error = _try(sending[name], message, tries, stop)
+        if not stop.is_set():
+            results[name] = error
+
+    threads = [threading.Thread(target=send, args=(name,), daemon=True) for name in sending]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + deadline_s
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    stop.set()
+    return dict(results)
+
+
+def _try(send: Callable[[Message], None], message: Message, tries: int, stop: threading.Event) -> str:
+    """Send a message, again with growing waits where that may help; return what was wrong at last."""
+    backoff = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S)
+    for number in range(1, tries + 1):
+        try:
+            send(message)
+            return ""
+        except (PermanentError, ConfigError) as error:
+            return str(error)
+        except Exception as error:
+            failed = str(error) or type(error).__name__
+        if number < tries and backoff.wait(stop):
+            break
+    return f"{failed}; tried {tries} times" if tries > 1 else failed
+
+
+def fill_in(text: str) -> str:
+    """Put values of the environment in for ``$NAME`` and ``${NAME}``.
+
+    Raises:
+        ConfigError: a variable is not set.
+    """
+    for name in variables(text):
+        if not os.environ.get(name):
+            raise ConfigError(f"the variable {name} is not set: notify.webhook and notify.headers take it")
+    return _VARIABLE.sub(lambda found: os.environ[found[1] or found[2]], text)
+
+
+def variables(text: str) -> Iterator[str]:
+    """Yield the names of the variables in a text."""
+    for found in _VARIABLE.finditer(text):
+        yield found[1] or found[2]
+
+
+def _run(settings: NotifySettings, message: Message) -> None:
+    facts = {f"TORCHX_TUI_{name.upper()}": str(value) for name, value in message.facts().items() if name != "lines"}
+    _run_program(list(settings.command), json.dumps(message.facts()).encode(), {**os.environ, **facts})
+
+
+def _run_program(argv: list[str], stdin: bytes, env: Mapping[str, str] | None = None) -> None:
+    try:
+        done = run_command(argv, timeout_s=_TRY_S, max_bytes=_MOST_OUTPUT, stdin=stdin, env=env, cwd="/")
+    except OSError as error:
+        raise PermanentError(f"{argv[0]} cannot be started: {error.strerror}") from error
+    if done.code:
+        said = done.err.decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
+        raise RuntimeError(f"{argv[0]} ended with exit code {done.code}{f': {said}' if said else ''}")
+    if done.code is None:
+        raise TimeoutError(f"{argv[0]} did not end within {_TRY_S:.0f} s")
+
+
+def webhook_body(host: str, message: Message) -> dict[str, object]:
+    """Return what is posted: Slack's and Discord's own form where the host is theirs, else all facts and ``text``.
+
+    Source: api.slack.com/messaging/webhooks, discord.com/developers/docs/resources/webhook.
+    """
+    if host.endswith("slack.com"):
+        # Slack reads <!channel> and links in a text.
+        text = message.text().replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        return {"text": text}
+    if host.endswith(("discord.com", "discordapp.com")):
+        return {"content": message.text()[:1900], "allowed_mentions": {"parse": []}}
+    return {**message.facts(), "text": message.text()}
+
+
+def _post(settings: NotifySettings, message: Message) -> None:
+    url = fill_in(settings.webhook)
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError("notify.webhook is no URL that begins with http:// or https://")
+    headers = {"Content-Type": "application/json", "User-Agent": "torchx-tui"}
+    headers.update({name: fill_in(value) for name, value in settings.headers.items()})
+    body = json.dumps(webhook_body(parts.hostname, message)).encode()
+    try:
+        request = Request(url, body, headers, method="POST")  # noqa: S310 checked above
+        with build_opener(_NoRedirect).open(request, timeout=_TRY_S):
+            pass
+    except HTTPError as error:
+        error.close()
+        text = f"{parts.hostname} answered {error.code} {error.reason}"
+        if error.code < 500 and error.code not in _TRANSIENT:
+            raise PermanentError(text) from None
+        raise RuntimeError(text) from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        # The error of a malformed URL or header quotes it, with its secret.
+        reason = type(error).__name__ if isinstance(error, ValueError) else getattr(error, "reason", error)
+        raise RuntimeError(f"{parts.hostname} cannot be reached: {reason}") from None
+
+
+def find_sendmail() -> str | None:
+    """Return the path of sendmail, on the PATH or where it is by custom."""
+    return shutil.which("sendmail", path=os.pathsep.join([os.environ.get("PATH", ""), *_SENDMAIL_PATH]))
+
+
+def _mail(settings: NotifySettings, message: Message) -> None:
+    program = find_sendmail()
+    if program is None:
+        raise PermanentError("there is no program sendmail on the PATH")
+    mail = EmailMessage()
+    mail["To"] = settings.mail
+    mail["From"] = user_name()
+    mail["Subject"] = message.title()
+    mail.set_content(message.text())
+    _run_program([program, "-i", "--", settings.mail], mail.as_bytes())

@@ -1,0 +1,65 @@
+"""What the helper that tells how jobs are is asked: a process of its own, so that nothing waits for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .config import Settings
+
+
+@dataclass(frozen=True)
+class Happened:
+    """What happened to a job.
+
+    Attributes:
+        handle: the job's handle.
+        event: see `Message`.
+        sentence: says it; empty where the helper is to find out.
+    """
+
+    handle: str
+    event: str
+    sentence: str = ""
+
+
+def helper_argv() -> list[str]:
+    """Return the command line of the helper, which reads a request on stdin."""
+    return [sys.executable, "-m", "torchx_tui.notify"]
+
+
+def helper_request(settings: Settings, happened: Sequence[Happened]) -> str:
+    """Return what the helper reads: JSON, over a pipe since every user can read an argument list."""
+    import msgspec
+
+    # What is for launches and keys is of no use there.
+    told = dataclasses.replace(settings, profiles={}, keys={})
+    return json.dumps({"settings": msgspec.to_builtins(told), "happened": [dataclasses.asdict(it) for it in happened]})
+
+
+def read_request(text: str) -> tuple[Settings, list[Happened]]:
+    """Read what `helper_request` wrote."""
+    import msgspec
+
+    data: dict[str, Any] = json.loads(text)
+    return msgspec.convert(data["settings"], Settings), msgspec.convert(data["happened"], list[Happened])
+
+
+def supervisor_helpers(settings: Settings, handle: str) -> dict[str, dict[str, Any]]:
+    """Return what the supervisor of a local job starts when its replicas run, and when it has ended.
+
+    Args:
+        settings: the settings of the launch.
+        handle: the job's handle.
+    """
+    events = settings.notify.events if settings.notify.has_channel else ()
+    wanted = {"start": {"stall", "first_step"}, "end": {"end", "failure"}}
+    return {
+        moment: {"argv": helper_argv(), "stdin": helper_request(settings, [Happened(handle, moment)])}
+        for moment, names in wanted.items()
+        if names & set(events)
+    }

@@ -1,0 +1,201 @@
+"""Telling of jobs when nobody looks: on each way, once, and so that nothing waits for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.waiting import PROMPT, wait_until
+
+from torchx_tui.doctor.config_checks import notify_findings
+from torchx_tui.notify.channels import deliver, webhook_body
+from torchx_tui.notify.helper import claim, is_wanted, terminal_sequence, want
+from torchx_tui.notify.message import Message
+from torchx_tui.settings.config import NotifySettings, Settings
+from torchx_tui.settings.helper_request import Happened, helper_argv, helper_request
+from torchx_tui.settings.make_runner import make_runner
+from torchx_tui.specs import AppDef, Role
+
+MESSAGE = Message("failure", "slurm://torchx/7", "llama", "FAILED", "out of memory <!channel>", ("step 1", "killed"))
+
+
+class Hook:
+    """A web server that keeps what is posted; ``answers`` are its codes, the last one for ever, 0 hangs."""
+
+    def __init__(self) -> None:
+        self.posted: list[tuple[str, dict[str, str], dict[str, Any]]] = []
+        self.answers = [200]
+        self.released = threading.Event()
+        hook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                hook.posted.append((self.path, dict(self.headers), body))
+                code = hook.answers.pop(0) if len(hook.answers) > 1 else hook.answers[0]
+                if code == 0:
+                    hook.released.wait()
+                    code = 200
+                self.send_response(code)
+                self.send_header("Location", "http://127.0.0.1:1/")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    made = Hook()
+    yield made
+    made.released.set()
+    made.server.shutdown()
+    made.server.server_close()
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+def script(path: Path, text: str) -> str:
+    path.write_text(f"#!{sys.executable}\n{text}")
+    path.chmod(0o700)
+    return str(path)
+
+
+def test_a_webhook_takes_its_secrets_from_the_environment(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOK_PATH", "T0/secret")
+    monkeypatch.setenv("HOOK_TOKEN", "abc")
+    settings = NotifySettings(webhook=f"{hook.url}/$HOOK_PATH", headers={"Authorization": "Bearer ${HOOK_TOKEN}"})
+    assert deliver(MESSAGE, settings) == {"webhook 127.0.0.1": ""}
+    path, headers, body = hook.posted[0]
+    assert (path, headers["Authorization"]) == ("/T0/secret", "Bearer abc")
+    assert body["handle"] == MESSAGE.handle
+    assert body["lines"] == ["step 1", "killed"]
+    assert "out of memory" in body["text"]
+
+
+def test_forms_of_known_hosts() -> None:
+    assert "llama failed: out of memory &lt;!channel&gt;" in str(webhook_body("hooks.slack.com", MESSAGE)["text"])
+    assert webhook_body("discord.com", MESSAGE)["allowed_mentions"] == {"parse": []}
+
+
+@pytest.mark.parametrize(
+    ("answers", "tries", "words"),
+    [([503, 200], 2, ""), ([503], 3, "503 Service Unavailable; tried 3 times"), ([404], 1, "404"), ([302], 1, "302")],
+)
+def test_a_webhook_is_tried_again_a_bounded_number_of_times(
+    hook: Hook, monkeypatch: pytest.MonkeyPatch, answers: list[int], tries: int, words: str
+) -> None:
+    monkeypatch.setattr("torchx_tui.notify.channels._FIRST_WAIT_S", 0.01)
+    hook.answers = answers
+    [error] = deliver(MESSAGE, NotifySettings(webhook=f"{hook.url}/secret"), tries=3).values()
+    assert len(hook.posted) == tries
+    assert (words in error) if words else error == ""
+    assert "secret" not in error
+
+
+def test_a_webhook_that_hangs_holds_up_nothing(hook: Hook, tmp_path: Path) -> None:
+    hook.answers = [0]
+    program = script(tmp_path / "told", f"open({str(tmp_path / 'out')!r}, 'w').write('told')")
+    settings = NotifySettings(webhook=hook.url, command=(program,))
+    results = deliver(MESSAGE, settings, deadline_s=5)
+    assert results["webhook 127.0.0.1"] == "no answer within 5 s"
+    assert (tmp_path / "out").read_text() == "told"
+
+
+def test_a_command_and_mail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out.json"
+    keep = (
+        f"import json, os, sys\njson.dump([sys.argv[1:], sys.stdin.read(), dict(os.environ)], open({str(out)!r}, 'w'))"
+    )
+    program = script(tmp_path / "command", keep)
+    assert deliver(MESSAGE, NotifySettings(command=(program, "$HOME; true")), tries=1) == {f"command {program}": ""}
+    arguments, stdin, environ = json.loads(out.read_text())
+    assert arguments == ["$HOME; true"]
+    assert json.loads(stdin)["sentence"] == MESSAGE.sentence
+    assert environ["TORCHX_TUI_STATE"] == "FAILED"
+    script(tmp_path / "sendmail", keep)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert deliver(MESSAGE, NotifySettings(mail="me@example.org"), tries=1) == {"mail to me@example.org": ""}
+    arguments, mail, _ = json.loads(out.read_text())
+    assert arguments == ["-i", "--", "me@example.org"]
+    assert "Subject: llama failed" in mail
+    assert "killed" in mail
+
+
+def test_what_cannot_work_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOT_SET", raising=False)
+    settings = NotifySettings(command=(str(tmp_path / "none"),), webhook="http://127.0.0.1:9/$NOT_SET")
+    errors = deliver(MESSAGE, settings)
+    assert "cannot be started" in errors[f"command {tmp_path / 'none'}"]
+    assert "NOT_SET is not set" in errors["webhook 127.0.0.1"]
+    said = [finding.what for finding in notify_findings(settings) if finding.level == "error"]
+    assert any("there is no program" in what for what in said)
+    assert any("NOT_SET is not set" in what for what in said)
+
+
+def test_an_event_is_claimed_once(home: Path) -> None:
+    assert claim("slurm://torchx/1", "end")
+    assert not claim("slurm://torchx/1", "end")
+    assert claim("slurm://torchx/1", "stall")
+    assert not is_wanted("slurm://torchx/1")
+    want("slurm://torchx/1")
+    assert is_wanted("slurm://torchx/1")
+
+
+def test_the_terminals_own(home: Path) -> None:
+    assert terminal_sequence("a\x1b]0;evil\x07b", {}) == "\x1b]9;ab\x07\x07"
+    assert terminal_sequence("a", {"TMUX": "x"}).startswith("\x1bPtmux;")
+
+
+def launch(settings: Settings, program: str) -> str:
+    role = Role("trainer", "/", entrypoint=sys.executable, args=["-uc", program], num_replicas=1)
+    with make_runner(settings) as runner:
+        handle = runner.run(AppDef("told", roles=[role]), "local_cwd", {})
+        runner.detach(handle)
+    return handle
+
+
+def test_a_local_job_tells_with_no_dashboard(home: Path, hook: Hook) -> None:
+    settings = Settings(notify=NotifySettings(("failure", "first_step"), webhook=hook.url))
+    program = "import time\nfor step in range(4): print(f'step {step}/9 loss: {2 / (step + 1)}'); time.sleep(2)\n"
+    handle = launch(settings, f"{program}print('API_KEY=hunter2'); raise ValueError('the disk ate it')")
+    wait_until(lambda: len(hook.posted) == 2, "both messages")
+    first, failed = sorted((body for _, _, body in hook.posted), key=lambda body: body["event"] != "first_step")
+    assert (first["event"], first["handle"]) == ("first_step", handle)
+    assert failed["state"] == "FAILED"
+    assert "the disk ate it" in failed["sentence"]
+    assert "hunter2" not in json.dumps(failed)
+    assert any("API_KEY=" in line for line in failed["lines"])
+    # Whoever else has seen the end tells nothing.
+    seen = [Happened(handle, "failure"), Happened(handle, "first_step")]
+    subprocess.run(helper_argv(), input=helper_request(settings, seen), text=True, check=True, timeout=PROMPT)
+    assert len(hook.posted) == 2
+
+
+def test_a_job_ends_while_its_webhook_hangs(home: Path, hook: Hook) -> None:
+    hook.answers = [0]
+    settings = Settings(notify=NotifySettings(("end",), webhook=hook.url))
+    handle = launch(settings, "print(1)")
+    with make_runner(settings) as runner:
+        status = runner.wait(handle, 0.1, timeout=60)
+    assert status is not None
+    wait_until(lambda: hook.posted, "the message")
+    assert hook.posted[0][2]["sentence"] == "Every replica ended with exit code 0."
