@@ -32,6 +32,8 @@ class RowProgress(NamedTuple):
         seconds_left: how long until its end; None where that is not known.
         metric: its main metric, empty where there is none.
         value: that metric's last value as it was printed.
+        stalled: says that and why it is taken to be stalled; empty where it is not.
+        stalled_seconds: how long it has made no step then.
     """
 
     step: float | None
@@ -39,6 +41,8 @@ class RowProgress(NamedTuple):
     seconds_left: float | None
     metric: str
     value: str
+    stalled: str = ""
+    stalled_seconds: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ...logs.source.log_file import LogFile
@@ -184,8 +185,7 @@ def read_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker) -> None:
         tracker: takes them in.
     """
     for log in logs:
-        combined = log.combined if log.combined is not None and log.combined.exists() else None
-        for path in [combined] if combined else [path for path in (log.stdout, log.stderr) if path is not None]:
+        for path in _log_paths(log):
             file = LogFile(path)
             try:
                 state = file.stat()
@@ -196,3 +196,20 @@ def read_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker) -> None:
                 file.close()
             whole = data if state.size <= _TAIL else data[data.find(b"\n") + 1 :]
             tracker.feed(whole, state.written_at, f"{log.role}/{log.replica}")
+
+
+def last_written(logs: Sequence[ReplicaLog]) -> tuple[float, int]:
+    """Return when anything was written last to logs that are files (seconds since the epoch), and their size in bytes."""
+    latest, size = 0.0, 0
+    for log in logs:
+        for path in _log_paths(log):
+            with suppress(OSError):
+                state = path.stat()
+                latest, size = max(latest, state.st_mtime), size + state.st_size
+    return latest, size
+
+
+def _log_paths(log: ReplicaLog) -> list[Path]:
+    if log.combined is not None and log.combined.exists():
+        return [log.combined]
+    return [path for path in (log.stdout, log.stderr) if path is not None]

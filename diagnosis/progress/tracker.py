@@ -112,6 +112,11 @@ class Moments:
         """When the step changed last; None if it never did."""
         return self._moments[-1][0] if self._moments else None
 
+    @property
+    def last_step(self) -> float | None:
+        """The step after the last change; None if it never changed."""
+        return self._moments[-1][1] if self._moments else None
+
     def pauses(self) -> list[float]:
         """Return the seconds between changes, the first ones first."""
         times = [time for time, _ in self._moments]

@@ -29,11 +29,12 @@ def findings(command: Command, *argv: str) -> dict[str, list[tuple[str, str, str
 
 def test_every_subject_is_looked_at(command: Command):
     found = findings(command)
-    assert list(found)[:12] == [
+    assert list(found)[:13] == [
         *(
             "program",
             "config.toml",
             "profiles and .torchxconfig",
+            "notify",
             "terminal",
             "folders",
             "logout",

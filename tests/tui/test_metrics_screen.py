@@ -130,22 +130,20 @@ async def test_job_screen_says_what_a_running_job_does(scheduler: CannedSchedule
 
 
 async def test_columns_of_progress(scheduler: CannedScheduler, tmp_path: Path) -> None:
-    """They are read only where they are shown."""
+    """They are there where the screen is wide enough."""
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(160, 40)) as pilot:
         await at_job(RUNNING)(pilot)
         screen = app.screen
         assert isinstance(screen, JobsScreen)
-        assert screen.table.running_on_screen == []
-        screen.table.choose_columns(["state", "name", "progress", "eta", "metric"])
         assert RUNNING in screen.table.running_on_screen
 
         table = screen.table
 
         def line() -> str:
-            return next((text for y in range(30) if "sft-zq2wm" in (text := table.render_line(y).text)), "")
+            return next((text for y in range(30) if "sft-…kdfd" in (text := table.render_line(y).text)), "")
 
-        await until(pilot, lambda: "step 14,990" in line() and "loss 1.5100" in line(), "its progress")
+        await until(pilot, lambda: "step 14,990" in line() and "1.5100" in line(), "its progress")
 
 
 def test_csv_tells_what_each_row_stands_for() -> None:

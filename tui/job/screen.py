@@ -202,6 +202,8 @@ class JobScreen(JobActions):
         )
         if doing:
             self.doing.show(self._activity)
+            stalled = stall_of(self._activity)
+            self.dashboard.ended_jobs.announce_stall(self.row.handle, stalled.sentence if stalled else "")
         if had_focus and self._tab == "overview" and self.is_active:
             (self.doing.chart if doing else self.why.body).focus()
 

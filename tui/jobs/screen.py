@@ -276,6 +276,9 @@ class JobsScreen(JobActions):
     def show_progress(self, message: ProgressRead) -> None:
         """Show how far running jobs are."""
         self.table.show_progress(message.progress)
+        for handle, progress in message.progress.items():
+            self.dashboard.ended_jobs.announce_stall(handle, progress.stalled)
+        self.refresh_bars()
 
     def on_screen_resume(self) -> None:
         """Look at the cursor's job again: another screen may have looked elsewhere."""
@@ -362,6 +365,7 @@ class JobsScreen(JobActions):
         return [
             *launching,
             Hint("enter", "Open", self.can("logs")),
+            *([Hint("b", "Stacks", self.can("stacks"))] if self.table.is_cursor_stalled else []),
             Hint("l", "Logs", self.can("logs")),
             *([] if read_only else acting + deleting),
             Hint("/", "Filter"),

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 # Text starts one cell from its pane's edge.
 INDENT = 1
 WIDE_NAME = 28
-_PROGRESS_COLUMNS = frozenset({"progress", "eta", "metric"})
 
 
 @dataclass(frozen=True)
@@ -184,9 +183,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def running_on_screen(self) -> list[str]:
-        """The running jobs that are on the screen, if a column shows how far they are; else none."""
-        if not _PROGRESS_COLUMNS.intersection(column.key for column, _ in self._columns):
-            return []
+        """The running jobs that are on the screen: how far they are, and whether one is stalled, is shown."""
         first = self.scroll_offset.y
         seen = self.rows[first : first + self.size.height]
         return [row.handle for row in seen if row.state is AppState.RUNNING]
@@ -194,7 +191,17 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
     def show_progress(self, progress: Mapping[str, RowProgress]) -> None:
         """Show how far jobs are."""
         self._progress.update(progress)
+        gone = self._progress.keys() - self._rows.keys()
+        for handle in gone:
+            del self._progress[handle]
         self.refresh()
+
+    @property
+    def is_cursor_stalled(self) -> bool:
+        """Whether the job at the cursor is taken to be stalled."""
+        known = self._progress.get(self._cursor or "")
+        row = self.cursor_row
+        return known is not None and known.stalled != "" and row is not None and row.state is AppState.RUNNING
 
     def set_dimmed(self, schedulers: frozenset[str]) -> None:
         """Dim the rows of backends that do not answer."""
@@ -398,6 +405,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
             dimmed=row.scheduler in self.dimmed or row.history,
             now=now_of(self.app),
             progress=self._progress.get(handle),
+            has_why=any(column.key == "why" for column, _ in self._columns),
         )
         cells = [(column.cell(row, context, cell_width), cell_width) for column, cell_width in self._columns]
         style = background

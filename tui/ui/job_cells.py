@@ -28,6 +28,7 @@ class CellContext:
     dimmed: bool = False
     now: float | None = None
     progress: RowProgress | None = None
+    has_why: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,8 @@ def _mark(_row: JobRow, context: CellContext, _width: int) -> Text:
 
 
 def _state(row: JobRow, context: CellContext, _width: int) -> Text:
+    if row.state is AppState.RUNNING and context.progress is not None and context.progress.stalled:
+        return Text(STALLED, STYLES.faint if context.dimmed else f"bold {STYLES.pending}", end="")
     return state_text(row.state, context.glyphs, dimmed=context.dimmed)
 
 
@@ -182,6 +185,7 @@ def _started(row: JobRow, context: CellContext, _width: int) -> Text:
     return Text(words, STYLES.faint)
 
 
+STALLED = "! Stalled"
 _BAR_WIDTH = 10
 
 
@@ -196,9 +200,15 @@ def progress_bar(fraction: float, width: int, style: str, *, is_ascii: bool) -> 
 
 
 def _progress(row: JobRow, context: CellContext, width: int) -> Text:
-    known = context.progress if row.state is AppState.RUNNING else None
+    known = context.progress
+    if row.is_final and known is not None and known.fraction is not None:
+        return Text(f"{int(known.fraction * 100):>4} %".rjust(_BAR_WIDTH + 6), STYLES.faint)
+    if row.state is not AppState.RUNNING and not context.has_why:
+        return Text(cut(row.why, width, context.glyphs.cut), STYLES.faint)
     if known is None or known.step is None:
         return Text()
+    if known.stalled:
+        return Text(f"no step for {age(known.stalled_seconds)}", STYLES.pending)
     if known.fraction is None:
         return Text(cut(f"step {known.step:,.0f}", width, context.glyphs.cut), STYLES.faint)
     style = STYLES.faint if context.dimmed else STYLES.running
@@ -214,8 +224,10 @@ def _eta(row: JobRow, context: CellContext, _width: int) -> Text:
 
 
 def _metric(row: JobRow, context: CellContext, width: int) -> Text:
-    known = context.progress if row.state is AppState.RUNNING else None
-    words = f"{known.metric} {known.value}" if known and known.metric else ""
+    known = context.progress
+    name = known.metric.rpartition("/")[2] if known else ""
+    # A loss is what everybody expects there.
+    words = "" if known is None else known.value if "loss" in name.lower() else f"{name} {known.value}".strip()
     return Text(cut(words, width, context.glyphs.cut), STYLES.muted, justify="right")
 
 
@@ -227,12 +239,18 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "replicas", "REPL", 5, _replicas, lambda row: -row.wanted, right=True, words="replicas, running of wanted"
     ),
+    Column("progress", "PROGRESS", 16, _progress, lambda row: 0, from_width=160, sortable=False,
+           words="how far a running job is, by its log"),
+    Column("eta", "ETA", 7, _eta, lambda row: 0, right=True, from_width=160, sortable=False,
+           words="how long until its last step"),
+    Column("metric", "METRIC", 10, _metric, lambda row: 0, right=True, from_width=160, sortable=False,
+           words="its loss, or its first metric"),
     Column("age", "AGE", 4, _age, lambda row: -(row.submitted_at or 0), right=True, words="since it was submitted"),
     Column(
-        "component", "COMPONENT", 12, _component, lambda row: row.component, from_width=160,
+        "component", "COMPONENT", 12, _component, lambda row: row.component, from_width=None,
         words="what it was launched from",
     ),
-    Column("why", "WHY", 20, _why, lambda row: row.why, from_width=160, flexible=True, words="why it is in its state"),
+    Column("why", "WHY", 20, _why, lambda row: row.why, from_width=200, flexible=True, words="why it is in its state"),
     Column(
         "duration", "RAN", 8, _duration, lambda row: -(_ran_seconds(row, None) or 0), right=True, from_width=None,
         words="how long it ran",
@@ -247,12 +265,6 @@ COLUMNS: tuple[Column, ...] = (
            words="the sweep that it belongs to"),
     Column("handle", "HANDLE", 40, _plain_cell(_handle), lambda row: row.handle, from_width=None,
            words="scheduler://session/app"),
-    Column("progress", "PROGRESS", 16, _progress, lambda row: 0, from_width=None, sortable=False,
-           words="how far a running job is, by its log"),
-    Column("eta", "ETA", 7, _eta, lambda row: 0, right=True, from_width=None, sortable=False,
-           words="how long until its last step"),
-    Column("metric", "METRIC", 16, _metric, lambda row: 0, right=True, from_width=None, sortable=False,
-           words="its loss, or its first metric"),
 )  # fmt: skip
 
 COLUMNS_BY_KEY = {column.key: column for column in COLUMNS}

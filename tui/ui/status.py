@@ -130,6 +130,7 @@ class EndedJobs:
     def __init__(self, app: TorchXTuiApp) -> None:
         self._app = app
         self._cancelled: set[str] = set()
+        self._stalled: set[str] = set()
 
     def expect_cancelled(self, handles: Collection[str]) -> None:
         """Keep the handles of jobs that are cancelled together: they get one note when all of them have ended."""
@@ -154,6 +155,21 @@ class EndedJobs:
             if ended:
                 words = "; ".join(text for text, _ in _format_exit(ended))
                 tell_away(self._app, ended, "failure" if failed else "end", words)
+
+    def announce_stall(self, handle: str, sentence: str) -> None:
+        """Say once that a job is stalled; an empty sentence says that it is not."""
+        if not sentence:
+            self._stalled.discard(handle)
+            return
+        row = self._app.jobs.rows.get(handle)
+        if row is None or row.is_final or handle in self._stalled:
+            return
+        self._stalled.add(handle)
+        words = f"{row.name} stalled: {sentence}"
+        self._app.notify(words, markup=False, severity="warning")
+        if self._app.settings.bell:
+            self._app.bell()
+        tell_away(self._app, [row], "stall", words, sentence)
 
     def _lives(self, handle: str) -> bool:
         row = self._app.jobs.rows.get(handle)

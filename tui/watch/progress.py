@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from ...backends.replica_logs import replica_logs
 from ...diagnosis.progress.activity import main_series
-from ...diagnosis.progress.reader import read_tail
+from ...diagnosis.progress.reader import last_written, read_tail
+from ...diagnosis.progress.stalls import Kind, find_pause
 from ...diagnosis.progress.tracker import Moments, ProgressTracker
 from ...specs import parse_app_handle
 from ..messages import ProgressRead
@@ -29,6 +30,46 @@ _INTERVAL_S = 5.0
 # Where a job's logs are is asked once. Servers are asked for one job in so many seconds; this machine at once.
 _SERVER_PAUSE_S = 10.0
 _MOST_KNOWN = 500
+# Of a job with more replicas the first ones are read, and the last one, which prints the metrics in some trainers.
+_MOST_LOGS = 16
+
+
+class WatchedJob:
+    """One job that is looked at.
+
+    Args:
+        logs: the logs of its replicas.
+    """
+
+    def __init__(self, logs: list[ReplicaLog]) -> None:
+        self.logs = logs if len(logs) <= _MOST_LOGS else [*logs[: _MOST_LOGS - 1], logs[-1]]
+        self._moments = Moments()
+        self._tracker: ProgressTracker | None = None
+        self._written = (0.0, 0)
+
+    def look(self, settings: MetricsSettings, now: float) -> RowProgress:
+        """Read the ends of its logs, if anything was printed since the last time, and say how far it is."""
+        written = last_written(self.logs)
+        printed_at = written[0]
+        if self._tracker is None or written != self._written:
+            self._tracker = ProgressTracker(settings.denied, settings.names, is_bounded=True)
+            read_tail(self.logs, self._tracker)
+            self._written = written
+        tracker, moments = self._tracker, self._moments
+        progress = tracker.progress()
+        if progress.step is not None and progress.step != moments.last_step:
+            moments.add(printed_at, progress.step)
+        rate = moments.rate() or progress.rate
+        left = progress.seconds_left
+        if rate and progress.total and progress.step is not None:
+            left = max(0.0, progress.total - progress.step) / rate
+        pause = find_pause(moments.pauses(), moments.last, printed_at, now, is_excused=tracker.is_excused)
+        is_stalled = pause is not None and pause.kind is Kind.STALLED
+        main = main_series(tracker.series())
+        return RowProgress(
+            progress.step, progress.fraction, left, main.name if main else "", main.printed if main else "",
+            pause.sentence if pause and is_stalled else "", pause.seconds if pause and is_stalled else 0.0,
+        )  # fmt: skip
 
 
 class ProgressWatcher(WatchingThread):
@@ -46,8 +87,7 @@ class ProgressWatcher(WatchingThread):
         self._post = post
         self._settings = settings
         self._handles: tuple[str, ...] = ()
-        self._logs: dict[str, list[ReplicaLog]] = {}
-        self._moments: dict[str, Moments] = {}
+        self._jobs: dict[str, WatchedJob] = {}
         self._asked_server_at = -_SERVER_PAUSE_S
 
     def watch(self, handles: Collection[str]) -> None:
@@ -75,39 +115,24 @@ class ProgressWatcher(WatchingThread):
             self._wake.clear()
 
     def _look(self, handle: str) -> RowProgress | None:
-        logs = self._logs_of(handle)
-        if not logs:
-            return None
-        tracker = ProgressTracker(self._settings.denied, self._settings.names, is_bounded=True)
-        read_tail(logs, tracker)
-        progress = tracker.progress()
-        moments = self._moments.setdefault(handle, Moments())
-        if progress.step is not None and progress.moved_at is not None:
-            moments.add(progress.moved_at, progress.step)
-        rate = moments.rate() or progress.rate
-        left = progress.seconds_left
-        if rate and progress.total and progress.step is not None:
-            left = max(0.0, progress.total - progress.step) / rate
-        main = main_series(tracker.series())
-        return RowProgress(
-            progress.step, progress.fraction, left, main.name if main else "", main.printed if main else ""
-        )
+        watched = self._watched(handle)
+        return watched.look(self._settings, time.time()) if watched else None
 
-    def _logs_of(self, handle: str) -> list[ReplicaLog]:
-        if handle in self._logs:
-            return self._logs[handle]
+    def _watched(self, handle: str) -> WatchedJob | None:
+        if handle in self._jobs:
+            return self._jobs[handle]
         scheduler = parse_app_handle(handle).scheduler_backend
         if not self._runner.capabilities(scheduler).log_files:
-            return []
+            return None
         if not scheduler.startswith("local"):
             if time.monotonic() - self._asked_server_at < _SERVER_PAUSE_S:
-                return []
+                return None
             self._asked_server_at = time.monotonic()
         described = self._runner.describe(handle)
         logs = replica_logs(self._runner.replica_log, handle, described) if described else []
-        if len(self._logs) >= _MOST_KNOWN:
-            self._logs.clear()
-            self._moments.clear()
-        if logs:
-            self._logs[handle] = logs
-        return logs
+        if len(self._jobs) >= _MOST_KNOWN:
+            self._jobs.clear()
+        if not logs:
+            return None
+        self._jobs[handle] = WatchedJob(logs)
+        return self._jobs[handle]

@@ -1,0 +1,72 @@
+"""A job that makes no step: the word in the table, a note, and what the keys offer then."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from support.canned import busy_scheduler
+from support.dashboard import make_app, until
+from support.pictures import RUNNING
+
+from torchx_tui.logs.source.replica_log import ReplicaLog
+from torchx_tui.settings.config import MetricsSettings
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.messages import ProgressRead
+from torchx_tui.tui.rows import RowProgress
+from torchx_tui.tui.watch.progress import WatchedJob
+
+SENTENCE = "no step for 9m, usually 49 s; no replica prints anything"
+
+
+@pytest.mark.parametrize(("last", "is_stalled"), [("", True), ("saving checkpoint 20\n", False)])
+def test_the_end_of_a_log_tells_a_stall(tmp_path: Path, last: str, is_stalled: bool) -> None:
+    """It is one after 30 s without a step where a step took 1 s, and not while a checkpoint is saved."""
+    path = tmp_path / "stdout.log"
+    watched, settings, now = WatchedJob([ReplicaLog("trainer", 0, stdout=path)]), MetricsSettings(), 1_000.0
+
+    def write(text: str) -> None:
+        with path.open("a") as file:
+            file.write(text)
+        os.utime(path, (now, now))
+
+    for step in range(20):
+        now += 1
+        write(f"step {step}/100 loss: {5 - step / 10}\n")
+        assert watched.look(settings, now).stalled == ""
+    write(last)
+    assert watched.look(settings, now + 29).stalled == ""
+    told = watched.look(settings, now + 130)
+    assert (told.stalled != "") is is_stalled
+    if is_stalled:
+        assert told.stalled.startswith("no step for 2m 10s, usually 1.0s; no replica prints anything")
+        now += 131
+        write("step 20/100 loss: 3\n")
+        assert watched.look(settings, now).stalled == ""
+
+
+async def test_a_stalled_job_is_said(tmp_path: Path) -> None:
+    """By a word with its sign, what takes the bar's place, one note, and the hint of the stacks."""
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
+    async with app.run_test(size=(160, 45)) as pilot:
+        await until(pilot, lambda: RUNNING in app.jobs.rows, "the job")
+        screen = app.screen
+        assert isinstance(screen, JobsScreen)
+        await until(pilot, lambda: any(row.handle == RUNNING for row in screen.table.rows), "its row")
+        screen.table.move_to(RUNNING)
+        assert not any(hint.key == "b" for hint in screen.hints())
+        stalled = RowProgress(4, 0.5, None, "loss", "0.871", SENTENCE, 540.0)
+        for _ in range(2):
+            app.on_progress_read(ProgressRead({RUNNING: stalled}))
+        await pilot.pause()
+        line = screen.table._job_line(RUNNING, screen.table.size.width, screen.table.rich_style).text
+        assert "! Stalled" in line
+        assert "no step for 9m" in line
+        assert "0.871" in line
+        assert any(hint.key == "b" for hint in screen.hints())
+        notes = [note.message for note in app._notifications if "stalled" in note.message]
+        assert len(notes) == 1
+        assert SENTENCE in notes[0]
+        app.on_progress_read(ProgressRead({RUNNING: stalled._replace(stalled="")}))
+        assert "Running" in screen.table._job_line(RUNNING, screen.table.size.width, screen.table.rich_style).text
