@@ -31,10 +31,13 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.settings.config import Settings
 from torchx_tui.specs import AppDef, AppState, Role
 from torchx_tui.tui.app import TorchXTuiApp
-from torchx_tui.tui.messages import JobsChanged
-from torchx_tui.tui.rows import JobRow
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.messages import JobsChanged, ProgressRead
+from torchx_tui.tui.rows import JobRow, RowProgress
 
 COUNTS = (100, 1_000, 10_000, 50_000)
+# A dashboard is left open for half a minute for each.
+LIVE_COUNTS = (1_000, 10_000)
 # Filling a DataTable with more takes minutes.
 MOST_IN_DATA_TABLE = 10_000
 ROUNDS = 9
@@ -63,8 +66,13 @@ def changed(rows: dict[str, JobRow], step: int) -> dict[str, JobRow]:
     return found
 
 
-async def our_seconds(count: int) -> float:
-    """Return the seconds from a message with 1 % of the jobs changed to an idle screen that shows them."""
+async def our_seconds(count: int, *, progress: bool = False) -> float:
+    """Return the seconds from a message with 1 % of the jobs changed to an idle screen that shows them.
+
+    Args:
+        count: jobs in the table.
+        progress: tell with each message how far the jobs on the screen are as well.
+    """
     app = TorchXTuiApp(Runner(), Settings(), schedulers=[])
     rows = made_up(count)
     async with app.run_test(size=(200, 50)) as pilot:
@@ -73,11 +81,15 @@ async def our_seconds(count: int) -> float:
         app.on_jobs_changed(JobsChanged("synthetic", rows.copy(), set()))
         await pilot.pause(1)
         app.feed.end()
+        assert isinstance(app.screen, JobsScreen)
         taken = []
         for step in range(ROUNDS):
             message = JobsChanged("synthetic", changed(rows, step), set())
             began = time.perf_counter()
             app.on_jobs_changed(message)
+            if progress:
+                told = RowProgress(step, step / ROUNDS, 60.0 * step, "loss", f"{step}.25")
+                app.on_progress_read(ProgressRead(dict.fromkeys(app.screen.table.running_on_screen, told)))
             await pilot.pause()
             taken.append(time.perf_counter() - began)
         app.ui_state.flush()
@@ -213,9 +225,9 @@ def _milliseconds(seconds: list[float]) -> str:
     return f"{percentile(seconds, 0.5) * 1000:.0f} / {percentile(seconds, 0.99) * 1000:.0f} ms"
 
 
-def _in_a_process(function: str, count: int) -> float:
+def _in_a_process(function: str, count: int, more: str = "") -> float:
     """Return what a function of this module measures in a process of its own, which has drawn nothing before."""
-    code = f"import asyncio, benchmarks.jobs_table as t; print(asyncio.run(t.{function}({count})))"
+    code = f"import asyncio, benchmarks.jobs_table as t; print(asyncio.run(t.{function}({count}{more})))"
     with tempfile.TemporaryDirectory() as folder:
         environ = {**os.environ, "XDG_STATE_HOME": folder}
         root = Path(__file__).parent.parent
@@ -235,8 +247,10 @@ def run() -> list[Row]:
         if count <= MOST_IN_DATA_TABLE:
             stock = _in_a_process("stock_seconds", count) * 1000
             rows.append((f"{count:,} jobs, 1 % changed, DataTable", f"{stock:.1f} ms"))
+    ours = _in_a_process("our_seconds", 10_000, ", progress=True") * 1000
+    rows.append(("10,000 jobs, 1 % changed, with progress, to painted", judged(ours, 100, " ms", digits=1)))
     rows += journal_rows(0) + journal_rows(10_000)
     rows += live_rows(1_000, 0.0, "idle")
-    for count in COUNTS:
+    for count in LIVE_COUNTS:
         rows += live_rows(count, 0.01, "1 % changing")
     return rows

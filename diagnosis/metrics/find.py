@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .databases import DatabaseFile
 from .points import MetricFile
-from .tables import CsvFile, JsonLinesFile, TrainerState
+from .tables import CsvFile, JsonLinesFile, MlflowFile, TrainerState, mlflow_place
 from .tfevents import EventFile
 from .wandb_log import WandbFile
 
@@ -30,7 +30,8 @@ _USUAL_FOLDERS = re.compile(
 _SKIPPED_FOLDERS = frozenset({".git", "node_modules", "site-packages", "__pycache__", ".venv", "venv"})
 _MOST_DEEP = 3
 _MOST_ENTRIES = 2_000
-_MOST_FILES = 16
+# MLflow's store has one for each metric.
+_MOST_FILES = 32
 _TIME_LIMIT_S = 1.0
 _TRACKIO = Path(".cache/huggingface/trackio")
 # A file may be older than the job by so much (s): clocks of file servers differ.
@@ -41,6 +42,8 @@ def open_metric_file(path: Path) -> MetricFile | None:
     """Return the reader of a metric file by its name; None where the name is that of none."""
     if path.suffix == ".db" and path.parent.name == _TRACKIO.name:
         return DatabaseFile(path)
+    if mlflow_place(path):
+        return MlflowFile(path)
     return next((reader(path) for pattern, reader in _KINDS if pattern.fullmatch(path.name)), None)
 
 
@@ -145,7 +148,8 @@ class _Walk:
             try:
                 if entry.is_dir(follow_symlinks=False):
                     wanted = every or depth > 0 or _USUAL_FOLDERS.fullmatch(entry.name)
-                    if depth < _MOST_DEEP and entry.name not in _SKIPPED_FOLDERS and wanted:
+                    is_near = depth < _MOST_DEEP or (depth < _MOST_DEEP + 2 and mlflow_place(Path(entry.path, "x")))
+                    if is_near and entry.name not in _SKIPPED_FOLDERS and wanted:
                         yield from self.files(Path(entry.path), every=every, depth=depth + 1)
                 elif open_metric_file(Path(entry.path)) and entry.is_file() and entry.stat().st_mtime >= self._since:
                     yield Path(entry.path)

@@ -138,3 +138,35 @@ class TrainerState(MetricFile):
         self.total = to_number(state.get("max_steps"))
         points = [point for number, row in enumerate(rows) if isinstance(row, dict) for point in _points(row, number)]
         return points, True, False
+
+
+class MlflowFile(GrowingFile):
+    """One metric in MLflow's file store: a line a value, ``<ms since the epoch> <value> <step>``.
+
+    Source: mlflow/store/tracking/file_store.py.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        parts = path.parts
+        self._name = "/".join(parts[mlflow_place(path) + 1 :])
+
+    def _parse(self, data: bytes) -> tuple[list[Point], int]:
+        size = data.rfind(b"\n") + 1
+        points = []
+        for line in data[:size].decode("utf-8", "replace").splitlines():
+            numbers = [to_number(cell) for cell in line.split()]
+            if len(numbers) not in (2, 3) or numbers[0] is None or numbers[1] is None:
+                continue
+            step = numbers[2] if len(numbers) == 3 else 0.0
+            points.append(Point(self._name, step or 0.0, numbers[1], numbers[0] / 1000))
+        return points, size
+
+
+def mlflow_place(path: Path) -> int:
+    """Return the place of ``metrics`` in a path ``.../mlruns/<id>/<run id>/metrics/...``; 0 where there is none."""
+    parts = path.parts
+    for number in range(len(parts) - 2, 2, -1):
+        if parts[number] == "metrics" and parts[number - 3] == "mlruns":
+            return number
+    return 0

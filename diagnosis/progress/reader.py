@@ -199,7 +199,7 @@ def read_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker) -> None:
 
 
 def last_written(logs: Sequence[ReplicaLog]) -> tuple[float, int]:
-    """Return when anything was written last to logs that are files (seconds since the epoch), and their size in bytes."""
+    """Return when logs that are files were written last (seconds since the epoch), and their size in bytes."""
     latest, size = 0.0, 0
     for log in logs:
         for path in _log_paths(log):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.waiting import wait_until
 
+from torchx_tui.diagnosis.metrics.files import MetricFiles
 from torchx_tui.diagnosis.metrics.find import find_metric_files
 from torchx_tui.diagnosis.metrics.store import load_series
 from torchx_tui.diagnosis.progress.activity import Activity, JobPlace
@@ -119,3 +120,20 @@ def test_open_files_of_processes_are_found(tmp_path: Path) -> None:
     with path.open("w"):
         assert find_metric_files([os.getpid()], [], [], 0.0)[:1] == [path]
     assert find_metric_files([2**22 + 1], [], [], 0.0) == []
+
+
+def test_mlflows_file_store(folder: Path) -> None:
+    """A file a metric, deep below the job's folder, followed as it grows; names may have a slash."""
+    metrics = folder / "mlruns" / "0" / ("a" * 32) / "metrics"
+    (metrics / "train").mkdir(parents=True)
+    write(metrics / "val_loss", "1700000000123 0.25 3\n1700000001123 nan 4\nnonsense\n1700000002123 0.")
+    write(metrics / "train" / "loss", "1700000000123 1.5 3\n")
+    found = find_metric_files([], [folder], [], time.time() - 60)
+    assert found == [metrics / "train" / "loss", metrics / "val_loss"]
+    files = MetricFiles()
+    files.add(found)
+    files.poll()
+    assert {name: series.points for name, series in files.series().items()} == {"train/loss": 1, "val_loss": 2}
+    write(metrics / "val_loss", "125 5\n")
+    files.poll()
+    assert (files.series()["val_loss"].last, files.series()["val_loss"].steps()[-1]) == (0.125, 5)
