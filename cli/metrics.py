@@ -95,7 +95,8 @@ def _activity_of_file(path: str, settings: Settings) -> Activity:
     except OSError as error:
         raise TorchXTuiError(f"{path} cannot be read: {error.strerror}. Give a log file or a metric file") from None
     if open_metric_file(file) is None:
-        return read_log(file, denied=settings.metrics.denied, known=settings.metrics.names)
+        names = settings.metrics
+        return read_log(file, names.denied, names.names, names.patterns)
     files = MetricFiles()
     files.add([file])
     while files.poll():

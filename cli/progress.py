@@ -26,6 +26,7 @@ def job_activity(runner: Runner, handle: str, found: DescribeAppResponse, settin
         is_final=found.has_ended,
         denied=names.denied,
         known=names.names,
+        patterns=names.patterns,
     )
 
 
@@ -43,6 +44,6 @@ def progress_at_end(runner: Runner, handle: str, found: DescribeAppResponse, set
     from ..diagnosis.progress.reader import read_tail
     from ..diagnosis.progress.tracker import ProgressTracker
 
-    tracker = ProgressTracker(settings.metrics.denied, settings.metrics.names)
+    tracker = ProgressTracker(settings.metrics.denied, settings.metrics.names, settings.metrics.patterns)
     read_tail(replica_logs(runner.replica_log, handle, found), tracker)
     return tracker.progress()

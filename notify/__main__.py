@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -86,7 +85,6 @@ def watch(runner: Runner, handle: str, settings: Settings) -> None:
     """Tell of a job's first step and of a stall, while it runs."""
     waited = {event for event in (STALL, FIRST_STEP) if event in settings.notify.events}
     reader: ActivityReader | None = None
-    changed = threading.Event()
     try:
         while waited:
             described = runner.describe(handle)
@@ -94,8 +92,8 @@ def watch(runner: Runner, handle: str, settings: Settings) -> None:
                 return
             if reader is None and described.state is AppState.RUNNING:
                 logs = replica_logs(runner.replica_log, handle, described)
-                reader = ActivityReader(handle, logs, job_place(handle, described), changed.set,
-                                        settings.metrics.denied, settings.metrics.names)  # fmt: skip
+                names = (settings.metrics.denied, settings.metrics.names, settings.metrics.patterns)
+                reader = ActivityReader(handle, logs, job_place(handle, described), lambda: None, *names)
                 reader.start()
             if reader is not None:
                 reader.acknowledge()

@@ -174,6 +174,9 @@ class MetricsSettings:
     denied: tuple[str, ...] = ()
     """Names of values that are no metrics."""
 
+    patterns: tuple[str, ...] = ()
+    """Regular expressions for lines of other forms; named groups are values, and ``step``, ``total``, ``epoch``."""
+
 
 @dataclass(frozen=True)
 class NotifySettings:
@@ -383,6 +386,7 @@ def _decode(data: Mapping[str, Any], path: Path) -> Settings:
     if settings.frames_per_second and settings.frames_per_second not in FRAMES_PER_SECOND:
         raise ConfigError(f"{path}: frames_per_second: {settings.frames_per_second}: {FRAMES_WORDS}, or 0")
     _check_patterns(settings.logs.error_patterns, path)
+    _check_metric_patterns(settings.metrics.patterns, path)
     try:
         check_profile(settings.launch.profile, settings)
     except ConfigError as error:
@@ -434,6 +438,18 @@ def _check_patterns(patterns: tuple[str, ...], path: Path) -> None:
             error_pattern(patterns)
         except PatternError as error:
             raise ConfigError(f"{path}: logs.error_patterns: {error}") from error
+
+
+def _check_metric_patterns(patterns: tuple[str, ...], path: Path) -> None:
+    """Refuse what is no pattern of lines with values."""
+    if patterns:
+        from ..diagnosis.progress.patterns import compile_pattern
+
+        for pattern in patterns:
+            try:
+                compile_pattern(pattern)
+            except ValueError as error:
+                raise ConfigError(f"{path}: metrics.patterns: {error}") from error
 
 
 def _refuse_unknown(data: Mapping[str, Any], kind: type[Any], path: Path, where: str = "") -> None:

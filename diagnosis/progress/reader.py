@@ -46,6 +46,7 @@ class ActivityReader(LogThread):
         on_change: called in the thread when something changed; not again before `acknowledge`.
         denied: names that are no metrics.
         known: names that are metrics wherever they stand.
+        patterns: regular expressions for further lines, see `Patterns`.
         now: tells the time (seconds since the epoch).
     """
 
@@ -57,6 +58,7 @@ class ActivityReader(LogThread):
         on_change: Callable[[], object],
         denied: Collection[str] = (),
         known: Collection[str] = (),
+        patterns: Collection[str] = (),
         now: Callable[[], float] = time.time,
     ) -> None:
         super().__init__("job-activity", on_change)
@@ -66,7 +68,7 @@ class ActivityReader(LogThread):
         """Whether the job has ended: nothing is said of its pace then."""
         self.cores: tuple[float, ...] = ()
         """How many processor cores each replica uses, where that is measured."""
-        self._job = JobActivity(handle, place, ProgressTracker(denied, known, is_bounded=True))
+        self._job = JobActivity(handle, place, ProgressTracker(denied, known, patterns, is_bounded=True))
         self._now = now
         self.latest = self._job.snapshot(now(), is_final=True)
         """What the job was doing when it was last looked at; replaced, never changed."""
@@ -131,9 +133,10 @@ def read_activity(
     is_final: bool,
     denied: Collection[str] = (),
     known: Collection[str] = (),
+    patterns: Collection[str] = (),
 ) -> Activity:
     """Read all of a job's logs and metric files once; see `ActivityReader` for the arguments."""
-    job = JobActivity(handle, place, ProgressTracker(denied, known))
+    job = JobActivity(handle, place, ProgressTracker(denied, known, patterns))
     blocks = LogBlocks(logs)
     blocks.connect()
     try:
@@ -155,15 +158,18 @@ def read_activity(
     return job.snapshot(time.time(), is_final=is_final)
 
 
-def read_log(path: Path, denied: Collection[str] = (), known: Collection[str] = ()) -> Activity:
+def read_log(
+    path: Path, denied: Collection[str] = (), known: Collection[str] = (), patterns: Collection[str] = ()
+) -> Activity:
     """Read one log file once; see `ActivityReader` for the names.
 
     Args:
         path: a regular file.
         denied: names that are no metrics.
         known: names that are metrics wherever they stand.
+        patterns: regular expressions for further lines, see `Patterns`.
     """
-    tracker = ProgressTracker(denied, known)
+    tracker = ProgressTracker(denied, known, patterns)
     blocks = LogBlocks([ReplicaLog(path.name, 0, stdout=path)])
     try:
         more = True

@@ -6,12 +6,14 @@ import itertools
 import math
 import re
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ...specs.durations import duration
+from ..metrics.points import to_number
 from ..metrics.series import Series
-from .prefilter import candidate_lines
+from .patterns import PLACES, Patterns
+from .prefilter import candidate_lines, compile_needles
 from .recipe import Recipe, Source
 from .shapes import Shapes
 from .stalls import EXCUSES
@@ -212,6 +214,26 @@ class Printer:
         """Return the series that have enough points to be some."""
         return {name: series for name, series in self.series.items() if series.points >= FEWEST_POINTS}
 
+    def apply_named(self, groups: Mapping[str, str], time: float) -> None:
+        """Take in what a person's own pattern found in a line: values, and where they stand.
+
+        Args:
+            groups: numbers as they were printed, by name.
+            time: when the line was printed (seconds since the epoch).
+        """
+        numbers = {
+            name: number for name, text in groups.items() if (number := to_number(text.replace(",", ""))) is not None
+        }
+        if "epoch" in numbers:
+            self._take_epoch(numbers["epoch"], None)
+        if "step" in numbers:
+            self._explicit = True
+            self._step_lines += 1
+            self._move(numbers["step"], numbers.get("total"), False, time)
+        for name, value in numbers.items():
+            if name not in PLACES:
+                self._add(name, self.step or 0.0, value, time, groups[name])
+
     def _take_epoch(self, epoch: float, epochs: float | None) -> None:
         self._epoch, self._epochs = epoch, epochs or self._epochs
         self._counts_from_zero = self._counts_from_zero or epoch == 0
@@ -314,10 +336,20 @@ class ProgressTracker:
     Args:
         denied: names that are no values.
         known: names that are values wherever they stand.
+        patterns: regular expressions for further lines, see `Patterns`.
         is_bounded: pass over lines rather than learn new shapes for long; for logs that are followed.
     """
 
-    def __init__(self, denied: Collection[str] = (), known: Collection[str] = (), *, is_bounded: bool = False) -> None:
+    def __init__(
+        self,
+        denied: Collection[str] = (),
+        known: Collection[str] = (),
+        patterns: Collection[str] = (),
+        *,
+        is_bounded: bool = False,
+    ) -> None:
+        self._patterns = Patterns(patterns) if patterns else None
+        self._needles = compile_needles(patterns) if patterns else None
         self._shapes = Shapes(denied, known, is_bounded=is_bounded)
         self._printers: dict[tuple[str, int], Printer] = {}
         self._main: Printer | None = None
@@ -340,7 +372,14 @@ class ProgressTracker:
         if not math.isnan(time):
             self.printed_at = time if self.printed_at is None else max(time, self.printed_at)
         last_step = b""
-        for line in candidate_lines(data):
+        for line in candidate_lines(data, self._needles) if self._needles else candidate_lines(data):
+            named = self._patterns.find(line) if self._patterns else None
+            if named is not None:
+                printer = self._printer(replica, -1)
+                before = printer.step
+                printer.apply_named(named, time)
+                last_step = line if printer.step != before else last_step
+                continue
             read = self._shapes.read(line)
             if read is not None:
                 recipe, parts = read

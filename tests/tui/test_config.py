@@ -43,6 +43,8 @@ def test_values_are_taken(tmp_path):
         ("ascii = 3", "ascii"),
         ("ascii = ", "no valid TOML"),
         ("local = 3", "local"),
+        ('[metrics]\npatterns = ["x"]', "metrics.patterns: x names no value"),
+        ('[notify]\nevents = ["sometimes"]', "notify.events"),
         ('[logs]\nerror_patterns = ["fine", "("]', "logs.error_patterns: ( is no regular expression"),
     ],
 )

@@ -89,7 +89,8 @@ class ActivityReaders:
                 return
             place = job_place(handle, described) if described else JobPlace()
             settings = self._settings
-            new = ActivityReader(handle, logs, place, self._tell(handle), settings.denied, settings.names, self._now)
+            names = (settings.denied, settings.names, settings.patterns)
+            new = ActivityReader(handle, logs, place, self._tell(handle), *names, self._now)
             new.is_final = is_final
             self._readers[handle] = new
         if reader is not None:

@@ -52,7 +52,7 @@ class WatchedJob:
         written = last_written(self.logs)
         printed_at = written[0]
         if self._tracker is None or written != self._written:
-            self._tracker = ProgressTracker(settings.denied, settings.names, is_bounded=True)
+            self._tracker = ProgressTracker(settings.denied, settings.names, settings.patterns, is_bounded=True)
             read_tail(self.logs, self._tracker)
             self._written = written
         tracker, moments = self._tracker, self._moments

@@ -173,3 +173,22 @@ def test_lines_of_ever_new_shapes_are_passed_over_in_time() -> None:
     words = ("".join(chr(97 + (n >> shift) % 26) for shift in (0, 5, 10, 15)) for n in range(40_000))
     tracker.feed("\n".join(f"loss of {word} 1 at {word} 2" for word in words).encode())
     assert tracker._shapes.passed_over > 0
+
+
+def test_patterns_of_ones_own() -> None:
+    """They find lines that nothing else does, count once, and tell where their values stand."""
+    tracker = ProgressTracker(patterns=[r"^T(?P<step>\d+)/(?P<total>\d+) L=(?P<cost>\S+)", r"^acc (?P<acc>[\d.]+)"])
+    tracker.feed(b"T1/9 L=1.94e-05\nloss: 1\nT2/9 L=7,040\nacc 0.5\nacc x\nstep 3 loss: 2\nstep 4 loss: 1\nacc .25\n")
+    series = tracker.series()
+    assert {name: (item.points, item.printed) for name, item in series.items() if name != "loss"} == {
+        "cost": (2, "7,040"),
+        "acc": (2, ".25"),
+    }
+    assert list(series["cost"].steps()) == [1.0, 2.0]
+    assert tracker.progress().total == 9
+
+
+@pytest.mark.parametrize(("pattern", "words"), [("(", "no regular expression"), ("x (?P<step>.)", "names no value")])
+def test_a_pattern_that_can_find_nothing(pattern: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        ProgressTracker(patterns=[pattern])
