@@ -21,6 +21,7 @@ _PREFIX = re.compile(
     r"""(?:\s|\[(?:default|rank\s?|Rank\s|RANK:)\d+\]:?|\w+/\d+\s(?=\S)|\(\w+\ pid=\d+(?:,\ ip=[\d.]+)?\)
     |\[?\d{4}[-/]\d\d?[-/]\d\d?[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?
     |\[\d\d/\d\d\ \d\d:\d\d:\d\d\ [\w.]+\]:|[IWEF]\d{4}\ [\d:.]+\ +\d+\ \S+\]|\d\d:\d\d:\d\d(?:[.,]\d+)?(?=\s)
+    |(?:INFO|DEBUG|WARNING):[\w.]+:(?=\S)
     |\[?(?:INFO|DEBUG|WARNING|WARN|Info)\]?(?=[\s:|\]-])|\[titan\]|\[LightGBM\]|\[[\w./]+\.py:\d+:\w+\]|\[PID:\d+\]
     |[-|:]\s|[\w.-]+:\d+\t|(?:[a-z_]\w*\.)+[\w:<>]+(?=\s[-|:])|(?:[a-z_]\w*\.)+\w+:\d+|\w+(?=\s-\s)
     |[\w.<>]+:[\w.<>]+:\d+\ -)+""",
@@ -78,9 +79,9 @@ _MOST_WORDS = 6
 # Of the text before a number, so much is looked at.
 _LONGEST_GAP = 120
 _KNOWN = re.compile(
-    r"(?i)loss|(?:^|[_/ .])lr(?:$|[_/ ])|learning[_ ]rate|acc|ppl|perplex|norm|tps|tok|thr(?:ough)?put|mfu|flop|sample"
+    r"(?i)loss|(?:^|[_/ .])lr(?:$|[_/ -]|\d)|learning[_ ]rate|acc|ppl|perplex|norm|tps|tok|thr(?:ough)?put|mfu|flop|sample"
     r"|reward|score|\bkl|entropy|auc|\bf1|map\b|bleu|rouge|error|rmse|mae|best|test|fps|wps|ups|ep_(?:len|rew)"
-    r"|variance|mem|time|imgs?/s|speed|objective"
+    r"|variance|mem|/s(?:ec)?$|time|imgs?/s|speed|objective"
 )
 _BARE = re.compile(
     r"(?:(?:train|val|valid|validation|test|eval|avg|nll|best|lm)[ _])?(?:loss|lr|ppl|acc(?:uracy)?|Acc@\d+|Loss|Acc|"
@@ -135,6 +136,14 @@ class _Line:
         """Let the numbers between two places be no values."""
         self.taken.update(index for index, at in enumerate(self.starts) if start <= at < end)
 
+    def blank_prefix(self, head: int) -> None:
+        """Put spaces in the place of a prefix, in the text before the first number after it: it is no part of a name."""
+        first = next((index for index, at in enumerate(self.starts) if at >= head), len(self.starts))
+        end = self.starts[first] if first < len(self.starts) else len(self.text)
+        start = end - len(self.texts[first])
+        if head > start:
+            self.texts[first] = " " * (head - start) + self.texts[first][head - start :]
+
 
 def learn(parts: list[str], denied: Collection[str] = (), known: Collection[str] = ()) -> Recipe:
     """Read a line and return what the numbers of lines of its shape mean; an empty recipe where it says nothing.
@@ -159,6 +168,7 @@ def learn(parts: list[str], denied: Collection[str] = (), known: Collection[str]
         has_eta=_ETA.search(line.text) is not None,
     )
     line.take_between(0, head)
+    line.blank_prefix(head)
     within = _RANK_WITHIN.search(line.text, head) if recipe.rank < 0 else None
     if within is not None:
         recipe = replace(recipe, rank_within=line.number(within, "n"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -13,6 +13,7 @@ from ...specs.durations import duration
 from ..metrics.points import to_number
 from ..metrics.series import Series
 from .patterns import PLACES, Patterns
+from .plain_table import PlainTable
 from .prefilter import candidate_lines, compile_needles
 from .recipe import Recipe, Source
 from .shapes import Shapes
@@ -348,6 +349,7 @@ class ProgressTracker:
         *,
         is_bounded: bool = False,
     ) -> None:
+        self._tables: defaultdict[str, PlainTable] = defaultdict(PlainTable)
         self._patterns = Patterns(patterns) if patterns else None
         self._needles = compile_needles(patterns) if patterns else None
         self._shapes = Shapes(denied, known, is_bounded=is_bounded)
@@ -374,6 +376,7 @@ class ProgressTracker:
         last_step = b""
         for line in candidate_lines(data, self._needles) if self._needles else candidate_lines(data):
             named = self._patterns.find(line) if self._patterns else None
+            named = named or self._tables[replica].read(line)
             if named is not None:
                 printer = self._printer(replica, -1)
                 before = printer.step

@@ -1,0 +1,78 @@
+"""Formats of ten trainers that the rules were not made for, written after the trainers' sources and documentation."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from torchx_tui.diagnosis.progress.tracker import ProgressTracker
+
+LOGS = Path(__file__).parent.parent / "data" / "logs_further"
+N = r"([\d.]+(?:e[-+]\d+)?)"
+
+TRUTHS: dict[str, dict[str, str]] = {
+    "maxtext": {name: rf"{name}: {N}" for name in ("seconds", "TFLOP/s/device", "Tokens/s/device", "loss")},
+    "open_clip": {
+        **{name: rf"{re.escape(name)}: +{N}" for name in ("Data (t)", "Batch (t)", "LR", "Logit Scale")},
+        "Contrastive_loss": rf"Contrastive_loss: {N}",
+        "Loss": rf" Loss: {N}",
+    },
+    "opennmt": {name: rf"; {name}: +{N}" for name in ("acc", "ppl", "xent", "lr")},
+    "espnet2": {
+        name: rf" {name}={N}"
+        for name in ("iter_time", "forward_time", "loss_att", "acc", "loss", "grad_norm", "optim0_lr0", "train_time")
+    },
+    "litgpt": {"loss train": rf"loss train: {N}", "iter time_ms": rf"iter time: {N}"},
+    "fastai": {
+        name: rf"(?m)^\d+\s+{skip}{N}\s"
+        for name, skip in (("train_loss", ""), ("valid_loss", r"[\d.]+\s+"), ("error_rate", r"[\d.]+\s+[\d.]+\s+"))
+    },
+    "spacy": {
+        name: rf"(?m)^ *\d+ +\d+ +(?:[\d.]+ +){{{skip}}}{N}"
+        for skip, name in enumerate(("LOSS TOK2VEC", "LOSS NER", "ENTS_F", "ENTS_P", "ENTS_R", "SCORE"))
+    },
+    "flair": {
+        "loss": rf"- loss {N}",
+        "samples/sec": rf"samples/sec: {N}",
+        "lr": rf"lr: {N}",
+        "momentum": rf"momentum: {N}",
+    },
+    "tf_estimator": {"loss": rf"loss = {N}", "global_step/sec": rf"global_step/sec: {N}"},
+    "composer": {
+        f"Train {name}": rf"{name}: {N}"
+        for name in (
+            "loss/train/total",
+            "metrics/train/LanguagePerplexity",
+            "throughput/tokens_per_sec",
+            "lr-DecoupledAdamW/group0",
+        )
+    },
+}
+# Counters and times that a series of is no fault, though nobody asked for it.
+NEUTRAL = re.compile(r"(?i)time|sec|total_weights|clip|loss_scale|sents|bsz|tok/s|(?:^|/)s$|memory|batch")
+
+
+def measure(name: str) -> tuple[int, int, int]:
+    """Return the points that are wanted, those of them that were found, and the found ones that are false."""
+    text = (LOGS / f"{name}.log").read_text()
+    tracker = ProgressTracker()
+    tracker.feed(text.encode())
+    found = {key: Counter(series.means()) for key, series in tracker.series().items()}
+    wanted = {key: Counter(float(v) for v in re.findall(pattern, text)) for key, pattern in TRUTHS[name].items()}
+    right = {key: sum((found.get(key, Counter()) & values).values()) for key, values in wanted.items()}
+    false = sum(
+        sum(values.values()) - right.get(key, 0)
+        for key, values in found.items()
+        if key in wanted or not NEUTRAL.search(key)
+    )
+    return sum(sum(values.values()) for values in wanted.values()), sum(right.values()), false
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_recall_and_precision(name: str) -> None:
+    wanted, right, false = measure(name)
+    assert right >= 0.98 * wanted
+    assert false <= 0.005 * wanted
