@@ -79,8 +79,8 @@ _MOST_WORDS = 6
 # Of the text before a number, so much is looked at.
 _LONGEST_GAP = 120
 _KNOWN = re.compile(
-    r"(?i)loss|(?:^|[_/ .])lr(?:$|[_/ -]|\d)|learning[_ ]rate|acc|ppl|perplex|norm|tps|tok|thr(?:ough)?put|mfu|flop|sample"
-    r"|reward|score|\bkl|entropy|auc|\bf1|map\b|bleu|rouge|error|rmse|mae|best|test|fps|wps|ups|ep_(?:len|rew)"
+    r"(?i)loss|(?:^|[_/ .])lr(?:$|[_/ -]|\d)|learning[_ ]rate|acc|ppl|perplex|norm|tps|tok|thr(?:ough)?put|mfu|flop"
+    r"|sample|reward|score|\bkl|entropy|auc|\bf1|map\b|bleu|rouge|error|rmse|mae|best|test|fps|wps|ups|ep_(?:len|rew)"
     r"|variance|mem|/s(?:ec)?$|time|imgs?/s|speed|objective"
 )
 _BARE = re.compile(
@@ -137,7 +137,7 @@ class _Line:
         self.taken.update(index for index, at in enumerate(self.starts) if start <= at < end)
 
     def blank_prefix(self, head: int) -> None:
-        """Put spaces in the place of a prefix, in the text before the first number after it: it is no part of a name."""
+        """Put spaces in the place of a prefix, up to the first number after it: it is no part of a name."""
         first = next((index for index, at in enumerate(self.starts) if at >= head), len(self.starts))
         end = self.starts[first] if first < len(self.starts) else len(self.text)
         start = end - len(self.texts[first])
