@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+from keyword import iskeyword
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_a_parameter_of_the_component_wins_over_a_flag_of_the_same_name(command:
 def test_a_parameter_may_be_a_prefix_of_any_flag(command: Command, tmp_path: Path):
     flags = [flag.removeprefix("--") for flag in flag_names("run")]
     prefixes = {flag[:length] for flag in flags for length in range(1, len(flag))} - set(flags)
-    names = sorted(name for name in prefixes if name.isidentifier())
+    names = sorted(name for name in prefixes if name.isidentifier() and not iskeyword(name))
     parameters = ", ".join(f'{name}: str = ""' for name in names)
     values = ", ".join(names)
     ComponentFile(tmp_path / "jobs.py").write(
