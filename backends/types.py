@@ -229,6 +229,7 @@ class ListAppResponse:
         notes: what else should be known of it.
         limit_at: when it reaches its time limit, in seconds since the epoch; None where it has none, or does not run.
         foreign: neither TorchX nor this program launched it; a batch script of this user's own is not foreign.
+        after: the ids of jobs of the same user that it was queued behind, also when it waits no longer.
     """
 
     app_id: str
@@ -248,6 +249,7 @@ class ListAppResponse:
     notes: list[str] = field(default_factory=list, kw_only=True)
     limit_at: float | None = field(default=None, kw_only=True)
     foreign: bool = field(default=False, kw_only=True)
+    after: list[str] = field(default_factory=list, kw_only=True)
 
     # Responses of one list can be kept in sets.
     def __hash__(self) -> int:
@@ -265,11 +267,9 @@ def is_usable(row: ListAppResponse) -> bool:
 
 def check_times(app: ListAppResponse | DescribeAppResponse) -> None:
     """Replace the times of an answer that are no times, such as nan, by None."""
-    app.submitted_at = epoch_seconds(app.submitted_at)
-    app.started_at = epoch_seconds(app.started_at)
-    app.finished_at = epoch_seconds(app.finished_at)
-    if isinstance(app, ListAppResponse):
-        app.limit_at = epoch_seconds(app.limit_at)
+    for name in ("submitted_at", "started_at", "finished_at", "limit_at"):
+        if hasattr(app, name):
+            setattr(app, name, epoch_seconds(getattr(app, name)))
     if isinstance(app, DescribeAppResponse):
         app.timeline = [change for change in app.timeline if epoch_seconds(change.at) is not None]
 

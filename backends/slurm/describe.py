@@ -36,13 +36,16 @@ _PASSING = {
 }
 
 
-def list_row(app: App, launch: Launch | None, known: Mapping[str, App] = MappingProxyType({})) -> ListAppResponse:
+def list_row(
+    app: App, launch: Launch | None, known: Mapping[str, App] = MappingProxyType({}), after: Sequence[str] = ()
+) -> ListAppResponse:
     """Return the row of an app.
 
     Args:
         app: the app.
         launch: its launch if it was made here.
         known: the apps that are known, for the names of those that it waits for.
+        after: the ids of those that it was queued behind.
     """
     state = app.state
     by_torchx = launch is None and is_torchx(app)
@@ -63,6 +66,7 @@ def list_row(app: App, launch: Launch | None, known: Mapping[str, App] = Mapping
         notes=[BY_TORCHX] if by_torchx else [],
         limit_at=_limit_at(app),
         foreign=launch is None and not by_torchx and app.first.user != user_name(),
+        after=[*after],
     )
 
 

@@ -79,6 +79,11 @@ class KnownJobs:
                 self._grouped = version, group({**accounted, **self._left, **queued}.values())
             return self._grouped[1]
 
+    def submit_line(self, job_id: str) -> str:
+        """Return the sbatch command of a job, empty where accounting has not told it."""
+        job = self._accounted[1].get(job_id)
+        return job.submit_line if job is not None else ""
+
     def find(self, app_id: str) -> App | None:
         """Return an app of any user; None if there is none. An array's task is part of its array.
 

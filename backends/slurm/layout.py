@@ -94,8 +94,8 @@ def log_files(job: Job, task: int | None = None) -> tuple[Path | None, Path | No
         job: the job, or a task of an array.
         task: the task's number.
     """
-    stdout = _log_file(job, job.stdout or _option(job.submit_line, "output", "o"), task)
-    told = job.stderr or _option(job.submit_line, "error", "e")
+    stdout = _log_file(job, job.stdout or submit_option(job.submit_line, "output", "o"), task)
+    told = job.stderr or submit_option(job.submit_line, "error", "e")
     stderr = _log_file(job, told, task) if told else None
     return stdout, None if stderr == stdout else stderr
 
@@ -194,7 +194,7 @@ def _log_file(job: Job, pattern: str, task: int | None) -> Path | None:
     return whole
 
 
-def _option(submit_line: str, name: str, letter: str) -> str:
+def submit_option(submit_line: str, name: str, letter: str) -> str:
     """Return an option of the sbatch command that accounting keeps, empty where it was not given there."""
     try:
         words = shlex.split(submit_line)

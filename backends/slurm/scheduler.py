@@ -47,6 +47,7 @@ from . import commands
 from .accounting import Step
 from .actions import act, cancel, job_actions, run_beside, shell_command
 from .advice import Advisor
+from .chains import Chains
 from .cluster import Cluster
 from .describe import describe_app, list_row
 from .facts import Facts
@@ -140,6 +141,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._accounted = AccountedJobs()
         self._scripts: dict[str, str] = {}
         self._rows: dict[str, _Row] = {}
+        self._chains = Chains()
         self._lock = threading.Lock()
 
     # Objects that keep files are made when first needed: run options need no folder.
@@ -243,10 +245,13 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return all jobs of this user, the latest first: those of the queue, and those of accounting."""
         before, now, apps = self._rows, {}, self._jobs.apps()
-        for app, launch in self._records.find_shown(apps.values()):
-            kept = before.get(app.app_id)
-            if kept is None or kept.launch is not launch or not kept.has(app.jobs):
-                kept = _Row(app.jobs, launch, list_row(app, launch, apps))
+        shown = self._records.find_shown(apps.values())
+        launches = {app.app_id: launch for app, launch in shown if launch is not None}
+        chains = self._chains.find(apps, launches, self._jobs.submit_line)
+        for app, launch in shown:
+            kept, after = before.get(app.app_id), chains.get(app.app_id, [])
+            if kept is None or kept.launch is not launch or kept.row.after != after or not kept.has(app.jobs):
+                kept = _Row(app.jobs, launch, list_row(app, launch, apps, after))
             now[app.app_id] = kept
         self._rows = now
         return sorted((kept.row for kept in now.values()), key=lambda row: row.submitted_at or 0.0, reverse=True)

@@ -152,10 +152,16 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
             self._order.reset(self._rows.values())
         self.refresh()
 
-    def change_rows(self, changed: Iterable[JobRow], removed: Iterable[str]) -> None:
-        """Take over what changed; only rows that are on screen and look different now are drawn again."""
+    def change_rows(self, changed: Iterable[JobRow], removed: Mapping[str, str | None]) -> None:
+        """Take over what changed; only rows that are on screen and look different now are drawn again.
+
+        Args:
+            changed: the rows.
+            removed: rows that go, each with the row that stands for it now, which gets its cursor; None for none.
+        """
         touched: set[str] = set()
         with self._cursor_kept():
+            self._cursor = (removed.get(self._cursor) if self._cursor else None) or self._cursor
             for handle in removed:
                 if self._rows.pop(handle, None) is not None:
                     self._order.drop(handle)
@@ -212,6 +218,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         cursor, size = self._cursor, len(self._order)
         position = self._order.index(cursor) if cursor is not None and cursor in self._order else None
         yield
+        cursor = self._cursor
         if not self._is_chosen and len(self._order):
             self._cursor = self._handle_at(len(self._order) - 1 if self.sort == Sort("age", reverse=True) else 0)
         elif cursor is None or cursor not in self._order:

@@ -84,6 +84,18 @@ class BackendPoller(WatchingThread):
         self._last_answer = time.time()
         self._changed_at = time.monotonic()
         self._unsubscribe: Callable[[], object] | None = None
+        self._everybody: bool | None = None
+
+    def list_everybody(self, yes: bool) -> None:
+        """List the jobs of every user from the next question on, or this user's; it is asked now."""
+        self._everybody = yes
+        self.refresh()
+
+    def _list(self) -> list[ListAppResponse]:
+        everybody, self._everybody = self._everybody, None
+        if everybody is not None:
+            self._runner.scheduler(self._scheduler).list_everybody(everybody)
+        return self._runner.list(self._scheduler)
 
     def run(self) -> None:
         """Ask until `end`."""
@@ -114,7 +126,7 @@ class BackendPoller(WatchingThread):
     def _tick(self) -> float:
         """Ask once; return the seconds until the next time."""
         try:
-            apps = self._caller.call(lambda: self._runner.list(self._scheduler), self._settings.timeout_seconds)
+            apps = self._caller.call(self._list, self._settings.timeout_seconds)
             rows = self._join(apps)
         except Exception as error:
             self._failures += 1
