@@ -61,6 +61,7 @@ class Step:
     max_rss: int | None = None
     started_at: float | None = None
     finished_at: float | None = None
+    node_list: str = ""
 
 
 def history_text(days: float) -> str:
@@ -223,6 +224,7 @@ def _step(row: dict[str, str], job: Job, name: str) -> Step:
         max_rss=parse_size(row["MaxRSS"]),
         started_at=job.started_at,
         finished_at=job.finished_at,
+        node_list=job.node_list,
     )
 
 

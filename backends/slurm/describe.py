@@ -13,7 +13,7 @@ from ..shared.exit_reasons import format_exit, signal_name, some_of
 from ..types import BY_TORCHX, DescribeAppResponse, ListAppResponse, StateChange
 from .accounting import Step
 from .ends import TaskEnd, asked_memory, batch_output_end, format_size, task_ends, why_ended
-from .jobs import App, Job, format_duration
+from .jobs import App, Job, app_state, format_duration
 from .known_jobs import LOST
 from .layout import Replica, is_torchx, log_files, replicas_of
 from .others import is_torchx_script, script_role, torchx_cfg, torchx_roles
@@ -77,6 +77,7 @@ def describe_app(
     steps: Sequence[Step] = (),
     script: str = "",
     earlier: Sequence[Job] = (),
+    replicas: Sequence[Replica] = (),
 ) -> DescribeAppResponse:
     """Return the description of an app.
 
@@ -87,6 +88,7 @@ def describe_app(
         steps: its steps from accounting, once it has ended.
         script: its batch script where it is not ours, empty where that is not known.
         earlier: its runs before it was requeued.
+        replicas: its replicas where they are known; those of its layout if empty.
     """
     notes: list[str] = []
     by_torchx = launch is None and is_torchx(app)
@@ -95,7 +97,7 @@ def describe_app(
     batch_output = ""
     if app.state is AppState.FAILED and not app.is_array:
         batch_output = batch_output_end(log_files(app.first)[0])
-    replicas = replicas_of(app, launch)
+    replicas = replicas or replicas_of(app, launch)
     why = _why(app, batch_output, max((step.max_rss or 0 for step in steps), default=0))
     reasons = [*filter(None, (why, *evidence))]
     if by_torchx:
@@ -198,14 +200,18 @@ def _role_statuses(app: App, replicas: Sequence[Replica], ends: dict[int, TaskEn
     for replica in replicas:
         end = ends.get(replica.number)
         if end is None:
-            end = _end_of(replica, len(replicas))
+            end = _end_of(replica, sum(other.step is None for other in replicas))
         roles.setdefault(replica.role, []).append(_replica_status(app, replica, end))
     return [RoleStatus(role, statuses) for role, statuses in roles.items()]
 
 
 def _end_of(replica: Replica, count: int) -> TaskEnd:
     """Return how a replica ended as far as its job tells: a failure is known of the only replica alone."""
-    job = replica.job
+    job, step = replica.job, replica.step
+    if step is not None:
+        # Accounting has the highest code of a step's tasks.
+        is_known = step.tasks <= 1 or step.exit_code == 0
+        return TaskEnd(step.exit_code, step.signal) if is_known else TaskEnd(None, 0)
     if job.app_state is AppState.SUCCEEDED:
         return TaskEnd(0, 0)
     if job.app_state is AppState.FAILED and (count == 1 or job.array_id) and job.state == "FAILED":
@@ -217,6 +223,8 @@ def _replica_status(app: App, replica: Replica, end: TaskEnd) -> ReplicaStatus:
     job = replica.job
     # Components run and end together.
     state = job.app_state if app.is_array else app.state
+    if replica.step is not None:
+        return _step_status(replica, replica.step, end)
     ended = format_exit(-end.signal if end.signal else end.exit_code) if is_terminal(state) else ""
     return ReplicaStatus(
         id=replica.number,
@@ -230,6 +238,24 @@ def _replica_status(app: App, replica: Replica, end: TaskEnd) -> ReplicaStatus:
         started_at=job.start,
         finished_at=job.end,
         restarts=max(0, app.restarts),
+    )
+
+
+def _step_status(replica: Replica, step: Step, end: TaskEnd) -> ReplicaStatus:
+    state = app_state(step.state)
+    is_over = is_terminal(state)
+    ended = format_exit(-step.signal if step.signal else step.exit_code) if is_over and step.exit_code != 0 else ""
+    return ReplicaStatus(
+        id=replica.number,
+        state=state,
+        role=replica.role,
+        hostname=replica.node,
+        exit_code=end.exit_code if is_over else None,
+        signal=signal_name(-end.signal) if end.signal and is_over else "",
+        reason=f"a task of {plain(step.label)}: {ended}" if ended and step.tasks > 1 else ended,
+        node=replica.node,
+        started_at=step.started_at,
+        finished_at=step.finished_at if is_over else None,
     )
 
 

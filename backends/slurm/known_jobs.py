@@ -31,6 +31,8 @@ _HISTORY_S = 900.0
 _LOST_WAITS_S, _FAILURE_WAITS_S = (5.0, 3600.0), (10.0, 300.0)
 # A job that neither the queue nor accounting had is asked for again after so many seconds.
 _UNKNOWN_S = 10.0
+# The steps of a job that runs are asked for so seldom, and only while somebody looks at it.
+_STEPS_S = 30.0
 _MOST_KEPT = 500
 
 
@@ -174,6 +176,7 @@ class AccountedJobs:
         self._lock = threading.Lock()
         self._kept: dict[tuple[str, float | None], tuple[App, list[Step]]] = {}
         self._runs: dict[tuple[str, int], list[Job]] = {}
+        self._steps: dict[str, tuple[float, list[Step]]] = {}
 
     def earlier_runs(self, app: App) -> list[Job]:
         """Return the runs of a job before its requeues, the earliest first, as far as accounting has them."""
@@ -196,6 +199,26 @@ class AccountedJobs:
                     self._runs.clear()
                 self._runs[key] = found
         return found
+
+    def steps(self, app: App) -> list[Step]:
+        """Return the steps of a job; of one that runs as they were up to half a minute ago, of one that waits none."""
+        if is_terminal(app.state):
+            return self.details(app)[1]
+        if app.started_at is None:
+            return []
+        with self._lock:
+            at, steps = self._steps.get(app.app_id, (0.0, []))
+        if at and time.monotonic() - at < _STEPS_S:
+            return steps
+        try:
+            _, steps = job_with_steps(app.app_id)
+        except SchedulerError as error:
+            logger.info("accounting has no steps of %s: %s", app.app_id, error)
+        with self._lock:
+            if len(self._steps) >= _MOST_KEPT:
+                self._steps.clear()
+            self._steps[app.app_id] = time.monotonic(), steps
+        return steps
 
     def details(self, app: App) -> tuple[App, list[Step]]:
         """Return an app that has ended, completed by accounting, and its steps."""

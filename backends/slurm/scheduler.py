@@ -51,7 +51,7 @@ from .chains import Chains
 from .cluster import Cluster
 from .describe import describe_app, list_row
 from .facts import Facts
-from .jobs import App, Job, is_app_id
+from .jobs import BATCH, App, Job, is_app_id
 from .known_jobs import HISTORY_DAYS, AccountedJobs, KnownJobs
 from .layout import Replica, find_replica, replicas_of
 from .options import SlurmOpts
@@ -60,6 +60,7 @@ from .records import Launch, Records, read_launch
 from .request import SlurmRequest, check_app, make_request, name_faults
 from .script import launch_in
 from .shared_answer import Intervals
+from .steps import step_replicas
 from .usage import UsageSampler
 from .waiting import evidence
 
@@ -226,7 +227,8 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         steps: builtins.list[Step] = []
         if is_terminal(state):
             app, steps = self._accounted.details(app)
-        return describe_app(app, launch, steps=steps, script=script, earlier=self._accounted.earlier_runs(app))
+        earlier, replicas = self._accounted.earlier_runs(app), self._replicas(app, launch)
+        return describe_app(app, launch, steps=steps, script=script, earlier=earlier, replicas=replicas)
 
     def describe_native(self, app_id: str) -> str:
         """Return the output of ``scontrol show job``, and the batch script if Slurm keeps it, secret values masked.
@@ -322,8 +324,10 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def _log_lines(self, query: LogQuery) -> FileLines:
         app = self._get(query.app_id)
         replica = self._replica(app, query.role_name, query.k)
-        if replica.stderr is None and query.stream is Stream.STDERR:
+        if replica.stderr is None and replica.stdout is not None and query.stream is Stream.STDERR:
             raise ValueError(f"{query.app_id}: stdout and stderr go to one file: ask for the stream combined")
+        if replica.stdout is None and replica.step is not None:
+            raise SchedulerError(f"{query.role_name} has no log of its own: its output is in that of {BATCH}/0")
         if replica.stdout is None:
             raise SchedulerError(f"the log of {query.app_id} cannot be read: Slurm does not say where it is")
         stdout = replica.stdout if query.stream is not Stream.STDERR else None
@@ -409,7 +413,14 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return not self._records.is_hidden(app)
 
     def _replica(self, app: App, role_name: str, k: int) -> Replica:
-        return find_replica(app.app_id, replicas_of(app, self._launch(app)), app, role_name, k)
+        return find_replica(app.app_id, self._replicas(app, self._launch(app)), app, role_name, k)
+
+    def _replicas(self, app: App, launch: Launch | None) -> builtins.list[Replica]:
+        """Return the replicas of a job that somebody looks at: those of its steps too, where its script is not ours."""
+        replicas = replicas_of(app, launch)
+        if replicas[:1] and replicas[0].role == BATCH:
+            replicas += step_replicas(app, self._accounted.steps(app), self._script(app.app_id))
+        return replicas
 
     def _launch(self, app: App) -> Launch | None:
         return self._records.find(app, self._launch_in_script)
