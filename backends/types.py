@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 from ..specs import NONE, AppState, AppStatus, Role, RoleStatus, is_terminal
 from ..specs.errors import join_names
-from ..specs.foreign import epoch_seconds
+from ..specs.foreign import MAX_EPOCH_S, epoch_seconds
 
 logger = logging.getLogger(__name__)
 
@@ -261,15 +261,16 @@ def is_usable(row: ListAppResponse) -> bool:
     if not isinstance(row.app_id, str) or not row.app_id or "\n" in row.app_id:
         logger.warning("a job whose id is %.60r is left out of the list", row.app_id)
         return False
-    check_times(row)
+    times = (row.submitted_at, row.started_at, row.finished_at, row.limit_at)
+    if not all(at is None or (type(at) is float and 0.0 <= at < MAX_EPOCH_S) for at in times):
+        check_times(row)
     return True
 
 
 def check_times(app: ListAppResponse | DescribeAppResponse) -> None:
     """Replace the times of an answer that are no times, such as nan, by None."""
-    for name in ("submitted_at", "started_at", "finished_at", "limit_at"):
-        if hasattr(app, name):
-            setattr(app, name, epoch_seconds(getattr(app, name)))
+    for name in {"submitted_at", "started_at", "finished_at", "limit_at"}.intersection(vars(app)):
+        setattr(app, name, epoch_seconds(getattr(app, name)))
     if isinstance(app, DescribeAppResponse):
         app.timeline = [change for change in app.timeline if epoch_seconds(change.at) is not None]
 
@@ -473,7 +474,6 @@ class LogIterator(Protocol):
 
     def close(self) -> None:
         """End the iteration at once."""
-        ...
 
 
 @dataclass

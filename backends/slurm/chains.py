@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from .jobs import App
 from .layout import submit_option
@@ -23,33 +23,33 @@ class Chains:
         self._after: dict[str, list[str]] = {}
 
     def find(
-        self, apps: Mapping[str, App], launches: Mapping[str, Launch], submit_line: Callable[[str], str]
+        self, apps: Mapping[str, App], launches: Mapping[str, Launch], submit_lines: Mapping[str, str]
     ) -> dict[str, list[str]]:
         """Return the ids of the known jobs of the same user that each job was queued behind, the earliest first.
 
         Args:
             apps: all known jobs; the answer for the same object is kept.
             launches: the launches that were made here, whose options have the dependency.
-            submit_line: returns the sbatch command of a job as far as accounting has it.
+            submit_lines: the sbatch commands with a dependency that accounting has, by job.
         """
         if apps is not self._apps:
+            told = {*self._texts, *launches, *submit_lines}
             texts: dict[str, tuple[float | None, str]] = {}
             for app_id, app in apps.items():
-                if text := self._text(app, launches.get(app_id), submit_line):
+                if (app.jobs[0].dependency or app_id in told) and (text := self._text(app, launches, submit_lines)):
                     texts[app_id] = app.submitted_at, text
             self._apps, self._texts = apps, texts
             self._after = _links(apps, {app_id: text for app_id, (_, text) in texts.items()})
         return self._after
 
-    def _text(self, app: App, launch: Launch | None, submit_line: Callable[[str], str]) -> str:
-        job = app.first
-        if text := job.dependency or (str(launch.cfg.get("dependency") or "") if launch is not None else ""):
+    def _text(self, app: App, launches: Mapping[str, Launch], submit_lines: Mapping[str, str]) -> str:
+        launch = launches.get(app.app_id)
+        if text := app.first.dependency or (str(launch.cfg.get("dependency") or "") if launch is not None else ""):
             return text
         submitted_at, text = self._texts.get(app.app_id, (None, ""))
         if text and submitted_at == app.submitted_at:
             return text
-        line = job.submit_line or submit_line(job.job_id)
-        return submit_option(line, "dependency", "d") if "-d" in line else ""
+        return submit_option(submit_lines.get(app.app_id, ""), "dependency", "d")
 
 
 def _links(apps: Mapping[str, App], texts: Mapping[str, str]) -> dict[str, list[str]]:

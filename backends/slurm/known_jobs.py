@@ -18,7 +18,7 @@ from ...specs.files import cache_folder
 from .accounting import Step, earlier_runs, history_text, job_with_steps, jobs_by_id, parse_history
 from .commands import ask, clean_environment
 from .jobs import App, Job, group
-from .queue import parse_queue, queue_command, states_in
+from .queue import has_same_states, parse_queue, queue_command
 from .shared_answer import ActionTimes, Intervals, SharedAnswer
 
 logger = logging.getLogger(__name__)
@@ -50,13 +50,14 @@ class KnownJobs:
         self.actions = ActionTimes(folder / "acted")
         command = queue_command(all_users=all_users)
         name = "queue-of-all" if all_users else "queue"
-        self.queue_answer = SharedAnswer(folder / name, lambda: ask(command), intervals, self.actions, states_in)
+        self.queue_answer = SharedAnswer(folder / name, lambda: ask(command), intervals, self.actions, has_same_states)
         self._history = SharedAnswer(
             folder / "history", lambda: history_text(history_days), Intervals(_HISTORY_S, _HISTORY_S)
         )
         self._lock = threading.Lock()
         self._queued: tuple[float, dict[str, Job]] = (0.0, {})
         self._accounted: tuple[float, dict[str, Job]] = (0.0, {})
+        self._submit_lines: dict[str, str] = {}
         self._records: dict[str, Job] = {}
         self._left: dict[str, Job] = {}
         self._grouped: tuple[tuple[float, float, int], dict[str, App]] = ((0.0, 0.0, 0), {})
@@ -78,13 +79,12 @@ class KnownJobs:
             self._look_up_left(queued, accounted)
             version = (self._queued[0], self._accounted[0], self._changes)
             if self._grouped[0] != version:
-                self._grouped = version, group({**accounted, **self._left, **queued}.values())
+                self._grouped = version, group({**accounted, **self._left, **queued}.values(), self._grouped[1])
             return self._grouped[1]
 
-    def submit_line(self, job_id: str) -> str:
-        """Return the sbatch command of a job, empty where accounting has not told it."""
-        job = self._accounted[1].get(job_id)
-        return job.submit_line if job is not None else ""
+    def submit_lines(self) -> dict[str, str]:
+        """Return the sbatch commands with a dependency, by job id, as far as accounting told them."""
+        return self._submit_lines
 
     def find(self, app_id: str) -> App | None:
         """Return an app of any user; None if there is none. An array's task is part of its array.
@@ -128,6 +128,9 @@ class KnownJobs:
         if answer.asked_at != asked_at:
             jobs = {job.job_id: job for job in parse_history(answer.text)}
             self._accounted = answer.asked_at, jobs
+            self._submit_lines = {
+                job_id: job.submit_line for job_id, job in jobs.items() if " -d" in job.submit_line.replace("--d", "-d")
+            }
         return jobs
 
     def _look_up_left(self, queued: dict[str, Job], accounted: dict[str, Job]) -> None:

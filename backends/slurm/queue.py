@@ -59,11 +59,19 @@ def parse_queue(text: str, known: Mapping[str, Job] | None = None) -> dict[str, 
     return jobs
 
 
-def states_in(text: str) -> list[str]:
-    """Return the ids and states of an answer to `queue_command`: estimates and priorities change all the time."""
+def has_same_states(before: str, now: str) -> bool:
+    """Tell whether two answers to `queue_command` have the same jobs in the same states, whatever else changed."""
+    if before == now:
+        return True
+    then, later = set(before.split(RECORD)), set(now.split(RECORD))
+    # Most of ten thousand records are the same, and only the others are looked into.
+    return _states(then - later) == _states(later - then)
+
+
+def _states(records: set[str]) -> dict[str, str]:
     state = _FIELDS.index("State")
-    records = (record.split(FIELD, state + 1) for record in text.split(RECORD)[:-1])
-    return [f"{values[0]} {values[state]}" for values in records if len(values) > state]
+    split = (record.split(FIELD, state + 1) for record in records)
+    return {values[0].strip(): values[state] for values in split if len(values) > state}
 
 
 def _job(values: dict[str, str]) -> Job:

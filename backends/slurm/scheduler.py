@@ -51,7 +51,7 @@ from .chains import Chains
 from .cluster import Cluster
 from .describe import describe_app, list_row
 from .facts import Facts
-from .jobs import BATCH, App, Job, is_app_id
+from .jobs import BATCH, App, is_app_id
 from .known_jobs import HISTORY_DAYS, AccountedJobs, KnownJobs
 from .layout import Replica, find_replica, replicas_of
 from .options import SlurmOpts
@@ -71,6 +71,7 @@ _SUBMIT_S = 60.0
 # A log that is followed looks so often whether its job has ended (s); the answers are kept much longer.
 _LOOK_S = 0.1
 _MOST_SCRIPTS = 200
+_NOTHING_BEFORE: list[str] = []
 _JOB_ID = re.compile(r"^(?P<id>\d+)(?:;|$)", re.MULTILINE)
 
 
@@ -249,14 +250,14 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         before, now, apps = self._rows, {}, self._jobs.apps()
         shown = self._records.find_shown(apps.values())
         launches = {app.app_id: launch for app, launch in shown if launch is not None}
-        chains = self._chains.find(apps, launches, self._jobs.submit_line)
+        chains = self._chains.find(apps, launches, self._jobs.submit_lines())
         for app, launch in shown:
-            kept, after = before.get(app.app_id), chains.get(app.app_id, [])
-            if kept is None or kept.launch is not launch or kept.row.after != after or not kept.has(app.jobs):
-                kept = _Row(app.jobs, launch, list_row(app, launch, apps, after))
+            kept, after = before.get(app.app_id), chains.get(app.app_id, _NOTHING_BEFORE)
+            if kept is None or kept.launch is not launch or kept.row.after != after or not kept.has(app):
+                kept = _Row(app, launch, list_row(app, launch, apps, after))
             now[app.app_id] = kept
         self._rows = now
-        return sorted((kept.row for kept in now.values()), key=lambda row: row.submitted_at or 0.0, reverse=True)
+        return sorted([kept.row for kept in now.values()], key=lambda row: row.submitted_at or 0.0, reverse=True)
 
     def list_everybody(self, yes: bool) -> None:
         """Let `list` return the queue of every user; accounting is asked for this user's jobs in any case."""
@@ -464,13 +465,14 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 class _Row(NamedTuple):
     """A row, and what it was made of: most are the same the next time."""
 
-    jobs: builtins.list[Job]
+    app: App
     launch: Launch | None
     row: ListAppResponse
 
-    def has(self, jobs: builtins.list[Job]) -> bool:
-        """Tell whether it was made of these records."""
-        return len(jobs) == len(self.jobs) and all(map(operator.is_, jobs, self.jobs))
+    def has(self, app: App) -> bool:
+        """Tell whether it was made of the same records."""
+        before, now = self.app.jobs, app.jobs
+        return app is self.app or (len(now) == len(before) and all(map(operator.is_, now, before)))
 
 
 class _Outlook:

@@ -248,12 +248,12 @@ class RowMaker:
                 record = records.get(handle)
                 known = made.get(handle)
                 same = known is not None and known[1] is record and (known[0] is app or known[0] == app)
-                if known is not None and same and not _may_be_new(known[2]):
+                if known is not None and same and known[2].state is not AppState.SUBMITTED:
+                    fresh[handle], rows[handle] = known, known[2]
+                    continue
+                row = _tolerant(row_of(app, record), now)
+                if known is not None and known[2] == row:
                     row = known[2]
-                else:
-                    row = _tolerant(row_of(app, record), now)
-                    if known is not None and known[2] == row:
-                        row = known[2]
             except Exception as error:
                 faults.append(f"a job that cannot be shown: {app!r:.200}: {error}")
                 continue
@@ -261,10 +261,6 @@ class RowMaker:
             rows[handle] = row
         self._made = fresh
         return rows, faults
-
-
-def _may_be_new(row: JobRow) -> bool:
-    return row.state is AppState.SUBMITTED
 
 
 def _tolerant(row: JobRow, now: float) -> JobRow:
