@@ -195,9 +195,8 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
             SchedulerError: Slurm refused it; the message is Slurm's.
         """
         request = dryrun_info.request
-        answer = commands.run(
-            request.command, stdin=request.script, env=commands.submit_environment(), timeout=_SUBMIT_S
-        )
+        env = {**commands.submit_environment(), **request.env}
+        answer = commands.run(request.command, stdin=request.script, env=env, timeout=_SUBMIT_S)
         self._jobs.actions.note()
         found = _JOB_ID.search(answer.out)
         if answer.code != 0 or found is None:
