@@ -261,9 +261,9 @@ def is_usable(row: ListAppResponse) -> bool:
     if not isinstance(row.app_id, str) or not row.app_id or "\n" in row.app_id:
         logger.warning("a job whose id is %.60r is left out of the list", row.app_id)
         return False
-    times = (row.submitted_at, row.started_at, row.finished_at, row.limit_at)
-    if not all(at is None or (type(at) is float and 0.0 <= at < MAX_EPOCH_S) for at in times):
-        check_times(row)
+    for at in (row.submitted_at, row.started_at, row.finished_at, row.limit_at):
+        if at is not None and not (type(at) is float and 0.0 <= at < MAX_EPOCH_S):
+            check_times(row)
     return True
 
 

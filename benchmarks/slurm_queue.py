@@ -109,7 +109,10 @@ async def _measure(folder: Path, ids: list[str]) -> tuple[float, float, float]:
             assert len(changed) == CHANGED
             before, began = rows, time.perf_counter()
             app.on_jobs_changed(JobsChanged("slurm", changed, set()))
-            await pilot.pause()
+            # A pause of the pilot sleeps 20 ms at the least.
+            drawn = asyncio.Event()
+            app.screen.call_after_refresh(drawn.set)
+            await drawn.wait()
             painted.append(time.perf_counter() - began)
     runner.close()
     return statistics.median(raw), statistics.median(refreshes), statistics.median(painted)

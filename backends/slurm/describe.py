@@ -17,6 +17,7 @@ from .jobs import App, Job, app_state, format_duration
 from .known_jobs import LOST
 from .layout import Replica, is_torchx, log_files, replicas_of
 from .others import is_torchx_script, script_role, torchx_cfg, torchx_roles
+from .ports import served_ports
 from .reasons import code_of, reason
 from .records import Launch
 from .request import without_key
@@ -123,6 +124,7 @@ def describe_app(
         log_dir=app.first.work_dir if launch is None or launch.is_script else launch.folder,
         insight_dir=str(Path(launch.insight, app.app_id)) if launch is not None and launch.insight else "",
         cfg=dict(launch.cfg) if launch is not None else _cfg(app.first, script),
+        ports=served_ports(replicas),
     )
 
 

@@ -252,7 +252,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         chains = self._chains.find(apps, launches, self._jobs.submit_lines())
         for app, launch in shown:
             kept, after = before.get(app.app_id), chains.get(app.app_id, _NOTHING_BEFORE)
-            if kept is None or kept.launch is not launch or kept.row.after != after or not kept.has(app):
+            if kept is None or kept.launch is not launch or kept.row.after != after or not kept.is_of(app):
                 kept = _Row(app, launch, list_row(app, launch, apps, after))
             now[app.app_id] = kept
         self._rows = now
@@ -468,7 +468,7 @@ class _Row(NamedTuple):
     launch: Launch | None
     row: ListAppResponse
 
-    def has(self, app: App) -> bool:
+    def is_of(self, app: App) -> bool:
         """Tell whether it was made of the same records."""
         before, now = self.app.jobs, app.jobs
         return app is self.app or (len(now) == len(before) and all(map(operator.is_, now, before)))
