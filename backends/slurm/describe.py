@@ -13,7 +13,7 @@ from ..shared.exit_reasons import format_exit, signal_name, some_of
 from ..types import BY_TORCHX, DescribeAppResponse, ListAppResponse, StateChange
 from .accounting import Step
 from .ends import TaskEnd, asked_memory, batch_output_end, format_size, task_ends, why_ended
-from .jobs import App, Job, app_state, format_duration
+from .jobs import App, Job, app_state, format_duration, parse_count, parse_tres
 from .known_jobs import LOST
 from .layout import Replica, is_torchx, log_files, replicas_of
 from .others import is_torchx_script, script_role, torchx_cfg, torchx_roles
@@ -23,6 +23,8 @@ from .records import Launch
 from .request import without_key
 from .waiting import dependency_ids
 
+# Below this, GPUs mostly wait.
+_IDLE_GPU_PERCENT = 25
 _PASSING = {
     "COMPLETING": "it has ended, its last processes and the clean-up of its nodes have not",
     "CONFIGURING": "its nodes boot",
@@ -194,6 +196,20 @@ def efficiency(app: App, steps: Sequence[Step]) -> dict[str, str]:
     asked = asked_memory(job)
     if used and asked:
         told["memory used"] = f"{format_size(used)} of {format_size(asked)}, {100 * used / asked:.0f} %"
+    return told | _gpu_efficiency(job, steps)
+
+
+def _gpu_efficiency(job: Job, steps: Sequence[Step]) -> dict[str, str]:
+    """Return the use of GPUs by the step that used them most, where the site gathers it."""
+    gpus = parse_count(parse_tres(job.tres).get("gres/gpu", ""))
+    utils = [step.gpu_util for step in steps if step.gpu_util is not None]
+    told = {}
+    if utils and gpus:
+        share = min(100, max(utils) // gpus)
+        hint = ": ask for fewer GPUs, or give them more to do" if share < _IDLE_GPU_PERCENT else ""
+        told["gpu used"] = f"{share} % of {gpus} gpu{hint}"
+    if memory := max((step.gpu_memory or 0 for step in steps), default=0):
+        told["gpu memory used"] = f"{format_size(memory)} in all tasks"
     return told
 
 
