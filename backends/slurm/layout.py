@@ -194,7 +194,7 @@ def _one_node(job: Job) -> str:
 
 def _log_file(job: Job, pattern: str, task: int | None) -> Path | None:
     default = "slurm-%j.out" if task is None else "slurm-%A_%a.out"
-    if task is not None and Path(pattern).name == f"slurm-{job.job_id}.out":
+    if task is not None and Path(pattern).name in (f"slurm-{job.job_id}.out", f"slurm-{job.array_id}.out"):
         # squeue before 24.05 shows this for the default, of which an array has another one.
         pattern = default
     path = expand(pattern or default, job, task)
