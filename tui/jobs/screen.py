@@ -22,14 +22,13 @@ from ..ui.bars import Hint
 from ..ui.garbage_collection import spare_living
 from ..ui.job_cells import COLUMNS_BY_KEY, state_style
 from ..ui.palette import STYLES
-from ..ui.pane import Divider, Pane
-from ..ui.prompt_input import PromptInput
+from ..ui.pane import Divider
 from .card import JobCard
 from .chains import Chains
 from .filter import FilterError, JobView
 from .first_run import FirstRun
 from .history import PastJobs
-from .table import JobTable, Sort
+from .table import JobTable, Sort, TablePane
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
@@ -44,25 +43,6 @@ _PAST_PAUSE = 0.01
 _PROGRESS_SECONDS = 2.0
 # Columns from which the status line parts its counts by backend.
 EXTRA_WIDE = 160
-
-
-class TablePane(Pane):
-    """The table under its title, with a row for the filter while it acts.
-
-    Args:
-        keep_filter: called when the filter was typed to its end.
-    """
-
-    def __init__(self, keep_filter: Callable[[], object]) -> None:
-        super().__init__("Jobs", id="table-pane")
-        self.table = JobTable(id="table")
-        self.filter = PromptInput(keep_filter, placeholder="state:failed backend:local name !word", id="filter")
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the table and the filter."""
-        self.filter.display = False
-        yield self.table
-        yield self.filter
 
 
 class JobsScreen(JobActions):

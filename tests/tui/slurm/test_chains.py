@@ -38,6 +38,7 @@ async def test_a_chain_is_one_row_that_unfolds(app, commands) -> None:
         await pilot.press("plus")
         await shown(pilot, app, [("20", ""), ("7", "1/3"), ("8", "2/3"), ("9", "3/3")])
         await until(pilot, lambda: "after train 8" in screen_text(app), "what it waits for")
+        assert screen.table.cursor_row
         assert screen.table.cursor_row.app_id == "8"
         await pilot.press("plus")
         await shown(pilot, app, [("20", ""), ("8", "2/3")])
@@ -52,6 +53,7 @@ async def test_the_cursor_follows_the_chain(app, commands) -> None:
         commands.queue(LINKS[0], ended, {**LINKS[2], "State": "RUNNING", "StartTime": "1795258091"}, OTHER)
         app.feed.refresh()
         await shown(pilot, app, [("20", ""), ("9", "3/3")])
+        assert screen.table.cursor_row
         assert screen.table.cursor_row.app_id == "9"
 
 
