@@ -34,7 +34,10 @@ class BatchScript:
 
     def role(self) -> Role:
         """Return the role that stands for it."""
-        told = {"script": self.text, "options": [*self.options], "args": [*self.args], "settings": {**self.settings}}
+        told = {
+            "script": self.text, "options": [*self.options], "args": [*self.args], "settings": {**self.settings},
+            "variables": [*self.env],
+        }  # fmt: skip
         # As every role's, so that secret values are masked.
         return Role(ROLE, "", entrypoint=KEY, env={**self.env}, metadata={KEY: told})
 
@@ -44,8 +47,10 @@ def script_of(roles: Sequence[Role]) -> BatchScript | None:
     for role in roles:
         told = role.metadata.get(KEY)
         if isinstance(told, dict) and is_text(told.get("script")):
-            lists = [told.get(name, []) for name in ("options", "args")]
+            lists = [told.get(name, []) for name in ("options", "args", "variables")]
             settings = told.get("settings", {})
             if all(map(is_list_of(is_text), lists)) and is_dict_of(is_text)(settings):
-                return BatchScript(told["script"], tuple(lists[0]), tuple(lists[1]), settings, role.env)
+                # Its role's environment has variables of the launch besides.
+                env = {name: role.env[name] for name in lists[2] if name in role.env}
+                return BatchScript(told["script"], tuple(lists[0]), tuple(lists[1]), settings, env)
     return None

@@ -36,20 +36,28 @@ class Chains:
             told = {*self._texts, *launches, *submit_lines}
             texts: dict[str, tuple[float | None, str]] = {}
             for app_id, app in apps.items():
-                if (app.jobs[0].dependency or app_id in told) and (text := self._text(app, launches, submit_lines)):
+                job = app.jobs[0]
+                if not (job.dependency or app_id in told or may_have_dependency(job.submit_line)):
+                    continue
+                if text := self._text(app, launches, submit_lines.get(app_id) or job.submit_line):
                     texts[app_id] = app.submitted_at, text
             self._apps, self._texts = apps, texts
             self._after = _links(apps, {app_id: text for app_id, (_, text) in texts.items()})
         return self._after
 
-    def _text(self, app: App, launches: Mapping[str, Launch], submit_lines: Mapping[str, str]) -> str:
+    def _text(self, app: App, launches: Mapping[str, Launch], submit_line: str) -> str:
         launch = launches.get(app.app_id)
         if text := app.first.dependency or (str(launch.cfg.get("dependency") or "") if launch is not None else ""):
             return text
         submitted_at, text = self._texts.get(app.app_id, (None, ""))
         if text and submitted_at == app.submitted_at:
             return text
-        return submit_option(submit_lines.get(app.app_id, ""), "dependency", "d")
+        return submit_option(submit_line, "dependency", "d")
+
+
+def may_have_dependency(submit_line: str) -> bool:
+    """Tell whether an sbatch command may name a dependency; reading it takes much longer."""
+    return " -d" in submit_line or " --d" in submit_line
 
 
 def _links(apps: Mapping[str, App], texts: Mapping[str, str]) -> dict[str, list[str]]:

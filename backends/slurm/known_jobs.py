@@ -16,6 +16,7 @@ from ...specs import BackendUnavailableError, SchedulerError, is_terminal
 from ...specs.backoff import Backoff
 from ...specs.files import cache_folder
 from .accounting import Step, earlier_runs, history_text, job_with_steps, jobs_by_id, parse_history
+from .chains import may_have_dependency
 from .commands import ask, clean_environment
 from .jobs import App, Job, group
 from .queue import has_same_states, parse_queue, queue_command
@@ -129,7 +130,7 @@ class KnownJobs:
             jobs = {job.job_id: job for job in parse_history(answer.text)}
             self._accounted = answer.asked_at, jobs
             self._submit_lines = {
-                job_id: job.submit_line for job_id, job in jobs.items() if " -d" in job.submit_line.replace("--d", "-d")
+                job_id: job.submit_line for job_id, job in jobs.items() if may_have_dependency(job.submit_line)
             }
         return jobs
 

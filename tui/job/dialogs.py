@@ -204,8 +204,7 @@ class ChainDialog(CancelDialog):
 
     def lines(self) -> list[Text]:
         """Return the link, and that others are queued behind it."""
-        others = count(len(self.links) - 1, "other link")
-        words = f"{others} of its chain stay; those behind it may never start."
+        words = f"Its chain has {count(len(self.links) - 1, 'other link')}, which may then never start."
         return [*super().lines()[:-1], Text(words, STYLES.muted), Text()]
 
     def compose_buttons(self) -> ComposeResult:

@@ -349,6 +349,7 @@ class JobsScreen(JobActions):
             *([] if read_only else acting + deleting),
             Hint("/", "Filter"),
             Hint("space", "Mark"),
+            *([Hint("+", "Unfold")] if self.can("unfold") else []),
             Hint(":", "Commands"),
             Hint("?", "Keys"),
         ]

@@ -77,14 +77,19 @@ def find_places(runner: Runner, plan: LaunchPlan) -> PlacesFound:
     return PlacesFound(places, "", at)
 
 
-def places_text(found: PlacesFound | None) -> Text:
-    """Return partitions with their free nodes and GPUs, limits, and when the launch would start there."""
+def places_text(found: PlacesFound | None, *, is_narrow: bool = False) -> Text:
+    """Return partitions with their free nodes and GPUs, limits, and when the launch would start there.
+
+    Args:
+        found: the answer; None while there is none.
+        is_narrow: say only how long it is until a start.
+    """
     if found is None:
         return Text("The backend is asked for its estimates", STYLES.faint)
     if found.error:
         return Text(plain(found.error), STYLES.removed)
     text = Text(end="", no_wrap=True)
-    text.append(f"{'':<13}{'NODES':>7}{'GPUS':>8}  {'LIMIT':<7} STARTS\n", STYLES.faint)
+    text.append(f"{'PARTITION':<13}{'NODES':>7}{'GPUS':>8}  {'LIMIT':<7} STARTS\n", STYLES.faint)
     for place in found.places:
         gpus = f"{place.gpus_free}/{place.gpus}" if place.gpus else "-"
         limit = duration(place.limit) if place.limit is not None else "none"
@@ -93,8 +98,10 @@ def places_text(found: PlacesFound | None) -> Text:
         if place.fault:
             text.append(f"{plain(place.fault)}\n", STYLES.pending)
         else:
-            text.append(f"{start_words(place.start, found.at) if place.start else ''}\n", STYLES.text)
-    text.append(f"\nfree of all; asked {clock(found.at, found.at)}, with the request as it stands", STYLES.faint)
+            words = start_words(place.start, found.at) if place.start else ""
+            text.append(f"{words.rpartition('  ')[2] if is_narrow else words}\n", STYLES.text)
+    asked = f"free of all; asked {clock(found.at, found.at)}"
+    text.append(f"\n{asked}{'' if is_narrow else ', with the request as it stands'}", STYLES.faint)
     return text
 
 

@@ -166,7 +166,7 @@ class Preview(Pane):
         self._content.update(self._text())
         self.panel.display = self.has_panel
         if self.has_panel:
-            self.panel.update(Text.assemble(("Partitions\n", STYLES.muted), places_text(self._places)))
+            self.panel.update(places_text(self._places, is_narrow=True))
 
     def _text(self) -> Text:
         if self.tab == "diff":
