@@ -61,12 +61,18 @@ def test_variables_reach_the_job(real: SlurmScheduler, cluster: OwnSlurm, tmp_pa
     assert "".join(real.log_iter(app_id, "batch", 0)) == "a, b=c\n$d, you\n"
 
 
-def test_a_chain_is_known_also_by_a_new_session(real: SlurmScheduler, cluster: OwnSlurm, tmp_path: Path) -> None:
+def test_a_chain_is_known_also_by_a_new_session(
+    real: SlurmScheduler, cluster: OwnSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wait = ("--parsable", "--mem-per-cpu=32M", "--job-name=link", "--output=/dev/null")
     first = cluster.run("sbatch", *wait, "--wrap=true")
     second = cluster.run("sbatch", *wait, f"--dependency=afterany:{first}", "--wrap=true")
     third = cluster.run("sbatch", *wait, "-d", "singleton", "--wrap=true")
     ended(real, third)
+    # Accounting hears of a job a moment later.
+    wait_until(lambda: "singleton" in cluster.run("sacct", "-nXP", "--format=SubmitLine"), "its command")
+    # The answers that sessions share are asked for anew, history too.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     fresh = SlurmScheduler("torchx", interval=0.5, quick_interval=0.2)
     try:
         expected = {second: [first], third: [second]}
