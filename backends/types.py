@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 from ..specs import NONE, AppState, AppStatus, Role, RoleStatus, is_terminal
 from ..specs.errors import join_names
-from ..specs.foreign import epoch_seconds
+from ..specs.foreign import MAX_EPOCH_S, epoch_seconds
 
 logger = logging.getLogger(__name__)
 
@@ -229,6 +229,7 @@ class ListAppResponse:
         notes: what else should be known of it.
         limit_at: when it reaches its time limit, in seconds since the epoch; None where it has none, or does not run.
         foreign: neither TorchX nor this program launched it; a batch script of this user's own is not foreign.
+        after: the ids of jobs of the same user that it was queued behind, also when it waits no longer.
     """
 
     app_id: str
@@ -248,6 +249,7 @@ class ListAppResponse:
     notes: list[str] = field(default_factory=list, kw_only=True)
     limit_at: float | None = field(default=None, kw_only=True)
     foreign: bool = field(default=False, kw_only=True)
+    after: list[str] = field(default_factory=list, kw_only=True)
 
     # Responses of one list can be kept in sets.
     def __hash__(self) -> int:
@@ -259,17 +261,16 @@ def is_usable(row: ListAppResponse) -> bool:
     if not isinstance(row.app_id, str) or not row.app_id or "\n" in row.app_id:
         logger.warning("a job whose id is %.60r is left out of the list", row.app_id)
         return False
-    check_times(row)
+    for at in (row.submitted_at, row.started_at, row.finished_at, row.limit_at):
+        if at is not None and not (type(at) is float and 0.0 <= at < MAX_EPOCH_S):
+            check_times(row)
     return True
 
 
 def check_times(app: ListAppResponse | DescribeAppResponse) -> None:
     """Replace the times of an answer that are no times, such as nan, by None."""
-    app.submitted_at = epoch_seconds(app.submitted_at)
-    app.started_at = epoch_seconds(app.started_at)
-    app.finished_at = epoch_seconds(app.finished_at)
-    if isinstance(app, ListAppResponse):
-        app.limit_at = epoch_seconds(app.limit_at)
+    for name in {"submitted_at", "started_at", "finished_at", "limit_at"}.intersection(vars(app)):
+        setattr(app, name, epoch_seconds(getattr(app, name)))
     if isinstance(app, DescribeAppResponse):
         app.timeline = [change for change in app.timeline if epoch_seconds(change.at) is not None]
 
@@ -473,7 +474,6 @@ class LogIterator(Protocol):
 
     def close(self) -> None:
         """End the iteration at once."""
-        ...
 
 
 @dataclass

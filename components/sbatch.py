@@ -5,6 +5,7 @@ What is changed goes to the command line of sbatch and wins over the script's ow
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -63,7 +64,8 @@ def build_script(name: str, arguments: Mapping[str, str | Sequence[str]]) -> App
         # sbatch reads the script from its standard input, and would call the job so.
         options.append(f"--job-name={job_name}")
     settings = {**script.options, **changed, "job-name": job_name}
-    made = BatchScript(script.text, tuple(options), tuple(_script_arguments(script, values)), settings)
+    words = [*_letters(script, values), *_script_arguments(script, values)]
+    made = BatchScript(script.text, tuple(options), tuple(words), settings, _environment(script, values))
     return AppDef(job_name, [made.role()])
 
 
@@ -71,8 +73,19 @@ def _parameters(script: SbatchScript) -> Iterator[Parameter]:
     """Yield the parameters: arguments with names, options of the script, those that every form shows, the rest."""
     for positional in script.positionals:
         default: Any = REQUIRED if positional.default is None else positional.default
-        words = f"The script's argument ${positional.number}"
+        words = positional.message or f"The script's argument ${positional.number}"
         yield Parameter(positional.name, "positional", ValueType("str", "str"), default, words)
+    for letter in script.letter_options:
+        words = f"The script's option -{letter.letter}"
+        if letter.takes_value:
+            yield Parameter(letter.name, "keyword_only", ValueType("str", "str", optional=True), None, words)
+        else:
+            yield Parameter(letter.name, "keyword_only", ValueType("bool", "bool"), False, words)
+    for variable in script.variables:
+        is_missing = variable.default is None and variable.name not in os.environ
+        words = variable.message or f"The variable {variable.name} of the script's environment"
+        value: Any = REQUIRED if is_missing else variable.default or ""
+        yield Parameter(variable.name, "keyword_only", ValueType("str", "str"), value, words)
     if not script.is_het:
         for key, value in script.options.items():
             yield _option_parameter(OPTIONS.get(key, SbatchOption(key)), value)
@@ -135,6 +148,29 @@ def _option(key: str, value: str) -> str:
     if not value:
         raise ArgumentError(key, f"the script sets --{key}, and sbatch takes no empty value: edit the script")
     return f"--{key}={value}"
+
+
+def _letters(script: SbatchScript, values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the options that the script's `getopts` takes."""
+    for letter in script.letter_options:
+        value = values.get(letter.name)
+        if not letter.takes_value and value:
+            yield f"-{letter.letter}"
+        elif letter.takes_value and value not in (None, ""):
+            yield from (f"-{letter.letter}", str(value))
+
+
+def _environment(script: SbatchScript, values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables that are not as the script takes them by itself.
+
+    Raises:
+        ArgumentError: a variable without a default is neither given nor set here.
+    """
+    for variable in script.variables:
+        if variable.default is None and not values.get(variable.name) and not os.environ.get(variable.name):
+            raise ArgumentError(variable.name, f"{script.path.name} needs a value for {variable.name}")
+    told = {variable.name: (variable.default, values.get(variable.name)) for variable in script.variables}
+    return {name: str(value) for name, (default, value) in told.items() if value and value != default}
 
 
 def _script_arguments(script: SbatchScript, values: Mapping[str, Any]) -> list[str]:

@@ -6,13 +6,14 @@ import difflib
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 
 from ..specs import ComponentLoadError, ComponentNotFoundException
 from ..specs.files import SOURCE, read_file
+from .sbatch_inputs import LetterOption, Variable, letter_options, variables
 from .sbatch_options import LETTERS, OPTIONS, SbatchOption
 
 SUFFIX = ".sbatch"
@@ -30,6 +31,8 @@ _NAMED = re.compile(
     r"\$(?:(?P<number>[1-9])|\{(?P<braced>[1-9])(?::?(?P<sign>[-=?])(?P<default>[^}]*))?\})(?P=quote)\s*(?:[#;].*)?$"
 )
 _USED = re.compile(r"\$(?:([1-9])|\{([1-9])[^}]*\})")
+# `${1:?say which}` anywhere, such as in `: "${1:?usage: train CONFIG}"`.
+_REQUIRED = re.compile(r"\$\{(?P<number>[1-9]):?\?(?P<message>[^}]*)\}")
 _MOVED = re.compile(r"^\s*(?:shift|while\s+getopts|getopts|set\s+--)\b|\bgetopt\b")
 _FUNCTION = re.compile(r"^\s*(?:function\s+\w+|\w+\s*\(\))[^{]*\{")
 
@@ -53,11 +56,13 @@ class Positional:
         number: its position, from 1.
         name: the variable that it becomes, or ``arg1``.
         default: what the script takes where it is empty; None where it has to be given.
+        message: what the script says where it is not given.
     """
 
     number: int
     name: str
     default: str | None
+    message: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,16 +104,37 @@ class SbatchScript:
             if found := _NAMED.match(line):
                 number = int(found["number"] or found["braced"])
                 default = (found["default"] or "").strip("\"'") if found["sign"] in ("-", "=") else None
-                named.setdefault(number, Positional(number, found["name"], default))
+                message = (found["default"] or "").strip("\"'") if found["sign"] == "?" else ""
+                named.setdefault(number, Positional(number, found["name"], default, message))
+            for given in _REQUIRED.finditer(line):
+                number = int(given["number"])
+                named.setdefault(number, Positional(number, f"arg{number}", None, given["message"].strip("\"'")))
         taken: set[str] = {REST, *self.options, *(option.name for option in OPTIONS.values() if option.help)}
         made = []
         for number in range(1, most + 1):
             positional = named.get(number, Positional(number, f"arg{number}", ""))
             if positional.name in taken:
-                positional = Positional(number, f"arg{number}", positional.default)
+                positional = replace(positional, name=f"arg{number}")
             taken.add(positional.name)
             made.append(positional)
         return made
+
+    @cached_property
+    def letter_options(self) -> list[LetterOption]:
+        """The options that it takes by `getopts`, with names of their own."""
+        taken = {REST, *self.options, *OPTIONS}
+        found = []
+        for option in letter_options([*_own_lines(self.text)]):
+            name = option.name if option.name not in taken else f"opt_{option.letter}"
+            taken.add(name)
+            found.append(replace(option, name=name))
+        return found
+
+    @cached_property
+    def variables(self) -> list[Variable]:
+        """The variables of the environment that it reads and has a default or a message for."""
+        taken = {REST, *self.options, *OPTIONS, *(each.name for each in (*self.positionals, *self.letter_options))}
+        return [variable for variable in variables(_own_lines(self.text)) if variable.name not in taken]
 
     @property
     def comment(self) -> str:

@@ -64,6 +64,8 @@ class JobRow:
         group: what the jobs of one sweep share.
         called: the app's name, where its id does not tell it.
         limit_at: when it reaches its time limit, in seconds since the epoch; None where that is not known.
+        after: the handles of the jobs that it was queued behind.
+        link: which link of its chain it is, such as ``2/5``; empty for a job that is in none.
     """
 
     handle: str
@@ -86,6 +88,8 @@ class JobRow:
     group: str = ""
     called: str = ""
     limit_at: float | None = None
+    after: tuple[str, ...] = ()
+    link: str = ""
 
     @cached_property
     def name(self) -> str:

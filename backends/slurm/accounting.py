@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 from ...specs import BackendUnavailableError, SchedulerError
 from .commands import FIELD, ask
-from .jobs import Job, parse_count, parse_exit, parse_time, text_or_nothing
+from .jobs import Job, parse_count, parse_exit, parse_time, parse_tres, text_or_nothing
 
 # sacct(1), --format. Those of versions after 20.11 are asked for first, and left out where they are refused.
 _FIELDS = (
     "JobIDRaw", "JobID", "JobName", "User", "State", "ExitCode", "DerivedExitCode", "Reason", "Submit", "Eligible",
     "Start", "End", "ElapsedRaw", "TimelimitRaw", "Partition", "QOS", "Account", "NNodes", "NCPUS", "NTasks",
     "NodeList", "ReqMem", "MaxRSS", "TotalCPU", "AllocTRES", "WorkDir", "Comment",
+    "TRESUsageInTot",
 )  # fmt: skip
 # SubmitLine is of 21.08, FailedNode of 23.02.
 _NEWER = (("SubmitLine", "FailedNode"), ("SubmitLine",), ())
@@ -48,6 +49,9 @@ class Step:
         tasks: how many tasks it had.
         cpu_seconds: what its processes took of processors.
         max_rss: the most that one of its tasks had in memory, in bytes; None where that was not measured.
+        gpu_util: the utilisation of its GPUs in percent, added up over GPUs and tasks; None where the site does not
+            gather it (slurm.conf(5): AccountingStorageTRES with gres/gpuutil).
+        gpu_memory: the GPU memory of all its tasks, in bytes; None likewise (gres/gpumem).
     """
 
     job_id: str
@@ -59,8 +63,11 @@ class Step:
     tasks: int = 0
     cpu_seconds: float = 0.0
     max_rss: int | None = None
+    gpu_util: int | None = None
+    gpu_memory: int | None = None
     started_at: float | None = None
     finished_at: float | None = None
+    node_list: str = ""
 
 
 def history_text(days: float) -> str:
@@ -211,6 +218,8 @@ def _job(row: dict[str, str], raw: str, found: re.Match[str]) -> Job:
 
 
 def _step(row: dict[str, str], job: Job, name: str) -> Step:
+    used = parse_tres(row["TRESUsageInTot"])
+    util = used.get("gres/gpuutil", "")
     return Step(
         job_id=job.job_id,
         name=name,
@@ -221,8 +230,11 @@ def _step(row: dict[str, str], job: Job, name: str) -> Step:
         tasks=parse_count(row["NTasks"]),
         cpu_seconds=parse_clock(row["TotalCPU"]),
         max_rss=parse_size(row["MaxRSS"]),
+        gpu_util=parse_count(util) if util else None,
+        gpu_memory=parse_size(used.get("gres/gpumem", "")),
         started_at=job.started_at,
         finished_at=job.finished_at,
+        node_list=job.node_list,
     )
 
 

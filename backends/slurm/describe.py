@@ -13,15 +13,18 @@ from ..shared.exit_reasons import format_exit, signal_name, some_of
 from ..types import BY_TORCHX, DescribeAppResponse, ListAppResponse, StateChange
 from .accounting import Step
 from .ends import TaskEnd, asked_memory, batch_output_end, format_size, task_ends, why_ended
-from .jobs import App, Job, format_duration
+from .jobs import App, Job, app_state, format_duration, parse_count, parse_tres
 from .known_jobs import LOST
 from .layout import Replica, is_torchx, log_files, replicas_of
 from .others import is_torchx_script, script_role, torchx_cfg, torchx_roles
+from .ports import served_ports
 from .reasons import code_of, reason
 from .records import Launch
 from .request import without_key
 from .waiting import dependency_ids
 
+# Below this, GPUs mostly wait.
+_IDLE_GPU_PERCENT = 25
 _PASSING = {
     "COMPLETING": "it has ended, its last processes and the clean-up of its nodes have not",
     "CONFIGURING": "its nodes boot",
@@ -36,13 +39,16 @@ _PASSING = {
 }
 
 
-def list_row(app: App, launch: Launch | None, known: Mapping[str, App] = MappingProxyType({})) -> ListAppResponse:
+def list_row(
+    app: App, launch: Launch | None, known: Mapping[str, App] = MappingProxyType({}), after: Sequence[str] = ()
+) -> ListAppResponse:
     """Return the row of an app.
 
     Args:
         app: the app.
         launch: its launch if it was made here.
         known: the apps that are known, for the names of those that it waits for.
+        after: the ids of those that it was queued behind.
     """
     state = app.state
     by_torchx = launch is None and is_torchx(app)
@@ -63,6 +69,7 @@ def list_row(app: App, launch: Launch | None, known: Mapping[str, App] = Mapping
         notes=[BY_TORCHX] if by_torchx else [],
         limit_at=_limit_at(app),
         foreign=launch is None and not by_torchx and app.first.user != user_name(),
+        after=[*after],
     )
 
 
@@ -73,6 +80,7 @@ def describe_app(
     steps: Sequence[Step] = (),
     script: str = "",
     earlier: Sequence[Job] = (),
+    replicas: Sequence[Replica] = (),
 ) -> DescribeAppResponse:
     """Return the description of an app.
 
@@ -83,6 +91,7 @@ def describe_app(
         steps: its steps from accounting, once it has ended.
         script: its batch script where it is not ours, empty where that is not known.
         earlier: its runs before it was requeued.
+        replicas: its replicas where they are known; those of its layout if empty.
     """
     notes: list[str] = []
     by_torchx = launch is None and is_torchx(app)
@@ -91,7 +100,7 @@ def describe_app(
     batch_output = ""
     if app.state is AppState.FAILED and not app.is_array:
         batch_output = batch_output_end(log_files(app.first)[0])
-    replicas = replicas_of(app, launch)
+    replicas = replicas or replicas_of(app, launch)
     why = _why(app, batch_output, max((step.max_rss or 0 for step in steps), default=0))
     reasons = [*filter(None, (why, *evidence))]
     if by_torchx:
@@ -117,6 +126,7 @@ def describe_app(
         log_dir=app.first.work_dir if launch is None or launch.is_script else launch.folder,
         insight_dir=str(Path(launch.insight, app.app_id)) if launch is not None and launch.insight else "",
         cfg=dict(launch.cfg) if launch is not None else _cfg(app.first, script),
+        ports=served_ports(replicas),
     )
 
 
@@ -186,6 +196,20 @@ def efficiency(app: App, steps: Sequence[Step]) -> dict[str, str]:
     asked = asked_memory(job)
     if used and asked:
         told["memory used"] = f"{format_size(used)} of {format_size(asked)}, {100 * used / asked:.0f} %"
+    return told | _gpu_efficiency(job, steps)
+
+
+def _gpu_efficiency(job: Job, steps: Sequence[Step]) -> dict[str, str]:
+    """Return the use of GPUs by the step that used them most, where the site gathers it."""
+    gpus = parse_count(parse_tres(job.tres).get("gres/gpu", ""))
+    utils = [step.gpu_util for step in steps if step.gpu_util is not None]
+    told = {}
+    if utils and gpus:
+        share = min(100, max(utils) // gpus)
+        hint = ": ask for fewer GPUs, or give them more to do" if share < _IDLE_GPU_PERCENT else ""
+        told["gpu used"] = f"{share} % of {gpus} gpu{hint}"
+    if memory := max((step.gpu_memory or 0 for step in steps), default=0):
+        told["gpu memory used"] = f"{format_size(memory)} in all tasks"
     return told
 
 
@@ -194,14 +218,18 @@ def _role_statuses(app: App, replicas: Sequence[Replica], ends: dict[int, TaskEn
     for replica in replicas:
         end = ends.get(replica.number)
         if end is None:
-            end = _end_of(replica, len(replicas))
+            end = _end_of(replica, sum(other.step is None for other in replicas))
         roles.setdefault(replica.role, []).append(_replica_status(app, replica, end))
     return [RoleStatus(role, statuses) for role, statuses in roles.items()]
 
 
 def _end_of(replica: Replica, count: int) -> TaskEnd:
     """Return how a replica ended as far as its job tells: a failure is known of the only replica alone."""
-    job = replica.job
+    job, step = replica.job, replica.step
+    if step is not None:
+        # Accounting has the highest code of a step's tasks.
+        is_known = step.tasks <= 1 or step.exit_code == 0
+        return TaskEnd(step.exit_code, step.signal) if is_known else TaskEnd(None, 0)
     if job.app_state is AppState.SUCCEEDED:
         return TaskEnd(0, 0)
     if job.app_state is AppState.FAILED and (count == 1 or job.array_id) and job.state == "FAILED":
@@ -213,6 +241,8 @@ def _replica_status(app: App, replica: Replica, end: TaskEnd) -> ReplicaStatus:
     job = replica.job
     # Components run and end together.
     state = job.app_state if app.is_array else app.state
+    if replica.step is not None:
+        return _step_status(replica, replica.step, end)
     ended = format_exit(-end.signal if end.signal else end.exit_code) if is_terminal(state) else ""
     return ReplicaStatus(
         id=replica.number,
@@ -226,6 +256,24 @@ def _replica_status(app: App, replica: Replica, end: TaskEnd) -> ReplicaStatus:
         started_at=job.start,
         finished_at=job.end,
         restarts=max(0, app.restarts),
+    )
+
+
+def _step_status(replica: Replica, step: Step, end: TaskEnd) -> ReplicaStatus:
+    state = app_state(step.state)
+    is_over = is_terminal(state)
+    ended = format_exit(-step.signal if step.signal else step.exit_code) if is_over and step.exit_code != 0 else ""
+    return ReplicaStatus(
+        id=replica.number,
+        state=state,
+        role=replica.role,
+        hostname=replica.node,
+        exit_code=end.exit_code if is_over else None,
+        signal=signal_name(-end.signal) if end.signal and is_over else "",
+        reason=f"a task of {plain(step.label)}: {ended}" if ended and step.tasks > 1 else ended,
+        node=replica.node,
+        started_at=step.started_at,
+        finished_at=step.finished_at if is_over else None,
     )
 
 

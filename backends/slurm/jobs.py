@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from ...specs import AppState, is_terminal
 from ...specs.foreign import epoch_seconds
@@ -197,14 +198,25 @@ class App:
         return next((job for job in self.jobs if number in job.task_numbers()), None)
 
 
-def group(jobs: Iterable[Job]) -> dict[str, App]:
-    """Return the apps that records belong to, by id."""
+def group(jobs: Iterable[Job], known: Mapping[str, App] = MappingProxyType({})) -> dict[str, App]:
+    """Return the apps that records belong to, by id.
+
+    Args:
+        jobs: the records.
+        known: what was returned before: an app of the same single record is taken from there.
+    """
     apps: dict[str, App] = {}
+    parts: dict[str, list[Job]] = {}
     for job in jobs:
-        apps.setdefault(job.app_id, App(job.app_id)).jobs.append(job)
-    for app in apps.values():
-        if len(app.jobs) > 1:
-            app.jobs.sort(key=lambda job: (job.het_offset, min(job.task_numbers(), default=0)))
+        if job.het_id or job.array_id:
+            parts.setdefault(job.app_id, []).append(job)
+            continue
+        app = known.get(job.job_id)
+        same = app is not None and len(app.jobs) == 1 and app.jobs[0] is job
+        apps[job.job_id] = app if app is not None and same else App(job.job_id, [job])
+    for app_id, found in parts.items():
+        found.sort(key=lambda job: (job.het_offset, min(job.task_numbers(), default=0)))
+        apps[app_id] = App(app_id, found)
     return apps
 
 

@@ -16,9 +16,10 @@ from ...specs import BackendUnavailableError, SchedulerError, is_terminal
 from ...specs.backoff import Backoff
 from ...specs.files import cache_folder
 from .accounting import Step, earlier_runs, history_text, job_with_steps, jobs_by_id, parse_history
+from .chains import may_have_dependency
 from .commands import ask, clean_environment
 from .jobs import App, Job, group
-from .queue import parse_queue, queue_command, states_in
+from .queue import has_same_states, parse_queue, queue_command
 from .shared_answer import ActionTimes, Intervals, SharedAnswer
 
 logger = logging.getLogger(__name__)
@@ -31,6 +32,8 @@ _HISTORY_S = 900.0
 _LOST_WAITS_S, _FAILURE_WAITS_S = (5.0, 3600.0), (10.0, 300.0)
 # A job that neither the queue nor accounting had is asked for again after so many seconds.
 _UNKNOWN_S = 10.0
+# The steps of a job that runs are asked for so seldom, and only while somebody looks at it.
+_STEPS_S = 30.0
 _MOST_KEPT = 500
 
 
@@ -48,13 +51,14 @@ class KnownJobs:
         self.actions = ActionTimes(folder / "acted")
         command = queue_command(all_users=all_users)
         name = "queue-of-all" if all_users else "queue"
-        self.queue_answer = SharedAnswer(folder / name, lambda: ask(command), intervals, self.actions, states_in)
+        self.queue_answer = SharedAnswer(folder / name, lambda: ask(command), intervals, self.actions, has_same_states)
         self._history = SharedAnswer(
             folder / "history", lambda: history_text(history_days), Intervals(_HISTORY_S, _HISTORY_S)
         )
         self._lock = threading.Lock()
         self._queued: tuple[float, dict[str, Job]] = (0.0, {})
         self._accounted: tuple[float, dict[str, Job]] = (0.0, {})
+        self._submit_lines: dict[str, str] = {}
         self._records: dict[str, Job] = {}
         self._left: dict[str, Job] = {}
         self._grouped: tuple[tuple[float, float, int], dict[str, App]] = ((0.0, 0.0, 0), {})
@@ -76,8 +80,12 @@ class KnownJobs:
             self._look_up_left(queued, accounted)
             version = (self._queued[0], self._accounted[0], self._changes)
             if self._grouped[0] != version:
-                self._grouped = version, group({**accounted, **self._left, **queued}.values())
+                self._grouped = version, group({**accounted, **self._left, **queued}.values(), self._grouped[1])
             return self._grouped[1]
+
+    def submit_lines(self) -> dict[str, str]:
+        """Return the sbatch commands with a dependency, by job id, as far as accounting told them."""
+        return self._submit_lines
 
     def find(self, app_id: str) -> App | None:
         """Return an app of any user; None if there is none. An array's task is part of its array.
@@ -121,6 +129,9 @@ class KnownJobs:
         if answer.asked_at != asked_at:
             jobs = {job.job_id: job for job in parse_history(answer.text)}
             self._accounted = answer.asked_at, jobs
+            self._submit_lines = {
+                job_id: job.submit_line for job_id, job in jobs.items() if may_have_dependency(job.submit_line)
+            }
         return jobs
 
     def _look_up_left(self, queued: dict[str, Job], accounted: dict[str, Job]) -> None:
@@ -169,6 +180,7 @@ class AccountedJobs:
         self._lock = threading.Lock()
         self._kept: dict[tuple[str, float | None], tuple[App, list[Step]]] = {}
         self._runs: dict[tuple[str, int], list[Job]] = {}
+        self._steps: dict[str, tuple[float, list[Step]]] = {}
 
     def earlier_runs(self, app: App) -> list[Job]:
         """Return the runs of a job before its requeues, the earliest first, as far as accounting has them."""
@@ -191,6 +203,26 @@ class AccountedJobs:
                     self._runs.clear()
                 self._runs[key] = found
         return found
+
+    def steps(self, app: App) -> list[Step]:
+        """Return the steps of a job; of one that runs as they were up to half a minute ago, of one that waits none."""
+        if is_terminal(app.state):
+            return self.details(app)[1]
+        if app.started_at is None:
+            return []
+        with self._lock:
+            at, steps = self._steps.get(app.app_id, (0.0, []))
+        if at and time.monotonic() - at < _STEPS_S:
+            return steps
+        try:
+            _, steps = job_with_steps(app.app_id)
+        except SchedulerError as error:
+            logger.info("accounting has no steps of %s: %s", app.app_id, error)
+        with self._lock:
+            if len(self._steps) >= _MOST_KEPT:
+                self._steps.clear()
+            self._steps[app.app_id] = time.monotonic(), steps
+        return steps
 
     def details(self, app: App) -> tuple[App, list[Step]]:
         """Return an app that has ended, completed by accounting, and its steps."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import glob
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from ..shared.replicas import pick_replica
+from .accounting import Step
 from .jobs import BATCH, TASK, App, Job
 from .records import Launch
 
@@ -31,6 +33,7 @@ class Replica:
         node: the node that it runs on, empty where that is not known.
         stdout: the file of its output, None where it is not known.
         stderr: the file of its errors; None where both go to one file.
+        step: the step whose task it is; None where it is that of a whole job or component.
     """
 
     role: str
@@ -39,6 +42,7 @@ class Replica:
     node: str = ""
     stdout: Path | None = None
     stderr: Path | None = None
+    step: Step | None = None
 
 
 def is_torchx(app: App) -> bool:
@@ -94,16 +98,22 @@ def log_files(job: Job, task: int | None = None) -> tuple[Path | None, Path | No
         job: the job, or a task of an array.
         task: the task's number.
     """
-    stdout = _log_file(job, job.stdout or _option(job.submit_line, "output", "o"), task)
-    told = job.stderr or _option(job.submit_line, "error", "e")
+    stdout = _log_file(job, job.stdout or submit_option(job.submit_line, "output", "o"), task)
+    told = job.stderr or submit_option(job.submit_line, "error", "e")
     stderr = _log_file(job, told, task) if told else None
     return stdout, None if stderr == stdout else stderr
 
 
-def expand(pattern: str, job: Job, task: int | None = None) -> str:
+def expand(pattern: str, job: Job, task: int | None = None, symbols: Mapping[str, str] = MappingProxyType({})) -> str:
     """Replace the symbols of a file name as sbatch(1) documents them, ``%5j`` with leading zeros.
 
     A backslash turns the symbols off. What only the node knows, such as its short host name, becomes a ``*``.
+
+    Args:
+        pattern: the name.
+        job: the job, or a task of an array.
+        task: the array task's number.
+        symbols: what is known better, of a step's task: ``t``, ``s``, ``n``, ``N``, ``J``.
     """
     if "\\" in pattern:
         return pattern.replace("\\", "")
@@ -119,6 +129,8 @@ def expand(pattern: str, job: Job, task: int | None = None) -> str:
 
     def value(found: re.Match[str]) -> str:
         width, symbol = int(found[1][:2] or 0), found[2]
+        if symbol in symbols:
+            return symbols[symbol].zfill(min(width, 10)) if symbols[symbol].isdecimal() else symbols[symbol]
         return numbers[symbol].zfill(min(width, 10)) if symbol in numbers else texts[symbol]
 
     return _SYMBOL.sub(value, pattern)
@@ -182,7 +194,7 @@ def _one_node(job: Job) -> str:
 
 def _log_file(job: Job, pattern: str, task: int | None) -> Path | None:
     default = "slurm-%j.out" if task is None else "slurm-%A_%a.out"
-    if task is not None and Path(pattern).name == f"slurm-{job.job_id}.out":
+    if task is not None and Path(pattern).name in (f"slurm-{job.job_id}.out", f"slurm-{job.array_id}.out"):
         # squeue before 24.05 shows this for the default, of which an array has another one.
         pattern = default
     path = expand(pattern or default, job, task)
@@ -194,7 +206,7 @@ def _log_file(job: Job, pattern: str, task: int | None) -> Path | None:
     return whole
 
 
-def _option(submit_line: str, name: str, letter: str) -> str:
+def submit_option(submit_line: str, name: str, letter: str) -> str:
     """Return an option of the sbatch command that accounting keeps, empty where it was not given there."""
     try:
         words = shlex.split(submit_line)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 
 from .commands import FIELD, RECORD
 from .jobs import Job, parse_count, parse_duration, parse_exit, parse_time, text_or_nothing
@@ -46,11 +47,10 @@ def parse_queue(text: str, known: Mapping[str, Job] | None = None) -> dict[str, 
         known: what was returned before: what squeue says of most jobs is the same the next time.
     """
     jobs: dict[str, Job] = {}
-    for record in text.split(RECORD)[:-1]:
-        record = record.lstrip("\n")
+    for record in _records(text):
         job = known.get(record) if known else None
         if job is None:
-            values = record.split(FIELD)
+            values = record.lstrip("\n").split(FIELD)
             if len(values) != len(_FIELDS) or not values[0].strip().isdecimal():
                 logger.warning("a record of squeue is passed over: %.80r", record)
                 continue
@@ -59,11 +59,26 @@ def parse_queue(text: str, known: Mapping[str, Job] | None = None) -> dict[str, 
     return jobs
 
 
-def states_in(text: str) -> list[str]:
-    """Return the ids and states of an answer to `queue_command`: estimates and priorities change all the time."""
+def has_same_states(before: str, now: str) -> bool:
+    """Tell whether two answers to `queue_command` have the same jobs in the same states, whatever else changed."""
+    then, later = _records(before), _records(now)
+    if len(then) == len(later):
+        # Of ten thousand records most stand where they stood: only the others are looked into.
+        changed = [pair for pair in zip(then, later, strict=True) if pair[0] != pair[1]]
+        then, later = [old for old, _ in changed], [new for _, new in changed]
+    return _states(then) == _states(later)
+
+
+@lru_cache(maxsize=2)
+def _records(text: str) -> list[str]:
+    """Return the records of an answer, each behind its line's end; an answer is compared, parsed, compared again."""
+    return text.split(RECORD)[:-1]
+
+
+def _states(records: list[str]) -> dict[str, str]:
     state = _FIELDS.index("State")
-    records = (record.split(FIELD, state + 1) for record in text.split(RECORD)[:-1])
-    return [f"{values[0]} {values[state]}" for values in records if len(values) > state]
+    split = (record.split(FIELD, state + 1) for record in records)
+    return {values[0].strip(): values[state] for values in split if len(values) > state}
 
 
 def _job(values: dict[str, str]) -> Job:

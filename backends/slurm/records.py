@@ -142,7 +142,11 @@ class Records:
         """Return the apps that were not deleted with their launches, as far as files have these."""
         with self._lock:
             paths, hidden = self._paths(), self._hidden_apps()
-            return [(app, self._kept(app, paths)) for app in apps if not _is_among(app, hidden)]
+            return [
+                (app, self._kept(app, paths) if app.app_id in paths else None)
+                for app in apps
+                if app.app_id not in hidden or not _is_among(app, hidden)
+            ]
 
     def _kept(self, app: App, paths: Mapping[str, Path]) -> Launch | None:
         path = paths.get(app.app_id)

@@ -6,8 +6,8 @@ import copy
 import re
 import secrets
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,16 +40,19 @@ class SlurmRequest:
         script: the batch script.
         launch: what a later session reads of the launch.
         shown: the script for people, secret values masked.
+        env: variables of the environment that it is submitted with, beside this process's, which the job gets.
     """
 
     command: list[str]
     script: str
     launch: dict[str, Any]
     shown: str
+    env: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         command = " ".join(shlex.quote(word) if word != ":" else ":" for word in mask_args(self.command))
-        return f"{command} <<'SCRIPT'\n{self.shown}SCRIPT\n"
+        variables = "".join(f"{name}={shlex.quote(value)} " for name, value in mask_env(self.env).items())
+        return f"{variables}{command} <<'SCRIPT'\n{self.shown}SCRIPT\n"
 
 
 def make_request(
@@ -125,7 +128,7 @@ def _script_request(app: AppDef, session: str, opts: SlurmOpts, folder: Path, ow
         # A script on the standard input has no name, and sbatch takes arguments behind one only.
         *(["/dev/stdin", *own.args] if own.args else []),
     ]  # fmt: skip
-    return SlurmRequest(command, own.text, launch, shown_script(own.text))
+    return SlurmRequest(command, own.text, launch, shown_script(own.text), own.env)
 
 
 def _marked(comment: str | None, key: str) -> str:

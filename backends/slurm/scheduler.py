@@ -47,10 +47,11 @@ from . import commands
 from .accounting import Step
 from .actions import act, cancel, job_actions, run_beside, shell_command
 from .advice import Advisor
+from .chains import Chains
 from .cluster import Cluster
 from .describe import describe_app, list_row
 from .facts import Facts
-from .jobs import App, Job, is_app_id
+from .jobs import BATCH, App, is_app_id
 from .known_jobs import HISTORY_DAYS, AccountedJobs, KnownJobs
 from .layout import Replica, find_replica, replicas_of
 from .options import SlurmOpts
@@ -59,6 +60,7 @@ from .records import Launch, Records, read_launch
 from .request import SlurmRequest, check_app, make_request, name_faults
 from .script import launch_in
 from .shared_answer import Intervals
+from .steps import step_replicas
 from .usage import UsageSampler
 from .waiting import evidence
 
@@ -69,6 +71,7 @@ _SUBMIT_S = 60.0
 # A log that is followed looks so often whether its job has ended (s); the answers are kept much longer.
 _LOOK_S = 0.1
 _MOST_SCRIPTS = 200
+_NOTHING_BEFORE: list[str] = []
 _JOB_ID = re.compile(r"^(?P<id>\d+)(?:;|$)", re.MULTILINE)
 
 
@@ -140,6 +143,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._accounted = AccountedJobs()
         self._scripts: dict[str, str] = {}
         self._rows: dict[str, _Row] = {}
+        self._chains = Chains()
         self._lock = threading.Lock()
 
     # Objects that keep files are made when first needed: run options need no folder.
@@ -191,9 +195,8 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
             SchedulerError: Slurm refused it; the message is Slurm's.
         """
         request = dryrun_info.request
-        answer = commands.run(
-            request.command, stdin=request.script, env=commands.submit_environment(), timeout=_SUBMIT_S
-        )
+        env = {**commands.submit_environment(), **request.env}
+        answer = commands.run(request.command, stdin=request.script, env=env, timeout=_SUBMIT_S)
         self._jobs.actions.note()
         found = _JOB_ID.search(answer.out)
         if answer.code != 0 or found is None:
@@ -224,7 +227,8 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         steps: builtins.list[Step] = []
         if is_terminal(state):
             app, steps = self._accounted.details(app)
-        return describe_app(app, launch, steps=steps, script=script, earlier=self._accounted.earlier_runs(app))
+        earlier, replicas = self._accounted.earlier_runs(app), self._replicas(app, launch)
+        return describe_app(app, launch, steps=steps, script=script, earlier=earlier, replicas=replicas)
 
     def describe_native(self, app_id: str) -> str:
         """Return the output of ``scontrol show job``, and the batch script if Slurm keeps it, secret values masked.
@@ -243,13 +247,16 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return all jobs of this user, the latest first: those of the queue, and those of accounting."""
         before, now, apps = self._rows, {}, self._jobs.apps()
-        for app, launch in self._records.find_shown(apps.values()):
-            kept = before.get(app.app_id)
-            if kept is None or kept.launch is not launch or not kept.has(app.jobs):
-                kept = _Row(app.jobs, launch, list_row(app, launch, apps))
+        shown = self._records.find_shown(apps.values())
+        launches = {app.app_id: launch for app, launch in shown if launch is not None}
+        chains = self._chains.find(apps, launches, self._jobs.submit_lines())
+        for app, launch in shown:
+            kept, after = before.get(app.app_id), chains.get(app.app_id, _NOTHING_BEFORE)
+            if kept is None or kept.launch is not launch or kept.row.after != after or not kept.is_of(app):
+                kept = _Row(app, launch, list_row(app, launch, apps, after))
             now[app.app_id] = kept
         self._rows = now
-        return sorted((kept.row for kept in now.values()), key=lambda row: row.submitted_at or 0.0, reverse=True)
+        return sorted([kept.row for kept in now.values()], key=lambda row: row.submitted_at or 0.0, reverse=True)
 
     def list_everybody(self, yes: bool) -> None:
         """Let `list` return the queue of every user; accounting is asked for this user's jobs in any case."""
@@ -317,8 +324,10 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def _log_lines(self, query: LogQuery) -> FileLines:
         app = self._get(query.app_id)
         replica = self._replica(app, query.role_name, query.k)
-        if replica.stderr is None and query.stream is Stream.STDERR:
+        if replica.stderr is None and replica.stdout is not None and query.stream is Stream.STDERR:
             raise ValueError(f"{query.app_id}: stdout and stderr go to one file: ask for the stream combined")
+        if replica.stdout is None and replica.step is not None:
+            raise SchedulerError(f"{query.role_name} has no log of its own: its output is in that of {BATCH}/0")
         if replica.stdout is None:
             raise SchedulerError(f"the log of {query.app_id} cannot be read: Slurm does not say where it is")
         stdout = replica.stdout if query.stream is not Stream.STDERR else None
@@ -404,7 +413,14 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return not self._records.is_hidden(app)
 
     def _replica(self, app: App, role_name: str, k: int) -> Replica:
-        return find_replica(app.app_id, replicas_of(app, self._launch(app)), app, role_name, k)
+        return find_replica(app.app_id, self._replicas(app, self._launch(app)), app, role_name, k)
+
+    def _replicas(self, app: App, launch: Launch | None) -> builtins.list[Replica]:
+        """Return the replicas of a job that somebody looks at: those of its steps too, where its script is not ours."""
+        replicas = replicas_of(app, launch)
+        if replicas[:1] and replicas[0].role == BATCH:
+            replicas += step_replicas(app, self._accounted.steps(app), self._script(app.app_id))
+        return replicas
 
     def _launch(self, app: App) -> Launch | None:
         return self._records.find(app, self._launch_in_script)
@@ -448,13 +464,14 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 class _Row(NamedTuple):
     """A row, and what it was made of: most are the same the next time."""
 
-    jobs: builtins.list[Job]
+    app: App
     launch: Launch | None
     row: ListAppResponse
 
-    def has(self, jobs: builtins.list[Job]) -> bool:
-        """Tell whether it was made of these records."""
-        return len(jobs) == len(self.jobs) and all(map(operator.is_, jobs, self.jobs))
+    def is_of(self, app: App) -> bool:
+        """Tell whether it was made of the same records."""
+        before, now = self.app.jobs, app.jobs
+        return app is self.app or (len(now) == len(before) and all(map(operator.is_, now, before)))
 
 
 class _Outlook:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import logging
+import operator
 import os
 import threading
 import time
@@ -105,7 +106,7 @@ class SharedAnswer:
         ask: asks, within `TIMEOUT_S`.
         intervals: how often it may be asked.
         actions: when the user acted; None for a question that no action makes old.
-        essence: returns the part of an answer that matters: while that stays the same, questions are fewer.
+        is_same: tells whether two answers differ in nothing that matters: while they do not, questions are fewer.
     """
 
     def __init__(
@@ -114,18 +115,16 @@ class SharedAnswer:
         ask: Callable[[], str],
         intervals: Intervals,
         actions: ActionTimes | None = None,
-        essence: Callable[[str], object] = lambda text: text,
+        is_same: Callable[[str, str], bool] = operator.eq,
     ) -> None:
         self._path = path
         self._ask = ask
         self._intervals = intervals
         self._actions = actions
-        self._essence = essence
+        self._is_same = is_same
         self._lock = threading.Lock()
         self._known = Answered()
         self._read: tuple[int, int] = (0, 0)
-        # Of the last text, which may be of 10,000 jobs.
-        self._last_essence: tuple[str, object] | None = None
 
     def get(self) -> Answered:
         """Return the answer, asked for anew where it is too old.
@@ -181,11 +180,7 @@ class SharedAnswer:
             self._known = Answered(before.text, asked_at, took, str(error), before.failures + 1, asks, changed_at)
         else:
             took = time.monotonic() - began
-            essence = self._essence(text)
-            if self._last_essence is None or self._last_essence[0] is not before.text:
-                self._last_essence = before.text, self._essence(before.text)
-            is_same = bool(before.asked_at) and essence == self._last_essence[1]
-            self._last_essence = text, essence
+            is_same = bool(before.asked_at) and self._is_same(before.text, text)
             self._known = Answered(text, asked_at, took, "", 0, asks, before.changed_at if is_same else asked_at)
         self._store()
 

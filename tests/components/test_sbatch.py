@@ -194,3 +194,64 @@ def test_a_python_file_without_a_function_is_no_script(folder: Path) -> None:
     (folder / "train.py").write_text("#!/usr/bin/env python\n")
     with pytest.raises(ComponentNotFoundException, match="There is no component"):
         describe("./train.py")
+
+
+INPUTS = """#!/bin/bash
+#SBATCH --time=10
+while getopts ":c:n:v" opt; do
+  case $opt in
+    c) CONFIG=$OPTARG ;;
+    n)
+      count="${OPTARG}" ;;
+    v) set -x ;;
+  esac
+done
+shift $((OPTIND - 1))
+LR=${LR:-1e-5}
+run=done
+: "${HF_TOKEN:?put your token there}" ${run:-x} ${SLURM_JOB_ID:-0} ${HOME:-/}  # ${NOT:-read}
+python train.py --lr "$LR" --out "${OUT:-$HOME/out}" "$@"
+"""
+
+
+@pytest.fixture
+def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    (tmp_path / "train.sbatch").write_text(INPUTS)
+    return tmp_path
+
+
+def test_variables_and_options_of_a_script_are_parameters(inputs: Path) -> None:
+    found = {each.name: each for each in describe("train.sbatch").parameters}
+    told = {name: found[name].default for name in ("CONFIG", "count", "opt_v", "LR", "OUT")}
+    assert told == {"CONFIG": None, "count": None, "opt_v": False, "LR": "1e-5", "OUT": ""}
+    assert found["HF_TOKEN"].required
+    assert found["HF_TOKEN"].help == "put your token there"
+    assert not {"run", "SLURM_JOB_ID", "HOME", "NOT", "OPTIND"} & found.keys()
+
+
+def test_what_becomes_of_variables_and_options(inputs: Path) -> None:
+    values = {"CONFIG": "a b.yaml", "opt_v": "true", "LR": "2e-5", "OUT": "", "HF_TOKEN": "x,y=z", "args": ["more"]}
+    made = script_of(build_app("train.sbatch", values).roles)
+    assert made is not None
+    assert made.args == ("-c", "a b.yaml", "-v", "more")
+    assert made.env == {"LR": "2e-5", "HF_TOKEN": "x,y=z"}
+
+
+def test_a_variable_that_has_to_be_given(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ArgumentError, match="HF_TOKEN"):
+        build_app("train.sbatch", {})
+    # What is set here travels anyway.
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    made = script_of(build_app("train.sbatch", {}).roles)
+    assert made is not None
+    assert made.env == {}
+
+
+def test_the_message_of_a_positional_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.sbatch").write_text('#!/bin/sh\n: "${1:?say which config}"\nrun $1 ${2:-fast}\n')
+    first, second, *_ = describe("train.sbatch").parameters
+    assert (first.name, first.required, first.help) == ("arg1", True, "say which config")
+    assert (second.name, second.required) == ("arg2", False)

@@ -95,13 +95,13 @@ class SlurmCommands:
         """Let sacct print rows, each by what differs from `ACCOUNTED`."""
         self.answer("sacct", "".join(accounting_row(row) for row in rows))
 
-    def nodes(self, *rows: dict[str, str]) -> None:
-        """Let sinfo print nodes, by its fields."""
+    def nodes(self, *rows: dict[str, str], partition: str = "") -> None:
+        """Let sinfo print nodes, by its fields: whatever it is asked, or of one partition."""
         usual = {"Partition": "main", "Gres": "(null)", "GresUsed": "gpu:0", "Memory": "4000", "AllocMem": "0"}
         usual["Reason"] = "none"
         names = facts._NODE_FIELDS
         text = "".join(FIELD.join({**usual, **row}[name] for name in names) + RECORD + "\n" for row in rows)
-        self.answer("sinfo", text)
+        self.answer(f"sinfo-{partition}" if partition else "sinfo", text)
 
     def calls(self, name: str) -> list[list[str]]:
         """Return what a program was called with, each time."""

@@ -53,6 +53,10 @@ class JobActions(BaseScreen):
         """Return the jobs that a key acts on: the marked ones, else the one at the cursor."""
         return []
 
+    def folded_links(self, row: JobRow) -> list[JobRow]:
+        """Return the jobs of a chain that one row stands for; empty for a row that is its job's alone."""
+        return []
+
     def any_target(self, test: Callable[[JobRow], bool] = lambda _: True) -> bool:
         """Return whether a key acts on any job that a test holds for; every key that is drawn asks."""
         return any(test(row) for row in self.target_rows())
@@ -194,11 +198,17 @@ class JobActions(BaseScreen):
 
     def action_cancel(self) -> None:
         """Ask, then cancel."""
-        from .dialogs import CancelDialog
+        from .dialogs import CancelDialog, ChainDialog
 
         rows = [row for row in self.target_rows() if _is_live(row)]
-        if rows:
-            runner = self.dashboard.runner
+        if not rows:
+            return
+        runner = self.dashboard.runner
+        links = [link for link in self.folded_links(rows[0]) if _is_live(link)] if len(rows) == 1 else []
+        if len(links) > 1:
+            asked = ChainDialog(rows[0], links, lambda: _lost_logs(runner, links))
+            self.app.push_screen(asked, lambda yes: self._cancel([*asked.chosen]) if yes else None)
+        else:
             dialog = CancelDialog(rows, lambda: _lost_logs(runner, rows))
             self.app.push_screen(dialog, lambda yes: self._cancel(rows) if yes else None)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...backends.replica_logs import replica_logs
-from ...backends.shared.checkpoints import newest_checkpoint
 from ...components import describe
+from ...diagnosis.progress.checkpoints import newest_checkpoint
 from ...logs.text.sanitize import plain
 from ...specs import TorchXTuiError, parse_app_handle
 from ..messages import Told

@@ -181,6 +181,51 @@ class CancelDialog(ConfirmDialog):
         ]
 
 
+class ChainDialog(CancelDialog):
+    """Asks which links of a chain are to be cancelled; `chosen` is what a yes is about.
+
+    Args:
+        row: the link at the cursor.
+        links: the links that have not ended, this one among them.
+        find_lost_logs: see `CancelDialog`.
+    """
+
+    CONFIRM = "This link"
+    BINDINGS = [Binding("a", "cancel_all", "Cancel all links", id="dialog.cancel_all", show=False)]
+
+    def __init__(self, row: JobRow, links: Sequence[JobRow], find_lost_logs: Callable[[], list[str]] = list) -> None:
+        super().__init__([row], find_lost_logs)
+        self.links = links
+        self.chosen: Sequence[JobRow] = [row]
+
+    def heading(self) -> str:
+        """Return the question."""
+        return f"Cancel this link, or all {len(self.links)}?"
+
+    def lines(self) -> list[Text]:
+        """Return the link, and that others are queued behind it."""
+        words = f"Its chain has {count(len(self.links) - 1, 'other link')}, which may then never start."
+        return [*super().lines()[:-1], Text(words, STYLES.muted), Text()]
+
+    def compose_buttons(self) -> ComposeResult:
+        """Yield the harmless button, those for this link and for all, and how to go back."""
+        *buttons, back = super().compose_buttons()
+        label = Text("a", STYLES.failed)
+        label.append(f" All {len(self.links)} links", STYLES.text)
+        yield from (*buttons, Button(label, compact=True, id="all"), back)
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Take the answer for all; the others are the base's."""
+        if event.button.id == "all":
+            event.prevent_default()
+            self.action_cancel_all()
+
+    def action_cancel_all(self) -> None:
+        """Answer yes, for all links."""
+        self.chosen = self.links
+        self.dismiss(True)
+
+
 class DeleteDialog(ConfirmDialog):
     """Asks before jobs are deleted."""
 

@@ -127,7 +127,7 @@ def port_lines(ports: Sequence[PublishedPort]) -> list[Text]:
         line = Text(f"{'port':<9}", STYLES.faint, end="")
         line.append(f"{port.host_port}", STYLES.text)
         if port.command:
-            line.append(f" for {port.container_port} of the pod", STYLES.muted)
+            line.append(f" for {port.container_port} of {plain(port.host) or 'the pod'}", STYLES.muted)
         else:
             line.append(f"{f' on {plain(port.host)}' if port.host else ''} for {port.container_port}", STYLES.muted)
         line.append(f"  {plain(port.name)}", STYLES.faint)

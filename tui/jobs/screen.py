@@ -22,13 +22,13 @@ from ..ui.bars import Hint
 from ..ui.garbage_collection import spare_living
 from ..ui.job_cells import COLUMNS_BY_KEY, state_style
 from ..ui.palette import STYLES
-from ..ui.pane import Divider, Pane
-from ..ui.prompt_input import PromptInput
+from ..ui.pane import Divider
 from .card import JobCard
+from .chains import Chains
 from .filter import FilterError, JobView
 from .first_run import FirstRun
 from .history import PastJobs
-from .table import JobTable, Sort
+from .table import JobTable, Sort, TablePane
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
@@ -45,25 +45,6 @@ _PROGRESS_SECONDS = 2.0
 EXTRA_WIDE = 160
 
 
-class TablePane(Pane):
-    """The table under its title, with a row for the filter while it acts.
-
-    Args:
-        keep_filter: called when the filter was typed to its end.
-    """
-
-    def __init__(self, keep_filter: Callable[[], object]) -> None:
-        super().__init__("Jobs", id="table-pane")
-        self.table = JobTable(id="table")
-        self.filter = PromptInput(keep_filter, placeholder="state:failed backend:local name !word", id="filter")
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the table and the filter."""
-        self.filter.display = False
-        yield self.table
-        yield self.filter
-
-
 class JobsScreen(JobActions):
     """Every job of every backend."""
 
@@ -77,6 +58,7 @@ class JobsScreen(JobActions):
         Binding("c", "columns", "Choose the columns", id="jobs.columns", show=False),
         Binding("u", "mine", "Everybody's jobs, or only mine", id="jobs.mine", show=False),
         Binding("T", "torchx_only", "Only TorchX's jobs, or all", id="jobs.torchx_only", show=False),
+        Binding("plus", "unfold", "Unfold or fold a chain", key_display="+", id="jobs.unfold", show=False),
         Binding("z", "zoom", "Zoom the pane", id="jobs.zoom", show=False),
         Binding("o", "metrics", "Overlay the metrics of the marked jobs", id="jobs.overlay", show=False),
         *[
@@ -96,6 +78,7 @@ class JobsScreen(JobActions):
         self._described: DescribeAppResponse | None = None
         self.view = JobView()
         self._past = PastJobs()
+        self.chains = Chains({})
         self._showing_past = False
 
     def compose_body(self) -> ComposeResult:
@@ -125,6 +108,7 @@ class JobsScreen(JobActions):
 
     def on_mount(self) -> None:
         """Start with the focus on the table."""
+        self.chains = Chains(self.dashboard.jobs.rows)
         self.table.focus()
         self.set_interval(30, self.table.refresh_ages)
         self.set_interval(_PROGRESS_SECONDS, self._watch_progress)
@@ -157,16 +141,15 @@ class JobsScreen(JobActions):
         keep = self.dashboard.ui_state.change
         keep(filter=view.filter, mine=bool(view.user), torchx_only=view.torchx_only)
         # A long history follows in turns, but for what the cursor and the marks are on.
-        cursor = self.table.cursor_row
-        past = self._past.of([*self.table.marks, *([cursor.handle] if cursor else [])])
-        self.table.set_rows(row for row in [*self.dashboard.jobs.rows.values(), *past] if view.has(row))
+        past = self._past.of([*self.table.marks, *([row.handle] if (row := self.table.cursor_row) else [])])
+        self.table.set_rows(self.chains.fold([*self.dashboard.jobs.rows.values(), *past], view.has)[0])
         self._past.show_again()
         self._past.take_turn(self._show_past)
         self.jobs_updated()
         self._show_more_past()
 
     def _show_past(self, rows: Iterable[JobRow]) -> None:
-        self.table.change_rows((row for row in rows if self.view.has(row)), ())
+        self.table.change_rows((row for row in rows if self.view.has(row)), {})
 
     def _show_more_past(self) -> None:
         """Show the rest of a long history in turns, between which keys are answered."""
@@ -190,8 +173,8 @@ class JobsScreen(JobActions):
             # What a backend has forgotten belongs to the past now, and what was deleted no more.
             self._past.drop(removed)
             self.dashboard.feed.find_history(removed)
-        gone = [*removed, *(row.handle for row in rows if not self.view.has(row))]
-        self.table.change_rows((row for row in rows if self.view.has(row)), gone)
+        shown, hidden = self.chains.fold(self.chains.take(rows, removed), self.view.has)
+        self.table.change_rows(shown, {**hidden, **dict.fromkeys(removed)})
         self.table.set_dimmed(jobs.stale)
         nothing = not jobs.rows and bool(jobs.answered or jobs.outages) and not self.view.history
         self.first_run.display = nothing
@@ -220,10 +203,10 @@ class JobsScreen(JobActions):
             return text.append("   R asks now", STYLES.faint)
         if jobs.error:
             return Text(f"The backends cannot be found: {jobs.error}", STYLES.failed)
-        waiting = [name for name in jobs.schedulers if name not in jobs.answered and name not in jobs.outages]
+        waiting = [name for name in jobs.schedulers if name not in jobs.answered | jobs.outages.keys()]
         if waiting or not jobs.schedulers:
-            names = ", ".join(backend_word(name, long=True) for name in waiting)
-            return Text(f"Asking {names}" if names else "Asking the backends", STYLES.faint)
+            names = ", ".join(backend_word(name, long=True) for name in waiting) or "the backends"
+            return Text(f"Asking {names}", STYLES.faint)
         return Text("No jobs here", STYLES.faint)
 
     @property
@@ -370,6 +353,7 @@ class JobsScreen(JobActions):
             *([] if read_only else acting + deleting),
             Hint("/", "Filter"),
             Hint("space", "Mark"),
+            *([Hint("+", "Unfold")] if self.can("unfold") else []),
             Hint(":", "Commands"),
             Hint("?", "Keys"),
         ]
@@ -382,13 +366,25 @@ class JobsScreen(JobActions):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer the keys of the backends that there are."""
+        if action == "unfold":
+            return True if (row := self.table.cursor_row) is not None and row.link else None
         if action == "backend":
             return parameters[0] in range(len(self.dashboard.jobs.schedulers) + 1)
         return super().check_action(action, parameters)
 
     def any_target(self, test: Callable[[JobRow], bool] = lambda _: True) -> bool:
         """See `JobActions.any_target`; the rows are not sorted for it."""
-        return any(test(row) for row in self.table.targets())
+        return any(map(test, self.table.targets()))
+
+    def folded_links(self, row: JobRow) -> list[JobRow]:
+        """See `JobActions.folded_links`."""
+        return self.chains.links(row) if self.chains.is_folded(row) else []
+
+    def action_unfold(self) -> None:
+        """Show a row for each link of the chain at the cursor, or one for all of them."""
+        if row := self.table.cursor_row:
+            self.table.hold_cursor()
+            self.jobs_updated(self.chains.toggle(row))
 
     def action_filter(self) -> None:
         """Type a filter."""
@@ -467,16 +463,12 @@ class JobsScreen(JobActions):
 
     def action_mine(self) -> None:
         """Go from this user's jobs and those that backends list anyway to everybody's, to mine alone, and back."""
-        runner, view = self.dashboard.runner, self.view
-        jobs = self.dashboard.jobs
+        view, jobs = self.view, self.dashboard.jobs
         able = [name for name in jobs.schedulers if jobs.can(name, lambda able: able.everybody)]
-        everybody = bool(able) and not view.everybody and not view.user
-        for name in able:
-            runner.scheduler(name).list_everybody(everybody)
+        everybody = bool(able) and not (view.everybody or view.user)
+        self.dashboard.feed.list_everybody(able, everybody)
         user = "" if view.user or everybody else user_name()
         self.choose_view(replace(view, user=user, everybody=everybody))
-        if able:
-            self.dashboard.feed.refresh()
 
     def action_torchx_only(self) -> None:
         """Show only what TorchX launched, or all that the backends list."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,6 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual import events
+from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -21,6 +22,8 @@ from textual.strip import Strip
 
 from ...specs import AppState
 from ..ui.job_cells import COLUMNS, COLUMNS_BY_KEY, CellContext, Column
+from ..ui.pane import Pane
+from ..ui.prompt_input import PromptInput
 from ..ui.theme import glyphs_of, now_of, palette_of
 from .row_order import RowOrder
 
@@ -151,10 +154,16 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
             self._order.reset(self._rows.values())
         self.refresh()
 
-    def change_rows(self, changed: Iterable[JobRow], removed: Iterable[str]) -> None:
-        """Take over what changed; only rows that are on screen and look different now are drawn again."""
+    def change_rows(self, changed: Iterable[JobRow], removed: Mapping[str, str | None]) -> None:
+        """Take over what changed; only rows that are on screen and look different now are drawn again.
+
+        Args:
+            changed: the rows.
+            removed: rows that go, each with the row that stands for it now, which gets its cursor; None for none.
+        """
         touched: set[str] = set()
         with self._cursor_kept():
+            self._cursor = (removed.get(self._cursor) if self._cursor else None) or self._cursor
             for handle in removed:
                 if self._rows.pop(handle, None) is not None:
                     self._order.drop(handle)
@@ -219,6 +228,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         cursor, size = self._cursor, len(self._order)
         position = self._order.index(cursor) if cursor is not None and cursor in self._order else None
         yield
+        cursor = self._cursor
         if not self._is_chosen and len(self._order):
             self._cursor = self._handle_at(len(self._order) - 1 if self.sort == Sort("age", reverse=True) else 0)
         elif cursor is None or cursor not in self._order:
@@ -434,6 +444,25 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
                 line.append(" " * self._columns[number][0].gap)
         segments = list(line.render(self.app.console))
         return Strip(Segment.apply_style(segments, style)).adjust_cell_length(width, style)
+
+
+class TablePane(Pane):
+    """The table under its title, with a row for the filter while it acts.
+
+    Args:
+        keep_filter: called when the filter was typed to its end.
+    """
+
+    def __init__(self, keep_filter: Callable[[], object]) -> None:
+        super().__init__("Jobs", id="table-pane")
+        self.table = JobTable(id="table")
+        self.filter = PromptInput(keep_filter, placeholder="state:failed backend:local name !word", id="filter")
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the table and the filter."""
+        self.filter.display = False
+        yield self.table
+        yield self.filter
 
 
 def _layout(width: int, screen_width: int, wanted: Sequence[str] = ()) -> list[tuple[Column, int]]:

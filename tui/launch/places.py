@@ -15,13 +15,20 @@ from ..ui.palette import STYLES
 from .messages import PlacesFound
 
 if TYPE_CHECKING:
+    from textual.timer import Timer
+
     from ...backends.runner import Runner
     from .form_editor import FormEditor
     from .plan import LaunchPlan
 
+# So long nobody has typed (s) before estimates are asked for: each is a run of the backend's scheduler.
+_PAUSE_S = 1.5
+
 
 class PlacesLook:
-    """Asks while somebody looks at the preview's tab, once for each state of the form: it costs the backend.
+    """Asks while somebody looks at the partitions, once for each state of the form: it costs the backend.
+
+    Where they stand beside the form all the time, it waits until nobody has typed for a moment.
 
     Args:
         editor: the editor of the form.
@@ -30,15 +37,25 @@ class PlacesLook:
     def __init__(self, editor: FormEditor) -> None:
         self._editor = editor
         self._asked = -1
+        self._waiting: Timer | None = None
 
     def look(self) -> None:
-        """Ask if the tab is shown, and the form has changed since the last question."""
+        """Ask if they are shown, and the form has changed since the last question."""
+        if self._waiting is not None:
+            self._waiting.stop()
+        if self._editor.preview.tab == "places":
+            if self._asked != self._editor.dry_run.generation:
+                self._editor.preview.show_places(None)
+            self._ask_now()
+        elif self._editor.preview.has_panel:
+            self._waiting = self._editor.set_timer(_PAUSE_S, self._ask_now)
+
+    def _ask_now(self) -> None:
         editor, model = self._editor, self._editor.model
         generation = editor.dry_run.generation
-        if editor.preview.tab != "places" or model is None or model.errors() or self._asked == generation:
+        if model is None or model.errors() or self._asked == generation:
             return
         self._asked = generation
-        editor.preview.show_places(None)
         work = partial(self._ask, generation, model.plan())
         editor.run_worker(work, thread=True, group="places", exclusive=True, exit_on_error=False)
 
@@ -60,14 +77,19 @@ def find_places(runner: Runner, plan: LaunchPlan) -> PlacesFound:
     return PlacesFound(places, "", at)
 
 
-def places_text(found: PlacesFound | None) -> Text:
-    """Return partitions with their free nodes and GPUs, limits, and when the launch would start there."""
+def places_text(found: PlacesFound | None, *, is_narrow: bool = False) -> Text:
+    """Return partitions with their free nodes and GPUs, limits, and when the launch would start there.
+
+    Args:
+        found: the answer; None while there is none.
+        is_narrow: say only how long it is until a start.
+    """
     if found is None:
         return Text("The backend is asked for its estimates", STYLES.faint)
     if found.error:
         return Text(plain(found.error), STYLES.removed)
     text = Text(end="", no_wrap=True)
-    text.append(f"{'':<13}{'NODES':>7}{'GPUS':>8}  {'LIMIT':<7} STARTS\n", STYLES.faint)
+    text.append(f"{'PARTITION':<13}{'NODES':>7}{'GPUS':>8}  {'LIMIT':<7} STARTS\n", STYLES.faint)
     for place in found.places:
         gpus = f"{place.gpus_free}/{place.gpus}" if place.gpus else "-"
         limit = duration(place.limit) if place.limit is not None else "none"
@@ -76,8 +98,10 @@ def places_text(found: PlacesFound | None) -> Text:
         if place.fault:
             text.append(f"{plain(place.fault)}\n", STYLES.pending)
         else:
-            text.append(f"{start_words(place.start, found.at) if place.start else ''}\n", STYLES.text)
-    text.append(f"\nfree of all; asked {clock(found.at, found.at)}, with the request as it stands", STYLES.faint)
+            words = start_words(place.start, found.at) if place.start else ""
+            text.append(f"{words.rpartition('  ')[2] if is_narrow else words}\n", STYLES.text)
+    asked = f"free of all; asked {clock(found.at, found.at)}"
+    text.append(f"\n{asked}{'' if is_narrow else ', with the request as it stands'}", STYLES.faint)
     return text
 
 

@@ -35,6 +35,8 @@ _MOST_FILES = 500
 class Preview(Pane):
     """Texts behind tabs; those of the workspace and of partitions are there where the launch has such.
 
+    On a wide screen the partitions stand above the tabs, so that they are seen while the form is filled.
+
     The dry run keeps the last valid request and says from when it is.
     """
 
@@ -42,6 +44,7 @@ class Preview(Pane):
         super().__init__(id="preview")
         self._content = Static(markup=False)
         self.body = VerticalScroll(self._content, id="preview-body")
+        self.panel = Static(markup=False, id="places-panel")
         self._tab = TABS[0]
         self._request = ""
         self._note = ""
@@ -57,12 +60,22 @@ class Preview(Pane):
         self._places: PlacesFound | None = None
 
     def compose_body(self) -> ComposeResult:
-        """Yield the text."""
+        """Yield the partitions and the text."""
+        yield self.panel
         yield self.body
 
     def on_mount(self) -> None:
         """Draw the tabs."""
         self._draw()
+
+    def on_resize(self) -> None:
+        """Draw the tabs again: where the partitions stand is another place."""
+        self._draw()
+
+    @property
+    def has_panel(self) -> bool:
+        """Whether the partitions stand above the tabs."""
+        return self._has_places and self.screen.has_class("-extra-wide")
 
     def set_request(self, text: str, label: str = "", interpreter: str = "") -> None:
         """Show a request that is up to date.
@@ -135,7 +148,8 @@ class Preview(Pane):
         self.show(tabs[(tabs.index(self.tab) + 1) % len(tabs)])
 
     def _tabs(self) -> tuple[str, ...]:
-        left_out = {*([] if self._workspace else ["workspace"]), *([] if self._has_places else ["places"])}
+        has_tab = self._has_places and not self.has_panel
+        left_out = {*([] if self._workspace else ["workspace"]), *([] if has_tab else ["places"])}
         return tuple(tab for tab in TABS if tab not in left_out)
 
     def _draw(self) -> None:
@@ -150,6 +164,9 @@ class Preview(Pane):
                 tabs.append(f" {len(self._diff)}", f"not bold {STYLES.faint}")
         self.rule.title = tabs
         self._content.update(self._text())
+        self.panel.display = self.has_panel
+        if self.has_panel:
+            self.panel.update(places_text(self._places, is_narrow=True))
 
     def _text(self) -> Text:
         if self.tab == "diff":

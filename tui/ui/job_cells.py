@@ -123,7 +123,10 @@ def _state(row: JobRow, context: CellContext, _width: int) -> Text:
 
 
 def _name(row: JobRow, context: CellContext, width: int) -> Text:
-    return name_text(row.name, width, context.glyphs, dimmed=context.dimmed)
+    if not row.link:
+        return name_text(row.name, width, context.glyphs, dimmed=context.dimmed)
+    text = name_text(row.name, width - len(row.link) - 1, context.glyphs, dimmed=context.dimmed)
+    return text.append(f" {row.link}", STYLES.muted)
 
 
 def _backend(row: JobRow, context: CellContext, width: int) -> Text:

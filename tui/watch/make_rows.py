@@ -56,6 +56,7 @@ def row_of(app: ListAppResponse, record: LaunchRecord | None) -> JobRow:
         foreign=app.foreign,
         limit_at=app.limit_at,
         group=plain(record.group) if record else "",
+        after=tuple(f"{app.app_handle.rpartition('/')[0]}/{app_id}" for app_id in app.after),
     )
 
 

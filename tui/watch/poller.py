@@ -84,6 +84,18 @@ class BackendPoller(WatchingThread):
         self._last_answer = time.time()
         self._changed_at = time.monotonic()
         self._unsubscribe: Callable[[], object] | None = None
+        self._everybody: bool | None = None
+
+    def list_everybody(self, yes: bool) -> None:
+        """List the jobs of every user from the next question on, or this user's; it is asked now."""
+        self._everybody = yes
+        self.refresh()
+
+    def _list(self) -> list[ListAppResponse]:
+        everybody, self._everybody = self._everybody, None
+        if everybody is not None:
+            self._runner.scheduler(self._scheduler).list_everybody(everybody)
+        return self._runner.list(self._scheduler)
 
     def run(self) -> None:
         """Ask until `end`."""
@@ -114,7 +126,7 @@ class BackendPoller(WatchingThread):
     def _tick(self) -> float:
         """Ask once; return the seconds until the next time."""
         try:
-            apps = self._caller.call(lambda: self._runner.list(self._scheduler), self._settings.timeout_seconds)
+            apps = self._caller.call(self._list, self._settings.timeout_seconds)
             rows = self._join(apps)
         except Exception as error:
             self._failures += 1
@@ -236,12 +248,12 @@ class RowMaker:
                 record = records.get(handle)
                 known = made.get(handle)
                 same = known is not None and known[1] is record and (known[0] is app or known[0] == app)
-                if known is not None and same and not _may_be_new(known[2]):
+                if known is not None and same and known[2].state is not AppState.SUBMITTED:
+                    fresh[handle], rows[handle] = known, known[2]
+                    continue
+                row = _tolerant(row_of(app, record), now)
+                if known is not None and known[2] == row:
                     row = known[2]
-                else:
-                    row = _tolerant(row_of(app, record), now)
-                    if known is not None and known[2] == row:
-                        row = known[2]
             except Exception as error:
                 faults.append(f"a job that cannot be shown: {app!r:.200}: {error}")
                 continue
@@ -249,10 +261,6 @@ class RowMaker:
             rows[handle] = row
         self._made = fresh
         return rows, faults
-
-
-def _may_be_new(row: JobRow) -> bool:
-    return row.state is AppState.SUBMITTED
 
 
 def _tolerant(row: JobRow, now: float) -> JobRow:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.slurm_commands import FIELD, RECORD, SlurmCommands
 
+from torchx_tui.backends.slurm.advice import Estimate, parse_estimate
 from torchx_tui.backends.slurm.commands import Answer
-from torchx_tui.backends.slurm.estimates import Estimate, parse_estimate
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import Alternative
 from torchx_tui.specs import AppDef, BackendUnavailableError, Role, SchedulerError

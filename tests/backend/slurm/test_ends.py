@@ -163,3 +163,28 @@ def test_earlier_runs_of_a_job_that_was_requeued(slurm: SlurmScheduler, commands
         assert described is not None
         assert described.metadata["earlier runs"] == "NODE_FAIL on n3 after 5m, PREEMPTED on n2"
     assert len([call for call in commands.calls("sacct") if "--duplicates" in call]) == 1
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        (
+            "cpu=00:01:00,gres/gpumem=62G,gres/gpuutil=340",
+            {"gpu used": "85 % of 4 gpu", "gpu memory used": "62G in all tasks"},
+        ),
+        ("gres/gpuutil=12", {"gpu used": "3 % of 4 gpu: ask for fewer GPUs, or give them more to do"}),
+        # Processes of several tasks on a GPU count each.
+        ("gres/gpuutil=900", {"gpu used": "100 % of 4 gpu"}),
+        ("cpu=00:01:00,mem=5M", {}),
+        ("gres/gpuutil=,gres/gpumem=garbage", {}),
+    ],
+)
+def test_gpu_efficiency(slurm: SlurmScheduler, commands: SlurmCommands, usage: str, expected: dict[str, str]) -> None:
+    tres = "cpu=8,gres/gpu:a100=4,gres/gpu=4,node=1"
+    commands.accounted(
+        {"AllocTRES": tres},
+        {"JobIDRaw": "7.0", "JobID": "7.0", "JobName": "python", "NTasks": "1", "TRESUsageInTot": usage},
+    )
+    described = slurm.describe("7")
+    assert described is not None
+    assert {name: value for name, value in described.metadata.items() if name.startswith("gpu")} == expected

@@ -10,6 +10,7 @@ from support.slurm_commands import SlurmCommands
 from torchx_tui.backends.slurm.others import torchx_cfg, torchx_roles
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.specs import AppDef, Role, macros
+from torchx_tui.specs.batch_script import BatchScript
 
 # As TorchX (torchx-nightly 2026.10.26) writes it for two replicas of one role and one of another.
 TORCHX = r"""#!/bin/bash
@@ -94,3 +95,16 @@ def test_a_script_with_arguments(slurm: SlurmScheduler, commands: SlurmCommands)
     metadata = {"sbatch": {"script": "#!/bin/sh\n", "options": ["--time=1"], "args": ["one", "two three"]}}
     slurm.submit(AppDef("job", [Role("batch", "", entrypoint="sbatch", metadata=metadata)]), {})
     assert commands.calls("sbatch")[0][-3:] == ["/dev/stdin", "one", "two three"]
+
+
+def test_variables_of_a_script_travel_in_its_environment(
+    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path
+) -> None:
+    role = BatchScript("#!/bin/sh\n", env={"HF_TOKEN": "secret,x"}).role()
+    # As a launch adds some.
+    role.env["TORCHX_JOB_ID"] = "slurm://torchx/${app_id}"
+    info = slurm.submit_dryrun(AppDef("train", [role]), {})
+    assert info.request.env == {"HF_TOKEN": "secret,x"}
+    assert "secret" not in str(info)
+    assert "HF_TOKEN=" in str(info)
+    assert not any("HF_TOKEN" in word for word in info.request.command)

@@ -84,14 +84,14 @@ def test_what_stays_the_same_is_asked_for_less_often(tmp_path: Path, clock: Cloc
     question = Question(clock)
     answers = sessions(tmp_path, question, 3)
     for answer in answers:
-        answer._essence = lambda text: "running"
+        answer._is_same = lambda before, now: True
     watch(answers, clock, 60)
     assert len(question.asked) == 6
     # The controller takes two requests for each: the queue, and the partitions that squeue asks for besides.
     watch(answers, clock, 300)
     assert 2 * (len(question.asked) - 6) / 5 <= 6
     # What changes is followed at the usual pace.
-    answers[0]._essence = lambda text: text
+    answers[0]._is_same = lambda before, now: before == now
     watch(answers, clock, 120)
     assert question.asked[-1] - question.asked[-2] == 10
     assert {answer.get().text for answer in answers} == {answers[0].get().text}

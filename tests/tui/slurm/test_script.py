@@ -84,7 +84,8 @@ async def test_a_script_is_picked_changed_and_launched_again(app, commands, scri
         assert "line 3 of the script\n  - #SBATCH --time=10\n  + #SBATCH --time=20" in preview(app.screen)
 
 
-async def test_where_there_is_room_and_when_it_would_start(app, commands, script) -> None:
+@pytest.mark.parametrize("width", [120, 160])
+async def test_where_there_is_room_and_when_it_would_start(app, commands, script, width: int) -> None:
     start = int(time.time()) + 7200
     told = [
         f"{RECORD}{name}{FIELD}up{FIELD}2{FIELD}4000{FIELD}{limit}\n"
@@ -94,18 +95,25 @@ async def test_where_there_is_room_and_when_it_would_start(app, commands, script
     commands.answer(
         "sbatch", err=f"sbatch: Job 9 to start at {start} using 1 processors on nodes n[1-2] in partition x"
     )
-    async with app.run_test(size=(160, 45)) as pilot:
+    for name in ("main", "short"):
+        node = {"NodeList": "n1", "StateLong": "idle", "CPUsState": "0/4/0/4", "Gres": "gpu:2"}
+        commands.nodes(node, partition=name)
+    async with app.run_test(size=(width, 45)) as pilot:
         screen = await form_of(pilot, app, "train.sbatch")
         await type_into(pilot, screen, "arg1", "a.yaml")
         await answered(pilot, screen)
         clock = time.strftime("%H:%M", time.localtime(start))
         assert f"Slurm would start it at {clock} on n[1-2]" in drawn(screen, "#form-warnings")
-        commands.nodes({"NodeList": "n1", "StateLong": "idle", "CPUsState": "0/4/0/4", "Gres": "gpu:2"})
-        await pilot.press("ctrl+t", "ctrl+t", "ctrl+t")
-        await until(pilot, lambda: "short" in preview(screen), "the partitions")
-        rows = [line.split() for line in preview(screen).splitlines()[1:3]]
+        if width < 160:
+            await pilot.press("ctrl+t", "ctrl+t", "ctrl+t")
+
+        def places() -> str:
+            return preview(screen) if width < 160 else drawn(screen, "#places-panel")
+
+        await until(pilot, lambda: "short" in places(), "the partitions")
+        rows = [line.split() for line in places().splitlines()[1:3]]
         assert [row[:4] for row in rows] == [["main", "1/2", "2/2", "none"], ["short", "1/2", "2/2", "5m"]]
-        assert rows[0][4].startswith(clock)
+        assert rows[0][4] == "in" if width == 160 else rows[0][4].startswith(clock)
         assert rows[1][-2:] == ["too", "short"]
 
 

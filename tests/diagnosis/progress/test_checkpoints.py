@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchx_tui.backends.shared.checkpoints import newest_checkpoint
+from torchx_tui.diagnosis.progress.checkpoints import newest_checkpoint
 
 
 def made(folder: Path, names: list[str]) -> None:

@@ -1,0 +1,116 @@
+"""The steps of a batch script that is not ours as replicas: what each ``srun`` in it started, a replica a task."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import NamedTuple
+
+from .accounting import Step
+from .jobs import App, Job
+from .layout import Replica, expand, expand_nodes
+
+# A job of thousands of short steps shows the last ones.
+_MOST_STEPS, _MOST_TASKS = 50, 4096
+_SRUN = re.compile(r"^\s*(?:exec\s+|time\s+)?srun\s+(?P<words>.*)$", re.MULTILINE)
+# Options of srun(1) that take a value in a word of their own.
+_WITH_VALUE = frozenset(("-n", "-N", "-c", "-o", "-e", "-p", "-t", "-w", "-x", "-J", "-D", "-m", "-r", "-A", "-G"))
+_FILES = {"-o": "output", "--output": "output", "-e": "error", "--error": "error"}
+
+
+class _Command(NamedTuple):
+    program: str
+    output: str
+    error: str
+
+
+def step_role(step: Step) -> str:
+    """Return the name of the role that a step is."""
+    return f"step{step.name}"
+
+
+def step_replicas(app: App, steps: Sequence[Step], script: str) -> list[Replica]:
+    """Return a replica for each task of each step; none where there is a single task, which is the batch itself.
+
+    Args:
+        app: a job that is no array and was not launched here.
+        steps: its steps, as accounting has them.
+        script: its batch script, empty where that is not known: its ``srun`` lines tell the files of logs.
+    """
+    if app.is_array or len(app.jobs) > 1:
+        return []
+    numbered = sorted((step for step in steps if step.name.isdecimal()), key=lambda step: int(step.name))
+    if sum(max(1, step.tasks) for step in numbered) < 2:
+        return []
+    commands = [*_commands(script)]
+    found: list[Replica] = []
+    for step in numbered[-_MOST_STEPS:]:
+        found += _tasks(app.first, step, _command_of(step, commands, len(numbered)))
+    return found[:_MOST_TASKS]
+
+
+def _tasks(job: Job, step: Step, command: _Command | None) -> Iterator[Replica]:
+    nodes = expand_nodes(step.node_list or job.node_list)
+    for rank in range(max(1, step.tasks)):
+        # Where each node has one task, they are in the nodes' order.
+        is_known = len(nodes) == 1 or len(nodes) == step.tasks
+        place = min(rank, len(nodes) - 1) if nodes and is_known else None
+        node = nodes[place] if place is not None else ""
+        symbols = {
+            "t": str(rank),
+            "s": step.name,
+            "J": f"{job.job_id}.{step.name}",
+            "n": "*" if place is None else str(place),
+            "N": node.partition(".")[0] or "*",
+        }
+        stdout = _file(job, command.output if command else "", symbols)
+        stderr = _file(job, command.error if command else "", symbols)
+        yield Replica(step_role(step), rank, job, node, stdout, None if stderr == stdout else stderr, step)
+
+
+def _file(job: Job, pattern: str, symbols: Mapping[str, str]) -> Path | None:
+    """Return the file of a pattern; None for none, which means the batch script's own output, and for a variable's."""
+    if not pattern or pattern in ("none", "all") or pattern.isdecimal() or "\0" in pattern:
+        return None
+    for name, value in (("SLURM_JOB_ID", job.job_id), ("SLURM_JOBID", job.job_id), ("SLURM_JOB_NAME", job.name)):
+        pattern = pattern.replace(f"${{{name}}}", value).replace(f"${name}", value)
+    path = expand(pattern, job, symbols=symbols)
+    if "$" in path or not (job.work_dir or path.startswith("/")):
+        return None
+    whole = Path(job.work_dir, path)
+    return min(whole.parent.glob(whole.name), default=None) if "*" in whole.name else whole
+
+
+def _command_of(step: Step, commands: Sequence[_Command], steps: int) -> _Command | None:
+    """Return the command in the script that started a step: the only one of its program, else that in its place."""
+    named = [command for command in commands if command.program == step.label]
+    if len(named) == 1:
+        return named[0]
+    number = int(step.name)
+    in_place = commands[number] if len(commands) == steps and number < steps else None
+    return in_place if in_place is not None and (in_place in named or not named) else None
+
+
+def _commands(script: str) -> Iterator[_Command]:
+    """Yield the ``srun`` commands of a script in their order; what stands in loops and functions counts once."""
+    for found in _SRUN.finditer(re.sub(r"\\\n\s*", " ", script)):
+        try:
+            words = shlex.split(found["words"], comments=True)
+        except ValueError:
+            continue
+        told, program, waiting = {"output": "", "error": ""}, "", iter(words)
+        for word in waiting:
+            name, sign, value = word.partition("=")
+            if not word.startswith("-"):
+                program = PurePath(word).name
+                break
+            short = word[:2]
+            if name in _FILES:
+                told[_FILES[name]] = value if sign else next(waiting, "")
+            elif not word.startswith("--") and short in _FILES:
+                told[_FILES[short]] = word[2:].removeprefix("=")
+            elif word in _WITH_VALUE:
+                next(waiting, "")
+        yield _Command(program, told["output"], told["error"])

@@ -1,0 +1,66 @@
+"""Jobs that were queued behind others: what is remembered of it, and what it is read from."""
+
+from __future__ import annotations
+
+import pytest
+from support.slurm_commands import SlurmCommands
+
+from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+
+
+def job(job_id: int, dependency: str = "(null)", **more: str) -> dict[str, str]:
+    """Return what differs of a job that waits."""
+    waits = {"State": "PENDING", "StartTime": "N/A", "Reason": "Dependency"} if dependency != "(null)" else {}
+    at = {"SubmitTime": str(1795258000 + job_id)}
+    return {"JobID": str(job_id), "Dependency": dependency, **waits, **at, **more}
+
+
+def after(slurm: SlurmScheduler) -> dict[str, list[str]]:
+    return {row.app_id: row.after for row in slurm.list() if row.after}
+
+
+@pytest.mark.parametrize(
+    ("dependency", "expected"),
+    [
+        ("afterok:7(unfulfilled)", ["7"]),
+        ("afterany:7_*(unfulfilled)", ["7"]),
+        ("afterok:7(unfulfilled),afterany:8(unfulfilled)", ["7", "8"]),
+        ("afterok:7(unfulfilled):8(failed)?afternotok:8", ["7", "8"]),
+        ("singleton(unfulfilled)", ["8"]),
+        ("after:7(unfulfilled)", []),
+        ("afterok:9999(unfulfilled)", []),
+        # It names itself, as garbage may.
+        ("afterok:9", []),
+    ],
+)
+def test_a_dependency(slurm: SlurmScheduler, commands: SlurmCommands, dependency: str, expected: list[str]) -> None:
+    commands.queue(job(7), job(8), job(9, dependency))
+    assert after(slurm) == ({"9": expected} if expected else {})
+
+
+def test_another_users_job_is_no_link(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue(job(7, UserName="bob"), job(9, "afterok:7"))
+    assert after(slurm) == {}
+
+
+@pytest.mark.parametrize("dependency", ["afterok:7(unfulfilled)", "singleton(unfulfilled)"])
+def test_a_dependency_that_is_fulfilled_is_remembered(
+    slurm: SlurmScheduler, commands: SlurmCommands, dependency: str
+) -> None:
+    commands.queue(job(7), job(8, dependency))
+    assert after(slurm) == {"8": ["7"]}
+    commands.queue(job(7, State="COMPLETED", EndTime="1795258050"), job(8))
+    assert after(slurm) == {"8": ["7"]}
+    # Ids begin anew: another job has no part in it.
+    commands.queue(job(7), job(8, SubmitTime="1799999999"))
+    assert after(slurm) == {}
+
+
+def test_the_command_of_a_job_tells_it(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.accounted(
+        {"JobIDRaw": "7"},
+        {"JobIDRaw": "8", "State": "RUNNING", "End": "Unknown", "SubmitLine": "sbatch -d afterok:7 train.sh"},
+        {"JobIDRaw": "9", "SubmitLine": "sbatch --dependency=afterany:8 train.sh"},
+    )
+    commands.queue(job(8))
+    assert after(slurm) == {"8": ["7"], "9": ["8"]}

@@ -1,0 +1,152 @@
+"""Answers of newer versions of Slurm give the same rows as those of 22.05.
+
+Constructed after the sources of each version, not recorded: what is said of a job differs in its exit code, its log
+file and its states; new fields and words come.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.slurm_commands import FIELD, RECORD, SlurmCommands
+
+from torchx_tui.backends.api import Stream
+from torchx_tui.backends.slurm import accounting
+from torchx_tui.backends.slurm.advice import parse_estimate
+from torchx_tui.backends.slurm.cluster import parse_partitions
+from torchx_tui.backends.slurm.commands import Answer
+from torchx_tui.backends.slurm.facts import limit_and_use, parse_nodes, parse_pairs, parse_qos
+from torchx_tui.backends.slurm.jobs import app_state
+from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+from torchx_tui.specs import AppState
+
+VERSIONS = ("22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11")
+# Which fields that came after 20.11 sacct has.
+NEWER = {"20.11": 2, "22.05": 1, **dict.fromkeys(VERSIONS[1:], 0)}
+
+
+def squeue_job(version: str, **more: str) -> dict[str, str]:
+    """Return what squeue of a version says of a job otherwise."""
+    # The raw status of wait() before 23.02; StdOut is (null) without --expand-patterns from 24.05.
+    code = "768" if version == "22.05" else "3:0"
+    stdout = "/home/alice/slurm-7.out" if version < "24.05" else "(null)"
+    # What is not there is N/A or (null), by version.
+    nothing = "N/A" if version < "24.11" else "(null)"
+    return {
+        "exit_code": code,
+        "STDOUT": stdout,
+        "STDERR": nothing,
+        "tres-per-node": nothing,
+        "HetJobID": nothing,
+        **more,
+    }
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_job_that_failed_in_the_queue(slurm: SlurmScheduler, commands: SlurmCommands, version: str) -> None:
+    commands.queue(squeue_job(version, State="FAILED", EndTime="1795258110", Reason="NonZeroExitCode"))
+    described = slurm.describe("7")
+    assert described is not None
+    assert described.state is AppState.FAILED
+    assert described.metadata["batch output"] == "/home/alice/slurm-7.out"
+    (status,) = described.roles_statuses
+    assert [(replica.exit_code, replica.reason) for replica in status.replicas] == [(3, "exit 3")]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_array_in_the_queue(slurm: SlurmScheduler, commands: SlurmCommands, version: str) -> None:
+    stdout = "/home/alice/slurm-41.out" if version < "24.05" else "/home/alice/slurm-%A_%a.out"
+    rest = {
+        "JobID": "41",
+        "ArrayTaskID": "2-9%2",
+        "State": "PENDING",
+        "StartTime": "N/A",
+        "Reason": "JobArrayTaskLimit",
+    }
+    task = {"JobID": "50", "ArrayJobID": "41", "ArrayTaskID": "1"}
+    commands.queue(*(squeue_job(version, **{**job, "STDOUT": stdout, "exit_code": "0"}) for job in (rest, task)))
+    (row,) = slurm.list()
+    assert (row.app_id, row.replicas_wanted, row.replicas_running) == ("41", 9, 1)
+    assert slurm.log_path("41", "task", 1, Stream.STDOUT) == Path("/home/alice/slurm-41_1.out")
+
+
+@pytest.mark.parametrize("version", ["20.11", *VERSIONS])
+def test_a_job_in_accounting(
+    slurm: SlurmScheduler, commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    # What it refused before is not asked for again.
+    monkeypatch.setattr(accounting, "_known_from", NEWER[version])
+    # 25.11 adds a reason for a script that died of a signal; before 23.02 that was a launch that failed.
+    reason = "RaisedSignal:9(Killed)" if version >= "23.02" else "JobLaunchFailure"
+    node = {"FailedNode": "n2"} if version >= "23.02" else {}
+    commands.accounted(
+        {"State": "NODE_FAIL", **node},
+        {"JobIDRaw": "8", "State": "FAILED", "ExitCode": "0:9", "DerivedExitCode": "0:9", "Reason": reason},
+        {"JobIDRaw": "9", "State": "CANCELLED by 0"},
+    )
+    rows = {row.app_id: row for row in slurm.list()}
+    assert [rows[app_id].state for app_id in ("7", "8", "9")] == [
+        AppState.FAILED, AppState.FAILED, AppState.CANCELLED,
+    ]  # fmt: skip
+    assert ("the node n2 failed" if node else "a node failed (it ran on n1)") in rows["7"].msg
+    assert "SIGKILL" in rows["8"].msg
+    assert rows["9"].msg.startswith("cancelled by root")
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        # A flag stands in the place of the state while it lasts; the last three came with 23.11 to 25.05.
+        ("COMPLETING", AppState.RUNNING),
+        ("POWER_UP_NODE", AppState.PENDING),
+        ("LAUNCH_FAILED", AppState.FAILED),
+        ("RECONFIG_FAIL", AppState.FAILED),
+        ("EXPEDITING", AppState.PENDING),
+        ("A_WORD_OF_NEXT_YEAR", AppState.UNKNOWN),
+    ],
+)
+def test_a_state(state: str, expected: AppState) -> None:
+    assert app_state(state) is expected
+
+
+@pytest.mark.parametrize("more", ["", " Topology=block QosList=(null)", " ResumeTimeout=GLOBAL\tSuspendTimeout=GLOBAL"])
+def test_fields_that_come_in_scontrol(more: str) -> None:
+    pairs = parse_pairs(f"PartitionName=main AllowAccounts=ALL MaxTime=1-00:00:00{more} State=UP TotalNodes=3")
+    assert (pairs["MaxTime"], pairs["State"], pairs["TotalNodes"]) == ("1-00:00:00", "UP", "3")
+
+
+def test_limits_in_scontrol_with_fields_that_come() -> None:
+    # 24.11 has a line of relative use, 25.05 limits by minutes of each account.
+    text = (
+        "QOS=normal(1)\n    UsageRaw=0.0 Relative=N\n    GrpJobs=3(3) GrpTRES=cpu=4(3),gres/gpu:a100=N(0)\n"
+        "    MaxTRESRunMinsPA=cpu=N(0) MaxTRESPU=cpu=2(2)\n    User Limits\n      1000\n        MaxJobsPU=N(1)\n"
+    )
+    found = parse_qos(text, "normal", 1000)
+    assert limit_and_use(found["GrpJobs"]) == ("3", "3")
+    assert limit_and_use(found["MaxTRESPU"], "cpu") == ("2", "2")
+
+
+@pytest.mark.parametrize(
+    ("state", "is_usable"),
+    [("idle", True), ("mixed-", True), ("planned", True), ("blocked", True), ("drained*", False), ("inval", False)],
+)
+def test_states_of_nodes(state: str, is_usable: bool) -> None:
+    values = ("n1", "main", state, "2/2/0/4", "gpu:a100:4(S:0-1)", "gpu:a100:1(IDX:0)", "4000", "0", "none")
+    (node,) = parse_nodes(FIELD.join(values) + RECORD + "\n")
+    assert (node.is_usable, node.idle, node.gpus, node.gpus_used) == (is_usable, 2, 4, 1)
+
+
+def test_partitions_with_a_state_that_is_no_word_of_22_05() -> None:
+    rows = (("main*", "up", "3", "4000+", "1-00:00:00"), ("old", "inact", "1", "1", "infinite"))
+    text = "".join(f"{RECORD}{FIELD.join(row)}\n" for row in rows)
+    assert [(each.name, each.is_up, each.memory, each.max_time) for each in parse_partitions(text)] == [
+        ("main", True, 4000, 86400), ("old", False, 1, None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("count", ["using 2 processors on nodes n1", "using 2 processors on nodes n[1-2],gpu1"])
+def test_an_estimate(count: str) -> None:
+    found = parse_estimate(Answer(0, "", f"sbatch: Job 10119 to start at 4000 {count} in partition main\n"))
+    assert found is not None
+    assert found.start == 4000
