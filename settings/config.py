@@ -104,6 +104,9 @@ class WatchSettings:
     timeout_seconds: float = 30.0
     """A backend that has not answered after so many seconds is asked anew."""
 
+    stacks_of_stalled: bool = True
+    """Take the stacks of a job that stalls, once, if that stops none of its processes."""
+
 
 @dataclass(frozen=True)
 class LaunchSettings:

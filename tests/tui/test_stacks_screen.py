@@ -1,5 +1,6 @@
 """The Stacks screen, by keys, on takes of jobs that hung."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,10 @@ import pytest
 from support.canned import CannedScheduler
 from support.dashboard import make_app, screen_text, until
 
+from torchx_tui.backends.api import CommandOutput
+from torchx_tui.diagnosis.stacks.kept import kept_takes
 from torchx_tui.diagnosis.stacks.take import Take
+from torchx_tui.settings.config import Settings, WatchSettings
 from torchx_tui.specs import AppState, SchedulerError
 from torchx_tui.specs.foreign import decode_json
 from torchx_tui.tui.job.screen import JobScreen
@@ -84,6 +88,35 @@ async def test_from_the_job_and_its_logs_and_back(app, tmp_path, monkeypatch):
         await until(pilot, lambda: isinstance(app.screen, LogsScreen), "the logs")
         await pilot.press("b")
         await until(pilot, lambda: isinstance(app.screen, StacksScreen), "the stacks again")
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+async def test_stacks_of_a_stalled_job_are_there_without_a_key(tmp_path, monkeypatch, is_wanted):
+    """They are taken once, in ways that stop no process, and the finding is said."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    asked = []
+
+    class Hung(CannedScheduler):
+        def run_beside(self, app_id, role_name, k, argv, timeout_s=0.0):
+            asked.append(json.loads(argv[-1]))
+            lines = taken("checkpoint").replies[k].lines
+            return CommandOutput(0, "\n".join(json.dumps(line) for line in lines).encode(), b"")
+
+    scheduler = Hung(logs=tmp_path / "logs")
+    scheduler.capabilities = replace(scheduler.capabilities, run_beside=True)
+    scheduler.add("hang-zq2wmx7v5hkdfd", AppState.RUNNING, 60, replicas=4)
+    settings = Settings(watch=WatchSettings(stacks_of_stalled=is_wanted))
+    app = make_app(scheduler, tmp_path, settings=settings)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.rows, "the jobs")
+        (handle,) = app.jobs.rows
+        for _ in range(2):
+            app.ended_jobs.announce_stall(handle, "no step for 9m")
+        if is_wanted:
+            await until(pilot, lambda: "rank 0 has not reached" in screen_text(app), "the finding")
+        await app.workers.wait_for_complete()
+    assert [each["stop"] for each in asked] == [False] * 4 * is_wanted
+    assert len(kept_takes(handle)) == int(is_wanted)
 
 
 async def test_what_cannot_be_read_is_said(app, monkeypatch):

@@ -11,8 +11,9 @@ from rich.text import Text
 from textual.timer import Timer
 from textual.worker import Worker, WorkerState
 
-from ...specs import AppState
+from ...specs import AppState, TorchXTuiError
 from ..format import count, state_word
+from ..messages import Told
 from .away import tell_away
 from .palette import STYLES
 from .theme import glyphs_of
@@ -170,6 +171,28 @@ class EndedJobs:
         if self._app.settings.bell:
             self._app.bell()
         tell_away(self._app, [row], "stall", words, sentence)
+        if self._app.settings.watch.stacks_of_stalled:
+            self._take_stacks(row)
+
+    def _take_stacks(self, row: JobRow) -> None:
+        """Take the stacks of a job that stalls, if that stops none of its processes, and keep them."""
+        app = self._app
+
+        def work() -> None:
+            from ...diagnosis.stacks.conclusion import conclude
+            from ...diagnosis.stacks.kept import keep_take
+            from ...diagnosis.stacks.take import take_stacks
+
+            try:
+                take = take_stacks(app.runner, row.handle, stop=False)
+            except (TorchXTuiError, ValueError) as error:
+                _log.info("no stacks of %s: %s", row.handle, error)
+                return
+            if take.ways:
+                keep_take(take)
+                app.post_from_thread(Told(f"{row.name}: {conclude(take).sentence}"))
+
+        app.run_worker(work, thread=True, group="stacks of stalled jobs", exit_on_error=False)
 
     def _lives(self, handle: str) -> bool:
         row = self._app.jobs.rows.get(handle)
