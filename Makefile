@@ -16,7 +16,7 @@ help:
 	@echo "make check     lint, and the tests of what differs from main"
 	@echo "make test      every test (ARGS=... are handed to pytest)"
 	@echo "make soak      many random keys and inputs, for minutes"
-	@echo "make oracle    every case that is held against TorchX, its release 0.7.0 too, counted for docs/compatibility.md"
+	@echo "make oracle    every case that is held against TorchX, its release 0.7.0 too, counted for docs/reference/compatibility.md"
 	@echo "make mutants   which changes of a room's code no test notices (ROOM=specs N=100 SEED=1)"
 	@echo "make lint      ruff, the type checker, the import rules"
 	@echo "make bench     the benchmarks"
@@ -72,7 +72,7 @@ soak: $(VENV)/.test
 oracle: $(VENV)/.test $(TORCHX_0_7)/.installed
 	@ALL_ORACLE_CASES=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) \
 		tests/interop -k 'oracle or 0.7.0 or torchx_says'
-	@$(BIN)/python docs/compatibility.py
+	@$(BIN)/python docs/reference/compatibility.py
 
 services-up services-down:
 	@tests/services/services.sh $(@:services-%=%) $(SERVICES)

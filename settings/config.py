@@ -249,7 +249,7 @@ class Settings:
     """Named sets of defaults for launches."""
 
     keys: dict[str, str] = field(default_factory=dict)
-    """Other keys for what has a name, such as ``"jobs.cancel" = "ctrl+x"``; docs/keys.md lists the names."""
+    """Other keys for what has a name, such as ``"jobs.cancel" = "ctrl+x"``; docs/reference/keys.md lists the names."""
 
     def scheduler_params(self) -> dict[str, dict[str, Any]]:
         """Return the keyword arguments of each scheduler's factory."""

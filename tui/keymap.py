@@ -77,7 +77,7 @@ def shown_keys(keymap: Mapping[str, str]) -> dict[tuple[str, str], str]:
 
 
 def keys_page() -> str:
-    """Return docs/keys.md."""
+    """Return docs/reference/keys.md."""
     from .ui.keys_screen import key_words
 
     rows = [f"| `{key.id}` | {_code(key_words(key.keys))} | {key.words} |" for key in named_keys().values()]

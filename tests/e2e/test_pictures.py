@@ -11,7 +11,7 @@ PROJECT = Path(__file__).parents[2]
 
 
 def test_the_story_of_the_readme_is_drawn_from_a_run(tmp_path):
-    script = PROJECT / "docs" / "pictures.py"
+    script = PROJECT / "docs" / "images" / "pictures.py"
     ended = subprocess.run(
         [sys.executable, script, tmp_path], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
@@ -20,6 +20,6 @@ def test_the_story_of_the_readme_is_drawn_from_a_run(tmp_path):
     assert drawn == {"launch.svg", "why.svg", "relaunch.svg", "mended.svg"}
     shown = set(re.findall(r"\]\(docs/(\w+\.svg)\)", (PROJECT / "README.md").read_text()))
     assert shown == drawn | {"jobs.svg"}
-    assert shown == {path.name for path in (PROJECT / "docs").glob("*.svg")}
+    assert shown == {path.name for path in (PROJECT / "docs" / "images").glob("*.svg")}
     why = (tmp_path / "why.svg").read_text().replace("&#160;", " ")
     assert "FloatingPointError" in why

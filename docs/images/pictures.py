@@ -1,6 +1,6 @@
 """Make the pictures of the README from real runs: real local jobs, launched and drawn by the application itself.
 
-Run it from the repository's root: ``.venv/bin/python docs/pictures.py``; it takes half a minute. With the name of a
+Run it from the repository's root: ``.venv/bin/python docs/images/pictures.py``; it takes half a minute. With the name of a
 folder the story alone is drawn, and goes there.
 """
 
