@@ -38,7 +38,7 @@ def test_the_page_is_made_without_torchx() -> None:
         "import sys; sys.modules['torchx'] = None; sys.path.insert(0, sys.argv[1])\n"
         "from interop.differences_page import compatibility_page; print(len(compatibility_page()))"
     )
-    tests = str(DOCS.parent / "tests")
+    tests = str(Path(__file__).parents[1])
     done = subprocess.run(
         [sys.executable, "-c", script, tests], capture_output=True, text=True, check=False, timeout=PATIENCE
     )
