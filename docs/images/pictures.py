@@ -1,13 +1,15 @@
-"""Make the pictures of the README from real runs: real local jobs, launched and drawn by the application itself.
+"""Make the pictures of the pages from real local jobs that the application launches and draws.
 
-Run it from the repository's root: ``.venv/bin/python docs/images/pictures.py``; it takes half a minute. With the name of a
-folder the story alone is drawn, and goes there.
+Run ``.venv/bin/python docs/images/pictures.py``; it takes about a minute. With the name of a folder only the story is
+drawn, into that folder.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
+import shutil
 import sys
 import tempfile
 import time
@@ -25,26 +27,92 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 60.0
 
+THEME = "torchx-dark"
+CELL_WIDTH = 12.2
+"""The width of a terminal's cell in the pictures, as Rich's SVG has it."""
+
+_TEXT = re.compile(r'(<text [^>]*?x=")([\d.]+)(" [^>]*?textLength=")([\d.]+)("[^>]*>)(.*?)</text>')
+_FONT_FACES = re.compile(r"\s*@font-face \{.*?\n    \}", re.DOTALL)
+_SPACE = "&#160;"
+_PATH = os.environ["PATH"]
+
+
+def tidy(svg: str) -> str:
+    """Return a picture that every renderer draws alike.
+
+    librsvg drops spaces at the start of a text: they become an offset. Fonts from other servers are not loaded in a page's
+    image, so they are left out.
+    """
+
+    def shift(match: re.Match[str]) -> str:
+        head, x, middle, _, tail, text = match.groups()
+        body = text.strip().replace(" ", _SPACE)
+        while body.endswith(_SPACE):
+            body = body.removesuffix(_SPACE)
+        spaces = 0
+        while body.startswith(_SPACE):
+            body, spaces = body.removeprefix(_SPACE), spaces + 1
+        if not body:
+            return ""
+        after = text.strip().count(_SPACE) - spaces - body.count(_SPACE)
+        length = float(match[4]) - CELL_WIDTH * (spaces + after)
+        return f"{head}{float(x) + CELL_WIDTH * spaces:.1f}{middle}{length:.1f}{tail}{body}</text>"
+
+    return _TEXT.sub(shift, _FONT_FACES.sub("", svg))
+
+
+def animate(frames: list[tuple[str, float]], still: int) -> str:
+    """Return one moving picture.
+
+    Args:
+        frames: pictures of one size, and how many seconds each is shown.
+        still: the frame that a renderer without animation shows.
+    """
+    total = sum(seconds for _, seconds in frames)
+    rules, groups, begin = [], [], 0.0
+    for number, (svg, seconds) in enumerate(frames):
+        shown = [f"{100 * begin / total:.2f}% {{ visibility: visible }}", f"{100 * (begin + seconds) / total:.2f}%"]
+        before = "" if number == 0 else "0% { visibility: hidden } "
+        rules.append(f"@keyframes frame{number} {{ {before}{shown[0]} {shown[1]}, 100% {{ visibility: hidden }} }}")
+        body = svg[svg.index(">") + 1 : svg.rindex("</svg>")]
+        visibility = "visible" if number == still else "hidden"
+        animation = f"animation: frame{number} {total:g}s step-end infinite"
+        groups.append(f'<g visibility="{visibility}" style="{animation}">{body}</g>')
+        begin += seconds
+    head = frames[0][0][: frames[0][0].index(">") + 1]
+    return f"{head}<style>{' '.join(rules)}</style>{''.join(groups)}</svg>\n"
+
 
 @contextmanager
 def dashboard() -> Iterator[TorchXTuiApp]:
-    """Give the application, on a state of its own."""
+    """Give the application, on a state of its own, on a machine that looks as if it had no Slurm."""
     from torchx_tui.backends.runner import Runner
     from torchx_tui.settings.config import Settings
     from torchx_tui.tui.app import TorchXTuiApp
 
-    settings = Settings(theme="torchx-dark")
+    settings = Settings(theme=THEME)
     with tempfile.TemporaryDirectory() as state:
-        os.environ["XDG_STATE_HOME"] = state
+        os.environ["XDG_STATE_HOME"] = os.environ["XDG_CACHE_HOME"] = state
+        programs = Path(state, "programs")
+        programs.mkdir()
+        for program in ("python3", "sh", "git"):
+            if found := shutil.which(program, path=_PATH):
+                (programs / program).symlink_to(found)
+        os.environ["PATH"] = str(programs)
         with Runner(scheduler_params=settings.scheduler_params()) as runner:
             app = TorchXTuiApp(runner, settings)
             app.who = "alice@login03"
             yield app
 
 
-def save(app: TorchXTuiApp, folder: Path, name: str) -> None:
-    """Write what is on the screen."""
-    (folder / f"{name}.svg").write_text(app.export_screenshot(title="torchx-tui"), encoding="utf-8")
+def draw(app: TorchXTuiApp) -> str:
+    """Return a picture of the screen."""
+    return tidy(app.export_screenshot(title="torchx-tui"))
+
+
+def save(folder: Path, name: str, svg: str) -> None:
+    """Write a picture."""
+    (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
 
 
 async def until(pilot: Pilot[None], *words: str, still: Callable[[], bool] = lambda: True) -> None:
@@ -59,8 +127,8 @@ async def until(pilot: Pilot[None], *words: str, still: Callable[[], bool] = lam
         before = now
 
 
-async def draw_jobs(folder: Path) -> None:
-    """Launch jobs that succeed, fail, are cancelled and run; draw the Jobs screen while one does."""
+async def draw_screens(folder: Path) -> None:
+    """Launch jobs that succeed, fail, are cancelled and run; draw the Jobs, Logs and Metrics screens."""
     from torchx_tui.backends.history.launch_record import LaunchOrigin
     from torchx_tui.components import build_app
 
@@ -79,9 +147,17 @@ async def draw_jobs(folder: Path) -> None:
         live = launch("demo.train", steps="400", step_seconds="0.25", num_replicas="8")
         await asyncio.sleep(6)
         runner.cancel(cancelled)
-        async with app.run_test(size=(120, 40)) as pilot:
-            await pilot.pause(8)
-            save(app, folder, "jobs")
+        async with app.run_test(size=(120, 34)) as pilot:
+            await pilot.pause(20)
+            save(folder, "jobs", draw(app))
+            await pilot.press("l")
+            await pilot.pause(3)
+            save(folder, "logs", draw(app))
+            await pilot.press("escape")
+            await pilot.pause(1)
+            await pilot.press("p")
+            await pilot.pause(5)
+            save(folder, "metrics", draw(app))
         runner.cancel(live)
         runner.wait(live)
 
@@ -99,23 +175,33 @@ async def fill(pilot: Pilot[None], name: str, text: str) -> None:
 
 
 async def draw_story(folder: Path) -> None:
-    """Launch a job that fails, read why, change one value, launch it again: a picture of each step."""
+    """Launch a job that fails, read why, change one value, launch it again: a picture of each step, and a moving one."""
+    frames: list[tuple[str, float]] = []
     with dashboard() as app:
-        async with app.run_test(size=(120, 34)) as pilot:
+
+        def frame(seconds: float) -> str:
+            frames.append((draw(app), seconds))
+            return frames[-1][0]
+
+        async with app.run_test(size=(104, 28)) as pilot:
             await until(pilot, "No jobs yet")
+            frame(1.5)
             await pilot.press("n")
             await until(pilot, "demo.train")
             await pilot.press(*"demo")
             await until(pilot, "1 of")
+            frame(2)
             await pilot.press("enter")
             await until(pilot, "fail_at_step")
             await fill(pilot, "fail_at_step", "3")
-            save(app, folder, "launch")
+            frame(3)
             await pilot.press("ctrl+s")
             await until(pilot, "Failed")
+            frame(2.5)
             await pilot.press("enter")
             await until(pilot, "Traceback")
-            save(app, folder, "why")
+            still = len(frames)
+            save(folder, "why", frame(4))
             await pilot.press("escape")
             await until(pilot, "STATE")
             await pilot.press("e")
@@ -123,13 +209,14 @@ async def draw_story(folder: Path) -> None:
             await fill(pilot, "fail_at_step", "-1")
             await pilot.press("ctrl+t")
             await until(pilot, "ready")
-            save(app, folder, "relaunch")
+            save(folder, "relaunch", frame(4))
             await pilot.press("ctrl+s")
             await until(pilot, "Succeeded")
-            save(app, folder, "mended")
+            frame(4)
+    save(folder, "story", animate(frames, still))
 
 
 if __name__ == "__main__":
     asyncio.run(draw_story(Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).parent))
     if not sys.argv[1:]:
-        asyncio.run(draw_jobs(Path(__file__).parent))
+        asyncio.run(draw_screens(Path(__file__).parent))
