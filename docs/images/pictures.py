@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
 import sys
 import tempfile
 import time
@@ -34,14 +33,13 @@ CELL_WIDTH = 12.2
 _TEXT = re.compile(r'(<text [^>]*?x=")([\d.]+)(" [^>]*?textLength=")([\d.]+)("[^>]*>)(.*?)</text>')
 _FONT_FACES = re.compile(r"\s*@font-face \{.*?\n    \}", re.DOTALL)
 _SPACE = "&#160;"
-_PATH = os.environ["PATH"]
 
 
 def tidy(svg: str) -> str:
     """Return a picture that every renderer draws alike.
 
-    librsvg drops spaces at the start of a text: they become an offset. Fonts from other servers are not loaded in a page's
-    image, so they are left out.
+    librsvg drops spaces at the start of a text, so they become an offset. A page's image loads no font from another
+    server, so these are left out.
     """
 
     def shift(match: re.Match[str]) -> str:
@@ -85,20 +83,16 @@ def animate(frames: list[tuple[str, float]], still: int) -> str:
 
 @contextmanager
 def dashboard() -> Iterator[TorchXTuiApp]:
-    """Give the application, on a state of its own, on a machine that looks as if it had no Slurm."""
+    """Give the application, on a state of its own, without Slurm."""
     from torchx_tui.backends.runner import Runner
+    from torchx_tui.backends.slurm import commands
     from torchx_tui.settings.config import Settings
     from torchx_tui.tui.app import TorchXTuiApp
 
+    commands.is_set_up = lambda: False
     settings = Settings(theme=THEME)
     with tempfile.TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = os.environ["XDG_CACHE_HOME"] = state
-        programs = Path(state, "programs")
-        programs.mkdir()
-        for program in ("python3", "sh", "git"):
-            if found := shutil.which(program, path=_PATH):
-                (programs / program).symlink_to(found)
-        os.environ["PATH"] = str(programs)
         with Runner(scheduler_params=settings.scheduler_params()) as runner:
             app = TorchXTuiApp(runner, settings)
             app.who = "alice@login03"
@@ -175,7 +169,7 @@ async def fill(pilot: Pilot[None], name: str, text: str) -> None:
 
 
 async def draw_story(folder: Path) -> None:
-    """Launch a job that fails, read why, change one value, launch it again: a picture of each step, and a moving one."""
+    """Launch a job that fails, read why, change one value, launch it again; draw each step."""
     frames: list[tuple[str, float]] = []
     with dashboard() as app:
 
@@ -183,7 +177,7 @@ async def draw_story(folder: Path) -> None:
             frames.append((draw(app), seconds))
             return frames[-1][0]
 
-        async with app.run_test(size=(104, 28)) as pilot:
+        async with app.run_test(size=(120, 30)) as pilot:
             await until(pilot, "No jobs yet")
             frame(1.5)
             await pilot.press("n")

@@ -1,4 +1,4 @@
-"""Writes docs/reference/signatures.md, where each documented name lives and what differs: ``python docs/reference/signatures.py``."""
+"""Writes docs/reference/signatures.md, where each documented name lives: ``python docs/reference/signatures.py``."""
 
 from __future__ import annotations
 

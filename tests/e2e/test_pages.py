@@ -1,7 +1,7 @@
 """The pages: every command in them runs in an empty home, every link leads somewhere, and none is too long to read.
 
-A fenced block that begins with ```sh is run. ```sh docker, ```sh kubernetes and ```sh slurm need that service. ```sh network
-is not run, only parsed: it installs something.
+A fenced block that begins with ```sh is run. ```sh docker, ```sh kubernetes and ```sh slurm need that service.
+```sh network installs something, and is only parsed.
 """
 
 from __future__ import annotations
