@@ -162,7 +162,7 @@ def test_launch_diff(snap_compare, app):
 ENGINE_ADVICE = "Start it (`systemctl start docker`), or say where it is with DOCKER_HOST or `docker context use NAME`"
 NO_ENGINE = "The Docker engine at /var/run/docker.sock is not there: Docker is not installed or not started"
 DIAGNOSED = [
-    Diagnosed("program", Finding("ok", "torchx-tui 0.1.0, Python 3.11.7 (/home/alice/venv/bin/python)")),
+    Diagnosed("program", Finding("ok", "torchx-tui 0.2.0, Python 3.11.7 (/home/alice/venv/bin/python)")),
     Diagnosed(
         "config.toml", Finding("error", "config.toml, line 12: thmee is no setting; did you mean theme?", "correct it")
     ),
