@@ -45,7 +45,7 @@ def parse_value(parameter: Parameter, text: str | Sequence[str]) -> Any:
     if not text and parameter.optional and kind not in ("str", "other"):
         return None
     if parameter.choices and text not in parameter.choices:
-        raise ArgumentError(parameter.name, f"`{text}` is not valid. Want one of {', '.join(parameter.choices)}")
+        raise ArgumentError(parameter.name, f"`{text}` is not valid. Use one of {', '.join(parameter.choices)}")
     if kind in ("list", "tuple"):
         return _parse_sequence(parameter, text)
     if kind == "dict":

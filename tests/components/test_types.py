@@ -123,7 +123,7 @@ def test_tuples(items: tuple[str, ...], text: str, value: tuple[object, ...]) ->
 
 def test_a_tuple_of_another_length_is_refused() -> None:
     parameter = Parameter("t", "keyword_only", ValueType("tuple", "tuple", ("int", "str")))
-    with pytest.raises(ArgumentError, match=r"`1` has 1 items\. Want 2: int, str"):
+    with pytest.raises(ArgumentError, match=r"`1` has 1 items\. Use 2: int, str"):
         parse_value(parameter, "1")
 
 

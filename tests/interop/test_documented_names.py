@@ -268,4 +268,6 @@ def test_the_page_is_made_of_the_list():
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert (DOCS / "signatures.md").read_text(encoding="utf-8") == module.page(), "run: python docs/reference/signatures.py"
+    assert (DOCS / "signatures.md").read_text(encoding="utf-8") == module.page(), (
+        "run: python docs/reference/signatures.py"
+    )

@@ -46,7 +46,7 @@ def test_home_is_expanded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         ("type=bind,src=/a", "wants `dst=`"),
         ("type=bind,dst=/a", "wants `src=`"),
         ("type=device", "wants `src=`"),
-        ("type=device,src=/dev/x,perm=rx", "`x` is not valid, want letters of rwm"),
+        ("type=device,src=/dev/x,perm=rx", "`x` is not valid, use letters of rwm"),
         ("type=bind,src=/a,dst=/b,size=3", "Valid options: type, src"),
         ("type=bind,src=/a,dst=/b,readonly=perhaps", "want true or false"),
         ("type=bind,src=,dst=/b", "`src` wants a value"),

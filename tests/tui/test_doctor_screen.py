@@ -24,7 +24,7 @@ async def opened(pilot, app) -> DoctorScreen:
     await pilot.press("colon")
     await until(pilot, lambda: app.screen.id == "--command-palette", "the commands")
     await pilot.press(*"doctor")
-    await until(pilot, lambda: "Doctor: what is wrong here" in screen_text(app), "the command")
+    await until(pilot, lambda: "Doctor: check this installation" in screen_text(app), "the command")
     await until(pilot, lambda: app.screen.query_one(CommandList).option_count == 1, "the command alone")
     await pilot.press("down", "enter")
     await until(pilot, lambda: isinstance(app.screen, DoctorScreen), "the screen")
@@ -72,7 +72,7 @@ async def test_findings_are_shown_while_a_backend_is_waited_for(tmp_path, monkey
         await until(pilot, lambda: screen.is_done and "ZeroDivisionError: no backend" in screen_text(app), "the end")
         monkeypatch.setattr(doctor, "diagnose", lambda *_: iter([FINE]))
         await pilot.press("R")
-        await until(pilot, lambda: screen.is_done and "nothing to mend" in screen_text(app), "another look")
+        await until(pilot, lambda: screen.is_done and "nothing to fix" in screen_text(app), "another look")
 
 
 async def test_it_tells_what_the_command_tells(tmp_path):

@@ -63,7 +63,7 @@ async def test_a_name_that_no_key_has_is_said_at_the_start(tmp_path, name, words
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
-        assert f"config.toml: keys: {name} is no key's name; {words}" in app.status.text().plain
+        assert f"config.toml: keys: {name} is not a key's name; {words}" in app.status.text().plain
         await pilot.press("ctrl+x")
         await until(pilot, lambda: isinstance(app.screen, CancelDialog))
 

@@ -60,7 +60,7 @@ def test_a_time_of_a_log_of_one_day_is_of_that_day() -> None:
 
 @pytest.mark.parametrize("typed", ["", "x", "12:61", "25:00", "101%", "-10", "10m", "1h", "2026-13-01", "[/red]", "٣٤"])
 def test_what_is_no_place_is_said_with_examples(typed: str) -> None:
-    with pytest.raises(JumpError, match=r"no line and no time: type 48112, 50%, 12:01:30, -10m, \+1h or 2026"):
+    with pytest.raises(JumpError, match=r"not a line number or a time: type 48112, 50%, 12:01:30, -10m, \+1h or 2026"):
         parse_jump(typed, day_and_night())
 
 

@@ -123,7 +123,7 @@ def test_a_file_that_is_there_is_never_replaced_unasked(tmp_path: Path, logs: li
     path = tmp_path / "saved.log"
     path.write_text("precious")
     path.chmod(0o640)
-    with pytest.raises(ExportError, match="is there by now: save again to replace it"):
+    with pytest.raises(ExportError, match="exists now: save again to replace it"):
         carried_out(MergedLog(logs), path, LineForm())
     assert path.read_text() == "precious"
     carried_out(MergedLog(logs), path, LineForm(), replace=True)
@@ -171,8 +171,8 @@ def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert save_path("~/a.log") == tmp_path / "a.log"
     assert save_path(" b.log ") == tmp_path / "b.log"
     for text, said in (
-        ("", "type the path"), (str(tmp_path), "is a folder: add the name"), ("/dev/null", "is no ordinary file"),
-        ("no/such/x.log", f"there is no folder {tmp_path}/no/such"), ("a\0b", "is no path"), ("x" * 5000, "is no path"),
+        ("", "type the path"), (str(tmp_path), "is a folder: add the name"), ("/dev/null", "is not a regular file"),
+        ("no/such/x.log", f"there is no folder {tmp_path}/no/such"), ("a\0b", "is not a path"), ("x" * 5000, "is not a path"),
     ):  # fmt: skip
         with pytest.raises(ExportError, match=said):
             save_path(text)
@@ -290,6 +290,6 @@ async def test_esc_and_leaving_stop_it_and_nothing_is_left(tmp_path: Path, leave
             await app.until(lambda words=words: words in app.said)
         if leave == "escape":
             await pilot.press("escape")
-            await app.until(lambda: app.said[-1] == "Saving was stopped: nothing of it is left")
+            await app.until(lambda: app.said[-1] == "Saving was stopped: the partial file was removed")
     assert saving.join(PATIENCE)
     assert not path.exists()
