@@ -1,4 +1,4 @@
-"""docs/reference/names.md is true: each public name of TorchX is here or named there, and what is called the same is the same."""
+"""docs/reference/names.md is true: each public name of TorchX is here or named there, with the same value."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ async def test_a_bad_place_is_said_and_can_be_typed_again(app: LogApp) -> None:
         row = app.query_one(SearchRow)
         await app.until(lambda: app.pane.status.exact and app.pane.status.line_count == 1000)
         await jump(pilot, app, "soon")
-        await app.until(lambda: "no line and no time" in str(row._words.content))
+        await app.until(lambda: "not a line number or a time" in str(row._words.content))
         assert row.input.has_focus
         row.input.value = "77"
         await pilot.press("enter")

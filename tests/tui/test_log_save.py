@@ -172,7 +172,8 @@ def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert save_path(" b.log ") == tmp_path / "b.log"
     for text, said in (
         ("", "type the path"), (str(tmp_path), "is a folder: add the name"), ("/dev/null", "is not a regular file"),
-        ("no/such/x.log", f"there is no folder {tmp_path}/no/such"), ("a\0b", "is not a path"), ("x" * 5000, "is not a path"),
+        ("no/such/x.log", f"there is no folder {tmp_path}/no/such"), ("a\0b", "is not a path"),
+        ("x" * 5000, "is not a path"),
     ):  # fmt: skip
         with pytest.raises(ExportError, match=said):
             save_path(text)
