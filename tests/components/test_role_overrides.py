@@ -196,7 +196,7 @@ def test_nothing_to_change_is_the_same_app() -> None:
         ("mounts", "type=nfs,src=/a,dst=/b", "Valid types: bind, volume, device"),
         ("mounts", "type=bind,src=~nobody.here/x,dst=/b", "src=~nobody.here/x"),
         ("max_retries", "-1", "want 0 or more, not -1"),
-        ("retry_policy", "NEVER", "Want one of REPLICA, APPLICATION, ROLE"),
+        ("retry_policy", "NEVER", "Use one of REPLICA, APPLICATION, ROLE"),
         ("workspace", "{/a: b", "workspace:"),
         ("workspace", "[/a, /b]", "use one path, or a mapping"),
         ("entrypoint", " ", "use a program to run"),

@@ -48,7 +48,7 @@ def test_home_is_expanded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         ("type=device", "wants `src=`"),
         ("type=device,src=/dev/x,perm=rx", "`x` is not valid, use letters of rwm"),
         ("type=bind,src=/a,dst=/b,size=3", "Valid options: type, src"),
-        ("type=bind,src=/a,dst=/b,readonly=perhaps", "want true or false"),
+        ("type=bind,src=/a,dst=/b,readonly=perhaps", "use true or false"),
         ("type=bind,src=,dst=/b", "`src` wants a value"),
         ("type=bind,src=/a,source=/b,dst=/c", "given twice"),
         ("type=device,src=/dev/x,readonly", "a device mount has no `readonly`"),

@@ -41,7 +41,7 @@ def test_values_are_taken(tmp_path):
         ("zzz = 1", "known are theme"),
         ('theme = "pink"', "theme"),
         ("ascii = 3", "ascii"),
-        ("ascii = ", "no valid TOML"),
+        ("ascii = ", "not valid TOML"),
         ("local = 3", "local"),
         ('[metrics]\npatterns = ["x"]', "metrics.patterns: x names no value"),
         ('[notify]\nevents = ["sometimes"]', "notify.events"),
