@@ -184,7 +184,7 @@ def _parse_field(role: str, field: str, text: str) -> Any:
         raise RoleOverrideError(role, field, str(error)) from error
     minimum = _MINIMUMS.get(field)
     if minimum is not None and value < minimum:
-        raise RoleOverrideError(role, field, f"want {minimum} or more, not {value}")
+        raise RoleOverrideError(role, field, f"use {minimum} or more, not {value}")
     if field == "entrypoint" and not value:
         raise RoleOverrideError(role, field, "use a program to run")
     return RetryPolicy(value) if field == "retry_policy" else value

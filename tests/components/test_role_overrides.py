@@ -182,10 +182,10 @@ def test_nothing_to_change_is_the_same_app() -> None:
 @pytest.mark.parametrize(
     ("field", "text", "words"),
     [
-        ("num_replicas", "0", "want 1 or more, not 0"),
+        ("num_replicas", "0", "use 1 or more, not 0"),
         ("num_replicas", "", "is not a whole number"),
         ("num_replicas", "two", "`two` is not a whole number"),
-        ("cpu", "-1", "want 0 or more, not -1"),
+        ("cpu", "-1", "use 0 or more, not -1"),
         ("gpu", "0.5", "`0.5` is not a whole number"),
         ("memMB", "4GB", "`4GB` is not a whole number"),
         ("resource", "gpu.smal", "Did you mean `gpu.small`?"),
@@ -195,7 +195,7 @@ def test_nothing_to_change_is_the_same_app() -> None:
         ("mounts", "type=bind,src=/a", "wants `dst=`"),
         ("mounts", "type=nfs,src=/a,dst=/b", "Valid types: bind, volume, device"),
         ("mounts", "type=bind,src=~nobody.here/x,dst=/b", "src=~nobody.here/x"),
-        ("max_retries", "-1", "want 0 or more, not -1"),
+        ("max_retries", "-1", "use 0 or more, not -1"),
         ("retry_policy", "NEVER", "Use one of REPLICA, APPLICATION, ROLE"),
         ("workspace", "{/a: b", "workspace:"),
         ("workspace", "[/a, /b]", "use one path, or a mapping"),

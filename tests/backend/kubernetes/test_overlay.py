@@ -67,7 +67,7 @@ def test_merging(base: dict[str, Any], overlay: dict[str, Any], expected: dict[s
         ({"a": {}}, {"a": 1}, "a value at a, which is a mapping"),
         ({"a": [1]}, {JOIN("a", on="n"): [{"n": 1}]}, "both must be lists of mappings"),
         ({"a": []}, {JOIN("a", on="n"): {"n": 1}}, "both must be lists of mappings"),
-        ({}, {"__join__:a": []}, "want JOIN"),
+        ({}, {"__join__:a": []}, "use JOIN"),
         ({}, {3: 1}, "keys are texts"),
     ],
 )
