@@ -409,9 +409,7 @@ class FormEditor(OnDashboard, Horizontal):
             if self.model is None:
                 return
             if self.model.lost:
-                self.dashboard.status.say(
-                    f"no longer present, so not changed: {', '.join(self.model.lost)}", failed=True
-                )
+                self.dashboard.status.say(f"missing, so not changed: {', '.join(self.model.lost)}", failed=True)
         wrong = self.model.get(message.section, message.field_name) if message.error else None
         if wrong is not None:
             wrong.error = message.error
