@@ -167,7 +167,7 @@ DIAGNOSED = [
         "config.toml",
         Finding("error", "config.toml, line 12: thmee is not a setting; did you mean theme?", "correct it"),
     ),
-    Diagnosed("profiles and .torchxconfig", Finding("ok", "/home/alice/llm/.torchxconfig is in force")),
+    Diagnosed("profiles and .torchxconfig", Finding("ok", "/home/alice/llm/.torchxconfig is used")),
     Diagnosed("terminal", Finding("ok", "120 columns, 40 rows")),
     Diagnosed("terminal", Finding("ok", "TERM is xterm-256color: 16 million colours")),
     Diagnosed(

@@ -39,7 +39,7 @@ async def test_what_is_wrong_comes_first(tmp_path, monkeypatch):
         await until(pilot, lambda: screen.is_done and "1 error, 1 warning" in screen_text(app), "the sum")
         await until(pilot, lambda: "torchx-tui 1" in screen_text(app), "the list")
         drawn = screen_text(app)
-        order = ["To mend", "no [engine]", "start it", "60x20", "make the window larger", "In order", "torchx-tui 1"]
+        order = ["To fix", "no [engine]", "start it", "60x20", "make the window larger", "In order", "torchx-tui 1"]
         places = [drawn.index(words) for words in order]
         assert places == sorted(places)
         copied = []

@@ -96,7 +96,7 @@ class DoctorScreen(BaseScreen):
         table.add_column(width=_SUBJECT_WIDTH)
         table.add_column(ratio=1)
         if faults:
-            table.add_row("", Text("To mend", f"bold {STYLES.text}"))
+            table.add_row("", Text("To fix", f"bold {STYLES.text}"))
             for level in _FAULTS:
                 self._add([fault for fault in faults if fault.finding.level == level], table)
             table.add_row("")
