@@ -251,7 +251,7 @@ class Field:
         """Note what is wrong with the text, without what looks secret in it."""
         fault = self._fault()
         told = mask_arguments(fault, self.name, self.text) if fault else fault
-        self.error = f"not valid: want {self.type_words}" if told is None else told
+        self.error = f"not valid: use {self.type_words}" if told is None else told
 
     def _fault(self) -> str:
         if not self.text:
