@@ -160,7 +160,9 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path, tiny_disk: Path) -> None:
     source = tmp_path / "out"
     source.write_bytes(b"x" * 500_000)
-    with pytest.raises(ExportError, match=r"saved\.log cannot be written: No space left on device; the partial file was removed"):
+    with pytest.raises(
+        ExportError, match=r"saved\.log cannot be written: No space left on device; the partial file was removed"
+    ):
         carried_out(MergedLog([ReplicaLog("r", 0, stdout=source)]), tiny_disk / "saved.log", None)
     assert list(tiny_disk.iterdir()) == []
 
