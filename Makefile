@@ -1,28 +1,28 @@
-# Each command sets up what it needs in .venv, from a fresh clone: make run, make test, make bench, make lint.
+# Each command sets up what it needs in .venv, from a fresh clone.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 TORCHX_0_7 := $(VENV)/torchx-0.7
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# pytest-xdist's workers: end-to-end tests mostly wait, so a small machine takes more workers than it has cores. A worker
-# that has none left takes some of another's (worksteal): the long ones stand side by side.
+# pytest-xdist's workers. End-to-end tests mostly wait, so even a small machine runs more workers than it has cores. Idle
+# workers take tests from others (worksteal), so that long tests run in parallel.
 WORKERS ?= 6
 
 .DEFAULT_GOAL := help
 .PHONY: help run check test soak oracle mutants bench lint format examples clean services-up services-down
 
 help:
-	@echo "make run       open the dashboard (ARGS=... are handed on)"
-	@echo "make check     lint, and the tests of what differs from main"
-	@echo "make test      every test (ARGS=... are handed to pytest)"
-	@echo "make soak      many random keys and inputs, for minutes"
-	@echo "make oracle    every case that is held against TorchX, its release 0.7.0 too, counted for docs/compatibility.md"
-	@echo "make mutants   which changes of a room's code no test notices (ROOM=specs N=100 SEED=1)"
-	@echo "make lint      ruff, the type checker, the import rules"
-	@echo "make bench     the benchmarks"
-	@echo "make services-up    start Docker, Kubernetes and Slurm for the tests (as root, on Debian; SERVICES=docker for some)"
-	@echo "make services-down  stop them"
-	@echo "make examples  install what examples/ trains with (torch, scikit-learn)"
+	@echo "make run       open the dashboard (ARGS="..." passes arguments)"
+	@echo "make check     lint, and run the tests of what differs from main"
+	@echo "make test      run all tests (ARGS="..." passes arguments to pytest)"
+	@echo "make soak      send random keys and inputs for minutes"
+	@echo "make oracle    compare all cases with TorchX, and write docs/reference/compatibility.md"
+	@echo "make mutants   list changes of a room that no test notices (ROOM=specs N=100 SEED=1)"
+	@echo "make lint      run ruff, the type checker and the import rules"
+	@echo "make bench     run the benchmarks"
+	@echo "make services-up    start Docker, Kubernetes and Slurm for the tests (root, Debian; SERVICES="docker slurm")"
+	@echo "make services-down  stop these services"
+	@echo "make examples  install torch and scikit-learn for examples/"
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "torchx-tui needs Python 3.10 or newer; set PYTHON=/path/to/python3"; exit 1; }
@@ -38,14 +38,14 @@ $(VENV)/.run: pyproject.toml | $(BIN)/python
 $(VENV)/.test: pyproject.toml $(VENV)/.run
 	@echo "Installing the test tools"
 	@$(PIP) install --editable '.[test]'
-	@$(PIP) install --editable '.[interop]' 2>/dev/null || echo "torchx-nightly is not to be had here: tests/interop will skip"
+	@$(PIP) install --editable '.[interop]' 2>/dev/null || echo "torchx-nightly is not available: tests/interop will be skipped"
 	@touch $@
 
-# The release before, which `make oracle` drives as a process of its own: its dependencies would undo ours.
+# The stable release of TorchX for `make oracle`, in its own environment: its dependencies conflict with ours.
 $(TORCHX_0_7)/.installed: | $(VENV)/.test
 	@echo "Installing torchx 0.7.0 for make oracle"
 	@$(PYTHON) -m venv $(TORCHX_0_7)
-	@$(TORCHX_0_7)/bin/python -m pip --disable-pip-version-check --quiet install 'torchx==0.7.0' kubernetes 2>/dev/null || echo "torchx 0.7.0 is not to be had here: what tests it will skip"
+	@$(TORCHX_0_7)/bin/python -m pip --disable-pip-version-check --quiet install 'torchx==0.7.0' kubernetes 2>/dev/null || echo "torchx 0.7.0 is not available: its tests will be skipped"
 	@touch $@
 
 $(VENV)/.lint: pyproject.toml $(VENV)/.test
@@ -68,11 +68,11 @@ test: $(VENV)/.test
 soak: $(VENV)/.test
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) -m soak tests/tui $(ARGS)
 
-# The tests of tests/interop that count cases, or that ask 0.7.0.
+# The tests of tests/interop that count cases or need TorchX 0.7.0.
 oracle: $(VENV)/.test $(TORCHX_0_7)/.installed
 	@ALL_ORACLE_CASES=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) \
 		tests/interop -k 'oracle or 0.7.0 or torchx_says'
-	@$(BIN)/python docs/compatibility.py
+	@$(BIN)/python docs/reference/compatibility.py
 
 services-up services-down:
 	@tests/services/services.sh $(@:services-%=%) $(SERVICES)

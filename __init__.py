@@ -1,3 +1,3 @@
 """torchx-tui: a full-screen terminal dashboard for TorchX jobs."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

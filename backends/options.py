@@ -20,10 +20,10 @@ from ..specs.modules import parse_source
 class StructuredOpts(Mapping[str, CfgVal]):
     '''The run options of a scheduler, as fields with types, defaults and a text under each that says what it does.
 
-    Subclasses are dataclasses. Each is a mapping as well, so it can be given wherever options are. Names are accepted
-    in snake_case and in camelCase. A field that begins with an underscore is no option; one that is a `StructuredOpts`
-    itself is a group, whose options are named `group.option`; ``metadata={"cfg_key": "mail-user"}`` gives an option a
-    name that no field can have.
+    Subclasses are dataclasses. Each is a mapping as well, so it can be given wherever options are. Names are
+    accepted in snake_case and in camelCase. A field that begins with an underscore is not an option. A field that
+    is a `StructuredOpts` itself is a group, whose options are named `group.option`; ``metadata={"cfg_key":
+    "mail-user"}`` gives an option a name that no field can have.
 
     Example:
         >>> @dataclass

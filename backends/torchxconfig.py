@@ -230,9 +230,9 @@ def section_options(
     for key, value in values.items():
         name = known.canonical_key(key)
         if name is None:
-            warnings.append(f"{value.place} is no run option of {value.section}; {nearest(key, known_names(known))}")
+            warnings.append(f"{value.place} is not a run option of {value.section}; {nearest(key, known_names(known))}")
         elif value.text.startswith(PLACEHOLDER):
-            warnings.append(f"{value.place} is to be filled in still")
+            warnings.append(f"{value.place} must still be filled in")
         else:
             try:
                 _check_alike(options.get(name), value, option_value(value, known), known)
@@ -256,7 +256,7 @@ def option_value(value: ConfigValue, known: runopts) -> CfgVal:
     """
     option = known.get(value.key)
     if option is None:
-        raise ConfigError(f"{value.place} is no run option; {nearest(value.key, known_names(known))}")
+        raise ConfigError(f"{value.place} is not a run option; {nearest(value.key, known_names(known))}")
     if value.text == _NONE:
         return None
     try:

@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "run": ("run", "launch a component"),
-    "dryrun": ("run", "print the request of a launch, launch nothing"),
+    "dryrun": ("run", "print the request that run would send"),
     "list": ("status", "list jobs"),
     "status": ("status", "show a job's state and replicas"),
     "describe": ("status", "show what a job was launched as"),
     "log": ("logs", "print a job's logs"),
-    "metrics": ("metrics", "show how far a job is, and its named values"),
-    "stacks": ("stacks", "show where all ranks of a job stand, and which one holds up the others"),
+    "metrics": ("metrics", "show a job's progress and metrics"),
+    "stacks": ("stacks", "show the stacks of all ranks, and which rank holds up the others"),
     "cancel": ("cancel", "stop a job"),
-    "delete": ("cancel", "stop a job and remove what is kept of it"),
-    "wait": ("status", "wait for a job's end"),
-    "prune": ("cancel", "remove what is kept of finished jobs"),
+    "delete": ("cancel", "stop a job and delete its records and logs"),
+    "wait": ("status", "wait until a job ends"),
+    "prune": ("cancel", "delete finished jobs and their logs"),
     "builtins": ("components", "list the builtin components"),
     "runopts": ("components", "list the run options of schedulers"),
     "lint": ("components", "check component files"),
     "configure": ("configure", "write a .torchxconfig"),
     "doctor": ("doctor", "check backends, config, terminal and folders"),
-    "completion": ("completion", "print what completes commands in a shell"),
+    "completion": ("completion", "print the completion script of a shell"),
 }
 """The module of each command, and what it does in words, in the order of the help."""
 

@@ -26,14 +26,14 @@ def _add_handle(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_prune(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-s", "--scheduler", default="local_cwd", help="whose jobs; local_cwd if not given")
+    parser.add_argument("-s", "--scheduler", default="local_cwd", help="the scheduler; default: local_cwd")
     parser.add_argument(
         "--older-than",
         type=_days,
         metavar="DAYS",
-        help="every job of yours that ended longer ago; else what keep_days and keep_gigabytes of config.toml say",
+        help="delete jobs that ended before so many days; default: keep_days and keep_gigabytes of config.toml",
     )
-    parser.add_argument("--dryrun", action="store_true", help="print the handles, remove nothing")
+    parser.add_argument("--dryrun", action="store_true", help="print the handles without deleting")
 
 
 def _days(text: str) -> float:

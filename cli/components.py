@@ -23,7 +23,7 @@ def _add_builtins(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_runopts(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("scheduler", nargs="?", help="whose; every scheduler's if not given")
+    parser.add_argument("scheduler", nargs="?", help="the scheduler; default: all")
     parser.add_argument("--json", action="store_true", help="print a JSON object: the options by scheduler")
 
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def _add_configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-s", "--schedulers", metavar="A,B", help="these schedulers; every one if not given")
-    parser.add_argument("-a", "--all", action="store_true", help="all run options; else only what must be given")
-    parser.add_argument("--print", action="store_true", help=f"print it, instead of writing {CONFIG_FILE} here")
+    parser.add_argument("-s", "--schedulers", metavar="A,B", help="the schedulers; default: all")
+    parser.add_argument("-a", "--all", action="store_true", help="write all run options, not only required ones")
+    parser.add_argument("--print", action="store_true", help=f"print the file instead of writing {CONFIG_FILE}")
     parser.add_argument("--force", action="store_true", help=f"replace a {CONFIG_FILE}; the old one is kept beside it")
 
 
@@ -37,7 +37,7 @@ def _configure(arguments: Any, settings: Settings) -> int:
             file.write(text.getvalue())
     except FileExistsError:
         advice = "--print shows what would be written, --force replaces it and keeps the old one beside it"
-        raise ConfigError(f"{path.absolute()} is there already: {advice}") from None
+        raise ConfigError(f"{path.absolute()} exists already: {advice}") from None
     except OSError as error:
         raise ConfigError(f"{path.absolute()} cannot be written: {error.strerror}") from error
     say(f"wrote {path.absolute()}{f'; the old one is {kept.absolute()}' if kept else ''}")

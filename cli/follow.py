@@ -83,7 +83,7 @@ def end_or_leave(runner: Runner, handle: str, interrupt: KeyboardInterrupt, *, e
     code = 128 + getattr(interrupt, "number", signal.SIGINT)
     if not ends:
         if handle:
-            say(f"{handle} goes on; `torchx-tui cancel {handle}` ends it")
+            say(f"{handle} continues; `torchx-tui cancel {handle}` ends it")
         return code
     runner.end_own_jobs()
     if handle:

@@ -36,7 +36,7 @@ _LOOK_SECONDS = 0.2
 def _add_log(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--regex", help="only lines that match")
     parser.add_argument("-t", "--tail", action="store_true", help="follow until the job ends")
-    parser.add_argument("--streams", choices=_STREAMS, help="which stream; the scheduler's own choice if not given")
+    parser.add_argument("--streams", choices=_STREAMS, help="the stream to print; default: the scheduler's choice")
     parser.add_argument("--json", action="store_true", help="print each line as a JSON object: role, replica, line")
     parser.add_argument("handle", metavar="HANDLE[/ROLE[/REPLICA,...]]")
 

@@ -80,7 +80,7 @@ def build_parser(commands: Collection[str] | None = None) -> argparse.ArgumentPa
 
     parser = argparse.ArgumentParser(
         prog="torchx-tui",
-        description="A full-screen dashboard for TorchX jobs. Without a command it opens the dashboard.",
+        description="A full-screen dashboard for training jobs. Without a command, it opens the dashboard.",
         allow_abbrev=False,
         formatter_class=help_formatter,
     )
@@ -101,14 +101,14 @@ def add_dashboard_options(parser: argparse.ArgumentParser) -> None:
     """Give a parser the options of the dashboard."""
     from ..settings.choices import THEMES
 
-    parser.add_argument("--config", metavar="FILE", help="settings to read instead of config.toml")
+    parser.add_argument("--config", metavar="FILE", help="read settings from this file instead of config.toml")
     parser.add_argument("--profile", metavar="NAME", help="launch with the defaults of this profile of config.toml")
     parser.add_argument("--debug", action="store_true", help="write tracebacks and details to the log file")
-    parser.add_argument("--read-only", action="store_true", help="refuse whatever would change a job")
+    parser.add_argument("--read-only", action="store_true", help="refuse actions that change a job")
     parser.add_argument("--theme", choices=THEMES, help="colours of the dashboard")
-    parser.add_argument("--ascii", action="store_true", default=None, help="draw with ASCII alone")
+    parser.add_argument("--ascii", action="store_true", default=None, help="draw with ASCII characters only")
     parser.add_argument("--fps", type=_frames, metavar="N", help="draw at most N times a second, from 30 to 240")
-    parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
+    parser.add_argument("--no-mouse", action="store_true", help="do not use the mouse")
 
 
 def _command_of(argv: Sequence[str]) -> str:

@@ -36,7 +36,11 @@ def _add_metrics(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--csv", action="store_true", help="print a row for each point: metric, step, time, value")
     form.add_argument("--plot", action="store_true", help="print a chart of each metric; of the loss if none is named")
     parser.add_argument(
-        "--smoothing", type=_weight, default=_SMOOTHING, metavar="0..1", help=f"of charts; {_SMOOTHING} if not given"
+        "--smoothing",
+        type=_weight,
+        default=_SMOOTHING,
+        metavar="0..1",
+        help=f"smoothing of charts; default: {_SMOOTHING}",
     )
 
 
@@ -61,7 +65,7 @@ def _metrics(arguments: Any, settings: Settings) -> int:
         with make_runner(settings) as runner:
             activity = job_activity(runner, arguments.handle, described(runner, arguments.handle), settings)
     else:
-        say("metrics of what? Give a job's handle, or --file with a log file; `torchx-tui list` prints handles")
+        say("name a job or a file: give a job's handle, or --file with a log file; `torchx-tui list` prints handles")
         return 2
     series = _chosen(activity, names)
     if arguments.json:
@@ -116,7 +120,7 @@ def _chosen(activity: Activity, names: Sequence[str]) -> list[Series]:
     every = sorted(activity.series.values(), key=lambda metric: metric is not main)
     for name in names:
         if not any(fnmatchcase(metric.name, name) for metric in every):
-            there = join_names(metric.name for metric in every) if every else "none: no line tells a value twice"
+            there = join_names(metric.name for metric in every) if every else "none: no value occurs twice"
             raise TorchXTuiError(f"there is no metric {name}. There are: {there}")
     return [metric for metric in every if not names or any(fnmatchcase(metric.name, name) for name in names)]
 
@@ -150,11 +154,11 @@ def _json(activity: Activity, series: Iterable[Series]) -> dict[str, Any]:
 
 
 def _put_table(activity: Activity, series: Sequence[Series]) -> None:
-    put(_progress_line(activity) or "No line tells a step")
+    put(_progress_line(activity) or "The log has no step")
     for observation in activity.observations:
         put(observation.sentence)
     if not series:
-        put("No metrics: a value is one from the second line on that names it, such as `step 10 loss 2.31`")
+        put("No metrics: a value is shown from the second line that names it, such as `step 10 loss 2.31`")
         return
     rows = [
         (
@@ -190,7 +194,7 @@ def _put_charts(activity: Activity, series: Sequence[Series], smoothing: float) 
         for row in draw_chart([metric], width, _CHART_HEIGHT, Options(smoothing, log, ascii=options.ascii)):
             print(_painted(row))
     if not series:
-        put("No metrics to plot: no line tells a value twice")
+        put("No metrics to plot: no value occurs twice")
 
 
 def _painted(row: Sequence[Span]) -> str:

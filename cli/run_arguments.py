@@ -55,9 +55,19 @@ def _add_flags(parser: argparse.ArgumentParser, *, dryrun_alone: bool) -> list[a
         return parser.add_argument(*names, action=_Once, metavar=metavar, help=words)
 
     both = [
-        once("-s", "--scheduler", metavar="NAME", words="where to launch it; config's, else the first that is there"),
+        once(
+            "-s",
+            "--scheduler",
+            metavar="NAME",
+            words="the scheduler; default: the configured one, or the first available",
+        ),
         once("-cfg", "--scheduler_args", metavar="K=V,...", words="run options of the scheduler"),
-        once("--workspace", "--buck-target", metavar="PATH", words="what to ship with the first role; empty: nothing"),
+        once(
+            "--workspace",
+            "--buck-target",
+            metavar="PATH",
+            words="the folder to ship with the first role; empty for none",
+        ),
         parser.add_argument(
             "--set", action="append", metavar="ROLE.FIELD=VALUE", help="change a role, such as trainer.num_replicas=4"
         ),
@@ -72,9 +82,9 @@ def _add_flags(parser: argparse.ArgumentParser, *, dryrun_alone: bool) -> list[a
     return [
         *both,
         flag("--dryrun", "print the request, launch nothing"),
-        flag("--wait", "wait for the job's end, as local jobs do anyway"),
+        flag("--wait", "wait until the job ends (the default for local jobs)"),
         flag("--log", "print its logs on stderr while waiting"),
-        flag("--tee_logs", "print which replica wrote a line, as is done anyway"),
+        flag("--tee_logs", "prefix each line with its replica (always on)"),
         flag("--detach", "return at once; the job goes on"),
         flag("--notify", "tell how it is when you are away, as [notify] of config.toml says"),
         flag("--open", "open the dashboard on the job"),
@@ -121,7 +131,7 @@ def read_rest(arguments: Any, default_component: str) -> Rest:
         del words[0]
     component = words.pop(0) if words and not words[0].startswith("-") else default_component
     if not component:
-        raise ArgumentError("", "say what to launch, such as utils.echo: `torchx-tui builtins` lists components")
+        raise ArgumentError("", "name a component, such as utils.echo: `torchx-tui builtins` lists components")
     from ..components import describe
 
     parser = argparse.ArgumentParser(prog=f"torchx-tui {arguments.command}", add_help=False, allow_abbrev=False)

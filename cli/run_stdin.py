@@ -52,13 +52,13 @@ def read_stdin(arguments: Any, default_scheduler: str) -> dict[str, Any]:
     try:
         data = json.load(sys.stdin)
     except ValueError as error:
-        raise TorchXTuiError(f"what is on stdin is no JSON: {error}") from error
+        raise TorchXTuiError(f"what is on stdin is not JSON: {error}") from error
     if not isinstance(data, dict):
-        raise TorchXTuiError(f"what is on stdin is no JSON object, but {json.dumps(data)[:40]}")
+        raise TorchXTuiError(f"what is on stdin is not a JSON object, but {json.dumps(data)[:40]}")
     for name, value in data.items():
         _check_field(name, value)
     if not data.get("component_name"):
-        raise TorchXTuiError("the JSON object on stdin says nothing under component_name: it is what to launch")
+        raise TorchXTuiError("the JSON object on stdin has no component_name: it names the component to launch")
     for name in ("scheduler", "workspace", "parent_run_id"):
         setattr(arguments, name, data.get(name))
     for name in ("dryrun", "wait", "log", "tee_logs"):
@@ -71,9 +71,9 @@ def _check_field(name: str, value: Any) -> None:
     if kind is None:
         from ..backends.torchxconfig import nearest
 
-        raise TorchXTuiError(f"the JSON object on stdin: {name} is no field of it; {nearest(name, _STDIN)}")
+        raise TorchXTuiError(f"the JSON object on stdin: {name} is not a field of it; {nearest(name, _STDIN)}")
     if value is not None and not isinstance(value, kind):
-        raise TorchXTuiError(f"the JSON object on stdin: {name} is {json.dumps(value)[:40]}, want a {kind.__name__}")
+        raise TorchXTuiError(f"the JSON object on stdin: {name} is {json.dumps(value)[:40]}, use a {kind.__name__}")
 
 
 def argument_texts(component: str, data: Mapping[str, Any]) -> dict[str, str | list[str]]:
@@ -94,7 +94,7 @@ def argument_texts(component: str, data: Mapping[str, Any]) -> dict[str, str | l
     texts: dict[str, str | list[str]] = {}
     for name, value in (data.get("component_args") or {}).items():
         if name not in known:
-            say(f"component_args: {name} is no argument of {component}, and left out; {nearest(name, known)}")
+            say(f"component_args: {name} is not an argument of {component}, and left out; {nearest(name, known)}")
         elif isinstance(value, list):
             texts[name] = [str(item) for item in value]
         elif value is not None:

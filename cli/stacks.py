@@ -22,10 +22,12 @@ _PAUSE_S = 2.0
 
 def _add_stacks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("handle")
-    parser.add_argument("--role", default="", help="which role; the first if not given")
-    parser.add_argument("--once", action="store_true", help="take them once: whether the job moves is not told then")
-    parser.add_argument("--native", action="store_true", help="frames of C and C++ too; stops each rank for seconds")
-    parser.add_argument("--all", action="store_true", help="the frames of every rank, not of one rank a group")
+    parser.add_argument("--role", default="", help="the role; default: the first")
+    parser.add_argument("--once", action="store_true", help="take the stacks once, without checking for progress")
+    parser.add_argument(
+        "--native", action="store_true", help="include frames of C and C++; pauses each rank for seconds"
+    )
+    parser.add_argument("--all", action="store_true", help="print the frames of every rank, not of one rank per group")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

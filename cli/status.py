@@ -24,8 +24,12 @@ WAIT_INTERVAL_SECONDS = 1.0
 
 def _add_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-s", "--scheduler", help="only the jobs of this scheduler")
-    parser.add_argument("-cfg", "--scheduler_args", metavar="K=V,...", help="its run options, such as a namespace")
-    parser.add_argument("--wide", action="store_true", help="show how far running jobs are, by the end of their logs")
+    parser.add_argument(
+        "-cfg", "--scheduler_args", metavar="K=V,...", help="run options of the scheduler, such as a namespace"
+    )
+    parser.add_argument(
+        "--wide", action="store_true", help="show the progress of running jobs, by the end of their logs"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON array of objects")
 
 
@@ -43,7 +47,10 @@ def _add_describe(parser: argparse.ArgumentParser) -> None:
 def _add_wait(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("handle")
     parser.add_argument(
-        "--timeout", type=float, metavar="SECONDS", help=f"wait no longer; the exit code is {NOT_IN_TIME}"
+        "--timeout",
+        type=float,
+        metavar="SECONDS",
+        help=f"stop waiting after so many seconds; the exit code is {NOT_IN_TIME}",
     )
     parser.add_argument("--json", action="store_true", help="print the status at the end as a JSON object")
 
@@ -205,7 +212,7 @@ def _wait(arguments: Any, settings: Settings) -> int:
 
 def say_outage(error: BackendUnavailableError) -> None:
     """Say on stderr that a backend cannot be reached, and that it is asked again."""
-    say(f"{error}; asked again until it answers")
+    say(f"{error}; retrying until it answers")
 
 
 def say_status(status: AppStatus) -> None:

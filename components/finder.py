@@ -261,7 +261,7 @@ def _describe_not_found(name: str, reason: str, known: Sequence[str]) -> str:
         return f"{reason}. Did you mean {' or '.join(close)}?"
     if ":" in name:
         return f"{reason}. Components there: {', '.join(known) or 'none'}"
-    return f"{reason}. Want a builtin such as utils.echo, file.py:function, or package.module:function"
+    return f"{reason}. Use a builtin such as utils.echo, file.py:function, or package.module:function"
 
 
 def list_components(folders: Sequence[Path] = ()) -> list[ComponentSummary]:

@@ -237,7 +237,7 @@ def _container_type(node: ast.Subscript, kind: str, arguments: list[ast.expr]) -
     elif kind == "list" and len(arguments) != 1:
         raise AnnotationError(f"Non-primitive element type {ast.unparse(node.slice)!r}")
     elif kind == "tuple" and len(arguments) < 2:
-        raise AnnotationError(f"Unsupported tuple type {ast.unparse(node)!r}: want two or more element types")
+        raise AnnotationError(f"Unsupported tuple type {ast.unparse(node)!r}: use two or more element types")
     for item, argument in zip(items, arguments, strict=True):
         if item is None:
             raise AnnotationError(f"Non-primitive element type {ast.unparse(argument)!r}")
@@ -258,7 +258,7 @@ def _literal_type(node: ast.Subscript, arguments: list[ast.expr]) -> ValueType:
     values = [argument.value for argument in arguments if isinstance(argument, ast.Constant)]
     kinds = {type(value).__name__ for value in values}
     if len(values) != len(arguments) or len(kinds) != 1 or not kinds <= {"str", "int"}:
-        raise AnnotationError(f"Unsupported type {ast.unparse(node)!r}: want texts only or whole numbers only")
+        raise AnnotationError(f"Unsupported type {ast.unparse(node)!r}: use texts only or whole numbers only")
     return ValueType(kinds.pop(), ast.unparse(node), choices=tuple(str(value) for value in values))
 
 

@@ -97,7 +97,7 @@ def read_overrides(texts: Sequence[str]) -> dict[str, dict[str, str]]:
         role, dot, name = place.rpartition(".")
         if not (sign and dot and role):
             # The value may be secret, so it is not in the message.
-            raise RoleOverrideError(place, "", "want ROLE.FIELD=VALUE, such as trainer.num_replicas=4")
+            raise RoleOverrideError(place, "", "use ROLE.FIELD=VALUE, such as trainer.num_replicas=4")
         _get_field(role, name)
         overrides.setdefault(role, {})[name] = value
     return overrides
@@ -184,9 +184,9 @@ def _parse_field(role: str, field: str, text: str) -> Any:
         raise RoleOverrideError(role, field, str(error)) from error
     minimum = _MINIMUMS.get(field)
     if minimum is not None and value < minimum:
-        raise RoleOverrideError(role, field, f"want {minimum} or more, not {value}")
+        raise RoleOverrideError(role, field, f"use {minimum} or more, not {value}")
     if field == "entrypoint" and not value:
-        raise RoleOverrideError(role, field, "want a program to run")
+        raise RoleOverrideError(role, field, "use a program to run")
     return RetryPolicy(value) if field == "retry_policy" else value
 
 

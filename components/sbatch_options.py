@@ -146,9 +146,9 @@ class SbatchOption:
     def fault(self, value: str) -> str:
         """Check a value; return the fault, empty if there is none."""
         if self.kind == "time" and _TIME.fullmatch(value) is None:
-            return f"`{value}` is no time. Want 30, 1:30:00, 1-12 or 1-12:00:00"
+            return f"`{value}` is not a time. Use 30, 1:30:00, 1-12 or 1-12:00:00"
         if self.kind == "memory" and _MEMORY.fullmatch(value) is None:
-            return f"`{value}` is no size. Want a number with K, M, G or T, such as 64G"
+            return f"`{value}` is not a size. Use a number with K, M, G or T, such as 64G"
         return ""
 
 

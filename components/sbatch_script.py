@@ -170,12 +170,12 @@ def read_script(name: str) -> SbatchScript:
     except ValueError as error:
         raise ComponentLoadError(str(path), None, "it is not UTF-8 text") from error
     if "\0" in text:
-        raise ComponentLoadError(str(path), None, "it has NUL characters, so it is no script")
+        raise ComponentLoadError(str(path), None, "it has NUL characters, so it is not a script")
     if not text.startswith("#!"):
         reason = "its first line is not #! with an interpreter, such as #!/bin/bash, and sbatch wants that"
         raise ComponentLoadError(str(path), 1, reason)
     if "\r\n" in text:
-        raise ComponentLoadError(str(path), 1, "it has DOS line ends, which sbatch refuses: `dos2unix` mends them")
+        raise ComponentLoadError(str(path), 1, "it has DOS line ends, which sbatch refuses: `dos2unix` converts them")
     return SbatchScript(path, text)
 
 

@@ -41,7 +41,7 @@ class StructuredNameArgument:
             ValueError: Neither module nor script is given, or both.
         """
         if bool(m) == bool(script):
-            raise ValueError(f"want a main module or a main script, {'not both' if m else 'there is neither'}")
+            raise ValueError(f"use a main module or a main script, {'not both' if m else 'there is neither'}")
         _, run = experiment_and_run(name, program_name(script, m))
         return StructuredNameArgument(name[: max(name.find("/"), 0)] or default_experiment_name, run)
 

@@ -9,7 +9,7 @@ from ..specs import ArgumentError
 from .checked import named_host
 
 _TOPOLOGY = re.compile(r"(?:(?:(?P<fewest>\d+):)?(?P<nodes>\d+)x)?(?P<workers>\d+)", re.ASCII)
-WANTED = "want NODESxWORKERS, such as 2x8, or FEWEST:MOSTxWORKERS, such as 1:4x8"
+WANTED = "use NODESxWORKERS, such as 2x8, or FEWEST:MOSTxWORKERS, such as 1:4x8"
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def parse_value(parameter: Parameter, text: str | Sequence[str]) -> Any:
     if not text and parameter.optional and kind not in ("str", "other"):
         return None
     if parameter.choices and text not in parameter.choices:
-        raise ArgumentError(parameter.name, f"`{text}` is not valid. Want one of {', '.join(parameter.choices)}")
+        raise ArgumentError(parameter.name, f"`{text}` is not valid. Use one of {', '.join(parameter.choices)}")
     if kind in ("list", "tuple"):
         return _parse_sequence(parameter, text)
     if kind == "dict":
@@ -101,7 +101,7 @@ def _parse_sequence(parameter: Parameter, text: str) -> Any:
     if not kinds or "..." in kinds:
         return tuple(_parse_one(parameter, kinds[0] if kinds else "str", part) for part in parts)
     if len(parts) != len(kinds):
-        raise ArgumentError(parameter.name, f"`{text}` has {len(parts)} items. Want {len(kinds)}: {', '.join(kinds)}")
+        raise ArgumentError(parameter.name, f"`{text}` has {len(parts)} items. Use {len(kinds)}: {', '.join(kinds)}")
     return tuple(_parse_one(parameter, kind, part) for kind, part in zip(kinds, parts, strict=True))
 
 
@@ -109,7 +109,7 @@ def _parse_pairs(parameter: Parameter, text: str) -> dict[str, str]:
     try:
         return split_cfg(text.strip())
     except ValueError as error:
-        advice = "Want KEY=value,KEY2=value2, with quotes around a value that is empty or has `=` or `,`"
+        advice = "Use KEY=value,KEY2=value2, with quotes around a value that is empty or has `=` or `,`"
         raise ArgumentError(parameter.name, f"{error}. {advice}") from error
 
 

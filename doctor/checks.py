@@ -55,7 +55,7 @@ def diagnose(settings: Settings, runner: Runner, config_file: str | None) -> Ite
     yield from _of("terminal", terminal_findings())
     yield from _of("folders", folder_findings())
     at_logout = logout_findings()
-    yield from _of("logout", at_logout or [Finding("ok", "jobs on this machine go on after you log out")])
+    yield from _of("logout", at_logout or [Finding("ok", "jobs on this machine continue after you log out")])
     yield from _of("components", interpreter_findings())
     yield from _of("plugins", plugin_findings(runner))
     for name, findings in _backend_findings(runner):
@@ -70,7 +70,7 @@ def _of(subject: str, findings: Iterable[Finding]) -> Iterator[Diagnosed]:
     except Exception as error:
         # What looks at a broken machine is not broken by it.
         logger.exception("looking at %s failed", subject)
-        yield Diagnosed(subject, Finding("error", f"this could not be found out: {describe_error(error)}", _MORE))
+        yield Diagnosed(subject, Finding("error", f"this check failed: {describe_error(error)}", _MORE))
 
 
 def _backend_findings(runner: Runner) -> Iterator[tuple[str, list[Finding]]]:

@@ -45,9 +45,9 @@ def config_findings(named: str | None) -> Iterator[Finding]:
     if problem:
         yield Finding("error", problem, f"correct it; {_EXAMPLE}")
     elif path.is_file():
-        yield Finding("ok", f"{path} is in force")
+        yield Finding("ok", f"{path} is used")
     else:
-        yield Finding("ok", f"{path} is not there: the defaults are in force", _EXAMPLE)
+        yield Finding("ok", f"{path} does not exist: the defaults are used", _EXAMPLE)
 
 
 _EXAMPLE = "config.example.toml of the project has every setting"
@@ -107,12 +107,12 @@ def _file_findings(path: str, options: dict[str, runopts]) -> Iterator[Finding]:
     try:
         sections = read_config(path)
     except ConfigError as error:
-        yield Finding("error", str(error), "nothing of this file is in force")
+        yield Finding("error", str(error), "no setting of this file is used")
         return
-    yield Finding("ok", f"{path} is in force")
+    yield Finding("ok", f"{path} is used")
     for section in sections:
         if section not in options and section.partition(":")[0] not in _PREFIXES:
-            yield Finding("warning", f"{path}: [{section}] is no scheduler; {nearest(section, options)}")
+            yield Finding("warning", f"{path}: [{section}] is not a scheduler; {nearest(section, options)}")
 
 
 def _findings_of(defaults: LaunchDefaults, options: dict[str, runopts], schedulers: Iterable[str]) -> Iterator[Finding]:
@@ -127,7 +127,7 @@ def _findings_of(defaults: LaunchDefaults, options: dict[str, runopts], schedule
 
     given = defaults.scheduler()
     if given and split_context(given.value)[0] not in options:
-        yield Finding("error", f"{given.source}: {given.value} is no scheduler; {nearest(given.value, options)}")
+        yield Finding("error", f"{given.source}: {given.value} is not a scheduler; {nearest(given.value, options)}")
     for name in schedulers:
         if name in options:
             defaults.options(name, options[name])

@@ -38,11 +38,13 @@ def terminal_findings(environ: Mapping[str, str] | None = None) -> Iterator[Find
     # Those of the process: the dashboard puts others in the place of `sys.stderr`.
     typed, drawn = sys.__stdin__, sys.__stderr__
     if typed is None or drawn is None or not (typed.isatty() and drawn.isatty()):
-        yield Finding("ok", "no terminal here: the commands of the shell work, the dashboard needs one")
+        yield Finding("ok", "there is no terminal: shell commands work, the dashboard needs one")
     else:
         columns, rows = os.get_terminal_size(drawn.fileno())
         if not (columns and rows):
-            yield Finding("warning", "the terminal does not tell its size: 80x24 is taken", "`stty cols 120 rows 40`")
+            yield Finding(
+                "warning", "the terminal does not report its size: 80x24 is assumed", "`stty cols 120 rows 40`"
+            )
         elif columns < SMALLEST[0] or rows < SMALLEST[1]:
             yield Finding("warning", f"the terminal has {columns}x{rows}, less than 80x24", "make the window larger")
         else:
@@ -62,7 +64,7 @@ def _colors(environ: Mapping[str, str]) -> Finding:
     term = environ.get("TERM", "")
     if term in ("", "dumb"):
         advice = "set TERM to what the terminal is, such as xterm-256color"
-        return Finding("error", f"TERM is {term or 'not set'}: nothing can be drawn", advice)
+        return Finding("error", f"TERM is {term or 'not set'}: the dashboard cannot draw", advice)
     if "NO_COLOR" in environ:
         return Finding("ok", f"TERM is {term}; NO_COLOR is set: no colours")
     if environ.get("COLORTERM") in ("truecolor", "24bit") or term.endswith("direct"):
@@ -77,20 +79,20 @@ def _multiplexer(environ: Mapping[str, str]) -> Iterator[Finding]:
     if environ.get("TMUX"):
         yield from _tmux()
     elif environ.get("TERM", "").startswith("screen"):
-        yield Finding("ok", "GNU screen: copies (OSC 52) are handed on to the terminal around it")
+        yield Finding("ok", "GNU screen passes copies (OSC 52) to the outer terminal")
     elif environ.get("TERM", "dumb") != "dumb":
-        yield Finding("ok", "copies go to the terminal's clipboard (OSC 52), where the terminal allows it")
+        yield Finding("ok", "copies go to the terminal's clipboard (OSC 52), if the terminal allows it")
 
 
 def _tmux() -> Iterator[Finding]:
     settings = {name: _tmux_setting(name) for name in ("set-clipboard", "allow-passthrough", "escape-time")}
     if settings["set-clipboard"] == "off" and settings["allow-passthrough"] in ("off", ""):
-        yield Finding("warning", "tmux keeps copies (OSC 52) to itself", "`tmux set -g set-clipboard on`")
+        yield Finding("warning", "tmux does not pass copies (OSC 52) to the terminal", "`tmux set -g set-clipboard on`")
     else:
-        yield Finding("ok", "tmux hands copies (OSC 52) to the terminal around it")
+        yield Finding("ok", "tmux passes copies (OSC 52) to the outer terminal")
     delay = settings["escape-time"]
     if delay.isdecimal() and int(delay) > _SLOW_ESCAPE:
-        yield Finding("warning", f"tmux holds an escape back for {delay} ms", "`tmux set -s escape-time 20`")
+        yield Finding("warning", f"tmux delays the escape key by {delay} ms", "`tmux set -s escape-time 20`")
 
 
 def _tmux_setting(name: str) -> str:

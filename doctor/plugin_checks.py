@@ -13,7 +13,7 @@ from ..specs.modules import plugin_sources_error
 if TYPE_CHECKING:
     from ..backends.runner import Runner
 
-_ADVICE = "mend, update or uninstall the package"
+_ADVICE = "fix, update or uninstall the package"
 
 
 def plugin_findings(runner: Runner) -> Iterator[Finding]:
@@ -39,7 +39,7 @@ def interpreter_findings() -> Iterator[Finding]:
     try:
         version, torchx = inspect_interpreter(interpreter)
     except GuestError as error:
-        yield Finding("error", str(error), "set python of [components] in config.toml, or mend the environment")
+        yield Finding("error", str(error), "set python of [components] in config.toml, or repair the environment")
         return
     names = f"TorchX {torchx}" if torchx else "no TorchX: `import torchx` gives torchx-tui's names"
     yield Finding("ok", f"files of this folder are run by {interpreter}: Python {version}, {names}")

@@ -158,7 +158,7 @@ def _of_own_class(name: str, kind: Any, value: Any) -> Any:
             if value in (member.name, str(member.value)):
                 return member
         names = ", ".join(member.name for member in kind)
-        raise ArgumentError(name, f"`{value}` is not valid. Want one of {names}")
+        raise ArgumentError(name, f"`{value}` is not valid. Use one of {names}")
     if kind in (int, float, bool):
         from ..specs.run_options import parse_scalar
 

@@ -395,7 +395,7 @@ class GuestProcess:
         except (ValueError, RecursionError) as error:
             raise GuestError(f"its answer is not JSON: {error}", self._text()) from error
         if not isinstance(answer, dict):
-            raise GuestError("its answer is no JSON object", self._text())
+            raise GuestError("its answer is not a JSON object", self._text())
         return answer
 
     def _take_output(self) -> bool:

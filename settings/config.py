@@ -252,7 +252,7 @@ class Settings:
     """Named sets of defaults for launches."""
 
     keys: dict[str, str] = field(default_factory=dict)
-    """Other keys for what has a name, such as ``"jobs.cancel" = "ctrl+x"``; docs/keys.md lists the names."""
+    """Other keys for what has a name, such as ``"jobs.cancel" = "ctrl+x"``; docs/reference/keys.md lists the names."""
 
     def scheduler_params(self) -> dict[str, dict[str, Any]]:
         """Return the keyword arguments of each scheduler's factory."""
@@ -374,7 +374,7 @@ def _read(path: Path, *, named: bool) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is no valid TOML: {error}") from error
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 
 def _decode(data: Mapping[str, Any], path: Path) -> Settings:
@@ -406,7 +406,7 @@ def check_profile(name: str, settings: Settings) -> None:
     """
     if name and name not in settings.profiles:
         known = ", ".join(settings.profiles) or "none: a table [profiles.NAME] of config.toml makes one"
-        raise ConfigError(f"{name} is no profile; there are {known}")
+        raise ConfigError(f"{name} is not a profile; there are {known}")
 
 
 def _check_keys(keys: Mapping[str, str], path: Path) -> None:
@@ -422,7 +422,7 @@ def _check_profiles(data: Mapping[str, Any], path: Path) -> None:
     profiles = data.get("profiles")
     for name, table in (profiles if isinstance(profiles, Mapping) else {}).items():
         if not isinstance(table, Mapping):
-            raise ConfigError(f"{path}: profiles.{name} is no table: write [profiles.{name}]")
+            raise ConfigError(f"{path}: profiles.{name} is not a table: write [profiles.{name}]")
         _refuse_unknown(table, Profile, path, f"profiles.{name}.")
         components = table.get("components")
         for component, values in (components if isinstance(components, Mapping) else {}).items():
@@ -462,6 +462,6 @@ def _refuse_unknown(data: Mapping[str, Any], kind: type[Any], path: Path, where:
         if name not in known:
             from ..backends.torchxconfig import nearest
 
-            raise ConfigError(f"{path}: {where}{name} is no setting; {nearest(name, known)}")
+            raise ConfigError(f"{path}: {where}{name} is not a setting; {nearest(name, known)}")
         if dataclasses.is_dataclass(known[name]) and isinstance(value, Mapping):
             _refuse_unknown(value, type(known[name]), path, f"{name}.")

@@ -100,7 +100,7 @@ class LaunchDefaults:
         files: list[Sections] = []
         if chosen and chosen not in settings.profiles:
             known = ", ".join(settings.profiles) or "none"
-            problems.append(f"{chosen} is no profile of config.toml; there are {known}")
+            problems.append(f"{chosen} is not a profile of config.toml; there are {known}")
         paths: list[str] = []
         try:
             paths = [] if ignore_files else find_configs(environ=environ)
@@ -179,7 +179,7 @@ class LaunchDefaults:
             return found
         known = [parameter.name for parameter in doc.parameters]
         for key in [key for key in found if key not in known]:
-            self._say_unknown(f"{places[key]} is no argument of {component}", key, known)
+            self._say_unknown(f"{places[key]} is not an argument of {component}", key, known)
             del found[key]
         return found
 
@@ -218,7 +218,7 @@ class LaunchDefaults:
             name = known.canonical_key(key)
             option = known.get(key)
             if name is None or option is None:
-                self._say_unknown(f"{place} is no run option of {scheduler}", key, known_names(known))
+                self._say_unknown(f"{place} is not a run option of {scheduler}", key, known_names(known))
                 continue
             try:
                 found[name] = self._of_profile(_option_value(value, option))

@@ -189,7 +189,7 @@ def describe_error(error: BaseException) -> str:
         return first
     # The error of `os.getcwd` does not name what is missing; that of a file does.
     if isinstance(error, FileNotFoundError) and error.filename is None:
-        return "the current folder is not there any more: change to one that is"
+        return "the current folder was deleted: change to another folder"
     if isinstance(error, RuntimeError) and first == "Could not determine home directory.":
         return "there is no home folder that ~ could stand for: set HOME"
     name = type(error).__name__

@@ -39,7 +39,7 @@ def plugin_sources_error() -> str:
         valid = False
     if valid:
         return ""
-    return f"{SOURCES_VARIABLE} is {given!r}: want 0 (none), 1 (torchx_plugins), 2 (entry points) or 3 (both)"
+    return f"{SOURCES_VARIABLE} is {given!r}: use 0 (none), 1 (torchx_plugins), 2 (entry points) or 3 (both)"
 
 
 def namespace_modules(part: str) -> Iterator[tuple[str, Path]]:

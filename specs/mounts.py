@@ -108,7 +108,7 @@ def parse_mounts(opts: Iterable[str]) -> list[Mount]:
         if key == "type":
             groups.append({})
         elif not groups:
-            raise MountError(f"mount: `type=` must come first, before `{option}`: want type=bind|volume|device")
+            raise MountError(f"mount: `type=` must come first, before `{option}`: use type=bind|volume|device")
         if key != "readonly" and not (has_value and value):
             raise MountError(f"mount: `{word}` wants a value: {word}=...")
         if key in groups[-1]:
@@ -159,13 +159,13 @@ def _parse_flag(text: str) -> bool:
         return True
     if text.lower() in _FALSE:
         return False
-    raise MountError(f"mount: `readonly={text}`: want true or false")
+    raise MountError(f"mount: `readonly={text}`: use true or false")
 
 
 def _check_permissions(text: str) -> str:
     for letter in text:
         if letter not in "rwm":
-            raise MountError(f"mount: `perm={text}`: `{letter}` is not valid, want letters of rwm")
+            raise MountError(f"mount: `perm={text}`: `{letter}` is not valid, use letters of rwm")
     return text
 
 

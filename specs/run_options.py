@@ -308,7 +308,7 @@ def parse_bool(text: str) -> bool:
         return True
     if word in _FALSE:
         return False
-    raise ValueError(f"`{text}` is not true or false. Want one of {'/'.join(_TRUE)} or {'/'.join(_FALSE)}")
+    raise ValueError(f"`{text}` is not true or false. Use one of {'/'.join(_TRUE)} or {'/'.join(_FALSE)}")
 
 
 def parse_scalar(kind: str, text: str) -> Any:
@@ -403,7 +403,7 @@ def split_pair(item: str) -> tuple[str, str]:
     """
     place = _blank_quoted(item).find(":")
     if place < 0:
-        raise ValueError(f"`{item}` is not a pair. Want key:value, such as FOO:1,BAR:2")
+        raise ValueError(f"`{item}` is not a pair. Use key:value, such as FOO:1,BAR:2")
     return unquoted(item[:place]), unquoted(item[place + 1 :])
 
 

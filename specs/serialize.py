@@ -155,7 +155,7 @@ def _role_from_dict(data: Any, where: str) -> Role:
     for name in ("port_map", "metadata"):
         setattr(role, name, _take_mapping(data, name, where))
     if not all(type(port) is int for port in role.port_map.values()):
-        raise AppDefError(f"{where}: port_map has a port that is no integer")
+        raise AppDefError(f"{where}: port_map has a port that is not an integer")
     if role.num_replicas > MAX_REPLICAS:
         raise AppDefError(f"{where}: num_replicas is {role.num_replicas}, more than {MAX_REPLICAS:,}")
     role.base_image = _take_field(data, "base_image", (str, type(None)), where, None)
@@ -193,7 +193,7 @@ def _mount_from_dict(data: Any, where: str) -> Mount:
 
 def _check_object(data: Any, where: str) -> dict[str, Any]:
     if not isinstance(data, dict):
-        raise AppDefError(f"{where}: want an object, not {type(data).__name__}")
+        raise AppDefError(f"{where}: use an object, not {type(data).__name__}")
     return dict(data)
 
 
@@ -211,7 +211,7 @@ def _take_field(data: dict[str, Any], name: str, kind: Any, where: str, *default
 def _to_text(value: Any, where: str) -> str:
     """Convert a value to the text that a process gets."""
     if not isinstance(value, (str, int, float)):
-        raise AppDefError(f"{where}: want a text, not {type(value).__name__}")
+        raise AppDefError(f"{where}: use a text, not {type(value).__name__}")
     return value if isinstance(value, str) else str(value)
 
 

@@ -88,5 +88,5 @@ class Workspace:
         if isinstance(parsed, dict):
             return Workspace({str(local): "" if remote is None else str(remote) for local, remote in parsed.items()})
         if isinstance(parsed, list):
-            raise AppDefError(f"workspace: want one path, or a mapping of paths to folders, not {workspace}")
+            raise AppDefError(f"workspace: use one path, or a mapping of paths to folders, not {workspace}")
         return Workspace({workspace.strip() if not isinstance(parsed, str) else parsed: ""})

@@ -319,7 +319,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         """Keep the rows, say since when the backend is silent."""
         if self.jobs.fail(message):
             wait = round(message.next_try - self.now())
-            again = f"   asked again in {wait} s" if wait > 0 else ""
+            again = f"   retry in {wait} s" if wait > 0 else ""
             words = f"{backend_word(message.scheduler, long=True)}: {message.reason}{again}"
             self.status.say(words, failed=True, about=message.scheduler)
         self.update_screens()

@@ -145,10 +145,10 @@ class DashboardCommands(Provider):
         for what, progress in self._dashboard.launches.under_way:
             yield (
                 f"Show the launch of {plain(what)}",
-                "how far it is; it can be ended",
+                "show its progress, or stop it",
                 partial(self._dashboard.launches.open, progress),
             )
-        yield "Doctor: what is wrong here", "config, terminal, folders, backends", self._dashboard.action_doctor
+        yield "Doctor: check this installation", "config, terminal, folders, backends", self._dashboard.action_doctor
         yield from self._job_commands()
         yield from self._component_commands()
         for theme in PALETTES:

@@ -50,7 +50,7 @@ def check_keymap(keymap: Mapping[str, str]) -> None:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-            raise ConfigError(f"config.toml: keys: {name} is no key's name; {hint}")
+            raise ConfigError(f"config.toml: keys: {name} is not a key's name; {hint}")
 
 
 def _owners() -> list[type[DOMNode]]:
@@ -77,7 +77,7 @@ def shown_keys(keymap: Mapping[str, str]) -> dict[tuple[str, str], str]:
 
 
 def keys_page() -> str:
-    """Return docs/keys.md."""
+    """Return docs/reference/keys.md."""
     from .ui.keys_screen import key_words
 
     rows = [f"| `{key.id}` | {_code(key_words(key.keys))} | {key.words} |" for key in named_keys().values()]

@@ -330,7 +330,7 @@ class DockerLogStream:
     def _restart_record(self, run: _ContainerRun) -> Record:
         _, role, k = self._names
         which = f" (restart {run.restarts})" if run.restarts else ""
-        text = f"-- {role}/{k} was started again{which}: its log goes on --\n"
+        text = f"-- {role}/{k} was restarted{which}: its log continues --\n"
         return Record(text.encode(), run.started / 1e9, "c")
 
     def _take(self, messages: list[Message]) -> None:

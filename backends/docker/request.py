@@ -295,7 +295,7 @@ def _mounts(role: Role) -> tuple[list[Any], list[str]]:
         elif isinstance(mount, DeviceMount):
             devices.append(f"{mount.src_path}:{mount.dst_path}:{mount.permissions}")
         else:
-            raise AppDefError(f"Role {role.name}: {mount!r} is no mount: want a BindMount, VolumeMount or DeviceMount")
+            raise AppDefError(f"Role {role.name}: {mount!r} is not a mount: use BindMount, VolumeMount or DeviceMount")
     return mounts, devices
 
 

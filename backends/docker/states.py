@@ -100,7 +100,7 @@ def replica_reason(inspected: Mapping[str, Any]) -> str:
     if state.get("Status") == "restarting":
         return f"starts again after {describe_exit_code(code)}"
     if state.get("Paused"):
-        return "paused: `docker unpause` lets it go on"
+        return "paused: `docker unpause` resumes it"
     if state.get("Status") == "exited" and code:
         return describe_exit_code(code)
     return ""

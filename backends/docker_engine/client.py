@@ -57,7 +57,7 @@ def describe_unavailable(error: BaseException, host: str, environment: Mapping[s
     if host.startswith("ssh:"):
         return f"{where} cannot be used: {text.splitlines()[0]}: {_ssh_hint(host)}"
     if any(isinstance(cause, (requests.ConnectionError, ConnectionError)) for cause in causes):
-        return f"{where} went away in the midst of an answer: is it being restarted?"
+        return f"{where} closed the connection during an answer: is it restarting?"
     return ""
 
 
@@ -69,7 +69,7 @@ def describe_missing_engine(host: str, environment: Mapping[str, str]) -> str:
         environment: the environment variables that chose it.
     """
     return (
-        f"{format_host(host)} is not there: Docker is not installed or not started. Start it "
+        f"{format_host(host)} was not found: Docker is not installed or not started. Start it "
         f"(`systemctl start docker`), or say where it is with {_chosen_by(environment)}"
     )
 

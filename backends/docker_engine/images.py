@@ -164,7 +164,7 @@ def pull(client: docker.DockerClient, image: str) -> None:
                 raise SchedulerError(_refused(f"{image} cannot be pulled", event["error"]))
             layers.take(event)
     except docker.errors.InvalidRepository as error:
-        raise SchedulerError(f"{image} is no name of an image: {error}") from error
+        raise SchedulerError(f"{image} is not a name of an image: {error}") from error
     except docker.errors.APIError as error:
         raise SchedulerError(_refused(f"{image} cannot be pulled", error.explanation or str(error))) from error
 

@@ -159,7 +159,7 @@ def decode_record(text: bytes, record_id: str) -> LaunchRecord:
     """
     data = decode_json(text)
     if not isinstance(data, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     if fault := find_invalid_field(data, _REQUIRED, _OPTIONAL):
         raise ValueError(fault)
     if data["id"] != record_id:

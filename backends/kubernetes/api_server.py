@@ -62,7 +62,7 @@ def describe_refusal(status: int, answer: Mapping[str, Any], context: str, wait:
     if status == 429:
         return f"{_of(context)} is busy and asks to wait for {wait:.0f} s (HTTP 429)"
     if status == 410:
-        return "what was read so far is too old by now: it is read anew"
+        return "the list is outdated: it is read again"
     if status >= 500:
         return f"{_of(context)} cannot answer now (HTTP {status}): {message}"
     return message
@@ -85,7 +85,7 @@ def describe_unavailable(error: BaseException, host: str, context: str) -> str:
         if isinstance(cause, socket.gaierror):
             return f"{where} cannot be found: no machine has this name: check server in the kubeconfig, and the network"
         if isinstance(cause, ConnectionRefusedError):
-            return f"{where} is not there: nothing listens: is it started, and is a tunnel needed?"
+            return f"{where} refuses the connection: is it running, and do you need a tunnel?"
         if isinstance(cause, TimeoutError) or type(cause).__name__ in ("ReadTimeoutError", "ConnectTimeoutError"):
             return f"{where} does not answer: it is busy, or the way to it is cut"
         if type(cause).__name__ == "ProxyError":
@@ -95,7 +95,7 @@ def describe_unavailable(error: BaseException, host: str, context: str) -> str:
         if type(cause).__name__ == "ConfigException":
             return f"the kubeconfig cannot be used: {_first_line(cause)}"
         if isinstance(cause, (ConnectionError, EOFError)) or type(cause).__name__ == "ProtocolError":
-            return f"{where} went away in the midst of an answer: is it being restarted?"
+            return f"{where} closed the connection during an answer: is it restarting?"
     return f"{where} cannot be used: {_first_line(error)}"
 
 
@@ -109,7 +109,7 @@ def _describe_forbidden(match: re.Match[str]) -> str:
         )
     return plain(
         f"not allowed: {match['user']} may not {match['verb']} {resource}{where}: "
-        "ask who runs the cluster for a role that has it"
+        "ask the cluster's administrator for this right"
     )
 
 
@@ -365,9 +365,7 @@ class ApiServer:
             if loaded is not None and time.time() < loaded.renew_at:
                 return loaded
             if self._client is None and not is_set_up():
-                raise BackendUnavailableError(
-                    "There is no kubeconfig: put one into ~/.kube/config, or name it in KUBECONFIG"
-                )
+                raise BackendUnavailableError("There is no kubeconfig: create ~/.kube/config, or name it in KUBECONFIG")
             try:
                 configuration, renew_at = self._configuration()
             except Exception as error:  # whatever a broken kubeconfig, or a program that it names, raises
@@ -459,7 +457,7 @@ class ApiServer:
             parsed = None
         if not isinstance(parsed, dict):
             raise BackendUnavailableError(
-                f"{self.host} answered {path} with something that is no object: {answer[:80]!r}: "
+                f"{self.host} answered {path} with something that is not an object: {answer[:80]!r}: "
                 "is there a proxy, or a login page, in between?"
             )
         return parsed

@@ -72,7 +72,7 @@ def pod_reason(pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -
                 f"starts again{after}" if waiting.get("reason") == "CrashLoopBackOff" else _describe_waiting(container)
             )
     if status.get("reason") == "NodeLost" or status.get("phase") == "Unknown":
-        return "its node does not answer: whether it runs is not known"
+        return "its node does not answer: its state is unknown"
     return ""
 
 

@@ -357,13 +357,13 @@ def _replica(
 
 def _without_pod(replica: Replica, pod_name: str, app: AppState) -> ReplicaStatus:
     """Return a replica whose pod is not there yet, or not any more."""
-    state, reason = app, "its pod is gone: how it ended is not known"
+    state, reason = app, "its pod was deleted: how it ended is not known"
     if waits(app):
         state, reason = AppState.PENDING, "has no pod yet"
     elif app is AppState.RUNNING:
-        state, reason = AppState.PENDING, "has no pod: it is being started anew, or was removed"
+        state, reason = AppState.PENDING, "has no pod: it is being restarted, or was removed"
     elif app is AppState.SUCCEEDED:
-        reason = "its pod is gone"
+        reason = "its pod was deleted"
     elif app is AppState.FAILED:
         state = AppState.UNKNOWN
     elif app is AppState.CANCELLED:

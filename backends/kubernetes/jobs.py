@@ -83,7 +83,7 @@ def find_job(server: ApiServer, app_id: str) -> KubernetesObject | None:
     job = checked_job(answer)
     if job is None:
         raise SchedulerError(
-            f"{app_id}: the server answered with something that is no job: is there a proxy in between?"
+            f"{app_id}: the server answered with something that is not a job: is there a proxy in between?"
         )
     job["metadata"].setdefault("namespace", namespace)
     return job

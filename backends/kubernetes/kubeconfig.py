@@ -146,7 +146,7 @@ def _read_files() -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 def _not_a_kubeconfig(path: Path, error: Exception) -> ValueError:
-    return ValueError(f"{path} is no kubeconfig: {error}")
+    return ValueError(f"{path} is not a kubeconfig: {error}")
 
 
 class Credential(NamedTuple):
@@ -288,7 +288,7 @@ def _parse_credential(output: bytes, version: str, name: str) -> Credential:
         expires = status.get("expirationTimestamp")
         expires_at = nanoseconds_of(str(expires)) / 1e9 if expires else float("inf")
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
-        raise BackendUnavailableError(f"{name}, printed no credential: it is no ExecCredential") from error
+        raise BackendUnavailableError(f"{name}, printed no credential: it is not an ExecCredential") from error
     if not user:
         raise BackendUnavailableError(f"{name}, printed a credential with neither a token nor a certificate and key")
     return Credential(user, max(expires_at - _MARGIN_S, time.time() + _SHORTEST_S))

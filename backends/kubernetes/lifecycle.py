@@ -178,7 +178,7 @@ def launch(
     """
     if job.images_to_push:
         if push_images is None:
-            raise SchedulerError(f"{len(job.images_to_push)} images are to be pushed, and nothing is there to do it")
+            raise SchedulerError(f"{len(job.images_to_push)} images must be pushed, but there is no program for it")
         push_images(job.images_to_push)
     made, namespace = _placed(job.resource, namespace)
     _refuse_missing_accounts(server, made, namespace)
@@ -330,7 +330,7 @@ def _find(server: ApiServer, app_id: str, uid: str) -> KubernetesObject | None:
 
 def _replaced(app_id: str) -> SchedulerError:
     return SchedulerError(
-        f"{app_id} is another job by now: the one that was shown is gone; look at it again before you end it"
+        f"{app_id} is another job now: the job that was shown was deleted; check it before you cancel it"
     )
 
 

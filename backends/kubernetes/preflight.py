@@ -152,7 +152,7 @@ def server_findings(server: ApiServer, namespace: str, rights: Rights) -> list[F
             *_volcano(server),
             *_namespace(server, namespace),
             *(
-                Finding("warning", f"you may not {right}: {words}", "ask who runs the cluster for a role that has it")
+                Finding("warning", f"you may not {right}: {words}", "ask the cluster's administrator for this right")
                 for right, words in rights.missing().items()
             ),
         ]
@@ -169,7 +169,7 @@ def _volcano(server: ApiServer) -> list[Finding]:
                 Finding("error", "Volcano is not installed: the server knows no jobs.batch.volcano.sh",
                         "install it: https://volcano.sh/docs/installation")
             ]  # fmt: skip
-        return [Finding("warning", f"whether Volcano is installed cannot be told: {error}")]
+        return [Finding("warning", f"whether Volcano is installed cannot be checked: {error}")]
     findings = [Finding("ok", f"Volcano's jobs, {_queues(server)}")]
     namespace, selector = _CONTROLLER
     try:
@@ -333,7 +333,7 @@ def _place(server: ApiServer, opts: KubernetesOpts) -> Iterator[Finding]:
         yield Finding(
             "error",
             f"you may not create jobs.{GROUP} in namespace {namespace}",
-            "ask who runs the cluster for a role that has it, or choose another namespace",
+            "ask the cluster's administrator for this right, or choose another namespace",
         )
     yield from _queue(server, opts.queue)
     if (

@@ -116,7 +116,7 @@ def format_not_started(entry: dict[str, Any]) -> str:
     words = {
         errno.ENOENT: "the program that its first line names is missing",
         errno.EACCES: "it is not an executable file",
-        errno.ENOEXEC: "it is no program: it has no #! line, or was made for another kind of machine",
+        errno.ENOEXEC: "it is not a program: it has no #! line, or was made for another kind of machine",
         errno.E2BIG: "its arguments and environment are too long",
     }
     said = words.get(code) or (f"{os.strerror(code)}: {name}" if code else text)

@@ -108,7 +108,7 @@ def read_document(text: bytes) -> dict[str, Any]:
     """
     document = decode_json(text)
     if not isinstance(document, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     fault = find_invalid_field(document, _REQUIRED, _OPTIONAL)
     for number, entry in enumerate([] if fault else document["replicas"]):
         if wrong := find_invalid_field(entry, _REPLICA_REQUIRED, _REPLICA_OPTIONAL):

@@ -95,7 +95,7 @@ def _shown(name: str) -> str:
 def _check_texts(role: str, args: list[str], env: dict[str, str]) -> None:
     for text in (*args, *env, *env.values()):
         if not isinstance(text, str):
-            raise AppDefError(f"Role {role}: {text!r} in its arguments or environment is no text")
+            raise AppDefError(f"Role {role}: {text!r} in its arguments or environment is not text")
         if "\0" in text:
             raise AppDefError(
                 f"Role {role}: an argument or variable has a NUL character, which no program can be given"
@@ -307,7 +307,7 @@ def _gpus(app: AppDef) -> Iterable[Finding]:
         return
     available = count_gpus()
     if not available:
-        yield Finding("warning", f"{wanted} gpu asked for, this machine has none", "it starts all the same")
+        yield Finding("warning", f"{wanted} gpu asked for, this machine has none", "it starts anyway")
     elif wanted > available:
         yield Finding(
             "warning",

@@ -91,7 +91,7 @@ def _create(found: FoundScheduler, session_name: str, params: Mapping[str, Any])
     except NoReplyError as error:
         raise BackendUnavailableError(
             f"{found.name} was not loaded within {LOAD_SECONDS:g} s: importing {found.origin}, or making its "
-            "scheduler, does not end: mend or uninstall it"
+            "scheduler, does not end: fix or uninstall it"
         ) from error
     except GuestError as error:
         raise BackendUnavailableError(f"{found.name} could not be loaded: {error} ({found.origin})") from error

@@ -222,7 +222,7 @@ def _make(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -
     except TorchXTuiError as error:
         if isinstance(error, BackendUnavailableError):
             raise
-        raise BackendUnavailableError(f"{error} ({found.origin}): mend or uninstall it") from error
+        raise BackendUnavailableError(f"{error} ({found.origin}): fix or uninstall it") from error
     if isinstance(made, Scheduler):
         return made
     from torchx.workspace import WorkspaceMixin as TheirWorkspaceMixin

@@ -51,7 +51,7 @@ class StreamingResponse:
             if not data:
                 if self._chunks is None or self._shut:
                     return b""
-                raise ConnectionResetError("the connection broke off in the midst of an answer")
+                raise ConnectionResetError("the connection broke during an answer")
             if self._chunks is not None:
                 data = self._chunks.feed(data)
             if data:

@@ -44,9 +44,9 @@ def act(job_id: str, action: str, value: str = "") -> None:
         SchedulerError: the value is malformed, or Slurm refused it; the message is Slurm's.
     """
     if action == _TIME_LIMIT.name and _IS_LIMIT.fullmatch(value) is None:
-        raise SchedulerError(f"{value!r} is no time: write it as 30, 1:30:00, 1-12:00:00 or +30")
+        raise SchedulerError(f"{value!r} is not a time: write it as 30, 1:30:00, 1-12:00:00 or +30")
     if action == _SIGNAL.name and _IS_SIGNAL.fullmatch(value) is None:
-        raise SchedulerError(f"{value!r} is no signal: write it as USR1 or 10")
+        raise SchedulerError(f"{value!r} is not a signal: write it as USR1 or 10")
     command = {
         _TIME_LIMIT.name: ["scontrol", "update", f"JobId={job_id}", f"TimeLimit={value}"],
         _SIGNAL.name: ["scancel", "--full", f"--signal={value.upper()}", job_id],

@@ -211,7 +211,7 @@ def check_app(app: AppDef) -> None:
     for role in app.roles:
         for text in (role.entrypoint, *role.args, *role.env, *role.env.values()):
             if not isinstance(text, str):
-                raise AppDefError(f"role {role.name}: {text!r} in its arguments or environment is no text")
+                raise AppDefError(f"role {role.name}: {text!r} in its arguments or environment is not text")
             if "\0" in text:
                 raise AppDefError(f"role {role.name}: an argument or variable has a NUL character: take it out")
         for name in role.env:

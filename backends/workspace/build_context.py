@@ -72,7 +72,7 @@ def _folder(workspace: str) -> Path:
     except RuntimeError as error:
         raise SchedulerError(f"the workspace {workspace} cannot be found: {error}") from error
     if not folder.is_dir():
-        raise SchedulerError(f"the workspace {workspace} is no folder: give the path of one, or a URL")
+        raise SchedulerError(f"the workspace {workspace} is not a folder: give the path of one, or a URL")
     return folder
 
 
@@ -95,7 +95,7 @@ def open_url(workspace: str, *, folder: bool = True) -> tuple[Any, str]:
     except (ValueError, ImportError) as error:
         raise SchedulerError(f"the workspace {workspace} cannot be opened: {error}") from error
     if not (system.isdir(root) or (not folder and system.isfile(root))):
-        raise SchedulerError(f"the workspace {workspace} is no folder there")
+        raise SchedulerError(f"the workspace {workspace} is not a folder there")
     return system, root
 
 

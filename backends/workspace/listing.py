@@ -73,7 +73,7 @@ def _local(
     if not project.is_dir():
         size = project.stat().st_size
         if is_context:
-            raise SchedulerError(f"the workspace {local} is no folder: give the path of one, or a URL")
+            raise SchedulerError(f"the workspace {local} is not a folder: give the path of one, or a URL")
         yield "", size
         return
     ignore, name = read_patterns(project, CONTEXT_IGNORE_FILES if is_context else IGNORE_FILES)

@@ -184,7 +184,7 @@ class Series:
                 setattr(series, name, value)
             series._cells.frombytes(plain["cells"])
         except (KeyError, TypeError) as error:
-            raise ValueError(f"it is no series: {error}") from error
+            raise ValueError(f"it is not a series: {error}") from error
         if len(series._cells) % _WIDTH or len(series) > MOST_BUCKETS or series.width < 1:
             raise ValueError("its buckets are not whole")
         return series

@@ -83,9 +83,9 @@ def _header(line: str) -> list[str]:
     try:
         names = [name.strip() for name in next(csv.reader([line]), [])]
     except csv.Error as error:
-        raise ForeignFileError(f"its first line is no header: {error}") from None
+        raise ForeignFileError(f"its first line is not a header: {error}") from None
     if not 2 <= len(names) <= _MOST_COLUMNS or any(to_number(name) is not None for name in names):
-        raise ForeignFileError("its first line is no header of names")
+        raise ForeignFileError("its first line is not a header of names")
     return names
 
 

@@ -30,7 +30,7 @@ class EventFile(GrowingFile):
         while at + _HEAD <= size:
             (length,) = _LENGTH(data, at)
             if length > _LONGEST_RECORD:
-                raise ForeignFileError("it is no event file, or is broken")
+                raise ForeignFileError("it is not an event file, or is broken")
             start, end = at + _HEAD, at + _HEAD + length
             if end + _FOOT > size:
                 # A long record is passed over, unless nothing of it is read yet.

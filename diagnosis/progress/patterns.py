@@ -19,7 +19,7 @@ def compile_pattern(text: str) -> Any:
     try:
         re.compile(text)
     except re.error as error:
-        raise ValueError(f"{text} is no regular expression: {error}") from None
+        raise ValueError(f"{text} is not a regular expression: {error}") from None
     try:
         import re2
     except ImportError:
@@ -30,7 +30,7 @@ def compile_pattern(text: str) -> Any:
         try:
             compiled = re2.compile(text.encode(), options)
         except re2.error as error:
-            raise ValueError(f"{text} is no regular expression of RE2: {error}") from None
+            raise ValueError(f"{text} is not a regular expression of RE2: {error}") from None
     if not {_text(name) for name in compiled.groupindex} - set(PLACES):
         raise ValueError(f"{text} names no value: write one as (?P<loss>[-+.e0-9]+), and the step as (?P<step>[0-9]+)")
     return compiled

@@ -140,15 +140,15 @@ def parse_dump(data: bytes) -> Dump:
         # The dispatch table has no such opcode.
         raise DumpError(f"it has more than plain data: opcode {error}, nothing of it was run") from error
     except Exception as error:  # whatever broken bytes make of an unpickler
-        raise DumpError(f"it is no dump of the flight recorder: {str(error)[:_MOST_TEXT]}") from error
+        raise DumpError(f"it is not a dump of the flight recorder: {str(error)[:_MOST_TEXT]}") from error
     return _dump_of(value)
 
 
 def _dump_of(value: Any) -> Dump:
     if not isinstance(value, dict) or not isinstance(value.get("entries", []), (list, tuple)):
-        raise DumpError("it is no dump of the flight recorder: it has no list of entries")
+        raise DumpError("it is not a dump of the flight recorder: it has no list of entries")
     if "entries" not in value and "pg_status" not in value:
-        raise DumpError("it is no dump of the flight recorder: it has neither entries nor pg_status")
+        raise DumpError("it is not a dump of the flight recorder: it has neither entries nor pg_status")
     entries = value.get("entries", [])[-_MOST_ENTRIES:]
     collectives = [collective for entry in entries if (collective := _collective_of(entry)) is not None]
     return Dump(tuple(collectives), _members_of(value.get("pg_config")))

@@ -291,7 +291,7 @@ def by_signal(process):
     try:
         before = os.fstat(descriptor)
         if not stat.S_ISREG(before.st_mode):
-            raise NotRead("its stderr is no file")
+            raise NotRead("its stderr is not a file")
         os.kill(process.pid, number)
         text, deadline = b"", time.time() + SIGNAL_S
         while time.time() < deadline:

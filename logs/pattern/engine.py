@@ -160,7 +160,7 @@ class _TimeLimitedEngine:
         try:
             self._compiled = compiling.compile(expression, compiling.IGNORECASE if ignore_case else 0)
         except compiling.error as error:
-            raise PatternError(f"{expression} is no regular expression: {error.msg}", error.pos) from None
+            raise PatternError(f"{expression} is not a regular expression: {error.msg}", error.pos) from None
 
     def matches(self, line: bytes) -> bool:
         return self._search(line.decode())

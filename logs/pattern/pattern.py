@@ -91,7 +91,7 @@ def _regex_pattern(text: str, ignore_case: bool | None) -> Pattern:
         parsed = parse_regex(text)
     except re.error as error:
         where = "" if error.pos is None else f" at character {error.pos + 1}"
-        raise PatternError(f"{text} is no regular expression: {error.msg}{where}", error.pos) from None
+        raise PatternError(f"{text} is not a regular expression: {error.msg}{where}", error.pos) from None
     except (RecursionError, OverflowError):
         raise PatternError(f"{text} is nested too deeply to be searched for") from None
     fold = not parsed.has_upper if ignore_case is None else ignore_case

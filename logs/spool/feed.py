@@ -176,7 +176,7 @@ class SpoolFeed:
     def _report_reconnected(self) -> None:
         if self._loss_reported:
             self._spool.trouble = ""
-            self._spool.add_notice(f"{self._spool.name}: its log is back, and goes on where it was cut off")
+            self._spool.add_notice(f"{self._spool.name}: its log is available again and continues where it stopped")
         self._retries.reset()
         self._failures, self._lost_at, self._loss_reported = 0, None, False
 
@@ -216,15 +216,15 @@ class SpoolFeed:
         if error.errno in _DISK_FULL:
             message = f"the disk of {root} is full: reading waits, nothing is lost; free some space there"
         else:
-            message = f"{root} cannot be written ({error.strerror}): reading waits, nothing is lost; mend that"
-        self._spool.report_trouble(f"{message}, then it goes on by itself")
+            message = f"{root} cannot be written ({error.strerror}): reading waits and nothing is lost; fix that"
+        self._spool.report_trouble(f"{message}, then reading continues")
 
     def _report_disk_recovered(self) -> None:
         if self._trouble_reported:
             self._trouble_reported = False
             self._spool.trouble = ""
             self._spool.add_notice(
-                f"{os.fspath(self._spool.folder.parent.parent)} can be written again: reading goes on"
+                f"{os.fspath(self._spool.folder.parent.parent)} can be written again: reading continues"
             )
 
 

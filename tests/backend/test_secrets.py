@@ -114,10 +114,10 @@ def test_the_first_argument_is_shown() -> None:
 
 
 def test_words_about_a_text() -> None:
-    assert mask_arguments("`a` is no number", "lr", "a") == "`a` is no number"
+    assert mask_arguments("`a` is not a number", "lr", "a") == "`a` is not a number"
     assert mask_arguments("token=a is wrong", "lr", "token=a") == f"token={MASK} is wrong"
-    assert mask_arguments("`abc` is no number", "token", "abc") == f"`{MASK}` is no number"
+    assert mask_arguments("`abc` is not a number", "token", "abc") == f"`{MASK}` is not a number"
     # What is left of a secret in the words gives it away.
-    assert mask_arguments("the abc is no number", "token", "abc") is None
-    assert mask_arguments("`def` is no number", "token", "abc def") is None
-    assert mask_arguments("it is no number", "token", "") == "it is no number"
+    assert mask_arguments("the abc is not a number", "token", "abc") is None
+    assert mask_arguments("`def` is not a number", "token", "abc def") is None
+    assert mask_arguments("it is not a number", "token", "") == "it is not a number"

@@ -111,7 +111,7 @@ def test_a_line_without_a_time_is_as_old_as_the_one_before() -> None:
 
 
 def test_what_is_announced_stands_before_its_line() -> None:
-    note = Record(b"it was started again\n", None, "c")
+    note = Record(b"it was restarted\n", None, "c")
     announced: list[int] = []
 
     def announce(at: int) -> Record | None:

@@ -99,8 +99,8 @@ def test_an_unknown_key_is_passed_over_with_the_nearest_one(project: Path, caplo
     cfg: dict = {}
     load("local_cwd", io.StringIO("[local_cwd]\nlogdir = /x\nprepend_cwd = #FIXME:(bool) something\n"), cfg)
     assert cfg == {}
-    assert "[local_cwd] logdir is no run option of local_cwd; did you mean log_dir?" in caplog.text
-    assert ".torchxconfig:3: [local_cwd] prepend_cwd is to be filled in still" in caplog.text
+    assert "[local_cwd] logdir is not a run option of local_cwd; did you mean log_dir?" in caplog.text
+    assert ".torchxconfig:3: [local_cwd] prepend_cwd must still be filled in" in caplog.text
 
 
 def test_keys_are_case_sensitive_and_a_value_keeps_its_equal_signs(project: Path) -> None:

@@ -191,9 +191,9 @@ def test_a_url_is_listed_as_it_is_packed(tmp_path: Path) -> None:
     ("workspace", "words"),
     [
         ("{tmp}/gone", "gone cannot be read: No such file or directory"),
-        ("{tmp}/file", "is no folder: give the path of one, or a URL"),
+        ("{tmp}/file", "is not a folder: give the path of one, or a URL"),
         ("~nobody.here/x", "~nobody.here/x cannot be read"),
-        ("memory://gone.nowhere", "is no folder there"),
+        ("memory://gone.nowhere", "is not a folder there"),
         ("nosuch://x", "cannot be opened"),
     ],
 )

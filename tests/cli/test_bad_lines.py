@@ -46,10 +46,10 @@ LINES: list[tuple[list[str], str]] = [
     (["--theme", "pink", "list"], "invalid choice: 'pink' .*torchx-dark"),
     (["--config"], "argument --config: expected one argument"),
     (["--config", "gone.toml", "list"], r"gone\.toml does not exist"),
-    (["--profile", "prod", "list"], "prod is no profile; there are none"),
+    (["--profile", "prod", "list"], "prod is not a profile; there are none"),
     (["--conf", "x", "list"], "unrecognized arguments|invalid choice"),
     # what is launched
-    (["run"], "say what to launch, such as utils.echo"),
+    (["run"], "name a component, such as utils.echo"),
     (["run", *HERE], "say what to launch"),
     (["dryrun", "--json"], "say what to launch"),
     (["run", *HERE, "utils.ehco"], "There is no component utils.ehco. Did you mean utils.echo"),
@@ -85,8 +85,8 @@ LINES: list[tuple[list[str], str]] = [
     (["run", *HERE, "--set", "echo.replicas=2", "utils.echo"], "echo.replicas: there is no such field. Valid fields:"),
     (["run", *HERE, "--set", "trainer.cpu=2", "utils.echo"], "trainer: the app has no such role. Its roles: echo"),
     (["run", *HERE, "--set", "echo.cpu=lots", "utils.echo"], "echo.cpu: `lots` is not a whole number"),
-    (["run", *HERE, "--set", "echo.num_replicas=0", "utils.echo"], "echo.num_replicas: want 1 or more, not 0"),
-    (["run", *HERE, "--set", "num_replicas=2", "utils.echo"], "want ROLE.FIELD=VALUE"),
+    (["run", *HERE, "--set", "echo.num_replicas=0", "utils.echo"], "echo.num_replicas: use 1 or more, not 0"),
+    (["run", *HERE, "--set", "num_replicas=2", "utils.echo"], "use ROLE.FIELD=VALUE"),
     # jobs
     (["status", "local_cwd"], "local_cwd is not of the form: <scheduler_backend>://<session_name>/<app_id>"),
     (["status"], "the following arguments are required: handle"),
@@ -122,18 +122,18 @@ def test_a_mistake_is_told_in_words(command: Command, tmp_path: Path, typed: lis
 
 
 STDIN: list[tuple[str, str]] = [
-    ("", "what is on stdin is no JSON"),
-    ("[1]", r"what is on stdin is no JSON object, but \[1\]"),
+    ("", "what is on stdin is not JSON"),
+    ("[1]", r"what is on stdin is not a JSON object, but \[1\]"),
     ("{}", "says nothing under component_name"),
-    ('{"component_name": 3}', "component_name is 3, want a str"),
-    ('{"component_name": "utils.echo", "schedulr": "x"}', "schedulr is no field of it; did you mean scheduler?"),
+    ('{"component_name": 3}', "component_name is 3, use a str"),
+    ('{"component_name": "utils.echo", "schedulr": "x"}', "schedulr is not a field of it; did you mean scheduler?"),
     ('{"component_name": "utils.echo", "scheduler": "slrum"}', "There is no scheduler slrum"),
     ('{"component_name": "utils.echo", "component_args": {"num_replicas": "x"}}', "`x` is not a whole number"),
     (
         '{"component_name": "utils.echo", "scheduler": "local_cwd", "scheduler_args": {"x": 1}}',
         "Unknown run option `x`",
     ),
-    ('{"component_name": "utils.echo", "component_args_str": "--msg"}', 'component_args_str is "--msg", want a list'),
+    ('{"component_name": "utils.echo", "component_args_str": "--msg"}', 'component_args_str is "--msg", use a list'),
 ]
 
 

@@ -27,7 +27,7 @@ def test_a_file_that_is_there_is_kept(command: Command, tmp_path: Path):
     path.write_text("mine")
     ended = command("configure")
     assert (ended.code, path.read_text()) == (2, "mine")
-    assert "is there already: --print shows what would be written, --force replaces it" in ended.err
+    assert "exists already: --print shows what would be written, --force replaces it" in ended.err
     for kept in (".torchxconfig.bak", ".torchxconfig.bak2"):
         assert command("configure", "--force", "-s", "kubernetes").code == 0
         assert (tmp_path / kept).exists()

@@ -71,15 +71,15 @@ def test_config_faults_are_told_with_their_place(command: Command, tmp_path: Pat
     found = findings(command)
     assert found["config.toml"][0][:2] == (
         "error",
-        f"{config}: thmee is no setting; did you mean theme?; the rest of the file is in force",
+        f"{config}: thmee is not a setting; did you mean theme?; the rest of the file is in force",
     )
     told = [what for _, what, _ in found["profiles and .torchxconfig"]]
     file = f"{tmp_path}/.torchxconfig"
-    assert f"{file}: [local_cwdd] is no scheduler; did you mean local_cwd?" in told
+    assert f"{file}: [local_cwdd] is not a scheduler; did you mean local_cwd?" in told
     assert any(what.startswith(f"{file}:4: [local_cwd] prepend_cwd: `maybe` is not true or false") for what in told)
-    assert f"{file}:6: [component:utils.echo] mgs is no argument of utils.echo; did you mean msg?" in told
-    assert "profile p: kubernets is no scheduler; did you mean kubernetes?" in told
-    assert "profiles.q.runopts.logdir is no run option of local_cwd; did you mean log_dir?" in told
+    assert f"{file}:6: [component:utils.echo] mgs is not an argument of utils.echo; did you mean msg?" in told
+    assert "profile p: kubernets is not a scheduler; did you mean kubernetes?" in told
+    assert "profiles.q.runopts.logdir is not a run option of local_cwd; did you mean log_dir?" in told
     assert any("utils.ecko" in what and "utils.echo" in what for what in told)
     # The same fault is told once, not for each profile.
     assert len(told) == len(set(told))
@@ -109,7 +109,7 @@ def test_what_cannot_be_found_out_keeps_nothing_else_from_being_told(command: Co
 
     monkeypatch.setattr(machine_checks.shutil, "disk_usage", usage)
     found = findings(command)
-    assert found["folders"][0][:2] == ("error", "this could not be found out: ZeroDivisionError: no folders")
+    assert found["folders"][0][:2] == ("error", "this check failed: ZeroDivisionError: no folders")
     assert found["logout"]
     assert found["local_cwd"]
 
@@ -117,7 +117,7 @@ def test_what_cannot_be_found_out_keeps_nothing_else_from_being_told(command: Co
 @pytest.mark.parametrize(
     ("environ", "level", "words"),
     [
-        ({"TERM": "dumb"}, "error", "TERM is dumb: nothing can be drawn"),
+        ({"TERM": "dumb"}, "error", "TERM is dumb: the dashboard cannot draw"),
         ({}, "error", "TERM is not set"),
         ({"TERM": "xterm-256color"}, "ok", "256 colours"),
         ({"TERM": "xterm", "COLORTERM": "truecolor"}, "ok", "16 million colours"),

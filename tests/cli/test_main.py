@@ -35,7 +35,7 @@ def test_a_profile_is_chosen_by_name(tmp_path):
     assert given("--config", str(path)).launch.profile == "a"
     assert given("--config", str(path), "--profile", "b").launch.profile == "b"
     assert given("--config", str(path), "--profile", "").launch.profile == ""
-    with pytest.raises(ConfigError, match="c is no profile; there are a, b"):
+    with pytest.raises(ConfigError, match="c is not a profile; there are a, b"):
         given("--config", str(path), "--profile", "c")
 
 
@@ -97,4 +97,4 @@ def test_a_log_file_that_cannot_be_written_puts_nothing_on_the_terminal(own_home
     )
     assert (ended.returncode, ended.stdout.split()) == (0, ["APP", "HANDLE", "APP", "NAME", "APP", "STATUS"])
     (line,) = ended.stderr.splitlines()
-    assert "nope is no setting" in line
+    assert "nope is not a setting" in line

@@ -76,7 +76,7 @@ def test_own_names(command: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["metrics"], "metrics of what? Give a job's handle, or --file with a log file"),
+        (["metrics"], "name a job or a file: give a job's handle, or --file with a log file"),
         (["metrics", "--file", "none.log"], "none.log cannot be read: No such file or directory"),
         (["metrics", "--file", str(LOGS / "nanogpt.src.log"), "loose"], "there is no metric loose. There are: loss,"),
         (["metrics", "--file", "x", "--smoothing", "2"], "2: a number from 0 to less than 1 is needed"),

@@ -13,7 +13,7 @@ from support.dashboard import make_app, screen_text, until
 
 from torchx_tui.specs.files import NoHomeError, state_folder
 
-FOLDER_WORDS = "torchx-tui: the current folder is not there any more: change to one that is\n"
+FOLDER_WORDS = "torchx-tui: the current folder was deleted: change to another folder\n"
 HOME_WORDS = f"torchx-tui: there is no home folder: HOME is not set, and user {os.getuid()} is not in the password"
 XDG = ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 WORK = [("builtins",), ("runopts", "local_cwd"), ("doctor",), ("configure", "--print"), ("list", "-s", "local_cwd")]

@@ -86,7 +86,7 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> Remote:
 def test_wait_survives_an_outage(command: Command, remote: Remote):
     ended = command("wait", "--json", HANDLE)
     assert (ended.code, ended.data["state"]) == (0, "SUCCEEDED")
-    assert ended.err == "torchx-tui: nothing listens; asked again until it answers\n"
+    assert ended.err == "torchx-tui: nothing listens; retrying until it answers\n"
 
 
 def test_run_wait_survives_an_outage(command: Command, remote: Remote):
@@ -101,7 +101,7 @@ def test_run_wait_survives_an_outage(command: Command, remote: Remote):
 def test_log_tail_survives_an_outage(command: Command, remote: Remote):
     ended = command("log", "--tail", f"{HANDLE}/trainer/1")
     assert (ended.code, ended.out) == (0, "trainer/1 of 1\n")
-    assert ended.err == "torchx-tui: nothing listens; asked again until it answers\n"
+    assert ended.err == "torchx-tui: nothing listens; retrying until it answers\n"
     # What is there already is not worth a wait.
     assert command("log", HANDLE).code == 2
 
@@ -109,14 +109,14 @@ def test_log_tail_survives_an_outage(command: Command, remote: Remote):
 @pytest.mark.parametrize("flags", [[], ["--tail"], ["--json"]], ids=" ".join)
 def test_logs_of_some_replicas_are_printed_where_others_are_gone(command: Command, remote: Remote, flags: list[str]):
     remote.asked = 1
-    remote.gone = {1: ValueError("the pod x-trainer-1 is gone, and its log with it")}
+    remote.gone = {1: ValueError("the pod x-trainer-1 was deleted, and its log with it")}
     ended = command("log", *flags, HANDLE)
     texts = [
         json.loads(line)["line"] if "--json" in flags else line[len("trainer/0 ") :] for line in ended.out.splitlines()
     ]
     assert sorted(texts) == ["of 0", "of 2"]
     assert ended.err.endswith(
-        "torchx-tui: trainer/1 cannot be read: ValueError: the pod x-trainer-1 is gone, and its log with it\n"
+        "torchx-tui: trainer/1 cannot be read: ValueError: the pod x-trainer-1 was deleted, and its log with it\n"
     )
     assert ended.code == 0
 
@@ -147,7 +147,7 @@ def test_wait_survives_a_refused_connection(tmp_path: Path, monkeypatch: pytest.
         assert waiting.stderr is not None
         said = waiting.stderr.readline()
         assert "nothing listens" in said
-        assert said.endswith("; asked again until it answers\n")
+        assert said.endswith("; retrying until it answers\n")
         with scripted_server(port) as server:
             job = make_job("job-1")
             job["metadata"] |= {"namespace": "default", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}

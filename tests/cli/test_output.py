@@ -243,7 +243,7 @@ def test_a_signal_ends_a_job_that_ends_with_this_command(jobs: Any, capsys: Any,
 def test_a_signal_leaves_another_job_and_says_how_it_is_ended(jobs: Any, capsys: Any) -> None:
     assert end_or_leave(jobs, HANDLE, KeyboardInterrupt(), ends=False) == 130
     assert jobs.ended == []
-    assert capsys.readouterr().err == f"torchx-tui: {HANDLE} goes on; `torchx-tui cancel {HANDLE}` ends it\n"
+    assert capsys.readouterr().err == f"torchx-tui: {HANDLE} continues; `torchx-tui cancel {HANDLE}` ends it\n"
 
 
 def test_a_signal_before_there_is_a_job_says_nothing(jobs: Any, capsys: Any) -> None:
@@ -390,7 +390,7 @@ def test_each_field_of_an_object_on_stdin_has_its_kind(
     data = {"component_name": "utils.echo", name: 7}
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(data)))
     ended = command("dryrun", "--stdin")
-    assert (ended.code, ended.err) == (2, f"torchx-tui: the JSON object on stdin: {name} is 7, want a {kind}\n")
+    assert (ended.code, ended.err) == (2, f"torchx-tui: the JSON object on stdin: {name} is 7, use a {kind}\n")
 
 
 def test_run_options_on_stdin_may_have_either_name(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

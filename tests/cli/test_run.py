@@ -182,7 +182,7 @@ def test_stdin_leaves_out_what_the_component_does_not_have(command: Command, mon
     # The default scheduler beside the object says nothing.
     ended = command("dryrun", "-s", "local_docker", "--stdin", "--json")
     assert (ended.code, ended.data["app"]["roles"][0]["args"]) == (0, ["hi"])
-    words = "component_args: mgs is no argument of utils.echo, and left out; did you mean msg?"
+    words = "component_args: mgs is not an argument of utils.echo, and left out; did you mean msg?"
     assert ended.err == f"torchx-tui: {words}\n"
 
 
@@ -204,7 +204,7 @@ def test_config_gives_what_the_command_line_does_not(command: Command, tmp_path:
     ended = command("run", "--", "--num_replicas", "1")
     assert ended.code == 0
     assert ended.err.splitlines() == [
-        f"torchx-tui: {tmp_path}/.torchxconfig:7: [local_cwd] logdir is no run option of local_cwd;"
+        f"torchx-tui: {tmp_path}/.torchxconfig:7: [local_cwd] logdir is not a run option of local_cwd;"
         " did you mean log_dir?",
         "echo/0 from the file",
     ]

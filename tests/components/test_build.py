@@ -50,7 +50,7 @@ def test_enums_and_aliases_of_the_file(component_file: ComponentFile) -> None:
         build_app(name, {"size": "LARGE", "count": "3", "more": "SMALL"}).name
         == "<Size.LARGE: 'l'> 3 <Size.SMALL: 's'>"
     )
-    with pytest.raises(ArgumentError, match="Want one of SMALL, LARGE"):
+    with pytest.raises(ArgumentError, match="Use one of SMALL, LARGE"):
         build_app(name, {"size": "HUGE", "count": "3"})
     with pytest.raises(ArgumentError, match="count: `x` is not a whole number"):
         build_app(name, {"size": "LARGE", "count": "x"})
@@ -208,7 +208,7 @@ def test_appdefs_of_torchx_become_ours(component_file: ComponentFile) -> None:
         ("utils.python", {"m": "a", "c": "b"}, "give exactly one of m, c, script"),
         ("utils.sh", {"h": "gpu.smal"}, "Did you mean `gpu.small`?"),
         ("utils.sh", {"mounts": "type=bind,src=/a"}, "wants `dst=`"),
-        ("dist.torchrun", {"script": "a.py", "j": "2by8"}, "want NODESxWORKERS, such as 2x8"),
+        ("dist.torchrun", {"script": "a.py", "j": "2by8"}, "use NODESxWORKERS, such as 2x8"),
         ("dist.torchrun", {}, "give exactly one of script, m"),
     ],
 )

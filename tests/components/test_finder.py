@@ -211,7 +211,7 @@ def test_a_file_that_is_not_python(component_file: ComponentFile) -> None:
     ("name", "words"),
     [
         ("utils.ecko", "Did you mean utils.echo or utils.copy or utils.touch?"),
-        ("nothing.like.this", "Want a builtin such as utils.echo"),
+        ("nothing.like.this", "Use a builtin such as utils.echo"),
         ("", "There is no component"),
         ("gone.py:f", "there is no file /"),
         ("gone/jobs:f", "there is no file /"),

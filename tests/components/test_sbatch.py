@@ -130,10 +130,10 @@ def test_a_script_without_a_name_gets_that_of_its_file(folder: Path) -> None:
     ("arguments", "fault"),
     [
         ({}, "needs a value for config"),
-        ({"config": "a", "time": "soon"}, "`soon` is no time"),
-        ({"config": "a", "mem": "much"}, "`much` is no size"),
+        ({"config": "a", "time": "soon"}, "`soon` is not a time"),
+        ({"config": "a", "mem": "much"}, "`much` is not a size"),
         ({"config": "a", "ntasks": "two"}, "two"),
-        ({"config": "a", "open-mode": "over"}, "Want one of append, truncate"),
+        ({"config": "a", "open-mode": "over"}, "Use one of append, truncate"),
         ({"config": "a", "exclusive": ""}, "takes no empty value: edit the script"),
         ({"config": "a", "wait": "1"}, "no such argument"),
     ],

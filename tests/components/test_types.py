@@ -76,11 +76,11 @@ def test_a_class_of_names_has_them_for_choices() -> None:
         ("dict[str, list[int]]", r"Non-primitive value type 'list\[int\]'"),
         ("list[str, int]", "Non-primitive element type"),
         ("list[list[int]]", r"Non-primitive element type 'list\[int\]'"),
-        ("tuple[int]", "want two or more element types"),
+        ("tuple[int]", "use two or more element types"),
         ("tuple[int, list[int]]", r"Non-primitive element type 'list\[int\]'"),
-        ("Literal['a', 1]", "want texts only or whole numbers only"),
-        ("Literal[True]", "want texts only or whole numbers only"),
-        ("Literal[a]", "want texts only or whole numbers only"),
+        ("Literal['a', 1]", "use texts only or whole numbers only"),
+        ("Literal[True]", "use texts only or whole numbers only"),
+        ("Literal[a]", "use texts only or whole numbers only"),
         ("int | str", "Unsupported argument type"),
         ("Union[int, str, None]", "Unsupported container type 'Union'"),
         ("Annotated[int]", "Unsupported container type 'Annotated'"),
@@ -123,7 +123,7 @@ def test_tuples(items: tuple[str, ...], text: str, value: tuple[object, ...]) ->
 
 def test_a_tuple_of_another_length_is_refused() -> None:
     parameter = Parameter("t", "keyword_only", ValueType("tuple", "tuple", ("int", "str")))
-    with pytest.raises(ArgumentError, match=r"`1` has 1 items\. Want 2: int, str"):
+    with pytest.raises(ArgumentError, match=r"`1` has 1 items\. Use 2: int, str"):
         parse_value(parameter, "1")
 
 

@@ -8,7 +8,7 @@ import pytest
 from support.shell import shell
 
 BROKEN = 'theme = "torchx-light"\n[local]\nmax_runing = 1\n'
-WORDS = "local.max_runing is no setting; did you mean max_running?"
+WORDS = "local.max_runing is not a setting; did you mean max_running?"
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ def test_it_tells_of_the_terminal_that_it_is_in(terminal):
     app.press(":")
     app.wait("Search for commands")
     app.press("doctor")
-    app.wait("Doctor: what is wrong here")
+    app.wait("Doctor: check this installation")
     app.press("enter")
     app.wait(r"✓ terminal +100 columns, 40 rows")
     app.wait(r"✓ folders +state: ")

@@ -1,4 +1,4 @@
-"""The text of docs/compatibility.md, made from the table of differences; TorchX need not be installed."""
+"""The text of docs/reference/compatibility.md, made from the table of differences; TorchX need not be installed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ torchx-tui with `torchx-nightly` 2026.10.26 in one process, in the areas below, 
 its own. They are equal but for what this page lists: a test fails where something else differs, and where something
 listed differs no more. An *upstream fault* is where TorchX goes wrong, an *addition* what it refuses or passes over and
 has a meaning here, a *generation* what its own releases do in different ways. What schedulers are sent is in
-[docker.md](docker.md) and [kubernetes.md](kubernetes.md). Written by `python docs/compatibility.py` from
-`tests/interop/differences.py`.
+[docker.md](../docker.md) and [kubernetes.md](../kubernetes.md). Written by `python docs/reference/compatibility.py`
+from `tests/interop/differences.py`.
 
 A case is one comparison. The counts are those of the last `make oracle`, rounded down: it tries all cases and writes
 the counts to `tests/interop/counted.json`, with a hash of what is compared; continuous integration runs it when that

@@ -19,7 +19,7 @@ from torchx_tui.backends.registry import get_scheduler_factories
 from torchx_tui.cli.main import build_parser
 from torchx_tui.specs import named_resources, parse_mounts
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "reference"
 DOCUMENTED = [
     pytest.param(entry, id=f"{part.title}: {entry.name}") for part in PARTS for entry in part.names if entry.here
 ]
@@ -268,4 +268,6 @@ def test_the_page_is_made_of_the_list():
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert (DOCS / "signatures.md").read_text(encoding="utf-8") == module.page(), "run: python docs/signatures.py"
+    assert (DOCS / "signatures.md").read_text(encoding="utf-8") == module.page(), (
+        "run: python docs/reference/signatures.py"
+    )

@@ -1,4 +1,4 @@
-"""docs/names.md is true: each public name of TorchX is here or named there, and what is called the same is the same."""
+"""docs/reference/names.md is true: each public name of TorchX is here or named there, with the same value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import TORCHX_HOME, CapabilityKey, Resource, Role, app_metadata, cases
 from torchx_tui.specs.named_resources_aws import INSTANCE_TYPE, instance_type_from_resource
 
-PAGE = (Path(__file__).parents[2] / "docs" / "names.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "names.md").read_text(encoding="utf-8")
 MODULES = [
     *("torchx.specs", "torchx.specs.builders", "torchx.specs.finder", "torchx.specs.file_linter"),
     *("torchx.specs.named_resources_aws", "torchx.specs.named_resources_generic"),

@@ -27,7 +27,7 @@ class LosingScheduler(RecordScheduler):
             for k in range(self.replicas):
                 self.lines[k] = []
             self.cuts = {k: self.cuts[k] + 1 for k in range(self.replicas)}
-            self.failure = ConnectionError("its pod is gone")
+            self.failure = ConnectionError("its pod was deleted")
         super()._cancel_existing(app_id)
 
 

@@ -139,7 +139,7 @@ def test_selection_ascii_no_color(snap_compare, scheduler, tmp_path, monkeypatch
 
 def test_jump(snap_compare, scheduler, tmp_path):
     """A place that is none."""
-    jumped = at_logs("ctrl+g", *"soon", "enter", wait=lambda pane: "no line and no time" in words(pane))
+    jumped = at_logs("ctrl+g", *"soon", "enter", wait=lambda pane: "not a line number or a time" in words(pane))
     assert snap_compare(make_app(scheduler, tmp_path), sizes=SIZES, run_before=jumped)
 
 

@@ -160,18 +160,22 @@ def test_launch_diff(snap_compare, app):
 
 
 ENGINE_ADVICE = "Start it (`systemctl start docker`), or say where it is with DOCKER_HOST or `docker context use NAME`"
-NO_ENGINE = "The Docker engine at /var/run/docker.sock is not there: Docker is not installed or not started"
+NO_ENGINE = "The Docker engine at /var/run/docker.sock was not found: Docker is not installed or not started"
 DIAGNOSED = [
-    Diagnosed("program", Finding("ok", "torchx-tui 0.1.0, Python 3.11.7 (/home/alice/venv/bin/python)")),
+    Diagnosed("program", Finding("ok", "torchx-tui 0.2.0, Python 3.11.7 (/home/alice/venv/bin/python)")),
     Diagnosed(
-        "config.toml", Finding("error", "config.toml, line 12: thmee is no setting; did you mean theme?", "correct it")
+        "config.toml",
+        Finding("error", "config.toml, line 12: thmee is not a setting; did you mean theme?", "correct it"),
     ),
-    Diagnosed("profiles and .torchxconfig", Finding("ok", "/home/alice/llm/.torchxconfig is in force")),
+    Diagnosed("profiles and .torchxconfig", Finding("ok", "/home/alice/llm/.torchxconfig is used")),
     Diagnosed("terminal", Finding("ok", "120 columns, 40 rows")),
     Diagnosed("terminal", Finding("ok", "TERM is xterm-256color: 16 million colours")),
-    Diagnosed("terminal", Finding("warning", "tmux keeps copies (OSC 52) to itself", "`tmux set -g set-clipboard on`")),
+    Diagnosed(
+        "terminal",
+        Finding("warning", "tmux does not pass copies (OSC 52) to the terminal", "`tmux set -g set-clipboard on`"),
+    ),
     Diagnosed("folders", Finding("ok", "state: /home/alice/.local/state/torchx-tui, 812.4 GB free")),
-    Diagnosed("logout", Finding("ok", "jobs on this machine go on after you log out")),
+    Diagnosed("logout", Finding("ok", "jobs on this machine continue after you log out")),
     Diagnosed("local_docker", Finding("error", NO_ENGINE, ENGINE_ADVICE)),
     Diagnosed("local_cwd", Finding("ok", "this machine: 32 cpu, 8 gpu, 1080 GB")),
     Diagnosed("kubernetes", Finding("ok", "there")),

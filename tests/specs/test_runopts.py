@@ -159,7 +159,7 @@ def test_text_forms(options: runopts, text: str, cfg: dict[str, CfgVal]) -> None
         ("retries=many", "`many` is not a whole number"),
         ("share=many", "`many` is not a number"),
         ("prepend_cwd=maybe", "true/1/yes/on"),
-        ("env=A", "Want key:value"),
+        ("env=A", "Use key:value"),
         ("quue=q", "Valid options are"),
     ],
 )

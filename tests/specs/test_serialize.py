@@ -90,7 +90,7 @@ def test_only_what_is_needed_must_be_there() -> None:
 @pytest.mark.parametrize(
     ("tree", "words"),
     [
-        ([], "want an object, not list"),
+        ([], "use an object, not list"),
         ({}, "name is missing"),
         ({"format": 2, "name": "app"}, "install a newer one"),
         ({"name": 3}, "name is int"),

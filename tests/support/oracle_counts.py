@@ -19,7 +19,7 @@ import pytest
 ALL_CASES = bool(os.environ.get("ALL_ORACLE_CASES"))
 """Whether all cases are tried, and TorchX 0.7.0 is asked too: `make oracle` sets the variable."""
 COUNTED = Path(__file__).parents[1] / "interop" / "counted.json"
-"""What the last `make oracle` counted, which docs/compatibility.md shows, and the hash of its inputs."""
+"""What the last `make oracle` counted, which docs/reference/compatibility.md shows, and the hash of its inputs."""
 _ROOT = Path(__file__).parents[2]
 _OF_WORKER = "oracle_counts"
 

@@ -139,7 +139,7 @@ class ProcessScheduler(Scheduler[ProcessOpts]):
         streams: Stream | None = None,
     ) -> Iterable[str]:
         if streams == Stream.COMBINED:
-            raise ValueError("want stdout or stderr")
+            raise ValueError("use stdout or stderr")
         name = Stream(streams or Stream.STDERR).value
         return self._lines(self._folder / app_id / role_name / str(k) / name, app_id, should_tail)
 

@@ -73,13 +73,13 @@ ARGUMENTS = [
     Bad("steps", "1x", "`1x` is not a whole number"),
     Bad("steps", "1.5", "`1.5` is not a whole number"),
     Bad("steps", " ", "is not a whole number"),
-    Bad("steps", "", "want a whole number"),
+    Bad("steps", "", "use a whole number"),
     Bad("steps", "9" * 5000, "is not a whole number"),
     Bad("lr", "fast", "`fast` is not a number"),
     Bad("lr", "0,5x", "`5x` is not a number"),
     Bad("lr", "1e", "`1e` is not a number"),
     Bad("maybe", "none", "`none` is not a whole number"),
-    Bad("env", "A", "Want KEY=value,KEY2=value2"),
+    Bad("env", "A", "Use KEY=value,KEY2=value2"),
     Bad("env", "A=1,B=", "the value is missing"),
     Bad("env", "=1", "the key is missing"),
     Bad("env", "A=1=2", "is not a value, `,` or `;`, and the next key"),
@@ -89,17 +89,17 @@ ARGUMENTS = [
     Bad("counts", "SECRET_KEY=hunter2", "`********` is not a whole number", hidden=("hunter2",)),
     Bad("numbers", "1,two", "`two` is not a whole number"),
     Bad("numbers", "1,,2", "`` is not a whole number"),
-    Bad("pair", "1", "has 1 items. Want 2: int, str"),
+    Bad("pair", "1", "has 1 items. Use 2: int, str"),
     Bad("pair", "x,1", "`x` is not a whole number"),
-    Bad("letter", "f", "Want one of a, b, c, d, e"),
-    Bad("level", "9", "Want one of 1, 2, 3, 4, 5"),
+    Bad("letter", "f", "Use one of a, b, c, d, e"),
+    Bad("level", "9", "Use one of 1, 2, 3, 4, 5"),
     Bad("api_key", "hunter2", "is not a whole number", hidden=("hunter2",)),
-    Bad("api_key", "hunter2,x", "not valid: want int", hidden=("hunter2",)),
+    Bad("api_key", "hunter2,x", "not valid: use int", hidden=("hunter2",)),
     Bad("rest", "one 'two", "a quote has no partner"),
     Bad("rest", 'a "b', "a quote has no partner"),
 ]
 SWEEPS = [
-    Bad("lr", "0.1..x", "`x` in `0.1..x` is no number: want a list such as 0.1, 0.01, or a range"),
+    Bad("lr", "0.1..x", "`x` in `0.1..x` is not a number: use a list such as 0.1, 0.01, or a range"),
     Bad("steps", "1..0*1", "needs ends over 0 and a factor that is not 1"),
     Bad("steps", "1..1000000", "has 1,000,000 values; at most 10,000 can be read"),
     Bad("steps", "1..2..0", "the step of `1..2..0` is 0"),
@@ -107,17 +107,17 @@ SWEEPS = [
     Bad("steps", "1,2,x", "x: `x` is not a whole number"),
     Bad("steps", ",", "there is no value in it"),
     Bad("lr", "1..1e999999", "too large or too small"),
-    Bad("lr", "1..2..3..4", "is no range"),
+    Bad("lr", "1..2..3..4", "is not a range"),
     Bad("level", "1..9", "6: `6` is not valid"),
 ]
 OPTIONS = [
     Bad("retries", "many", "`many` is not a whole number", "option"),
-    Bad("retries", "1..x", "is no number", "option"),
+    Bad("retries", "1..x", "is not a number", "option"),
     Bad("share", "half", "`half` is not a number", "option"),
-    Bad("labels", "a", "Want key:value", "option"),
-    Bad("labels", "TOKEN=hunter2", "Want key:value", "option", ("hunter2",)),
+    Bad("labels", "a", "Use key:value", "option"),
+    Bad("labels", "TOKEN=hunter2", "Use key:value", "option", ("hunter2",)),
     Bad("workspace", "{/a: b", "workspace: while parsing", "launch"),
-    Bad("workspace", "[/a, /b]", "want one path, or a mapping of paths to folders", "launch"),
+    Bad("workspace", "[/a, /b]", "use one path, or a mapping of paths to folders", "launch"),
 ]
 # Known once somebody has looked for them.
 FOLDERS = [
@@ -126,34 +126,34 @@ FOLDERS = [
     Bad("workspace", "nosuch://bucket/x", "cannot be opened", "launch"),
 ]
 ROLES = [
-    Bad("num_replicas", "0", "want 1 or more, not 0", "role:r"),
+    Bad("num_replicas", "0", "use 1 or more, not 0", "role:r"),
     Bad("num_replicas", "two", "`two` is not a whole number", "role:r"),
-    Bad("num_replicas", "1,0", "0: want 1 or more, not 0", "role:r"),
+    Bad("num_replicas", "1,0", "0: use 1 or more, not 0", "role:r"),
     Bad("resource", "gpu.smal", "Did you mean `gpu.small`?", "role:r"),
-    Bad("cpu", "-1", "want 0 or more, not -1", "role:r"),
+    Bad("cpu", "-1", "use 0 or more, not -1", "role:r"),
     Bad("gpu", "0.5", "`0.5` is not a whole number", "role:r"),
     Bad("memMB", "4GB", "`4GB` is not a whole number", "role:r"),
-    Bad("env", "A B", "Want KEY=value", "role:r"),
+    Bad("env", "A B", "Use KEY=value", "role:r"),
     Bad("env", "API_KEY=hunter2,B=", "API_KEY=********", "role:r", ("hunter2",)),
     Bad("mounts", "src=/a,dst=/b", "`type=` must come first", "role:r"),
     Bad("mounts", "type=bind,src=/a", "wants `dst=`", "role:r"),
     Bad("mounts", "type=nfs,src=/a,dst=/b", "Valid types: bind, volume, device", "role:r"),
     Bad("mounts", "type=device,src=/dev/x,perm=q", "`q` is not valid", "role:r"),
-    Bad("max_retries", "-1", "want 0 or more, not -1", "role:r"),
+    Bad("max_retries", "-1", "use 0 or more, not -1", "role:r"),
     Bad("workspace", "{", "workspace:", "role:r"),
-    Bad("entrypoint", "  ", "want a program to run", "role:r"),
+    Bad("entrypoint", "  ", "use a program to run", "role:r"),
     Bad("args", "it's", "a quote has no partner", "role:r"),
 ]
 BUILTIN = [
     Bad("j", "0x2", "nodes and workers are at least 1"),
-    Bad("j", "2x", "want NODESxWORKERS, such as 2x8"),
+    Bad("j", "2x", "use NODESxWORKERS, such as 2x8"),
     Bad("j", "8:2x1", "the fewest nodes, 8, are more than the most, 2"),
-    Bad("j", "two", "want NODESxWORKERS"),
+    Bad("j", "two", "use NODESxWORKERS"),
     Bad("h", "gpu.smal", "Did you mean `gpu.small`?"),
     Bad("h", "nothing-like-it", "Valid names"),
     Bad("mounts", "type=bind", "wants `src=`"),
     Bad("rdzv_port", "http", "`http` is not a whole number"),
-    Bad("metadata", "k", "Want KEY=value"),
+    Bad("metadata", "k", "Use KEY=value"),
     Bad("tee", "both", "`both` is not a whole number"),
 ]
 NEEDED = {"argument": ("data", "corpus"), "option": ("queue", "short")}
@@ -532,7 +532,7 @@ async def test_items_that_are_none_are_not_taken(app, scheduler, jobs):
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, ItemsDialog), "the dialog")
         dialog = app.screen
-        for text, message in (("A", "A: want NAME=value"), ("A=1\nA=2", "A is given twice"), ("A,B=1", "no comma")):
+        for text, message in (("A", "A: use NAME=value"), ("A=1\nA=2", "A is given twice"), ("A,B=1", "no comma")):
             dialog._area.text = text
             await pilot.press("ctrl+s")
             await until(pilot, lambda message=message: message in str(dialog._words.render()), message)

@@ -72,4 +72,4 @@ async def test_where_nothing_can_be_written_it_is_said(
     async with app.run_test(size=(160, 40)) as pilot:
         app.terminal_clipboard.copy("x", "the handle")
         await until(pilot, lambda: app.status.text().plain)
-        assert "The handle could not be copied: the terminal takes no such copy, and" in app.status.text().plain
+        assert "The handle could not be copied: the terminal does not accept this copy, and" in app.status.text().plain

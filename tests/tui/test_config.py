@@ -37,15 +37,15 @@ def test_values_are_taken(tmp_path):
     ("text", "words"),
     [
         ("thmee = 1", "did you mean theme"),
-        ("[local]\nmax_runing = 1", "local.max_runing is no setting; did you mean max_running"),
+        ("[local]\nmax_runing = 1", "local.max_runing is not a setting; did you mean max_running"),
         ("zzz = 1", "known are theme"),
         ('theme = "pink"', "theme"),
         ("ascii = 3", "ascii"),
-        ("ascii = ", "no valid TOML"),
+        ("ascii = ", "not valid TOML"),
         ("local = 3", "local"),
         ('[metrics]\npatterns = ["x"]', "metrics.patterns: x names no value"),
         ('[notify]\nevents = ["sometimes"]', "notify.events"),
-        ('[logs]\nerror_patterns = ["fine", "("]', "logs.error_patterns: ( is no regular expression"),
+        ('[logs]\nerror_patterns = ["fine", "("]', "logs.error_patterns: ( is not a regular expression"),
     ],
 )
 def test_a_mistake_is_named_with_its_file(tmp_path, text, words):
@@ -95,11 +95,11 @@ PROFILE = '[profiles.p]\nscheduler = "local_cwd"\n'
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[profiles.p]\nschduler = 1", "profiles.p.schduler is no setting; did you mean scheduler?"),
+        ("[profiles.p]\nschduler = 1", "profiles.p.schduler is not a setting; did you mean scheduler?"),
         ("[profiles.p]\nscheduler = 1", "profiles"),
-        ("[profiles]\np = 1", "profiles.p is no table: write [profiles.p]"),
+        ("[profiles]\np = 1", "profiles.p is not a table: write [profiles.p]"),
         ("[profiles.p]\ncomponents.dist.ddp = {j = 1}", 'components.dist.ddp: put quotes around it: "dist.ddp"'),
-        (f'[launch]\nprofile = "q"\n{PROFILE}', "launch.profile: q is no profile; there are p"),
+        (f'[launch]\nprofile = "q"\n{PROFILE}', "launch.profile: q is not a profile; there are p"),
         ('[launch]\nprofile = "q"\n', "there are none: a table [profiles.NAME] of config.toml makes one"),
     ],
 )
@@ -125,7 +125,7 @@ def test_of_a_broken_file_the_rest_holds(tmp_path, monkeypatch):
     path = write(tmp_path, f'read_only = true\nthmee = "pink"\n{text}')
     monkeypatch.setenv("TORCHX_TUI_CONFIG", str(path))
     settings, problem = settings_that_hold()
-    assert problem == f"{path}: thmee is no setting; did you mean theme?; the rest of the file is in force"
+    assert problem == f"{path}: thmee is not a setting; did you mean theme?; the rest of the file is in force"
     assert settings.read_only
     assert (settings.launch.profile, settings.launch.most_of_a_sweep) == ("p", 64)
     assert settings.local.grace_seconds == 3.0

@@ -24,7 +24,7 @@ async def opened(pilot, app) -> DoctorScreen:
     await pilot.press("colon")
     await until(pilot, lambda: app.screen.id == "--command-palette", "the commands")
     await pilot.press(*"doctor")
-    await until(pilot, lambda: "Doctor: what is wrong here" in screen_text(app), "the command")
+    await until(pilot, lambda: "Doctor: check this installation" in screen_text(app), "the command")
     await until(pilot, lambda: app.screen.query_one(CommandList).option_count == 1, "the command alone")
     await pilot.press("down", "enter")
     await until(pilot, lambda: isinstance(app.screen, DoctorScreen), "the screen")
@@ -39,7 +39,7 @@ async def test_what_is_wrong_comes_first(tmp_path, monkeypatch):
         await until(pilot, lambda: screen.is_done and "1 error, 1 warning" in screen_text(app), "the sum")
         await until(pilot, lambda: "torchx-tui 1" in screen_text(app), "the list")
         drawn = screen_text(app)
-        order = ["To mend", "no [engine]", "start it", "60x20", "make the window larger", "In order", "torchx-tui 1"]
+        order = ["To fix", "no [engine]", "start it", "60x20", "make the window larger", "In order", "torchx-tui 1"]
         places = [drawn.index(words) for words in order]
         assert places == sorted(places)
         copied = []
@@ -72,7 +72,7 @@ async def test_findings_are_shown_while_a_backend_is_waited_for(tmp_path, monkey
         await until(pilot, lambda: screen.is_done and "ZeroDivisionError: no backend" in screen_text(app), "the end")
         monkeypatch.setattr(doctor, "diagnose", lambda *_: iter([FINE]))
         await pilot.press("R")
-        await until(pilot, lambda: screen.is_done and "nothing to mend" in screen_text(app), "another look")
+        await until(pilot, lambda: screen.is_done and "nothing to fix" in screen_text(app), "another look")
 
 
 async def test_it_tells_what_the_command_tells(tmp_path):

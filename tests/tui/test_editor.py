@@ -47,7 +47,7 @@ def test_a_file_is_never_taken_for_an_option(monkeypatch, tmp_path):
     [
         ({}, "export EDITOR=vim"),
         ({"EDITOR": ""}, "export EDITOR=vim"),
-        ({"EDITOR": "vi 'x"}, r"\$EDITOR is no command"),
+        ({"EDITOR": "vi 'x"}, r"\$EDITOR is not a command"),
     ],
 )
 def test_what_cannot_be_used_says_what_to_set(environ, words):

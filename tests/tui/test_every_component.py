@@ -128,7 +128,7 @@ async def test_every_kind_of_field_goes_through_the_screen_and_comes_back(app, s
             again = app.screen
             await until(pilot, lambda again=again: "ready" in words(again) and "command:" in preview(again), "ready")
             await pilot.press("ctrl+t")
-            assert preview(again) == "As the last launch"
+            assert preview(again) == "Same as the last launch"
             assert model_of(again).diff(record) == []
             relaunched = await submitted(pilot, scheduler, 2 * number + 2)
             assert appdef_to_dict(relaunched) == appdef_to_dict(launched) | {

@@ -110,12 +110,12 @@ def test_nothing_is_nothing(one: Field) -> None:
     ("one", "lines", "words"),
     [
         (argument("list", "str"), ["a", "b,c"], "b,c: an item has no comma"),
-        (argument("dict", "str", "str"), ["A=1", "B"], "B: want NAME=value"),
-        (argument("dict", "str", "str"), ["=1"], "=1: want NAME=value"),
+        (argument("dict", "str", "str"), ["A=1", "B"], "B: use NAME=value"),
+        (argument("dict", "str", "str"), ["=1"], "=1: use NAME=value"),
         (argument("dict", "str", "str"), ["A=1", "B=2", "A=3"], "A is given twice"),
         (argument("dict", "str", "str"), ["X=1", "A,B=2"], "A,B: a name has no comma, semicolon or quote"),
         (argument("dict", "str", "str"), ["it's=1"], "it's: a name has no comma, semicolon or quote"),
-        (option_field("labels", runopt(None, dict[str, str], False, "")), ["A"], "A: want NAME=value"),
+        (option_field("labels", runopt(None, dict[str, str], False, "")), ["A"], "A: use NAME=value"),
         (role_field("r", "env", ""), ["A;B=2"], "A;B: a name has no comma"),
     ],
 )

@@ -16,7 +16,7 @@ from torchx_tui.tui.keymap import _owners, keys_page, named_keys
 from torchx_tui.tui.logs.screen import LogsScreen
 from torchx_tui.tui.ui.bars import KeyBar
 
-PAGE = Path(__file__).parents[2] / "docs" / "keys.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "keys.md"
 
 
 async def test_a_chosen_key_acts_and_is_shown_and_the_usual_one_does_nothing(tmp_path):
@@ -63,7 +63,7 @@ async def test_a_name_that_no_key_has_is_said_at_the_start(tmp_path, name, words
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
-        assert f"config.toml: keys: {name} is no key's name; {words}" in app.status.text().plain
+        assert f"config.toml: keys: {name} is not a key's name; {words}" in app.status.text().plain
         await pilot.press("ctrl+x")
         await until(pilot, lambda: isinstance(app.screen, CancelDialog))
 
@@ -79,5 +79,5 @@ def test_every_key_can_be_chosen():
 
 
 def test_the_page_lists_every_key():
-    assert PAGE.read_text(encoding="utf-8") == keys_page(), "run: python docs/keys.py"
+    assert PAGE.read_text(encoding="utf-8") == keys_page(), "run: python docs/reference/keys.py"
     assert {"jobs.cancel", "logs.search", "launch.submit", "table.mark", "app.quit"} <= set(named_keys())

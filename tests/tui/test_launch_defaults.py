@@ -126,13 +126,13 @@ def test_what_is_not_known_is_a_problem_and_left_out(project: Path) -> None:
     file = project / ".torchxconfig"
     perhaps, nope, service_account, queue, *rest = defaults.problems
     assert defaults.faults == (perhaps,)
-    assert nope.startswith("profiles.here.runopts.nope is no run option of local_cwd; known are log_dir")
+    assert nope.startswith("profiles.here.runopts.nope is not a run option of local_cwd; known are log_dir")
     assert perhaps.startswith("profiles.here.runopts.prepend_cwd: `perhaps` is not true or false")
     assert service_account == (
-        f"{file}:17: [kubernetes] service_acount is no run option of kubernetes; did you mean service_account?"
+        f"{file}:17: [kubernetes] service_acount is not a run option of kubernetes; did you mean service_account?"
     )
-    assert queue.startswith("profiles.here.runopts.log_dir is no run option of kubernetes")
-    assert rest[-1] == f"{file}:12: [component:utils.echo] mgs is no argument of utils.echo; did you mean msg?"
+    assert queue.startswith("profiles.here.runopts.log_dir is not a run option of kubernetes")
+    assert rest[-1] == f"{file}:12: [component:utils.echo] mgs is not an argument of utils.echo; did you mean msg?"
 
 
 def test_the_settings_choose_a_profile_and_none_takes_it_back(project: Path) -> None:
@@ -145,7 +145,7 @@ def test_the_settings_choose_a_profile_and_none_takes_it_back(project: Path) -> 
 def test_an_unknown_profile_is_a_problem(project: Path) -> None:
     defaults = loaded(project, "prd")
     assert defaults.profile == ""
-    assert defaults.problems == ("prd is no profile of config.toml; there are prod, here",)
+    assert defaults.problems == ("prd is not a profile of config.toml; there are prod, here",)
 
 
 def test_a_broken_file_is_a_fault_and_the_other_one_is_read(project: Path, own_home: Path) -> None:

@@ -148,7 +148,7 @@ async def test_pairs_are_edited_a_line_each(app, scheduler):
         await until(pilot, lambda: isinstance(app.screen, ItemsDialog), "the lines")
         dialog = app.screen
         await pilot.press(*"A=1", "enter", *"bad")
-        await until(pilot, lambda: "want NAME=value" in str(dialog._words.render()), "the error")
+        await until(pilot, lambda: "use NAME=value" in str(dialog._words.render()), "the error")
         await pilot.press("ctrl+s")
         assert app.screen is dialog
         await pilot.press(*"=a, b", "ctrl+s")

@@ -442,7 +442,7 @@ async def test_a_new_form_starts_from_the_last_launch_of_its_component(app):
         screen = await form_of(pilot, app, "utils.echo")
         assert text_in(screen, "msg") == "hi"
         await pilot.press("ctrl+t")
-        assert preview(screen) == "As the last launch"
+        assert preview(screen) == "Same as the last launch"
 
 
 # Widths

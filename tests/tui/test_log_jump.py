@@ -60,7 +60,7 @@ def test_a_time_of_a_log_of_one_day_is_of_that_day() -> None:
 
 @pytest.mark.parametrize("typed", ["", "x", "12:61", "25:00", "101%", "-10", "10m", "1h", "2026-13-01", "[/red]", "٣٤"])
 def test_what_is_no_place_is_said_with_examples(typed: str) -> None:
-    with pytest.raises(JumpError, match=r"no line and no time: type 48112, 50%, 12:01:30, -10m, \+1h or 2026"):
+    with pytest.raises(JumpError, match=r"not a line number or a time: type 48112, 50%, 12:01:30, -10m, \+1h or 2026"):
         parse_jump(typed, day_and_night())
 
 
@@ -133,7 +133,7 @@ async def test_a_bad_place_is_said_and_can_be_typed_again(app: LogApp) -> None:
         row = app.query_one(SearchRow)
         await app.until(lambda: app.pane.status.exact and app.pane.status.line_count == 1000)
         await jump(pilot, app, "soon")
-        await app.until(lambda: "no line and no time" in str(row._words.content))
+        await app.until(lambda: "not a line number or a time" in str(row._words.content))
         assert row.input.has_focus
         row.input.value = "77"
         await pilot.press("enter")

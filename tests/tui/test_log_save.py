@@ -123,7 +123,7 @@ def test_a_file_that_is_there_is_never_replaced_unasked(tmp_path: Path, logs: li
     path = tmp_path / "saved.log"
     path.write_text("precious")
     path.chmod(0o640)
-    with pytest.raises(ExportError, match="is there by now: save again to replace it"):
+    with pytest.raises(ExportError, match="exists now: save again to replace it"):
         carried_out(MergedLog(logs), path, LineForm())
     assert path.read_text() == "precious"
     carried_out(MergedLog(logs), path, LineForm(), replace=True)
@@ -160,7 +160,9 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path, tiny_disk: Path) -> None:
     source = tmp_path / "out"
     source.write_bytes(b"x" * 500_000)
-    with pytest.raises(ExportError, match=r"saved\.log cannot be written: No space left on device; nothing of it"):
+    with pytest.raises(
+        ExportError, match=r"saved\.log cannot be written: No space left on device; the partial file was removed"
+    ):
         carried_out(MergedLog([ReplicaLog("r", 0, stdout=source)]), tiny_disk / "saved.log", None)
     assert list(tiny_disk.iterdir()) == []
 
@@ -171,8 +173,9 @@ def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert save_path("~/a.log") == tmp_path / "a.log"
     assert save_path(" b.log ") == tmp_path / "b.log"
     for text, said in (
-        ("", "type the path"), (str(tmp_path), "is a folder: add the name"), ("/dev/null", "is no ordinary file"),
-        ("no/such/x.log", f"there is no folder {tmp_path}/no/such"), ("a\0b", "is no path"), ("x" * 5000, "is no path"),
+        ("", "type the path"), (str(tmp_path), "is a folder: add the name"), ("/dev/null", "is not a regular file"),
+        ("no/such/x.log", f"there is no folder {tmp_path}/no/such"), ("a\0b", "is not a path"),
+        ("x" * 5000, "is not a path"),
     ):  # fmt: skip
         with pytest.raises(ExportError, match=said):
             save_path(text)
@@ -290,6 +293,6 @@ async def test_esc_and_leaving_stop_it_and_nothing_is_left(tmp_path: Path, leave
             await app.until(lambda words=words: words in app.said)
         if leave == "escape":
             await pilot.press("escape")
-            await app.until(lambda: app.said[-1] == "Saving was stopped: nothing of it is left")
+            await app.until(lambda: app.said[-1] == "Saving was stopped: the partial file was removed")
     assert saving.join(PATIENCE)
     assert not path.exists()

@@ -155,7 +155,7 @@ async def test_a_regular_expression_and_a_bad_one(app: SearchApp) -> None:
         before = app.words()
         await pilot.press(*"(", "enter")
         await app.until(lambda: app.words() != before)
-        assert "is no regular expression" in app.words() or "unterminated" in app.words(), app.words()
+        assert "is not a regular expression" in app.words() or "unterminated" in app.words(), app.words()
         await pilot.press("backspace", *"[13]50", "enter")
         await app.until(lambda: "2 of 2" in app.words())
 

@@ -187,9 +187,9 @@ async def test_what_is_pinned_and_gone_says_so_and_can_be_unpinned(app, tmp_path
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
         assert [one.error is not None for one in screen.chooser.picker.shown[:3]] == [True, True, False]
-        await until(pilot, lambda: "it is no more: unpin it" in documentation(screen))
+        await until(pilot, lambda: "it no longer exists: unpin it" in documentation(screen))
         await pilot.press("enter")
-        await until(pilot, lambda: "it is no more" in status(screen))
+        await until(pilot, lambda: "it no longer exists" in status(screen))
         assert screen.editor.model is None
         await pilot.press("ctrl+e")
         await until(pilot, lambda: "has no file to open" in status(screen))

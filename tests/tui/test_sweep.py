@@ -49,12 +49,12 @@ def test_values(kind: str, text: str, values: list[str]) -> None:
 @pytest.mark.parametrize(
     ("kind", "text", "words"),
     [
-        ("float", "0.1..x", "`x` in `0.1..x` is no number"),
-        ("float", "..", "is no number"),
-        ("int", "1..", "is no number"),
-        ("int", "1..2..3..4", "is no range"),
-        ("int", "1..9..2*2", "is no range"),
-        ("int", "1..8*", "is no number"),
+        ("float", "0.1..x", "`x` in `0.1..x` is not a number"),
+        ("float", "..", "is not a number"),
+        ("int", "1..", "is not a number"),
+        ("int", "1..2..3..4", "is not a range"),
+        ("int", "1..9..2*2", "is not a range"),
+        ("int", "1..8*", "is not a number"),
         ("int", "1..0*1", "needs ends over 0 and a factor that is not 1"),
         ("int", "0..8*2", "needs ends over 0"),
         ("int", "1..8*-2", "needs ends over 0"),

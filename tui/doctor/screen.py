@@ -75,7 +75,7 @@ class DoctorScreen(BaseScreen):
                 dashboard.post_to(self, self.Found(item))
         except Exception as error:
             # What looks at a broken machine is not broken by it.
-            failure = Finding("error", f"not everything was looked at: {describe_error(error)}")
+            failure = Finding("error", f"some checks failed: {describe_error(error)}")
             dashboard.post_to(self, self.Found(Diagnosed("doctor", failure)))
         if not worker.is_cancelled:
             dashboard.post_to(self, self.Found(None))
@@ -96,7 +96,7 @@ class DoctorScreen(BaseScreen):
         table.add_column(width=_SUBJECT_WIDTH)
         table.add_column(ratio=1)
         if faults:
-            table.add_row("", Text("To mend", f"bold {STYLES.text}"))
+            table.add_row("", Text("To fix", f"bold {STYLES.text}"))
             for level in _FAULTS:
                 self._add([fault for fault in faults if fault.finding.level == level], table)
             table.add_row("")
@@ -111,7 +111,7 @@ class DoctorScreen(BaseScreen):
         if not self.is_done:
             return Text("looking", STYLES.pending)
         if not faults:
-            return Text("nothing to mend", STYLES.running)
+            return Text("nothing to fix", STYLES.running)
         errors = sum(fault.finding.level == "error" for fault in faults)
         words = Text()
         if errors:

@@ -69,7 +69,7 @@ def _parted(term: str) -> tuple[str, str, str]:
     if column in _COLUMNS or not column:
         return column, term[at], term[at + 1 :]
     if term[at] == "~":
-        raise FilterError(f"{column} is no column: {', '.join(_COLUMNS)}")
+        raise FilterError(f"{column} is not a column: {', '.join(_COLUMNS)}")
     return "", "", term
 
 

@@ -87,7 +87,7 @@ class ComponentDocs(Pane):
         """Say that nothing matches."""
         self.rule.title, self.rule.info = Text(), Text()
         text = Text("No component matches\n", f"bold {STYLES.text}")
-        text.append("file.py:name and package.module:name are taken as they are", STYLES.muted)
+        text.append("file.py:name and package.module:name are accepted too", STYLES.muted)
         self._show(text)
 
 

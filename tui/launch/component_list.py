@@ -165,5 +165,5 @@ def _found_elsewhere(pinned: Sequence[str], launches: Mapping[str, LaunchRecord]
 
 
 def _gone(key: str) -> ComponentSummary:
-    error = "it is no more: unpin it, or bring it back"
+    error = "it no longer exists: unpin it, or restore it"
     return ComponentSummary(name_here(key), "file" if ":" in key else "plugin", Path(), 0, error=error)

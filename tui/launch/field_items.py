@@ -71,7 +71,7 @@ def _pairs(lines: list[str]) -> dict[str, str]:
         name, glyph, value = line.partition("=")
         name = name.strip()
         if not glyph or not name:
-            raise ValueError(f"{line.strip()}: want NAME=value")
+            raise ValueError(f"{line.strip()}: use NAME=value")
         if name in pairs:
             raise ValueError(f"{name} is given twice")
         pairs[name] = value

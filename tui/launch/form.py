@@ -208,7 +208,7 @@ class LaunchForm(Vertical):
         self._help_rule.title = Text(field.name)
         default = f", default {plain(field.default)}" if field.default else ", required" if field.required else ""
         self._help_rule.info = Text(f"{field.type_words}{default}")
-        text = Text(plain(" ".join(field.help.split())) or "No help is written for it", STYLES.muted)
+        text = Text(plain(" ".join(field.help.split())) or "This field has no help", STYLES.muted)
         if field.source:
             text.append(f"\nfrom {plain(field.source)}", STYLES.faint)
         if field.known:

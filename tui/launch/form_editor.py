@@ -290,7 +290,7 @@ class FormEditor(OnDashboard, Horizontal):
         self.model.toggle_several(row.field)
         await self.form.replace_row(row)
         self._changed()
-        words = "several values, parted by commas: each is launched" if row.field.several else "one value"
+        words = "values separated by commas: each is launched" if row.field.several else "one value"
         self.dashboard.status.say(f"{row.field.name}: {words}")
 
     def action_profile(self) -> None:
@@ -409,7 +409,7 @@ class FormEditor(OnDashboard, Horizontal):
             if self.model is None:
                 return
             if self.model.lost:
-                self.dashboard.status.say(f"no longer there, so not changed: {', '.join(self.model.lost)}", failed=True)
+                self.dashboard.status.say(f"missing, so not changed: {', '.join(self.model.lost)}", failed=True)
         wrong = self.model.get(message.section, message.field_name) if message.error else None
         if wrong is not None:
             wrong.error = message.error

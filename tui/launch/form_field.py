@@ -18,7 +18,7 @@ from ...specs.run_options import split_parts, unquoted
 MOST_OF_A_RANGE = 10_000
 # From so many on their number tells a person nothing.
 _UNCOUNTED = 10**12
-RANGE_HELP = "want a list such as 0.1, 0.01, or a range: 1..8, 0..1..0.25 with a step, 1e-4..1e-1*10 with a factor"
+RANGE_HELP = "use a list such as 0.1, 0.01, or a range: 1..8, 0..1..0.25 with a step, 1e-4..1e-1*10 with a factor"
 
 
 class SweepError(ValueError):
@@ -56,7 +56,7 @@ def _range(kind: str, text: str) -> list[str]:
     ends, star, factor_text = text.partition("*")
     parts = ends.split("..")
     if len(parts) not in (2, 3) or (star and len(parts) == 3):
-        raise SweepError(f"`{text}` is no range: {RANGE_HELP}")
+        raise SweepError(f"`{text}` is not a range: {RANGE_HELP}")
     numbers = [_number(part, text) for part in parts]
     first, last = numbers[0], numbers[1]
     if star:
@@ -72,7 +72,7 @@ def _number(text: str, whole: str) -> Decimal:
     try:
         number = Decimal(text.strip())
     except InvalidOperation:
-        raise SweepError(f"`{text.strip()}` in `{whole}` is no number: {RANGE_HELP}") from None
+        raise SweepError(f"`{text.strip()}` in `{whole}` is not a number: {RANGE_HELP}") from None
     if not number.is_finite():
         raise SweepError(f"`{whole}` has no end")
     # Beyond what a float holds nothing is launched, and reckoning with it takes minutes.
@@ -251,7 +251,7 @@ class Field:
         """Note what is wrong with the text, without what looks secret in it."""
         fault = self._fault()
         told = mask_arguments(fault, self.name, self.text) if fault else fault
-        self.error = f"not valid: want {self.type_words}" if told is None else told
+        self.error = f"not valid: use {self.type_words}" if told is None else told
 
     def _fault(self) -> str:
         if not self.text:
@@ -272,7 +272,7 @@ class Field:
 
     def _checked(self, value: str) -> str:
         if self.several and self.choices and value not in self.choices:
-            return f"want one of {', '.join(self.choices)}"
+            return f"use one of {', '.join(self.choices)}"
         return self.check(value)
 
 

@@ -216,9 +216,9 @@ def workspace_text(listing: WorkspaceListing | None, unreadable: str) -> Text:
 def diff_text(rows: list[tuple[str, str, str]], compared: bool) -> Text:
     """Return the difference of arguments to the last launch, in form order."""
     if not compared:
-        return Text("This component was not launched from here before", STYLES.faint)
+        return Text("This component has not been launched here before", STYLES.faint)
     if not rows:
-        return Text("As the last launch", STYLES.faint)
+        return Text("Same as the last launch", STYLES.faint)
     text = Text(end="")
     for name, before, after in rows:
         text.append(f"{name}\n", STYLES.text)

@@ -106,7 +106,7 @@ def parse_jump(text: str, times: Times) -> Jump:
         return Moment(_away(distance[1], distance[2], times))
     elif moment := _iso(wanted):
         return Moment(moment)
-    raise JumpError(f"no line and no time: type {EXAMPLES}")
+    raise JumpError(f"not a line number or a time: type {EXAMPLES}")
 
 
 def _on_the_day(seconds: float, times: Times) -> float:

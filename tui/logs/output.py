@@ -145,7 +145,7 @@ class LogOutput:
         if self._saving is not None:
             self._saving.stop()
             self._saving = None
-            self._pane.say("Saving was stopped: nothing of it is left")
+            self._pane.say("Saving was stopped: the partial file was removed")
 
     def tell(self, message: ExportTold) -> None:
         """Say how far saving is."""
@@ -184,14 +184,14 @@ class LogOutput:
         try:
             command = pager_command()
         except ValueError as error:
-            self._pane.say(f"PAGER is no command: {error}", failed=True)
+            self._pane.say(f"PAGER is not a command: {error}", failed=True)
             return
         lines = plain_lines(self._reading.anew(), self._form(), *([] if command else [MOST_PRINTED]))
         try:
             with self._pane.app.suspend():
                 failure = show_plain(lines, command)
         except SuspendNotSupported:
-            failure = "this terminal cannot be left for a plain view"
+            failure = "this terminal cannot be suspended for a plain view"
         if failure:
             self._pane.say(failure, failed=True)
 

@@ -56,15 +56,15 @@ def save_path(text: str) -> Path:
         in_folder = path.parent.is_dir()
         found = _stat(path)
     except (OSError, ValueError, RuntimeError) as error:
-        raise ExportError(f"{text} is no path: {_reason(error)}") from None
+        raise ExportError(f"{text} is not a path: {_reason(error)}") from None
     if not text.strip():
         raise ExportError("type the path of a file")
     if found is not None and stat.S_ISDIR(found.st_mode):
         raise ExportError(f"{path} is a folder: add the name of a file")
     if found is not None and not stat.S_ISREG(found.st_mode):
-        raise ExportError(f"{path} is no ordinary file: choose another name")
+        raise ExportError(f"{path} is not a regular file: choose another name")
     if not in_folder:
-        raise ExportError(f"there is no folder {path.parent}: make it first, or choose another one")
+        raise ExportError(f"there is no folder {path.parent}: create it first, or choose another one")
     return path
 
 
@@ -105,9 +105,9 @@ def save(
             raise
         return Saved(path, lines, size)
     except FileExistsError:
-        raise ExportError(f"{path} is there by now: save again to replace it") from None
+        raise ExportError(f"{path} exists now: save again to replace it") from None
     except OSError as error:
-        raise ExportError(f"{path} cannot be written: {_reason(error)}; nothing of it is left") from None
+        raise ExportError(f"{path} cannot be written: {_reason(error)}; the partial file was removed") from None
     finally:
         log.close()
 

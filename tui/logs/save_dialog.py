@@ -133,7 +133,7 @@ class SaveDialog(Dialog[SaveRequest]):
             self._say(message.failure)
         elif message.exists and not message.request.replace:
             self._asked = message.request
-            self._say(f"{message.request.path} is there already.")
+            self._say(f"{message.request.path} exists already.")
             self._relabel("y", "Replace it")
             self.query_one("#keep", Button).focus()
         else:

@@ -83,9 +83,11 @@ class Clipboard:
 
         def write() -> None:
             try:
-                told = Told(f"{what} written to {copy_to_file(text)}: the terminal takes no such copy{note}")
+                told = Told(f"{what} written to {copy_to_file(text)}: the terminal does not accept this copy{note}")
             except OSError as error:
-                told = Told(f"{what} could not be copied: the terminal takes no such copy, and {error}", failed=True)
+                told = Told(
+                    f"{what} could not be copied: the terminal does not accept this copy, and {error}", failed=True
+                )
             self._app.post_from_thread(told)
 
         self._app.run_worker(write, thread=True, group="copy", exit_on_error=False)

@@ -42,7 +42,7 @@ def editor_command(path: Path, line: int, environ: Mapping[str, str] = os.enviro
     try:
         command = shlex.split(environ[name])
     except ValueError as error:
-        raise EditorError(f"${name} is no command ({error}): {environ[name]}") from error
+        raise EditorError(f"${name} is not a command ({error}): {environ[name]}") from error
     file, program = str(path.absolute()), Path(command[0]).name
     if line < 1:
         return [*command, file]

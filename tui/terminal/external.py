@@ -40,4 +40,4 @@ def run_outside(app: TorchXTuiApp, command: Sequence[str], what: str, words: str
             except ValueError as error:
                 return 127, f"{command[0]} cannot be started: {error}"
     except SuspendNotSupported:
-        return 127, f"this terminal cannot be left for {what}"
+        return 127, f"this terminal cannot be suspended for {what}"

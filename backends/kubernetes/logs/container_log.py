@@ -204,7 +204,7 @@ class ContainerLog:
             # The node keeps one run before the present one.
             yield from self._read(number - 1, follow=False, previous=True)
         if self._reading.says:
-            yield self._reading.own_record(f"was started again (restart {number}): its log goes on")
+            yield self._reading.own_record(f"was restarted (restart {number}): its log continues")
 
     def _why_not(self, run: ContainerRun) -> Iterator[Item]:
         """Say once why a container does not run, unless that has passed by the next look."""

@@ -265,11 +265,11 @@ class KubernetesLogStream:
     def _made_anew(self, pod: KubernetesObject) -> Item:
         retry = labels.number(pod["metadata"].get("annotations") or {}, labels.RETRY_COUNT)
         which = f" (retry {retry})" if retry else ""
-        return self._reading.own_record(f"was started again in a new pod{which}: its log goes on")
+        return self._reading.own_record(f"was restarted in a new pod{which}: its log continues")
 
     def _gone(self) -> LogUnreadableError:
         app_id, role, k = self._names
         return LogUnreadableError(
-            f"the pod of {role}/{k} of {app_id} is gone, and its log with it: Kubernetes keeps no logs of pods that "
-            "were deleted; a log collector of the cluster may have it"
+            f"the pod of {role}/{k} of {app_id} was deleted, and its log with it: Kubernetes keeps no logs of pods "
+            "that were deleted; a log collector of the cluster may have it"
         )

@@ -123,7 +123,7 @@ def join_parts(key: str) -> tuple[str, str]:
     """Return the list and the field that a key of `JOIN` names."""
     name, colon, on = key.removeprefix(_JOIN).rpartition(":")
     if not (colon and name and on):
-        raise AppDefError(f"The overlay has the key {key}: want JOIN(list, on=field), {_JOIN}list:field")
+        raise AppDefError(f"The overlay has the key {key}: use JOIN(list, on=field), {_JOIN}list:field")
     return name, on
 
 
@@ -176,10 +176,10 @@ def set_overlay(target: AppDef | Role, namespace: str, kind: str, overlay: Any) 
         AppDefError: the overlay is neither, or does not fit what is there.
     """
     if kind == _BY_KIND:
-        raise AppDefError(f"{kind} is no kind of overlay")
+        raise AppDefError(f"{kind} is not a kind of overlay")
     plain = _plain(overlay, kind)
     if not isinstance(plain, dict):
-        raise AppDefError(f"The overlay {kind} is {type(overlay).__name__}: want a mapping or a dataclass")
+        raise AppDefError(f"The overlay {kind} is {type(overlay).__name__}: use a mapping or a dataclass")
     metadata: Any = target.metadata
     kept = metadata.get(namespace)
     kinds: Overlay = dict(kept) if isinstance(kept, Mapping) and _BY_KIND in kept else {_BY_KIND: True}
@@ -211,7 +211,7 @@ def get_overlay(target: AppDef | Role, namespace: str, kind: str) -> Overlay:
     if kind in overlay or _BY_KIND in overlay:
         overlay = overlay.get(kind) or {}
         if not isinstance(overlay, Mapping):
-            raise AppDefError(f"The overlay {kind} in metadata[{namespace!r}] is {overlay!r:.60}: want a mapping")
+            raise AppDefError(f"The overlay {kind} in metadata[{namespace!r}] is {overlay!r:.60}: use a mapping")
     return dict(overlay)
 
 
@@ -236,13 +236,13 @@ def read_overlay(place: str) -> Overlay:
     except Exception as error:  # each of fsspec's file systems raises what it likes
         raise AppDefError(f"The overlay {place} cannot be read: {error}") from error
     if len(text) > _MOST_BYTES:
-        raise AppDefError(f"The overlay {place} has more than {_MOST_BYTES >> 20} MB: it is no overlay of a pod")
+        raise AppDefError(f"The overlay {place} has more than {_MOST_BYTES >> 20} MB: it is not an overlay of a pod")
     try:
         overlay = yaml.load(text, _loader())  # noqa: S506 - a safe loader, with tuples
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise AppDefError(f"The overlay {place} is no YAML: {' '.join(str(error).split())}") from error
+        raise AppDefError(f"The overlay {place} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(overlay, dict):
-        raise AppDefError(f"The overlay {place} has {type(overlay).__name__}: want a mapping, such as spec: ...")
+        raise AppDefError(f"The overlay {place} has {type(overlay).__name__}: use a mapping, such as spec: ...")
     return overlay
 
 
@@ -291,7 +291,7 @@ def _plain(value: Any, where: str) -> Any:
         return type(value)([_plain(item, f"{where}[{number}]") for number, item in enumerate(value)])
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
-    raise AppDefError(f"The overlay has {type(value).__name__} at {where}: want mappings, lists, texts and numbers")
+    raise AppDefError(f"The overlay has {type(value).__name__} at {where}: use mappings, lists, texts and numbers")
 
 
 @cache

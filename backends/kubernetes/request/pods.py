@@ -209,7 +209,7 @@ def _mounts(role: Role) -> tuple[list[KubernetesObject], list[KubernetesObject]]
         elif isinstance(mount, DeviceMount):
             volume, read_only = {"hostPath": {"path": mount.src_path}}, not set("wm") & set(mount.permissions)
         else:
-            raise AppDefError(f"Role {role.name}: {mount!r} is no mount: want a BindMount, VolumeMount or DeviceMount")
+            raise AppDefError(f"Role {role.name}: {mount!r} is not a mount: use BindMount, VolumeMount or DeviceMount")
         mounts.append({"mountPath": mount.dst_path, "name": name, "readOnly": read_only})
         volumes.append({"name": name, **volume})
     return mounts, volumes

@@ -59,7 +59,7 @@ def test_no_line_is_lost_or_doubled_when_the_engine_goes_and_comes(
     follower.join()
     for letter in "oe":
         assert follower.of(letter) == kept(app, letter)
-    assert follower.of("c").count(b"was started again") == 2
+    assert follower.of("c").count(b"was restarted") == 2
     assert "Docker engine" in follower.cuts[0]
 
 

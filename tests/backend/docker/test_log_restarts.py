@@ -52,7 +52,7 @@ class Recorded:
         return texts, reading.cursor
 
 
-AGAIN = "-- worker/0 was started again: its log goes on --"
+AGAIN = "-- worker/0 was restarted: its log continues --"
 
 
 def test_a_line_that_was_logged_after_the_end_is_not_taken_for_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:

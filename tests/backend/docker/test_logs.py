@@ -150,11 +150,11 @@ def test_a_restarted_container_goes_on_and_says_so(app: Replicas) -> None:
     live.join()
     assert live.of("o") == b"run\n" * 3
     assert live.of("c") == b"".join(
-        b"-- worker/0 was started again (restart %d): its log goes on --\n" % number for number in (1, 2)
+        b"-- worker/0 was restarted (restart %d): its log continues --\n" % number for number in (1, 2)
     )
     # Whoever comes later is told of the last one, at its place.
     later = [(record.stream, record.data) for record in open_stream(app.engine, app.app_id, "worker", 0)]
-    assert later[-2:] == [("c", b"-- worker/0 was started again (restart 2): its log goes on --\n"), ("o", b"run\n")]
+    assert later[-2:] == [("c", b"-- worker/0 was restarted (restart 2): its log continues --\n"), ("o", b"run\n")]
     assert lines(app, should_tail=True) == ["run\n"] * 3
 
 

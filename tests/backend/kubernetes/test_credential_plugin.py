@@ -217,7 +217,7 @@ def test_a_token_is_kept_until_it_expires(plugin, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("print('hello')", "printed no credential: it is no ExecCredential"),
+        ("print('hello')", "printed no credential: it is not an ExecCredential"),
         ("print('[]')", "printed no credential"),
         (f"print('''{TOKEN}'''.replace('/v1', '/v1alpha1'))", "speaks client.authentication.k8s.io/v1alpha1, and the"),
         (f"print('''{TOKEN}'''.replace('token', 'tok'))", "neither a token nor a certificate and key"),

@@ -137,7 +137,7 @@ def test_a_job_that_is_made_anew_goes_on_in_the_same_log(job: Job) -> None:
     lines = [line for line in follower.data.decode().splitlines() if "waits" not in line]
     assert lines == [
         "run job-worker-0-0",
-        "-- worker/0 was started again in a new pod (retry 1): its log goes on --",
+        "-- worker/0 was restarted in a new pod (retry 1): its log continues --",
         "run job-worker-0-0",
     ]
 
@@ -148,7 +148,7 @@ def test_a_pod_that_is_deleted_under_a_tail(job: Job) -> None:
     wait_until(lambda: follower.data, "the first line")
     job.delete_pod()
     wait_until(lambda: follower.data.count(b"here\n") == 2, "the line of the new pod")
-    assert b"was started again in a new pod" in follower.data
+    assert b"was restarted in a new pod" in follower.data
     follower.close()
     follower.join()
 
@@ -157,7 +157,7 @@ def test_a_container_that_is_started_again(job: Job) -> None:
     job.start("echo run; sleep 0.5; exit 1", pod={"restartPolicy": "OnFailure"})
     follower = job.follow()
     wait_until(lambda: follower.data.count(b"run\n") >= 2, "the second run")
-    assert b"-- worker/0 was started again (restart 1): its log goes on --\nrun\n" in follower.data
+    assert b"-- worker/0 was restarted (restart 1): its log continues --\nrun\n" in follower.data
     # Whoever comes later gets the run before, which the node keeps, too.
     later = job.follow(0)
     wait_until(lambda: later.data.count(b"run\n") >= 2, "the run before")
@@ -202,7 +202,7 @@ def test_a_pod_that_is_gone(job: Job) -> None:
     job.start("echo once").wait()
     job.delete_pod()
     wait_until(lambda: not job.pods(), "the pod is gone")
-    with pytest.raises(LogUnreadableError, match=r"the pod of worker/0 of .* is gone, and its log with it"):
+    with pytest.raises(LogUnreadableError, match=r"the pod of worker/0 of .* was deleted, and its log with it"):
         job.lines()
     delete_job(job.cluster, job.name)
     with pytest.raises(JobNotFoundError):

@@ -67,7 +67,7 @@ def test_merging(base: dict[str, Any], overlay: dict[str, Any], expected: dict[s
         ({"a": {}}, {"a": 1}, "a value at a, which is a mapping"),
         ({"a": [1]}, {JOIN("a", on="n"): [{"n": 1}]}, "both must be lists of mappings"),
         ({"a": []}, {JOIN("a", on="n"): {"n": 1}}, "both must be lists of mappings"),
-        ({}, {"__join__:a": []}, "want JOIN"),
+        ({}, {"__join__:a": []}, "use JOIN"),
         ({}, {3: 1}, "keys are texts"),
     ],
 )
@@ -179,11 +179,11 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("text", "words"),
         [
-            ("- 1", "has list: want a mapping"),
-            ("", "has NoneType: want a mapping"),
-            ("a: [", "is no YAML"),
-            ("a: !!python/object/apply:os.getcwd []", "is no YAML"),
-            ("a: !!python/name:os.system", "is no YAML"),
+            ("- 1", "has list: use a mapping"),
+            ("", "has NoneType: use a mapping"),
+            ("a: [", "is not YAML"),
+            ("a: !!python/object/apply:os.getcwd []", "is not YAML"),
+            ("a: !!python/name:os.system", "is not YAML"),
         ],
     )
     def test_what_is_no_overlay(self, tmp_path: Path, text: str, words: str) -> None:

@@ -116,9 +116,9 @@ def test_a_job_of_which_a_replica_failed_first() -> None:
     ("phase", "state", "reason"),
     [
         ("Pending", AppState.PENDING, "has no pod yet"),
-        ("Running", AppState.PENDING, "has no pod: it is being started anew, or was removed"),
-        ("Completed", AppState.SUCCEEDED, "its pod is gone"),
-        ("Failed", AppState.UNKNOWN, "its pod is gone: how it ended is not known"),
+        ("Running", AppState.PENDING, "has no pod: it is being restarted, or was removed"),
+        ("Completed", AppState.SUCCEEDED, "its pod was deleted"),
+        ("Failed", AppState.UNKNOWN, "its pod was deleted: how it ended is not known"),
         ("Aborted", AppState.CANCELLED, "its pod was ended"),
     ],
 )
@@ -443,7 +443,7 @@ def test_why_a_pod_failed(status_of: dict[str, Any], words: str) -> None:
             "Pending",
             "image i cannot be pulled: it is not on the node, and its pull policy is Never (ErrImageNeverPull)",
         ),
-        ({"running": {}}, {}, "Unknown", "its node does not answer: whether it runs is not known"),
+        ({"running": {}}, {}, "Unknown", "its node does not answer: its state is unknown"),
         ({"running": {}}, {}, "Running", ""),
     ],
 )  # fmt: skip

@@ -218,7 +218,7 @@ def test_a_list_that_is_not_allowed_says_what_is_missing(proxy, watched):
         watched.rows.rows()
     assert str(refused.value) == (
         "not allowed: alice may not list jobs.batch.volcano.sh in namespace default: "
-        "ask who runs the cluster for a role that has it"
+        "ask the cluster's administrator for this right"
     )
     assert refused.value.status == 403
 
@@ -241,7 +241,7 @@ def test_a_busy_server_is_given_time(cluster, proxy, watched):
 @pytest.mark.parametrize("answer", [b'{"items": [{"meta', b"<html>Log in</html>", b"[]"])
 def test_an_answer_that_is_no_object(proxy, watched, answer):
     proxy.fault = lambda asked: Answer(200, answer)
-    with pytest.raises(BackendUnavailableError, match="something that is no object"):
+    with pytest.raises(BackendUnavailableError, match="something that is not an object"):
         watched.rows.rows()
 
 

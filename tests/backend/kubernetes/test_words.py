@@ -25,17 +25,17 @@ FORBIDDEN = 'pods is forbidden: User "{}" cannot list resource "pods" in API gro
         (401, {}, "the API server of prod does not know who you are: the token or certificate is wrong or expired; log "
          "in again"),
         (429, {}, "the API server of prod is busy and asks to wait for 2 s (HTTP 429)"),
-        (410, {"message": "too old resource version"}, "what was read so far is too old by now: it is read anew"),
+        (410, {"message": "too old resource version"}, "the list is outdated: it is read again"),
         (500, {"message": "etcd"}, "the API server of prod cannot answer now (HTTP 500): etcd"),
         (503, {"reason": "Away"}, "the API server of prod cannot answer now (HTTP 503): Away"),
         (404, {"message": "m\x1b[2J"}, "m"),
         (409, {}, "HTTP 409"),
         (403, {"message": "no"}, "no"),
         (403, {"message": FORBIDDEN.format("alice", "", ' in the namespace "space"')},
-         "not allowed: alice may not list pods in namespace space: ask who runs the cluster for a role that has it"),
+         "not allowed: alice may not list pods in namespace space: ask the cluster's administrator for this right"),
         (403, {"message": FORBIDDEN.format("alice", "batch.volcano.sh", "")},
          "not allowed: alice may not list pods.batch.volcano.sh in the whole cluster: "
-         "ask who runs the cluster for a role that has it"),
+         "ask the cluster's administrator for this right"),
         (403, {"message": FORBIDDEN.format("system:anonymous", "", "")},
          "the API server does not know who you are, and nobody else may list pods in the whole cluster: the "
          "kubeconfig's token or certificate is missing, or the program that it names for it does not work"),

@@ -254,7 +254,7 @@ def test_an_app_that_waits_says_for_what(make: Make) -> None:
         ([errno.ENOENT, "/none", ""], {"cwd": "/none"}, "its working folder cannot be used: /none: No such file"),
         ([errno.ENOENT, "sh", ""], {"command": "/bin/sh"}, "/bin/sh: the program that its first line names is missing"),
         ([errno.EACCES, "x", ""], {"command": "x"}, "cannot start x: it is not an executable file"),
-        ([errno.ENOEXEC, "x", ""], {"command": "x"}, "cannot start x: it is no program: it has no #! line"),
+        ([errno.ENOEXEC, "x", ""], {"command": "x"}, "cannot start x: it is not a program: it has no #! line"),
         ([errno.E2BIG, "x", ""], {"command": "x"}, "cannot start x: its arguments and environment are too long"),
         ([errno.EPERM, "x", ""], {"command": "x"}, "cannot start x: Operation not permitted: x"),
         ([None, None, "its own words"], {"command": "x"}, "cannot start x: its own words"),

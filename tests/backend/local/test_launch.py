@@ -199,7 +199,7 @@ def test_apps_that_cannot_run_are_refused(local: Local) -> None:
         ("./missing.sh", "no such command: ./missing.sh"),
         ("./plain.txt", "cannot start ./plain.txt: it is not an executable file"),
         ("./bad-line", "cannot start ./bad-line: the program that its first line names is missing"),
-        ("./no-line", "cannot start ./no-line: it is no program"),
+        ("./no-line", "cannot start ./no-line: it is not a program"),
     ],
 )
 def test_a_program_that_cannot_start(

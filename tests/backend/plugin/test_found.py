@@ -89,7 +89,7 @@ def test_the_sources_can_be_chosen(
 def test_a_malformed_choice_is_all_and_a_fault(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", text)
     assert plugin_sources() == (True, True)
-    assert "want 0 (none)" in plugin_sources_error()
+    assert "use 0 (none)" in plugin_sources_error()
 
 
 def test_a_module_of_the_namespace_makes_schedulers(plugins: Plugins) -> None:

@@ -258,7 +258,7 @@ def test_hold_release_and_another_limit(real: SlurmScheduler) -> None:
     wait_until(lambda: "it may start at" in in_state(real, app_id, AppState.PENDING).msg, "the reason")
     described = in_state(real, app_id, AppState.PENDING)
     assert described.metadata["time limit"] == "30m"
-    with pytest.raises(SchedulerError, match="is no time"):
+    with pytest.raises(SchedulerError, match="is not a time"):
         real.act(app_id, "limit", "soon; rm")
     with pytest.raises(SchedulerError, match="nothing that can be done"):
         real.act(app_id, "requeue")

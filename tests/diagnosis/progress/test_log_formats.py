@@ -262,7 +262,7 @@ def score(name: str) -> tuple[int, int, int, list[str]]:
     for series, counter in got.items():
         if not NEUTRAL.search(series):
             false += counter.total()
-            wrong.append(f"{name}: {series} is no metric, {counter.total()}")
+            wrong.append(f"{name}: {series} is not a metric, {counter.total()}")
     return found, missed, false, wrong
 
 

@@ -130,4 +130,4 @@ async def test_a_script_is_typed_and_its_faults_are_said(app, commands, script) 
         await until(pilot, lambda: screen.editor.model is not None and screen.editor.form.rows, "the form")
         await answered(pilot, screen)
         await type_into(pilot, screen, "time", "soon")
-        assert "`soon` is no time" in row_of(screen, "time").field.error
+        assert "`soon` is not a time" in row_of(screen, "time").field.error

@@ -1,4 +1,4 @@
-"""Writes docs/signatures.md, where each documented name lives and what differs: ``python docs/signatures.py``."""
+"""Writes docs/reference/signatures.md, where each documented name lives: ``python docs/reference/signatures.py``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from interop.documented_names import Documented, Part
 
-TESTS = Path(__file__).parents[1] / "tests"
+TESTS = Path(__file__).parents[2] / "tests"
 
 HEAD = """\
 # Signatures: what the documentation of TorchX names, and where it is here

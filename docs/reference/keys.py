@@ -1,4 +1,4 @@
-"""Writes docs/keys.md, the keys and their names: ``python docs/keys.py``."""
+"""Writes docs/reference/keys.md, the keys and their names: ``python docs/reference/keys.py``."""
 
 from pathlib import Path
 

@@ -1,9 +1,9 @@
-"""Writes docs/compatibility.md, what differs from TorchX: ``python docs/compatibility.py``."""
+"""Writes docs/reference/compatibility.md, what differs from TorchX: ``python docs/reference/compatibility.py``."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from interop.differences_page import compatibility_page
 

@@ -1,4 +1,4 @@
-"""The page docs/with_torchx.md: its command lines are run as they stand there, each in its terminal."""
+"""The page docs/torchx.md: its command lines are run as they stand there, each in its terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.processes import processes_of_job
 from support.terminal import Terminal
 from support.waiting import PATIENCE, wait_until
 
-PAGE = Path(__file__).parents[2] / "docs" / "with_torchx.md"
+PAGE = Path(__file__).parents[2] / "docs" / "torchx.md"
 _HANDLE = re.compile(r"local_\w+://torchx/sh-[a-z0-9]{10,16}")
 
 
