@@ -50,8 +50,8 @@ LINES: list[tuple[list[str], str]] = [
     (["--conf", "x", "list"], "unrecognized arguments|invalid choice"),
     # what is launched
     (["run"], "name a component, such as utils.echo"),
-    (["run", *HERE], "say what to launch"),
-    (["dryrun", "--json"], "say what to launch"),
+    (["run", *HERE], "name a component"),
+    (["dryrun", "--json"], "name a component"),
     (["run", *HERE, "utils.ehco"], "There is no component utils.ehco. Did you mean utils.echo"),
     (["run", *HERE, "jobs.py:nope"], r"jobs\.py has no nope"),
     (["run", *HERE, "gone.py:job"], r"there is no file .*gone\.py"),
@@ -80,7 +80,7 @@ LINES: list[tuple[list[str], str]] = [
     (["run", *HERE, "--workspace", "/src", "utils.echo"], "local_cwd takes no workspace"),
     (["run", "-s", "kubernetes", "utils.echo"], "Required run option: queue.*`torchx-tui runopts` lists"),
     (["run", "-s", "kubernetes", "-cfg", "queue=q", "utils.echo"], "kubeconfig"),
-    (["run", "-s", "local_docker", "utils.echo"], "Docker engine at .* is not there"),
+    (["run", "-s", "local_docker", "utils.echo"], "Docker engine at .* was not found"),
     # changes in roles
     (["run", *HERE, "--set", "echo.replicas=2", "utils.echo"], "echo.replicas: there is no such field. Valid fields:"),
     (["run", *HERE, "--set", "trainer.cpu=2", "utils.echo"], "trainer: the app has no such role. Its roles: echo"),
@@ -124,7 +124,7 @@ def test_a_mistake_is_told_in_words(command: Command, tmp_path: Path, typed: lis
 STDIN: list[tuple[str, str]] = [
     ("", "what is on stdin is not JSON"),
     ("[1]", r"what is on stdin is not a JSON object, but \[1\]"),
-    ("{}", "says nothing under component_name"),
+    ("{}", "has no component_name"),
     ('{"component_name": 3}', "component_name is 3, use a str"),
     ('{"component_name": "utils.echo", "schedulr": "x"}', "schedulr is not a field of it; did you mean scheduler?"),
     ('{"component_name": "utils.echo", "scheduler": "slrum"}', "There is no scheduler slrum"),
@@ -197,7 +197,7 @@ def test_ignore_config_goes_on_without_the_file(command: Command, tmp_path: Path
         assert ended.data["app"]["roles"][0]["args"] == ["hello world"]
     (tmp_path / ".torchxconfig").write_text(sound)
     ended = command("run", "--ignore-config")
-    assert (ended.code, "say what to launch" in ended.err) == (2, True)
+    assert (ended.code, "name a component" in ended.err) == (2, True)
 
 
 def test_a_profile_that_cannot_be_read_keeps_a_launch_back(command: Command, tmp_path: Path):

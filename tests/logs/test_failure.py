@@ -123,7 +123,7 @@ def test_the_settings_add_to_the_table(tmp_path: Path) -> None:
     failure = explain_failure([zero.log], 0, extra_patterns=["^PANIC"])
     assert failure.cause is not None
     assert failure.cause.text == "PANIC: no coffee"
-    with pytest.raises(PatternError, match="no regular expression"):
+    with pytest.raises(PatternError, match="not a regular expression"):
         error_pattern(["("])
 
 

@@ -80,6 +80,7 @@ async def test_it_tells_what_the_command_tells(tmp_path):
     async with app.run_test(size=(160, 60)) as pilot:
         screen = await opened(pilot, app)
         await until(pilot, lambda: screen.is_done, "everything")
-        subjects = list(dict.fromkeys(one.subject for one in screen._found))
-        assert subjects[:6] == ["program", "config.toml", "profiles and .torchxconfig", "terminal", "folders", "logout"]
+        subjects = list(dict.fromkeys(finding.subject for finding in screen._found))
+        first = ["program", "config.toml", "profiles and .torchxconfig", "notify", "terminal", "folders", "logout"]
+        assert subjects[: len(first)] == first
         assert "local_cwd" in subjects

@@ -127,7 +127,7 @@ async def test_a_filter_that_is_none_is_said_and_changes_nothing(scheduler, tmp_
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await filled(pilot, app)
         await pilot.press("slash", *"name~(")
-        await until(pilot, lambda: "no regular expression" in app.status.text().plain)
+        await until(pilot, lambda: "not a regular expression" in app.status.text().plain)
         assert screen.table.row_count == 22
 
 

@@ -259,7 +259,7 @@ class Field:
                 return "required"
             # The default was taken away.
             fault = self._checked("") if self.is_given else ""
-            return fault.replace("`` is not", "empty: want")
+            return fault.replace("`` is not", "empty: use")
         if not self.is_given and not self.is_swept:
             return ""
         try:

@@ -147,7 +147,7 @@ def test_check_tells_why_there_is_none(tmp_path: Path) -> None:
     for findings in (scheduler.check(), scheduler.preflight(AppDef("a", [Role("r", "i", entrypoint="e")]), {})):
         (finding,) = findings
         assert finding.level == "error"
-        assert "is not there" in finding.what
+        assert "was not found" in finding.what
         assert "systemctl start docker" in finding.hint
 
 

@@ -42,7 +42,7 @@ def test_each_thread_has_a_client_of_its_own(docker_engine: str) -> None:
 
 def test_a_missing_socket(tmp_path: Path) -> None:
     words = refusal({"DOCKER_HOST": f"unix://{tmp_path}/none.sock"})
-    assert f"{tmp_path}/none.sock is not there" in words
+    assert f"{tmp_path}/none.sock was not found" in words
     assert "systemctl start docker" in words
 
 
@@ -82,7 +82,7 @@ def test_a_machine_without_docker_does_not_import_its_package() -> None:
         ],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    assert "is not there" in told
+    assert "was not found" in told
     assert told.endswith("[]\n")
 
 

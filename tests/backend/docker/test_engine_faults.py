@@ -27,7 +27,7 @@ def test_stopped_and_started_in_mid_run(docker: Docker, own_engine: OwnEngine) -
     docker.ended(ended)
     own_engine.stop()
     for ask in (docker.scheduler.list, lambda: docker.scheduler.describe(app_id)):
-        with pytest.raises(BackendUnavailableError, match=r"is not there|has stopped"):
+        with pytest.raises(BackendUnavailableError, match=r"was not found|has stopped"):
             ask()
     (finding,) = docker.scheduler.check()
     assert (finding.level, finding.hint.startswith("Docker is not installed or not started")) == ("error", True)

@@ -188,7 +188,7 @@ def test_patterns_of_ones_own() -> None:
     assert tracker.progress().total == 9
 
 
-@pytest.mark.parametrize(("pattern", "words"), [("(", "no regular expression"), ("x (?P<step>.)", "names no value")])
+@pytest.mark.parametrize(("pattern", "words"), [("(", "not a regular expression"), ("x (?P<step>.)", "names no value")])
 def test_a_pattern_that_can_find_nothing(pattern: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         ProgressTracker(patterns=[pattern])
