@@ -42,7 +42,9 @@ def test_filter(text, shown):
     assert [row.app_id for row in ROWS if test(row)] == shown
 
 
-@pytest.mark.parametrize(("text", "words"), [("nome~x", "state, name, backend"), ("name~(", "not a regular expression")])
+@pytest.mark.parametrize(
+    ("text", "words"), [("nome~x", "state, name, backend"), ("name~(", "not a regular expression")]
+)
 def test_what_cannot_be_a_filter_is_said(text, words):
     with pytest.raises(FilterError, match=words):
         parse_filter(text)
