@@ -134,7 +134,7 @@ def test_a_full_disk_is_waited_for(instance: Callable[..., Instance], quick_retr
         assert 0 < len(found) < len(lines)
         assert found == as_shown(lines[: len(found)])
         ballast.unlink()
-        reading.wait_for_notice("reading goes on")
+        reading.wait_for_notice("reading continues")
         wait_until(lambda: len(reading.lines()) > len(found) + 1000, "more lines", PATIENCE)
         found = reading.lines()
         assert found == as_shown(lines[: len(found)])
@@ -213,7 +213,7 @@ def test_it_ends_by_itself_when_closed_while_the_disk_is_full(
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwrite", refuse)
         reading = one.read()
-        reading.wait_for_notice("cannot be written", "Read-only file system", "mend that")
+        reading.wait_for_notice("cannot be written", "Read-only file system", "fix that")
         reading.close()
         wait_until(lambda: scheduler.reading == 0, "no stream", PATIENCE)
     # The cursor did not move.

@@ -285,7 +285,7 @@ async def test_the_preview_follows_what_is_typed(app):
         await until(pilot, lambda: "echo 'good morning'" in preview(screen), "the new request")
         await pilot.press("ctrl+t")
         assert screen.editor.preview.tab == "diff"
-        assert "not launched from here before" in preview(screen)
+        assert "not been launched here before" in preview(screen)
         await pilot.press("ctrl+t")
         await until(pilot, lambda: "--msg 'good morning'" in preview(screen))
         assert preview(screen).startswith("$ torchx run --scheduler local_cwd utils.echo")

@@ -211,7 +211,7 @@ def test_a_job_of_the_same_name_is_not_hit(server, kubernetes_cluster, act):
     delete_job(kubernetes_cluster, "same")
     wait_until(lambda: find_job(server, app_id) is None, "the end of the first")
     start_job(kubernetes_cluster, make_job("same", "sleep 600"))
-    with pytest.raises(SchedulerError, match="is another job by now"):
+    with pytest.raises(SchedulerError, match="is another job now"):
         act(server, app_id, uid_of(job))
     assert find_job(server, app_id) is not None
     assert described(server, app_id).state is not AppState.CANCELLED

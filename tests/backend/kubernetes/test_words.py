@@ -73,7 +73,7 @@ def around(error: BaseException) -> Exception:
     [
         (ssl.SSLError(1, "wrong version"), "TLS with the API server of prod (h) fails: "),
         (socket.gaierror(-2, "x"), "the API server of prod (h) cannot be found: no machine has this name"),
-        (ConnectionRefusedError(), "the API server of prod (h) is not there: nothing listens"),
+        (ConnectionRefusedError(), "the API server of prod (h) refuses the connection"),
         (TimeoutError(), "the API server of prod (h) does not answer: it is busy, or the way to it is cut"),
         (ReadTimeoutError(), "the API server of prod (h) does not answer"),
         (
@@ -82,9 +82,9 @@ def around(error: BaseException) -> Exception:
         ),
         (FileNotFoundError(2, "x", "/a.pem"), "the API server of prod needs /a.pem, which is not there"),
         (ConfigException("no context"), "the kubeconfig cannot be used: no context"),
-        (ConnectionResetError(), "the API server of prod (h) went away in the midst of an answer"),
-        (EOFError(), "the API server of prod (h) went away in the midst of an answer"),
-        (ProtocolError("x"), "the API server of prod (h) went away in the midst of an answer"),
+        (ConnectionResetError(), "the API server of prod (h) closed the connection during an answer"),
+        (EOFError(), "the API server of prod (h) closed the connection during an answer"),
+        (ProtocolError("x"), "the API server of prod (h) closed the connection during an answer"),
         (KeyError("odd"), "the API server of prod (h) cannot be used: 'odd'"),
         (ValueError(), "the API server of prod (h) cannot be used: ValueError"),
     ],
