@@ -62,7 +62,7 @@ _RESPONSES = (
             "beside follows as keywords",
             adds=(
                 "metadata", "name", "submitted_at", "started_at", "finished_at", "timeline", "user", "host", "reasons",
-                "notes", "image", "log_dir", "ports", "cfg",
+                "notes", "image", "log_dir", "insight_dir", "ports", "cfg",
             ),
         ),
     ),
@@ -76,7 +76,7 @@ _RESPONSES = (
             "the newest documentation has name; what the screens show beside follows as keywords",
             adds=(
                 "name", "submitted_at", "started_at", "finished_at", "replicas_running", "replicas_wanted",
-                "replicas_succeeded", "user", "image", "msg", "host", "notes", "limit_at", "foreign",
+                "replicas_succeeded", "user", "image", "msg", "host", "notes", "limit_at", "foreign", "after",
             ),
         ),
     ),

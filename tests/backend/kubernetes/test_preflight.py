@@ -173,7 +173,7 @@ def test_a_name_that_begins_with_a_digit(server: ScriptedServer) -> None:
 
 def test_a_server_that_is_away(server: ScriptedServer) -> None:
     server.answers["GET", VOLCANO] = lambda asked: None
-    assert "went away" in the_one(found(server), "error")
+    assert "closed the connection" in the_one(found(server), "error")
 
 
 def test_an_overlay_that_does_not_fit(server: ScriptedServer) -> None:
