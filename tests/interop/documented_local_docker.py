@@ -30,6 +30,7 @@ _LOCAL_SCHEDULER = (
                 "torchx_log_dirs",
                 "handle_signals",
                 "insight",
+                "helpers",
             ),
             gives_default=("image_provider_class",),
         ),

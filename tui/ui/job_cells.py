@@ -242,7 +242,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "replicas", "REPL", 5, _replicas, lambda row: -row.wanted, right=True, words="replicas, running of wanted"
     ),
-    Column("progress", "PROGRESS", 16, _progress, lambda row: 0, from_width=160, sortable=False,
+    Column("progress", "PROGRESS", 16, _progress, lambda row: 0, from_width=160, flexible=True, sortable=False,
            words="how far a running job is, by its log"),
     Column("eta", "ETA", 7, _eta, lambda row: 0, right=True, from_width=160, sortable=False,
            words="how long until its last step"),
@@ -253,7 +253,7 @@ COLUMNS: tuple[Column, ...] = (
         "component", "COMPONENT", 12, _component, lambda row: row.component, from_width=None,
         words="what it was launched from",
     ),
-    Column("why", "WHY", 20, _why, lambda row: row.why, from_width=200, flexible=True, words="why it is in its state"),
+    Column("why", "WHY", 20, _why, lambda row: row.why, from_width=240, flexible=True, words="why it is in its state"),
     Column(
         "duration", "RAN", 8, _duration, lambda row: -(_ran_seconds(row, None) or 0), right=True, from_width=None,
         words="how long it ran",
