@@ -146,7 +146,7 @@ def test_wait_survives_a_refused_connection(tmp_path: Path, monkeypatch: pytest.
     with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as waiting:
         assert waiting.stderr is not None
         said = waiting.stderr.readline()
-        assert "nothing listens" in said
+        assert "refuses the connection" in said
         assert said.endswith("; retrying until it answers\n")
         with scripted_server(port) as server:
             job = make_job("job-1")

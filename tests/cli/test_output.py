@@ -296,7 +296,15 @@ def test_every_launching_command_takes_the_same_flags() -> None:
         parser = argparse.ArgumentParser()
         LAUNCHING[name][0](parser)
         flags[name] = {option for action in parser._actions for option in action.option_strings}
-    assert flags["run"] - flags["dryrun"] == {"--dryrun", "--wait", "--log", "--tee_logs", "--detach", "--open"}
+    assert flags["run"] - flags["dryrun"] == {
+        "--dryrun",
+        "--wait",
+        "--log",
+        "--tee_logs",
+        "--detach",
+        "--open",
+        "--notify",
+    }
     assert flags["dryrun"] <= flags["run"]
 
 

@@ -144,7 +144,7 @@ def test_a_stream_that_is_lost_for_a_while_says_so(
     scheduler.write(0, *numbered(3, 6))
     scheduler.failure = None
     reading.wait_for(as_shown(numbered(0, 6)))
-    reading.wait_for_notice("trainer/0", "back")
+    reading.wait_for_notice("trainer/0", "available again")
     assert len(reading.notices()) == 2
 
 

@@ -247,7 +247,7 @@ async def test_the_dialog_asks_before_it_replaces_a_file(tmp_path: Path, logs: l
         dialog = await ask(pilot, app, path)
         words = dialog.query_one("#save-words", Static)
         await pilot.press("enter")
-        await app.until(lambda: "is there already" in str(words.content))
+        await app.until(lambda: "exists already" in str(words.content))
         # The harmless button has the focus: enter once more saves nothing.
         await app.until(lambda: app.focused is not None and app.focused.id == "keep")
         await pilot.press("enter")

@@ -315,7 +315,7 @@ async def test_a_terminal_that_cannot_be_left_is_said(app, monkeypatch):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
         await pilot.press("ctrl+e")
-        await until(pilot, lambda: "cannot be left for vi" in status(screen))
+        await until(pilot, lambda: "cannot be suspended for vi" in status(screen))
 
 
 async def test_clicks_and_pages_that_come_too_late_for_a_list_do_nothing(app, here):
