@@ -40,17 +40,17 @@ async def test_columns_are_chosen_ordered_and_kept(scheduler, tmp_path):
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(200, 50)) as pilot:
         screen = await filled(pilot, app)
-        assert header(screen) == ["STATE", "NAME", "ON", "REPL", "PROGRESS", "ETA", "METRIC", "↓AGE", "WHY"]
+        assert header(screen) == ["STATE", "NAME", "ON", "REPL", "PROGRESS", "ETA", "METRIC", "↓AGE"]
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, ColumnsDialog))
         # Hide STATE, put NAME before ON after it, show RAN.
         await pilot.press("space", "j", "J", *"jjjjjjjj", "space", "enter")
         await until(pilot, lambda: app.screen is screen)
-        assert header(screen) == ["ON", "NAME", "REPL", "PROGRESS", "ETA", "METRIC", "↓AGE", "WHY", "RAN"]
+        assert header(screen) == ["ON", "NAME", "REPL", "PROGRESS", "ETA", "METRIC", "↓AGE", "RAN"]
     again = make_app(scheduler, tmp_path)
     async with again.run_test(size=(200, 50)) as pilot:
         screen = await filled(pilot, again)
-        assert header(screen) == ["ON", "NAME", "REPL", "PROGRESS", "ETA", "METRIC", "↓AGE", "WHY", "RAN"]
+        assert header(screen) == ["ON", "NAME", "REPL", "PROGRESS", "ETA", "METRIC", "↓AGE", "RAN"]
         await pilot.press("c")
         await until(pilot, lambda: isinstance(again.screen, ColumnsDialog))
         await pilot.press("d")
