@@ -162,7 +162,7 @@ async def test_a_shell_is_offered_where_the_backend_can(scheduler, tmp_path, mon
         monkeypatch.setattr(scheduler, "shell_command", lambda *_: ["true"])
         await pilot.press("exclamation_mark")
         # A terminal under test cannot be left; in a real one it is, see tests/e2e.
-        await until(pilot, lambda: "cannot be left for a shell" in app.status.text().plain, "the words")
+        await until(pilot, lambda: "cannot be suspended for a shell" in app.status.text().plain, "the words")
         app.runner.read_only = True
         assert not screen.can("shell")
 
