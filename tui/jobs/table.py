@@ -475,10 +475,12 @@ def _layout(width: int, screen_width: int, wanted: Sequence[str] = ()) -> list[t
     else:
         chosen = [column for column in COLUMNS if column.from_width is not None and screen_width >= column.from_width]
     taker = next((column for column in reversed(chosen) if column.flexible), None)
-    # Once WHY takes what is left, a name has a width of its own, in which most unique suffixes still fit.
+    # Once another column takes what is left, a name has a width of its own, in which most unique suffixes still fit.
     wide = not wanted and taker is not None and taker.key != "name"
     widths = [WIDE_NAME if column.key == "name" and wide else column.width for column in chosen]
     spare = width - INDENT - sum(widths) - sum(column.gap for column in chosen[:-1])
+    if wide and spare < 0:
+        taker = COLUMNS_BY_KEY["name"]  # it gives what the others lack
     return [
         (column, max(1, cells + (spare if column is taker else 0)))
         for column, cells in zip(chosen, widths, strict=True)
