@@ -209,7 +209,7 @@ def _progress(row: JobRow, context: CellContext, width: int) -> Text:
     if row.state is not AppState.RUNNING and not context.has_why:
         return Text(cut(row.why, width, context.glyphs.cut), STYLES.faint)
     if known is None or known.step is None:
-        return Text()
+        return Text() if context.has_why else _why(row, context, width)
     if known.stalled:
         return Text(f"no step for {age(known.stalled_seconds)}", STYLES.pending)
     if known.fraction is None:
