@@ -181,9 +181,18 @@ class ChoiceDialog(ListDialog[str]):
         """Answer with a choice."""
         self.dismiss(self._found[row].text)
 
-    def on_input_changed(self, event: Input.Changed) -> None:
+    def on_input_changed(self) -> None:
+        """Search for what was typed."""
+        self._find()
+
+    def action_move(self, step: int) -> None:
+        """Move the cursor among what was typed for, even if the list has not been told of the last letter yet."""
+        self._find()
+        super().action_move(step)
+
+    def _find(self) -> None:
         """Keep the choices that have every word that was typed."""
-        words = event.value.lower().split()
+        words = self._search.value.lower().split()
         found = [choice for choice in self._choices if all(word in choice.text.lower() for word in words)]
         if found != self._found:
             self._found = found
