@@ -93,7 +93,7 @@ class ActionsDialog(ListDialog[tuple[JobAction, str]]):
         """Return the job's name."""
         return [name_text(self._row.name, TEXT_WIDTH, glyphs_of(self.app), bold=True), Text()]
 
-    def compose_answer(self) -> ComposeResult:
+    def compose_below(self) -> ComposeResult:
         """Yield the field of a value, which is hidden at first."""
         yield self._value
         yield self._input

@@ -39,8 +39,7 @@ class Dialog(PacedScreen, ModalScreen[Answer]):
             if lines := self.lines():
                 yield Static(Text("\n", no_wrap=True).join(lines), id="dialog-text", markup=False)
             yield from self.compose_question()
-            with Horizontal(id="dialog-buttons"):
-                yield from self.compose_buttons()
+            yield from self.compose_answer()
 
     def heading(self) -> str:
         """Return the title in the border; a text of ours."""
@@ -53,6 +52,11 @@ class Dialog(PacedScreen, ModalScreen[Answer]):
     def compose_question(self) -> ComposeResult:
         """Yield what must be typed before the dialog can be confirmed, if anything."""
         yield from ()
+
+    def compose_answer(self) -> ComposeResult:
+        """Yield what the dialog is answered with: a row of buttons."""
+        with Horizontal(id="dialog-buttons"):
+            yield from self.compose_buttons()
 
     def compose_buttons(self) -> ComposeResult:
         """Yield the buttons, the harmless one first."""

@@ -8,7 +8,6 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Vertical
 from textual.widget import Widget
 from textual.widgets import OptionList, Static
 
@@ -51,19 +50,14 @@ class ListDialog(Dialog[Answer]):
         """Answer with a row of the list."""
         raise NotImplementedError
 
-    def compose(self) -> ComposeResult:
-        """Yield the box: what stands above the list, the list, what stands below it, the hints."""
-        with Vertical(id="dialog") as box:
-            box.border_title = self.heading()
-            if lines := self.lines():
-                yield Static(Text("\n", no_wrap=True).join(lines), id="dialog-text", markup=False)
-            yield from self.compose_question()
-            yield self._list
-            yield from self.compose_answer()
-            yield self._hints
-
     def compose_answer(self) -> ComposeResult:
-        """Yield what stands below the list, if anything."""
+        """Yield the list, what stands below it, and the hints."""
+        yield self._list
+        yield from self.compose_below()
+        yield self._hints
+
+    def compose_below(self) -> ComposeResult:
+        """Yield what stands between the list and the hints, if anything."""
         yield from ()
 
     def first_focus(self) -> Widget | None:

@@ -12,9 +12,10 @@ from textual.timer import Timer
 from textual.worker import Worker, WorkerState
 
 from ...specs import AppState, TorchXTuiError
+from ...specs.files import user_name
 from ..format import count, state_word
 from ..messages import Told
-from .away import tell_away
+from ..terminal.textual_internals import write_to_terminal
 from .palette import STYLES
 from .theme import glyphs_of
 
@@ -155,7 +156,7 @@ class EndedJobs:
             ended = [row for row in rows if (row.state is AppState.FAILED) == failed]
             if ended:
                 words = "; ".join(text for text, _ in _format_exit(ended))
-                tell_away(self._app, ended, "failure" if failed else "end", words)
+                _tell_away(self._app, ended, "failure" if failed else "end", words)
 
     def announce_stall(self, handle: str, sentence: str) -> None:
         """Say once that a job is stalled; an empty sentence says that it is not."""
@@ -170,7 +171,7 @@ class EndedJobs:
         self._app.notify(words, markup=False, severity="warning")
         if self._app.settings.bell:
             self._app.bell()
-        tell_away(self._app, [row], "stall", words, sentence)
+        _tell_away(self._app, [row], "stall", words, sentence)
         if self._app.settings.watch.stacks_of_stalled:
             self._take_stacks(row)
 
@@ -206,3 +207,27 @@ def _format_exit(rows: Sequence[JobRow]) -> list[tuple[str, bool]]:
     states = Counter(row.state for row in rows)
     parts = [f"{number:,} {state_word(state).lower()}" for state, number in states.most_common()]
     return [(f"{len(rows):,} jobs ended: {', '.join(parts)}", AppState.FAILED in states)]
+
+
+def _tell_away(app: TorchXTuiApp, rows: Sequence[JobRow], event: str, words: str, sentence: str = "") -> None:
+    """Tell as ``[notify]`` says of jobs of this user.
+
+    Args:
+        app: the dashboard.
+        rows: the jobs.
+        event: what happened to them, see `Happened`.
+        words: what the terminal says.
+        sentence: says it; empty where the helper is to find out.
+    """
+    # The first paint does not wait for these imports.
+    from ...notify.helper import tell_of, terminal_sequence
+    from ...settings.helper_request import Happened
+
+    settings = app.settings
+    if settings.notify.terminal and (event in settings.notify.events or event == "failure"):
+        write_to_terminal(app, terminal_sequence(words))
+    mine = [row for row in rows if not row.foreign or row.user == user_name()]
+    # The supervisor of a job on this machine tells by itself.
+    happened = [Happened(row.handle, event, sentence) for row in mine if row.scheduler != "local_cwd"]
+    if happened and settings.notify.has_channel:
+        app.run_worker(lambda: tell_of(settings, happened), thread=True, group="notify", exit_on_error=False)
