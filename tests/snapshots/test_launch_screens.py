@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.dashboard import settled, until
+from support.dashboard import screen_text, settled, until
 from support.launching import LaunchingScheduler, form_of, launching_app, preview, ready, row_of, type_into
 from support.pictures import SIZES
 
@@ -101,6 +101,8 @@ def test_named_resources(snap_compare, app, size):
         await pilot.press("enter")
         await until(pilot, lambda: screen.editor.form.row(TRAINER, "resource"), "its fields")
         await settled(pilot)
+        # What the dry run says takes rows from the form, which scrolls then.
+        await until(pilot, lambda: "makes no retries" in screen_text(pilot.app), "the dry run")
         row_of(screen, "resource", TRAINER).input.focus()
         await settled(pilot)
         await pilot.press("enter")
