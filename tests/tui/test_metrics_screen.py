@@ -71,7 +71,7 @@ async def test_charts_are_chosen_zoomed_and_drawn_in_other_ways(scheduler: Canne
         await pilot.press("enter")
         assert (shown(screen), screen.has_class("-zoomed")) == (["loss"], True)
         await pilot.press("escape", "space")
-        assert shown(screen) == ["lr"]
+        await until(pilot, lambda: shown(screen) == ["lr"], "the other chart alone")
         await pilot.press("j", "space")
         assert len(shown(screen)) == 1
         await pilot.press("escape")
@@ -94,7 +94,7 @@ async def test_metrics_of_marked_jobs_are_overlaid(scheduler: CannedScheduler, t
         assert overlay.legend.order[0].handle == RUNNING
         assert "best" in overlay.legend.render().plain
         await pilot.press("right_square_bracket")
-        assert overlay.legend.chosen == overlay.legend.order[1]
+        await until(pilot, lambda: overlay.legend.chosen == overlay.legend.order[1], "the next job")
 
 
 async def test_metrics_are_saved(scheduler: CannedScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
