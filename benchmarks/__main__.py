@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -19,6 +20,8 @@ def main(arguments: list[str]) -> int:
     if unknown:
         print(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(names())}", file=sys.stderr)
         return 2
+    # As installed: modules are compiled once, in the first of several rounds.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     for name in arguments or names():
         print(f"\n{name}: {(importlib.import_module(f'benchmarks.{name}').__doc__ or '').splitlines()[0]}")
         for label, figure in importlib.import_module(f"benchmarks.{name}").run():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .rows import JobRow, RowProgress
 
 
-@dataclass
+@dataclass(eq=False)
 class SchedulersFound(Message):
     """The names of the backends are known, or why they cannot be."""
 
@@ -23,7 +23,7 @@ class SchedulersFound(Message):
     error: str = ""
 
 
-@dataclass
+@dataclass(eq=False)
 class JobsChanged(Message):
     """A backend answered; these rows are new or differ, these handles are gone."""
 
@@ -32,7 +32,7 @@ class JobsChanged(Message):
     removed: set[str]
 
 
-@dataclass
+@dataclass(eq=False)
 class BackendFailed(Message):
     """A backend did not answer; its rows stay as they are.
 
@@ -48,7 +48,7 @@ class BackendFailed(Message):
     next_try: float
 
 
-@dataclass
+@dataclass(eq=False)
 class CapabilitiesRead(Message):
     """What a backend can do; its code may be a plug-in's, so that a thread asks it."""
 
@@ -56,7 +56,7 @@ class CapabilitiesRead(Message):
     capabilities: Capabilities
 
 
-@dataclass
+@dataclass(eq=False)
 class BackendChecked(Message):
     """What a backend found on its side."""
 
@@ -64,7 +64,7 @@ class BackendChecked(Message):
     findings: list[Finding]
 
 
-@dataclass
+@dataclass(eq=False)
 class JobDescribed(Message):
     """The job that is looked at, as its backend describes it; ``described`` is None if it knows nothing of it."""
 
@@ -74,7 +74,7 @@ class JobDescribed(Message):
     error: str = ""
 
 
-@dataclass
+@dataclass(eq=False)
 class UsageSampled(Message):
     """What the replicas of the job that is looked at use now."""
 
@@ -82,14 +82,14 @@ class UsageSampled(Message):
     usages: list[ReplicaUsage]
 
 
-@dataclass
+@dataclass(eq=False)
 class ProgressRead(Message):
     """How far running jobs are, by their handles."""
 
     progress: dict[str, RowProgress]
 
 
-@dataclass
+@dataclass(eq=False)
 class FailureExplained(Message):
     """The logs of a failed job were read for its cause; replicas are numbered as those logs were."""
 
@@ -97,7 +97,7 @@ class FailureExplained(Message):
     failure: Failure
 
 
-@dataclass
+@dataclass(eq=False)
 class HistoryRead(Message):
     """A part of the journal was read; of these launches no backend knows any more.
 
@@ -112,7 +112,7 @@ class HistoryRead(Message):
     left: int
 
 
-@dataclass
+@dataclass(eq=False)
 class LaunchProgressed(Message):
     """A launch has something to say before anything runs.
 
@@ -131,7 +131,7 @@ class LaunchProgressed(Message):
         return isinstance(message, LaunchProgressed) and message.progress is self.progress
 
 
-@dataclass
+@dataclass(eq=False)
 class ActionDone(Message):
     """An action on jobs ended.
 
@@ -152,7 +152,7 @@ class ActionDone(Message):
     progress: Progress | None = None
 
 
-@dataclass
+@dataclass(eq=False)
 class Told(Message):
     """Something for the status line."""
 
@@ -160,7 +160,7 @@ class Told(Message):
     failed: bool = False
 
 
-@dataclass
+@dataclass(eq=False)
 class ShellFound(Message):
     """What opens a shell in a replica is known.
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from support.canned import busy_scheduler
-from support.dashboard import make_app, until
+from support.dashboard import make_app, screen_text, until
 from support.pictures import RUNNING
+from textual.geometry import Region
 
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.settings.config import MetricsSettings
@@ -70,3 +71,23 @@ async def test_a_stalled_job_is_said(tmp_path: Path) -> None:
         assert SENTENCE in notes[0]
         app.on_progress_read(ProgressRead({RUNNING: stalled._replace(stalled="")}))
         assert "Running" in screen.table._job_line(RUNNING, screen.table.size.width, screen.table.rich_style).text
+
+
+async def test_only_rows_that_look_different_are_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read every few seconds sends nothing over a slow link while nothing changes."""
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
+    async with app.run_test(size=(160, 45)) as pilot:
+        await until(pilot, lambda: RUNNING in app.jobs.rows, "the job")
+        assert isinstance(app.screen, JobsScreen)
+        table = app.screen.table
+        await until(pilot, lambda: RUNNING in table.running_on_screen, "its row")
+        first = RowProgress(4, 0.5, None, "loss", "0.871")
+        app.on_progress_read(ProgressRead({RUNNING: first}))
+        assert "0.871" in screen_text(app)
+        drawn: list[Region] = []
+        monkeypatch.setattr(table, "refresh", lambda *regions, **_: drawn.extend(regions or [table.region]))
+        app.on_progress_read(ProgressRead({RUNNING: first}))
+        table.refresh_ages()
+        assert drawn == []
+        app.on_progress_read(ProgressRead({RUNNING: first._replace(value="0.870")}))
+        assert [region.height for region in drawn] == [1]

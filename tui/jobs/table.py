@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rich.segment import Segment
@@ -21,7 +20,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ...specs import AppState
-from ..ui.job_cells import COLUMNS, COLUMNS_BY_KEY, CellContext, Column
+from ..ui.job_cells import COLUMNS_BY_KEY, INDENT, CellContext, Column, column_widths
 from ..ui.pane import Pane
 from ..ui.prompt_input import PromptInput
 from ..ui.theme import glyphs_of, now_of, palette_of
@@ -29,10 +28,6 @@ from .row_order import RowOrder
 
 if TYPE_CHECKING:
     from ..rows import JobRow, RowProgress
-
-# Text starts one cell from its pane's edge.
-INDENT = 1
-WIDE_NAME = 28
 
 
 @dataclass(frozen=True)
@@ -101,8 +96,9 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__(id=id)
         self._rows: dict[str, JobRow] = {}
         self._order = RowOrder(COLUMNS_BY_KEY[Sort().column].sort_key)
-        # Which job each row of the screen was drawn for.
+        # Which job each row of the screen was drawn for, and how it looks.
         self._drawn: dict[int, str | None] = {}
+        self._strips: dict[int, Strip] = {}
         self._cursor: str | None = None
         self.marks: set[str] = set()
         self.dimmed: frozenset[str] = frozenset()
@@ -182,7 +178,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Show these columns, by their keys, as far as they fit; none: those for the width."""
         self._wanted = tuple(key for key in wanted if key in COLUMNS_BY_KEY)
         if self._columns:
-            self._columns = _layout(self._width, self.app.size.width, self._wanted)
+            self._columns = column_widths(self._width, self.app.size.width, self._wanted)
             self.refresh()
 
     @property
@@ -200,10 +196,9 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
     def show_progress(self, progress: Mapping[str, RowProgress]) -> None:
         """Show how far jobs are."""
         self._progress.update(progress)
-        gone = self._progress.keys() - self._rows.keys()
-        for handle in gone:
+        for handle in self._progress.keys() - self._rows.keys():
             del self._progress[handle]
-        self.refresh()
+        self._draw_lines(self._differing_lines())
 
     @property
     def is_cursor_stalled(self) -> bool:
@@ -219,8 +214,8 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
             self.refresh()
 
     def refresh_ages(self) -> None:
-        """Draw the ages again; call it once a minute."""
-        self.refresh()
+        """Draw the rows again whose age looks different now; call it once a minute."""
+        self._draw_lines(self._differing_lines())
 
     @contextmanager
     def _cursor_kept(self) -> Iterator[None]:
@@ -249,11 +244,18 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _draw_changed(self, touched: set[str]) -> None:
         """Draw the rows of the screen that hold another job, or one of the touched ones."""
-        top, width = round(self.scroll_offset.y), self._width
+        top = round(self.scroll_offset.y)
         now = dict(enumerate(self._order.handles(top, max(0, self.size.height - 1)), 1))
-        lines = [y for y in range(1, self.size.height) if self._drawn.get(y) != now.get(y) or now.get(y) in touched]
+        lines = range(1, self.size.height)
+        self._draw_lines([y for y in lines if self._drawn.get(y) != now.get(y) or now.get(y) in touched])
+
+    def _differing_lines(self) -> list[int]:
+        drawn = [(y, strip) for y, strip in self._strips.items() if y < self.size.height]
+        return [y for y, strip in drawn if self.render_line(y) != strip]
+
+    def _draw_lines(self, lines: list[int]) -> None:
         if lines:
-            self.refresh(*(Region(0, y, width, 1) for y in lines))
+            self.refresh(*(Region(0, y, self._width, 1) for y in lines))
 
     def _resize_virtual(self) -> None:
         self.virtual_size = Size(self._width, len(self._order) + 1)
@@ -368,7 +370,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def on_resize(self, _event: events.Resize) -> None:
         """Choose the columns for the new width."""
-        self._columns = _layout(self._width, self.app.size.width, self._wanted)
+        self._columns = column_widths(self._width, self.app.size.width, self._wanted)
         self._resize_virtual()
         self._keep_cursor()
         self.refresh()
@@ -383,6 +385,10 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def render_line(self, y: int) -> Strip:
         """Draw one row of the screen: the header, a job, or nothing."""
+        self._strips[y] = strip = self._rendered(y)
+        return strip
+
+    def _rendered(self, y: int) -> Strip:
         width = self._width
         background = self.rich_style
         if y == 0:
@@ -463,35 +469,3 @@ class TablePane(Pane):
         self.filter.display = False
         yield self.table
         yield self.filter
-
-
-def _layout(width: int, screen_width: int, wanted: Sequence[str] = ()) -> list[tuple[Column, int]]:
-    """Return the columns for a table of ``width`` cells on a screen of ``screen_width``, with their widths.
-
-    The last flexible column takes what is left. Of columns that were chosen those at the right go that do not fit.
-    """
-    if wanted:
-        chosen = _fitting([COLUMNS[0], *(COLUMNS_BY_KEY[key] for key in wanted)], width)
-    else:
-        chosen = [column for column in COLUMNS if column.from_width is not None and screen_width >= column.from_width]
-    taker = next((column for column in reversed(chosen) if column.flexible), None)
-    # Once another column takes what is left, a name has a width of its own, in which most unique suffixes still fit.
-    wide = not wanted and taker is not None and taker.key != "name"
-    widths = [WIDE_NAME if column.key == "name" and wide else column.width for column in chosen]
-    spare = width - INDENT - sum(widths) - sum(column.gap for column in chosen[:-1])
-    if wide and spare < 0:
-        taker = COLUMNS_BY_KEY["name"]  # it gives what the others lack
-    return [
-        (column, max(1, cells + (spare if column is taker else 0)))
-        for column, cells in zip(chosen, widths, strict=True)
-    ]
-
-
-def _fitting(columns: list[Column], width: int) -> list[Column]:
-    fitting, used = columns[:2], INDENT + columns[0].width + columns[0].gap + columns[1].width
-    for before, column in pairwise(columns[1:]):
-        used += before.gap + column.width
-        if used > width:
-            break
-        fitting.append(column)
-    return fitting

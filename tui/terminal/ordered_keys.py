@@ -14,7 +14,8 @@ from typing import Any
 from textual import events
 from textual.app import App, ReturnType
 from textual.message_pump import MessagePump
-from textual.widgets import Input, TextArea
+from textual.widget import Widget
+from textual.widgets import Input
 
 from .textual_internals import EndedParents
 
@@ -28,15 +29,16 @@ class OrderedKeysApp(EndedParents, App[ReturnType]):
     async def on_event(self, event: events.Event) -> None:
         """Carry out a key whose binding is known; hand any other event on."""
         if isinstance(event, events.Key) and not event.is_forwarded:
-            if isinstance(self.focused, (Input, TextArea)):
-                await _has_caught_up(self.focused)
+            if (focused := self.focused) is not None and _takes_text(focused):
+                await _has_caught_up(focused)
             if await self._carry_out(event):
                 return
         await super().on_event(event)
 
     async def _carry_out(self, event: events.Key) -> bool:
         """Run the action of a key's binding; return whether there is one, and nobody types."""
-        if isinstance(self.focused, TextArea) or (isinstance(self.focused, Input) and event.is_printable):
+        focused = self.focused
+        if focused is not None and _takes_text(focused) and (event.is_printable or not isinstance(focused, Input)):
             return False
         active = self.screen.active_bindings.get(event.key)
         if active is None or not active.enabled:
@@ -47,6 +49,11 @@ class OrderedKeysApp(EndedParents, App[ReturnType]):
         if self.screen is not before:
             await _has_caught_up(self.screen)
         return True
+
+
+def _takes_text(widget: Widget) -> bool:
+    """Return whether letters are text for a widget: a field, or an editor, which takes enter as well."""
+    return widget.check_consume_key("a", "a")
 
 
 async def _has_caught_up(pump: MessagePump) -> None:

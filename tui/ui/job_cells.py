@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -17,6 +18,10 @@ from .palette import STYLES
 
 if TYPE_CHECKING:
     from .glyphs import Glyphs
+
+INDENT = 1
+"""Text starts so many cells from its pane's edge."""
+WIDE_NAME = 28
 
 
 @dataclass(frozen=True)
@@ -281,3 +286,35 @@ def first_failed(replicas: Sequence[ReplicaStatus]) -> int:
         if replica.state is ReplicaState.FAILED
     ]
     return min(failed)[1] if failed else 0
+
+
+def column_widths(width: int, screen_width: int, wanted: Sequence[str] = ()) -> list[tuple[Column, int]]:
+    """Return the columns for a table of ``width`` cells on a screen of ``screen_width``, with their widths.
+
+    The last flexible column takes what is left. Of columns that were chosen those at the right go that do not fit.
+    """
+    if wanted:
+        chosen = _fitting([COLUMNS[0], *(COLUMNS_BY_KEY[key] for key in wanted)], width)
+    else:
+        chosen = [column for column in COLUMNS if column.from_width is not None and screen_width >= column.from_width]
+    taker = next((column for column in reversed(chosen) if column.flexible), None)
+    # Once another column takes what is left, a name has a width of its own, in which most unique suffixes still fit.
+    wide = not wanted and taker is not None and taker.key != "name"
+    widths = [WIDE_NAME if column.key == "name" and wide else column.width for column in chosen]
+    spare = width - INDENT - sum(widths) - sum(column.gap for column in chosen[:-1])
+    if wide and spare < 0:
+        taker = COLUMNS_BY_KEY["name"]  # it gives what the others lack
+    return [
+        (column, max(1, cells + (spare if column is taker else 0)))
+        for column, cells in zip(chosen, widths, strict=True)
+    ]
+
+
+def _fitting(columns: list[Column], width: int) -> list[Column]:
+    fitting, used = columns[:2], INDENT + columns[0].width + columns[0].gap + columns[1].width
+    for before, column in pairwise(columns[1:]):
+        used += before.gap + column.width
+        if used > width:
+            break
+        fitting.append(column)
+    return fitting
