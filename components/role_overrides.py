@@ -25,6 +25,7 @@ from ..specs import (
     Workspace,
     format_mounts,
     get_named_resources,
+    named_resources,
     parse_mounts,
 )
 from ..specs.errors import join_names
@@ -127,7 +128,12 @@ def override_roles(app: AppDef, overrides: Mapping[str, Mapping[str, str]]) -> A
 
 
 def check_role_field(name: str, text: str) -> str:
-    """Describe what is wrong with the text of a field; empty if it is valid."""
+    """Describe what is wrong with the text of a field; empty if it is valid.
+
+    A named resource is checked once all of them are loaded: that runs code of packages, which may take long.
+    """
+    if name == "resource" and not named_resources.is_loaded:
+        return ""
     try:
         _parse_field("", name, text)
     except RoleOverrideError as error:

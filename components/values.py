@@ -15,6 +15,8 @@ from .model import Computed, Parameter
 def check_argument(parameter: Parameter, text: str) -> str | None:
     """Describe what is wrong with a text for a parameter; None if it is valid.
 
+    A named resource is checked once all of them are loaded: that runs code of packages, which may take long.
+
     Args:
         parameter: The parameter.
         text: As typed.
@@ -122,9 +124,11 @@ def _check_form(parameter: Parameter, value: Any) -> None:
 
         parse_topology(value)
     elif parameter.form == "resource":
+        from ..specs import named_resources
         from .checked import named_host
 
-        named_host(value)
+        if named_resources.is_loaded:
+            named_host(value)
     elif parameter.form == "mounts":
         from .checked import checked_mounts
 

@@ -48,7 +48,7 @@ class PermanentError(Exception):
 class _NoRedirect(HTTPRedirectHandler):
     """Follow nothing: the secret of a URL or header is for one server."""
 
-    def redirect_request(self, *_arguments: object) -> None:
+    def redirect_request(self, *_: object, **__: object) -> None:  # pyrefly: ignore[bad-override]
         return None
 
 

@@ -38,6 +38,8 @@ class NamedResources(Mapping[str, Resource]):
 
     def __init__(self) -> None:
         self.source: ResourceSource = registered_resources
+        self.is_loaded = False
+        """Whether a look-up runs no code of packages any more."""
         self._factories: dict[str, ResourceFactory] | None = None
         self._problems: list[str] = []
         self._lock = threading.RLock()
@@ -67,6 +69,7 @@ class NamedResources(Mapping[str, Resource]):
         with self._lock:
             self.source = registered_resources
             self._factories = None
+            self.is_loaded = False
             self._problems = []
 
     def _spelling(self, name: str, factories: Mapping[str, ResourceFactory]) -> str:
@@ -85,7 +88,7 @@ class NamedResources(Mapping[str, Resource]):
         return " ".join([f"No named resource found for `{name}`. {advice}", *self._problems])
 
     def _load(self) -> dict[str, ResourceFactory]:
-        if self._factories is not None:
+        if self.is_loaded and self._factories is not None:
             return self._factories
         with self._lock:
             if self._factories is None:
@@ -93,8 +96,14 @@ class NamedResources(Mapping[str, Resource]):
 
                 # Set before others' code runs, which may look a resource up itself.
                 self._factories = {**named_resources_generic.NAMED_RESOURCES, **named_resources_aws.NAMED_RESOURCES}
-                self._factories.update({registered.name: registered.make for registered in self.source(self._fail)})
+                try:
+                    self._factories.update({registered.name: registered.make for registered in self.source(self._fail)})
+                except BaseException:
+                    # The launch that asked was cancelled: the next look-up reads them.
+                    self._factories = None
+                    raise
                 self._factories.update(NULL=null_resource, MISSING=null_resource)
+                self.is_loaded = True
             return self._factories
 
     def _fail(self, module: str, reason: str) -> None:

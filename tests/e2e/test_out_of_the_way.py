@@ -10,12 +10,18 @@ import time
 from pathlib import Path
 
 import pytest
-from actions import go_to, open_form
+from actions import fill, go_to, open_form
 from support import slow_scheduler
 from support.terminal import COMMAND
 from support.waiting import PROMPT
 
 SETTINGS = "[watch]\ninterval_seconds = 0.2\nslowest_seconds = 0.5\n"
+ENTRY_POINTS = """
+[torchx_tui.schedulers]
+slow = slow_jobs:create_scheduler
+[torchx.named_resources]
+slow_host = slow_jobs:slow_resource
+"""
 
 
 class Backend:
@@ -27,14 +33,19 @@ class Backend:
         info = packages / "slow-1.0.dist-info"
         info.mkdir(parents=True)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: slow\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text("[torchx_tui.schedulers]\nslow = slow_jobs:create_scheduler\n")
+        self.entry_points = info / "entry_points.txt"
+        self.entry_points.write_text(ENTRY_POINTS)
         (packages / "slow_jobs.py").write_text(Path(slow_scheduler.__file__).read_text())
-        (folder / "config.toml").write_text(SETTINGS)
+        self.set(SETTINGS)
         self.environ = {
             "PYTHONPATH": str(packages),
             "SLOW_FOLDER": str(folder),
             "TORCHX_TUI_CONFIG": str(folder / "config.toml"),
+            "TORCHX_PLUGINS_SOURCE": "2",
         }
+
+    def set(self, settings: str) -> None:
+        (self.folder / "config.toml").write_text(settings)
 
     def has(self, **jobs: str) -> None:
         """Let there be these jobs, the newest first."""
@@ -144,6 +155,69 @@ def test_calls_that_hang_hold_up_neither_keys_nor_the_end(terminal, backend):
     assert time.monotonic() - began < PROMPT
 
 
+def test_ten_thousand_marked_rows_slow_down_no_key(terminal, backend):
+    backend.set("[watch]\ninterval_seconds = 60\n")
+    backend.has_named({f"job{number:05}": "RUNNING" for number in range(10_000)})
+    app = terminal(environ=backend.environ)
+    app.wait(r"^─ job00000 ─")
+
+    def seconds(keys: str, wanted: str) -> float:
+        began = time.monotonic()
+        app.press(keys)
+        app.wait(wanted)
+        return time.monotonic() - began
+
+    unmarked = seconds("j" * 30, r"^─ job00030 ─")
+    app.press("*")
+    app.wait("10,000 marked")
+    # What was sorted at each key took 300 times as long.
+    assert seconds("j" * 30, r"^─ job00060 ─") < 20 * max(unmarked, 0.2)
+    assert seconds("/name:job09990", r"1 of 10,000") < 40 * max(unmarked, 0.2)
+
+
+def test_a_package_that_hangs_holds_up_no_key_of_the_form(terminal, backend):
+    backend.hold("resource")
+    app = terminal(environ=backend.environ)
+    app.wait("No jobs yet")
+    open_form(app, "utils.sh")
+    fill(app, {"h": "slow_host"})
+    fill(app, {"max_retries": "3"})
+    backend.release("resource")
+    app.wait(r"cpu\s+77")
+    backend.hold("resource")
+    app = terminal(environ=backend.environ)
+    app.wait("No jobs yet")
+    open_form(app, "utils.sh")
+    fill(app, {"h": "slow_host"})
+    app.press("ctrl+c")
+    began = time.monotonic()
+    assert app.wait_for_end() == 0
+    assert time.monotonic() - began < PROMPT
+
+
+def test_a_backend_that_cannot_be_made_is_not_asked_for_ever(terminal, backend):
+    backend.entry_points.write_text(ENTRY_POINTS.replace("create_scheduler", "no_such_function"))
+    app = terminal(environ=backend.environ)
+    app.wait("no_such_function")
+    app.wait(r"No jobs yet[\s\S]*–   slow +the scheduler slow cannot be loaded")
+    assert "Asking" not in app.text()
+
+
+def test_a_key_acts_once_and_any_motion_has_another_key(terminal, backend):
+    backend.set(f'{SETTINGS}[keys]\n"table.down" = "J"\n')
+    backend.has(one="RUNNING", two="RUNNING", three="RUNNING")
+    app = terminal(environ=backend.environ)
+    app.wait(r"^─ one ─")
+    app.press("J")
+    app.wait(r"^─ two ─")
+    app.press("space", "J", "space")
+    app.wait("2 marked")
+    app.press("enter")
+    app.wait(r"Jobs +›")
+    app.press("escape")
+    app.wait("STATE")
+
+
 def test_the_cursor_is_on_the_newest_job_until_it_is_moved(terminal, backend):
     backend.has(old="RUNNING")
     app = terminal(environ=backend.environ)
@@ -178,7 +252,7 @@ def test_what_is_missing_is_called_required_and_the_last_request_stays(terminal,
     leave_form(app)
     app.wait("No jobs yet")
     open_form(app, "demo.train")
-    app.wait(r"\bready\b")
+    app.wait(r"\broles:")
     app.press("x")
     app.wait("is not a whole number")
     app.wait("The last valid request:")

@@ -1,7 +1,8 @@
 """A plug-in's scheduler whose calls wait for files: what a test asks for is under way for as long as it likes.
 
-The environment names a folder, SLOW_FOLDER. A file there of the name of a call, ``schedule`` or ``cancel``, keeps the
-call waiting while it exists. Jobs are JSON in ``jobs.json``: the state of each by its app id, the newest first.
+The environment names a folder, SLOW_FOLDER. A file there of the name of a call, ``schedule``, ``cancel`` or
+``resource``, keeps the call waiting while it exists. Jobs are JSON in ``jobs.json``: the state of each by its app id,
+the newest first.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from torchx_tui.backends.api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Scheduler
 from torchx_tui.backends.shared.progress import current_progress
-from torchx_tui.specs import AppDryRunInfo, AppState, Role
+from torchx_tui.specs import AppDryRunInfo, AppState, Resource, Role
 
 FOLDER = Path(os.environ.get("SLOW_FOLDER", "."))
 
@@ -61,6 +62,11 @@ class SlowScheduler(Scheduler[Any]):
 
 def create_scheduler(session_name: str, **_: Any) -> SlowScheduler:
     return SlowScheduler("slow", session_name)
+
+
+def slow_resource() -> Resource:
+    _wait("resource")
+    return Resource(cpu=77, gpu=0, memMB=2_048)
 
 
 def _wait(call: str) -> None:

@@ -5,8 +5,9 @@ from support.component_files import ComponentFile
 
 from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.components import build_app, describe
-from torchx_tui.specs import runopts
+from torchx_tui.specs import named_resources, runopts
 from torchx_tui.tui.launch.form_model import DEFAULT, LAST_RUN, TYPED, FormModel
+from torchx_tui.tui.launch.work import named_resource
 
 
 def options(**more: type) -> runopts:
@@ -138,8 +139,19 @@ def test_a_builtins_own_rules_are_checked_while_typing():
     assert field(model, "j").error
     model.set("argument", "j", "2x2")
     assert not field(model, "j").error
+
+
+def test_a_named_resource_is_checked_once_packages_were_asked_for_theirs():
+    """Which runs their code: never while somebody types."""
+    named_resources.reset()
+    model = FormModel(describe("dist.torchrun"))
     model.set("argument", "h", "gpu.smal")
-    assert "gpu.smal" in field(model, "h").error
+    assert field(model, "h").error == ""
+    assert model.unread_resource == "gpu.smal"
+    model.learn_resource("gpu.smal", named_resource("gpu.smal"))
+    assert "Did you mean `gpu.small`" in field(model, "h").error
+    model.set("argument", "h", "gpu.smaller")
+    assert "gpu.smaller" in field(model, "h").error
 
 
 def test_a_field_that_is_not_there_is_left_alone(train):

@@ -6,7 +6,17 @@ from pathlib import Path
 import pytest
 from support.component_files import ComponentFile
 from support.dashboard import settled, until
-from support.launching import LaunchingScheduler, drawn, form_of, launching_app, ready, row_of, status, type_into
+from support.launching import (
+    LaunchingScheduler,
+    drawn,
+    form_of,
+    launching_app,
+    model_of,
+    ready,
+    row_of,
+    status,
+    type_into,
+)
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.history.launch_record import LaunchOrigin
@@ -14,6 +24,7 @@ from torchx_tui.components import build_app
 from torchx_tui.settings.config import Profile, Settings
 from torchx_tui.settings.launch_defaults import LaunchDefaults
 from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch.commands import commands_text
 from torchx_tui.tui.launch.field_dialogs import ChoiceDialog
 
 JOB = '''
@@ -164,7 +175,7 @@ async def test_a_key_goes_on_without_the_file_and_takes_it_again(app, tmp_path):
         await pilot.press("ctrl+l")
         await ready(pilot, screen)
         assert origins(screen) == {}
-        assert "torchx-tui run --scheduler local_cwd --ignore-config" in screen.editor._command_text()
+        assert "torchx-tui run --scheduler local_cwd --ignore-config" in commands_text(model_of(screen))
         await pilot.press("ctrl+l")
         await until(pilot, lambda: "goes on without" in drawn(screen, "#form-warnings"), "the words")
         assert screen.editor.form.submit.disabled

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ...backends.api import PublishedPort
     from ...backends.history.journal import LaunchRecord
     from ...components import Parameter
+    from .form_model import FormModel
     from .plan import LaunchPlan
 
 # Components that TorchX does not have: only our own command launches them.
@@ -72,6 +75,14 @@ def plan_command(plan: LaunchPlan, parameters: Sequence[Parameter]) -> list[str]
         parameters,
         ignores_config=plan.ignores_config,
     )
+
+
+def commands_text(model: FormModel, most: int = 20) -> str:
+    """Return the commands that do the same as a form, each on a line, the first ones of a large sweep."""
+    parameters = model.doc.parameters
+    lines = [shlex.join(plan_command(plan, parameters)) for plan in islice(model.plans(), most)]
+    more = model.launch_count() - len(lines)
+    return "\n".join([*lines, *([f"# and {more} more"] if more > 0 else [])])
 
 
 def launch_command(record: LaunchRecord) -> list[str]:

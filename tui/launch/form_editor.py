@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from textual import work
@@ -22,7 +20,7 @@ from ...specs.errors import describe_error
 from ..messages import ActionDone
 from ..ui.pane import Divider
 from ..ui.status import OnDashboard
-from .commands import plan_command
+from .commands import commands_text
 from .dry_run import DRY_RUN_DELAY, DryRun
 from .field_editing import FieldEditing
 from .form import LaunchForm
@@ -114,6 +112,7 @@ class FormEditor(OnDashboard, Horizontal):
         self._failure = ""
         # Why config cannot be read where the form takes something of it: a launch would go elsewhere than config says.
         self._config_fault = ""
+        self._reads_resource = False
         # Of the launch itself: the same may be tried again, as a full disk or an engine that was away do not last.
         self._may_try_again = False
         self._findings: list[Finding] = []
@@ -322,8 +321,7 @@ class FormEditor(OnDashboard, Horizontal):
             return
         self.dry_run.invalidate()
         self._failure, self._findings, self._may_try_again = "", [], False
-        if name := model.unread_resource:
-            self._read_resource(name)
+        self._read_resource()
         self._refresh_form()
         self.preview.set_diff(model.diff(self._last), self._last is not None)
         if model.errors() or self._config_fault:
@@ -331,19 +329,24 @@ class FormEditor(OnDashboard, Horizontal):
             self.preview.set_note(f"{wrong.name}: {wrong.error}" if wrong else self._config_fault)
             self.dry_run.settle()
             return
-        self.preview.set_command(self._command_text())
+        self.preview.set_command(commands_text(model))
         self.dry_run.schedule(delay)
 
-    @work(thread=True, group="resource", exclusive=True, exit_on_error=False)
-    def _read_resource(self, name: str) -> None:
-        # It may be a package's, and is made by code of others.
-        self.dashboard.post_to(self, ResourceRead(name, named_resource(name)))
+    def _read_resource(self) -> None:
+        name = self.model.unread_resource if self.model is not None else ""
+        if name and not self._reads_resource:
+            self._reads_resource = True
+            # It may be a package's, and is made by code of others.
+            read = lambda: self.dashboard.post_to(self, ResourceRead(name, named_resource(name)))  # noqa: E731
+            self.run_worker(read, thread=True, group="resource", exit_on_error=False)
 
     def on_resource_read(self, message: ResourceRead) -> None:
-        """Show the figures of a named resource beside it."""
+        """Show the figures of a named resource beside it, and read that which was typed meanwhile."""
+        self._reads_resource = False
         if self.model is not None:
             self.model.learn_resource(message.name, message.resource)
             self._refresh_form()
+            self._read_resource()
 
     @work(thread=True, group="resources", exclusive=True, exit_on_error=False)
     def list_resources(self, field: Field) -> None:
@@ -355,14 +358,6 @@ class FormEditor(OnDashboard, Horizontal):
         row = self.form.focused_row()
         if self.screen.is_active and row is not None and row.field is message.field:
             self._fields.choose_resource(message.field, message.rows)
-
-    def _command_text(self, most: int = 20) -> str:
-        """Return the commands that do the same from a shell, one a line, the first ones of a large sweep."""
-        assert self.model is not None
-        parameters = self.model.doc.parameters
-        lines = [shlex.join(plan_command(plan, parameters)) for plan in islice(self.model.plans(), most)]
-        more = self.model.launch_count() - len(lines)
-        return "\n".join([*lines, *([f"# and {more} more"] if more > 0 else [])])
 
     def start_dry_run(self) -> None:
         """Make the request of the form, where nothing in it is wrong."""
@@ -489,7 +484,7 @@ class FormEditor(OnDashboard, Horizontal):
     def action_copy_command(self) -> None:
         """Copy the command that does the same from a shell."""
         if self.model is not None and not self.model.errors():
-            self.dashboard.terminal_clipboard.copy(self._command_text(), "the command", is_command=True)
+            self.dashboard.terminal_clipboard.copy(commands_text(self.model), "the command", is_command=True)
 
 
 def _config_fault(defaults: LaunchDefaults) -> str:

@@ -239,7 +239,7 @@ class FormModel:
     def unread_resource(self) -> str:
         """The named resource whose figures are to be read, see `learn_resource`; empty for none."""
         named = self._named_resource()
-        if named is None or named.is_swept or named.text in self._figures:
+        if named is None or named.text in self._figures:
             return ""
         return named.text
 
@@ -247,6 +247,10 @@ class FormModel:
         """Take what a named resource is; None where there is none of that name."""
         self._figures[name] = tuple(str(getattr(resource, figure)) for figure in _FIGURES) if resource else None
         self._derive()
+        for field in self.fields:
+            # All are loaded now.
+            if field.editor == "resource":
+                field.verify()
 
     # What it says
 
