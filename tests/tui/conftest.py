@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import loop_audit
 from support.command import Command, command_runner
 
 
@@ -11,3 +13,11 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     """Return what runs a command of the shell in this process, in a folder of the test's own."""
     monkeypatch.chdir(tmp_path)
     return command_runner(capsys, monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def nothing_that_waits_on_the_event_loop() -> Iterator[None]:
+    """Fail a test in which the product opens a file, or starts a process, where keys are handled."""
+    loop_audit.calls.clear()
+    yield
+    assert not loop_audit.calls

@@ -34,6 +34,7 @@ from torchx_tui.tui.launch.form_model import FormModel
 from torchx_tui.tui.launch.role_rule import RoleRule
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.launch.sweep_dialog import SweepDialog
+from torchx_tui.tui.launch.work import named_resource
 
 # The smaller the screen, the sooner it is drawn; what is said is the same.
 SIZE = (100, 30)
@@ -244,6 +245,8 @@ TABLES = {"arguments": ARGUMENTS, "sweeps": SWEEPS, "options": OPTIONS, "roles":
 def test_each_says_what_is_wrong(scheduler, jobs, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     jobs.write(JOB)
+    # Named resources are checked once they are loaded.
+    assert named_resource("gpu.small")
     model = FormModel(describe("dist.torchrun" if name == "builtin" else "jobs.py:job"))
     model.choose_scheduler("cluster", scheduler.run_opts(), takes_workspace=True)
     for section, (needed, text) in {**NEEDED, "builtin": ("script", "train.py")}.items():
