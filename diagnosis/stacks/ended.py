@@ -36,7 +36,7 @@ def explain_end(runner: Runner, handle: str) -> tuple[str, ...]:
         return ()
     found = conclude(take, None, error_texts(runner, take))
     lines = [found.sentence, *found.details] if found.culprits or found.verdict else []
-    for earlier in kept_takes(handle)[:1]:
+    for earlier in kept_takes(handle, 1):
         before = conclude(earlier)
         if before.culprits:
             at = time.strftime("%H:%M:%S", time.localtime(earlier.at))

@@ -37,7 +37,7 @@ from .why import WhyPane
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse, StateChange
-    from ..messages import FailureExplained, JobDescribed, UsageSampled
+    from ..messages import FailureExplained, JobDescribed, StacksTaken, UsageSampled
 
 TABS = {"overview": "Overview", "appdef": "AppDef", "native": "Backend"}
 
@@ -177,6 +177,11 @@ class JobScreen(JobActions):
                 cores = [usage.cpu for usage in message.usages if usage.cpu is not None]
                 self._readers.note_cores(message.handle, cores)
 
+    def show_taken(self, message: StacksTaken) -> None:
+        """Show where the ranks of a stalled job stand."""
+        if message.handle == self.row.handle and self.doing.chart.is_running:
+            self._show_doing()
+
     def on_activity_changed(self, message: ActivityChanged) -> None:
         """Take over what the job does."""
         # Of a screen that is leaving, the panes may be closed already.
@@ -201,9 +206,11 @@ class JobScreen(JobActions):
             self._activity.progress.fraction if doing else None, is_stalled=stall_of(self._activity) is not None
         )
         if doing:
-            self.doing.show(self._activity)
-            stalled = stall_of(self._activity)
-            self.dashboard.ended_jobs.announce_stall(self.row.handle, stalled.sentence if stalled else "")
+            handle, stalled = self.row.handle, stall_of(self._activity)
+            taken = self.dashboard.jobs.taken_since(handle, stalled.since) if stalled else None
+            self.doing.show(self._activity, taken)
+            words, seconds = (stalled.sentence, stalled.seconds) if stalled else ("", 0.0)
+            self.dashboard.ended_jobs.announce_stall(handle, words, seconds)
         if had_focus and self._tab == "overview" and self.is_active:
             (self.doing.chart if doing else self.why.body).focus()
 
