@@ -37,6 +37,7 @@ from .why import WhyPane
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse, StateChange
+    from ...logs.source.replica_log import ReplicaLog
     from ..messages import FailureExplained, JobDescribed, StacksTaken, UsageSampled
 
 TABS = {"overview": "Overview", "appdef": "AppDef", "native": "Backend"}
@@ -157,8 +158,7 @@ class JobScreen(JobActions):
             first = first_failed(self.replicas.grid.replicas)
             patterns = self.dashboard.settings.logs.error_patterns
             self.dashboard.feed.explain(message.handle, message.logs, first, patterns)
-            if self.dashboard.jobs.can(self.row.scheduler, lambda able: able.run_beside):
-                self._explain_end()
+            self._explain_end(message.logs)
         self._fill_tab()
         self._refresh_head()
         self.refresh_bars()
@@ -235,12 +235,12 @@ class JobScreen(JobActions):
             self.why.show(self.described, message.failure)
 
     @work(thread=True, group="end", exclusive=True, exit_on_error=False)
-    def _explain_end(self) -> None:
-        """Find out which rank ended the job, by what its ranks left."""
+    def _explain_end(self, logs: list[ReplicaLog]) -> None:
+        """Find out which rank ended the job, by what its ranks and torchrun left."""
         from ...diagnosis.stacks.ended import explain_end
 
         with suppress(TorchXTuiError, OSError):  # the reason that the backend gives stands there all the same
-            sentences = explain_end(self.dashboard.runner, self.row.handle)
+            sentences = explain_end(self.dashboard.runner, self.row.handle, logs)
             self.dashboard.post_to(self, self.EndExplained(sentences))
 
     def on_job_screen_end_explained(self, message: EndExplained) -> None:
