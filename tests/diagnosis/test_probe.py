@@ -145,12 +145,10 @@ def test_the_worker_server_answers_for_a_rank_that_hangs(launch):
 # ---- The hook
 
 
-def run(arguments, env, **more):
+def run(arguments, env, python=sys.executable, **more):
     """Run Python and return how it ended and what it printed."""
     full = {"PATH": os.environ["PATH"], **env}
-    ended = subprocess.run(
-        [sys.executable, *arguments], env=full, capture_output=True, text=True, timeout=PATIENCE, **more
-    )
+    ended = subprocess.run([python, *arguments], env=full, capture_output=True, text=True, timeout=PATIENCE, **more)
     return ended.returncode, ended.stdout, ended.stderr
 
 
@@ -186,6 +184,47 @@ def test_a_job_behaves_as_without_the_hook(tmp_path, flags, code):
     env = {"RANK": "0", **insight_environment(tmp_path, {})}
     assert run([*flags, "-c", code], env) == run([*flags, "-c", code], {"RANK": "0"})
     assert list(tmp_path.iterdir()) == []
+
+
+_VERSIONS = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+# Of each version one.
+_FOUND = {path.parts[-3].rpartition(".")[0]: str(path) for path in _VERSIONS.glob("3.*/bin/python3")}
+INTERPRETERS = sorted({*_FOUND.values(), "/usr/bin/python3"})
+BEHAVES = """
+import multiprocessing, os, signal, subprocess, sys, threading
+if __name__ == "__main__":
+    print(sys.flags, threading.active_count(), [path for path in sys.path if "rank_hook" in path])
+    pid = os.fork()
+    if pid == 0:
+        os._exit(4)
+    print(os.waitpid(pid, 0)[1])
+    for way in ("fork", "spawn"):
+        child = multiprocessing.get_context(way).Process(target=print, args=(way,))
+        child.start()
+        child.join()
+        print(child.exitcode, flush=True)
+    print(subprocess.call([sys.executable, "-c", "import sys; sys.exit(7)"]), flush=True)
+    sys.stderr.write("x\\n")
+    {end}
+"""
+
+
+@pytest.mark.parametrize("python", INTERPRETERS)
+def test_other_interpreters_behave_as_without_the_hook(tmp_path, python):
+    """Exit codes, signals, forks and spawned children, in whatever version is there, with flags that leave it out."""
+    script, insight = tmp_path / "job.py", tmp_path / "insight"
+    insight.mkdir()
+    hooked = {"RANK": "0", **insight_environment(insight, {})}
+    if not Path(python).exists():
+        pytest.skip(f"there is no {python}")
+    script.write_text(BEHAVES.format(end="os.kill(os.getpid(), signal.SIGTERM)"))
+    with_hook = run([str(script)], hooked, python=python)
+    assert with_hook == run([str(script)], {"RANK": "0"}, python=python)
+    assert (with_hook[0], with_hook[1].split()[-6:]) == (-15, ["1024", "fork", "0", "spawn", "0", "7"])
+    for flags in (["-S", "-E"], ["-I"], []):
+        code = ["-c", "import sys; print(sys.flags); raise ValueError('x')"]
+        assert run([*flags, *code], hooked, python=python) == run([*flags, *code], {"RANK": "0"}, python=python)
+    assert list(insight.iterdir()) == []
 
 
 @pytest.mark.parametrize("broken", ["/no/such/folder", "/dev/null", ""])

@@ -101,11 +101,6 @@ def stacks(terminal, name="ranks", **environ):
     return app
 
 
-def groups(app) -> str:
-    """Return what the screen says, each run of blanks as one."""
-    return " ".join(app.text().split())
-
-
 def check_groups(app, way: str) -> None:
     """Check that rank 1 is named, with where it is, and how it was read."""
     app.wait(rf"{way}, 4 of 4 ranks")
