@@ -314,7 +314,7 @@ def by_pyspy(process, native=False):
     program = shutil.which("py-spy", path=os.pathsep.join(folders))
     if program is None:
         is_outside = os.environ.get("TORCHX_TUI_REPLICA_PID") or os.environ.get("SLURM_JOB_ID")
-        raise NotRead("not installed here: pip install py-spy" if is_outside else "not in the container's image")
+        raise NotRead("not installed here: pip install py-spy" if is_outside else "not in the image, see docs/hangs.md")
     # A process that is stopped, or that the kernel holds, could not be stopped for the reading.
     more = (["--native"] if native else []) + (["--nonblocking"] if process.state in "TtD" and not native else [])
     command = [program, "dump", "--json", "--pid", str(process.pid)] + more

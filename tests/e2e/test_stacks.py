@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,8 @@ from support.component_files import ComponentFile
 from support.docker_registry import free_port
 from support.kubernetes_cluster import in_namespace
 from support.shell import shell
+
+from torchx_tui.backends.shared.insight import HOOK
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +56,7 @@ def ranks() -> AppDef:
     """Run ranks, of which one is elsewhere.
     """
     env = {{"RANK": macros.replica_id, "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "{port}"}}
-    resource = Resource(cpu=1, gpu=0, memMB=256)
+    resource = Resource(cpu=1, gpu=0, memMB=1000)
     return AppDef("ranks", [Role(
         "trainer", {image!r}, entrypoint={python!r}, args={args!r}, num_replicas=4, env={{**env, **{env!r}}},
         mounts={mounts}, resource=resource,
@@ -84,8 +87,7 @@ def launch(tmp_path):
 
     yield start
     for handle in launched:
-        shell("cancel", handle)
-        shell("delete", handle, "--yes")
+        shell("delete", handle)
 
 
 def stacks(terminal, name="ranks", **environ):
@@ -173,7 +175,29 @@ def test_docker(terminal, launch, docker_engine):
     wait_top(app, "Running")
     app.wait("begun")
     app.press("b")
-    app.wait(r"not read: rank 0, .*py-spy: not in the container")
+    app.wait(r"not read: rank 0, .*py-spy: not in the image")
+
+
+@needs_torch
+def test_docker_with_the_hook_mounted(terminal, launch, docker_engine):
+    """As docs/hangs.md has it for images without py-spy: a mount and two variables of the user's own."""
+    if sys.version_info[:2] != _version_of("/usr/bin/python3"):
+        pytest.skip("python:local has another Python than torch here was made for")
+    site = Path(find_spec("torch").origin).parents[1]
+    libraries = f"/usr/lib/{platform.machine()}-linux-gnu"
+    mounts = {str(HOOK): "/hook", str(site): "/site", libraries: "/libraries"}
+    texts = [f"BindMount({source!r}, {target!r}, read_only=True)" for source, target in mounts.items()]
+    env = {"PYTHONPATH": "/hook:/site", "LD_LIBRARY_PATH": "/libraries", "TORCHX_TUI_INSIGHT": "/tmp"}
+    env["MASTER_ADDR"] = "${app_id}-trainer-0"
+    launch("local_docker", code=HANG, image="python:local", python="python3", mounts=f"[{', '.join(texts)}]", env=env)
+    app = stacks(terminal)
+    app.wait("rank 1 has not reached all_reduce #")
+    check_groups(app, "worker server")
+
+
+def _version_of(python):
+    told = subprocess.run([python, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True)
+    return tuple(map(int, told.stdout.split()))
 
 
 @needs_pyspy
