@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -183,7 +184,7 @@ def test_docker_with_the_hook_mounted(terminal, launch, docker_engine):
     """As docs/hangs.md has it for images without py-spy: a mount and two variables of the user's own."""
     if sys.version_info[:2] != _version_of("/usr/bin/python3"):
         pytest.skip("python:local has another Python than torch here was made for")
-    site = Path(find_spec("torch").origin).parents[1]
+    site = Path(sysconfig.get_path("platlib"))
     libraries = f"/usr/lib/{platform.machine()}-linux-gnu"
     mounts = {str(HOOK): "/hook", str(site): "/site", libraries: "/libraries"}
     texts = [f"BindMount({source!r}, {target!r}, read_only=True)" for source, target in mounts.items()]
