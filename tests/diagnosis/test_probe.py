@@ -272,6 +272,21 @@ def test_a_dump_is_left_by_an_exception_and_by_nothing_else(tmp_path):
     assert (tmp_path / "fr_3").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_dump_of_an_attempt_before_is_removed(tmp_path):
+    """Else the ranks of two attempts would be held against each other."""
+    dump = tmp_path / "fr_3"
+    env = {"RANK": "3", **insight_environment(tmp_path, {})}
+    for count, more, is_kept in (("0", {}, True), ("1", {"TORCH_FR_DUMP_TEMP_FILE": f"{tmp_path}/../fr_"}, True),
+                                 ("1", {}, False)):  # fmt: skip
+        dump.write_bytes(b"x")
+        assert run(["-c", ""], {**env, **more, "TORCHELASTIC_RESTART_COUNT": count}) == (0, "", "")
+        assert dump.exists() is is_kept
+    # A program that a rank has started leaves it.
+    code = f"import subprocess, sys; open({str(dump)!r}, 'w').close(); subprocess.call([sys.executable, '-c', ''])"
+    assert run(["-c", code], {**env, "TORCHELASTIC_RESTART_COUNT": "1"}) == (0, "", "")
+    assert dump.exists()
+
+
 def test_what_is_added_is_never_over_the_users_own(tmp_path):
     given = {"TORCH_FR_BUFFER_SIZE": "5", "TORCH_FR_DUMP_TEMP_FILE": "/mine/fr_"}
     added = insight_environment(tmp_path, given)
