@@ -105,7 +105,26 @@ def test_causes_of_their_own() -> None:
 def test_the_last_run_of_several() -> None:
     """Where the scheduler started torchrun again, the report before is not told."""
     before, after = report((0, 0, 3, 10, "<N/A>")), report((1, 1, 4, 21, "<N/A>"))
-    assert told(f"[default0]:x\n{before}[default0]:y\n{after}") == ("rank 1 failed: exit 4",)
+    first = f"[default0]:x\nfailed (exitcode: 3) local_rank: 0 (pid: 10)\n{before}[default0]:y\n"
+    assert told(first + after) == ("rank 1 failed: exit 4",)
+    assert told(first) == ()  # the second one goes on, or left no report
+
+
+def test_an_exception_of_several_lines() -> None:
+    """Its first line is told, and of exceptions that were raised from others the last one."""
+    body = 'Traceback (most recent call last):\n    File "t.py", line 1, in main\n'
+    several = f"{body}  ValueError: bad batch:\n  its shape is [1, 2]"
+    chained = f"{several}\n  \n  During handling of it:\n  \n  {body}  RuntimeError: no batch"
+    assert told(report((0, 0, 1, 1, several))) == ("rank 0 failed: exit 1, ValueError: bad batch:",)
+    assert told(report((0, 0, 1, 1, chained))) == ("rank 0 failed: exit 1, RuntimeError: no batch",)
+
+
+def test_a_rank_that_left_is_not_told_beside_a_cause() -> None:
+    lost = (0, 0, 1, 10, "RuntimeError: Connection closed by peer")
+    assert told(report(lost, (2, 2, 7, 12, "<N/A>"))) == (
+        "rank 2 failed: exit 7",
+        "rank 0 then lost the connection to it",
+    )
 
 
 @pytest.mark.parametrize(

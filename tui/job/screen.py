@@ -239,7 +239,8 @@ class JobScreen(JobActions):
         """Find out which rank ended the job, by what its ranks and torchrun left."""
         from ...diagnosis.stacks.ended import explain_end
 
-        with suppress(TorchXTuiError, OSError):  # the reason that the backend gives stands there all the same
+        # The reason that the backend gives stands there all the same.
+        with suppress(TorchXTuiError, OSError, ValueError):
             sentences = explain_end(self.dashboard.runner, self.row.handle, logs)
             self.dashboard.post_to(self, self.EndExplained(sentences))
 
