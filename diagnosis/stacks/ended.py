@@ -40,15 +40,16 @@ def explain_end(runner: Runner, handle: str, logs: Sequence[ReplicaLog]) -> tupl
         TorchXTuiError: the job's backend cannot be asked.
         OSError: its logs cannot be read.
     """
-    take = take_stacks(runner, handle)
-    if take.ranks:
-        return ()
     by_torchrun = explain_torchrun(read_ends(logs))
     lines: list[str] = []
-    if take.world_size > 1:
-        # A replica with a torchrun is not one rank: its end tells of none.
-        found = conclude(take, None, {} if by_torchrun else error_texts(runner, take))
-        lines = [found.sentence, *found.details] if found.culprits or found.verdict else []
+    if runner.capabilities(parse_app_handle(handle).scheduler_backend).run_beside:
+        take = take_stacks(runner, handle)
+        if take.ranks:
+            return ()
+        if take.world_size > 1:
+            # A replica with a torchrun is not one rank: its end tells of none.
+            found = conclude(take, None, {} if by_torchrun else error_texts(runner, take))
+            lines = [found.sentence, *found.details] if found.culprits or found.verdict else []
     lines += by_torchrun
     for earlier in kept_takes(handle, 1):
         before = conclude(earlier)
