@@ -71,6 +71,14 @@ def test_recorded_runs(kind: str, sentences: tuple[str, ...]) -> None:
     assert told((DATA / f"{kind}.log").read_text()) == sentences
 
 
+def test_a_rank_that_aborts() -> None:
+    """What C++ says at its end is its error."""
+    cause, follows = told((DATA / "mismatch.log").read_text())
+    assert cause.startswith("rank 0 failed: killed by SIGABRT, what():")
+    assert "op.preamble.length <= op.nbytes" in cause
+    assert follows == "torchrun ended ranks 1-3"
+
+
 def test_several_nodes() -> None:
     """Each node's torchrun tells of its own ranks; a rank's output is found by its number on its machine."""
     first = report((1, 1, 1, 11, "RuntimeError: Connection reset by peer"), (0, 0, -15, 10, "Signal 15 (SIGTERM)"))
