@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partialmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
@@ -52,16 +52,13 @@ if TYPE_CHECKING:
         BackendChecked,
         BackendFailed,
         CapabilitiesRead,
-        FailureExplained,
-        HistoryRead,
         JobDescribed,
         JobsChanged,
         LaunchProgressed,
-        ProgressRead,
         SchedulersFound,
         ShellFound,
+        StacksTaken,
         Told,
-        UsageSampled,
     )
     from .watch.feed import Feed
 
@@ -311,10 +308,6 @@ class TorchXTuiApp(OrderedKeysApp[int]):
             self._title.show(self.jobs.state_counts())
         self.update_screens(message.changed.values(), message.removed)
 
-    def on_history_read(self, message: HistoryRead) -> None:
-        """Hand the launches of the past to the screen that shows them."""
-        self._hand("show_history", message)
-
     def on_backend_failed(self, message: BackendFailed) -> None:
         """Keep the rows, say since when the backend is silent."""
         if self.jobs.fail(message):
@@ -340,23 +333,21 @@ class TorchXTuiApp(OrderedKeysApp[int]):
             self.status.recovered(message.handle)
         self._hand("show_described", message)
 
-    def on_usage_sampled(self, message: UsageSampled) -> None:
-        """Hand what replicas use to the screen that shows it."""
-        self._hand("show_usage", message)
-
-    def on_progress_read(self, message: ProgressRead) -> None:
-        """Hand how far jobs are to the screens that show it."""
-        self._hand("show_progress", message)
-
-    def on_failure_explained(self, message: FailureExplained) -> None:
-        """Hand the cause of a failure to the screens that show it."""
-        self._hand("show_failure", message)
+    def on_stacks_taken(self, message: StacksTaken) -> None:
+        """Keep what the last stacks of a job mean, and hand it to the screens that show it."""
+        self.jobs.taken[message.handle] = message
+        self._hand("show_taken", message)
 
     def _hand(self, method: str, message: Message) -> None:
         for screen in self.screen_stack:
-            handler = getattr(screen, method, None)
-            if handler is not None:
+            if handler := getattr(screen, method, None):
                 handler(message)
+
+    # What other threads read is handed to the screens that show it.
+    on_history_read = partialmethod(_hand, "show_history")
+    on_usage_sampled = partialmethod(_hand, "show_usage")
+    on_progress_read = partialmethod(_hand, "show_progress")
+    on_failure_explained = partialmethod(_hand, "show_failure")
 
     @cached_property
     def launches(self) -> LaunchWatch:

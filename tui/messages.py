@@ -10,6 +10,7 @@ from textual.message import Message
 if TYPE_CHECKING:
     from ..backends.api import Capabilities, DescribeAppResponse, Finding, ReplicaUsage
     from ..backends.shared.progress import Progress
+    from ..diagnosis.stacks.conclusion import Conclusion
     from ..logs.source.replica_log import ReplicaLog
     from ..logs.view.failure import Failure
     from .rows import JobRow, RowProgress
@@ -95,6 +96,23 @@ class FailureExplained(Message):
 
     handle: str
     failure: Failure
+
+
+@dataclass(eq=False)
+class StacksTaken(Message):
+    """The stacks of a running job were taken.
+
+    Attributes:
+        handle: the job.
+        at: when (seconds since the epoch).
+        how: in which ways how many of its ranks were read.
+        found: what it means.
+    """
+
+    handle: str
+    at: float
+    how: str
+    found: Conclusion
 
 
 @dataclass(eq=False)

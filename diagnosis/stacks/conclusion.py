@@ -209,6 +209,11 @@ def _all_ended(ends: Mapping[int, object]) -> str:
     )
 
 
+def is_lost(text: str) -> bool:
+    """Tell whether a line says that a connection was lost, which is never the cause."""
+    return _LOST.search(text) is not None
+
+
 def own_error(text: str) -> str:
     """Return the last line of an output that is an error of the rank's own; empty where it lost a connection only."""
     for line in reversed(text.splitlines()):

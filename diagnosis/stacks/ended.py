@@ -1,4 +1,4 @@
-"""A job that is over: what its ranks wrote to stderr at their end, and who ended it."""
+"""A job that is over: what its ranks and torchrun wrote at their end, and who ended it."""
 
 from __future__ import annotations
 
@@ -12,31 +12,46 @@ from ...specs.files import open_file
 from .conclusion import conclude
 from .kept import kept_takes
 from .take import take_stacks
+from .torchrun import explain_torchrun, read_ends
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from ...backends.runner import Runner
+    from ...logs.source.replica_log import ReplicaLog
     from .take import Take
 
 _TAIL_BYTES = 16 << 10
 
 
-def explain_end(runner: Runner, handle: str) -> tuple[str, ...]:
-    """Say which rank ended a job of several ranks that is over, a sentence each; nothing where that cannot be told.
+def explain_end(runner: Runner, handle: str, logs: Sequence[ReplicaLog]) -> tuple[str, ...]:
+    """Say which rank ended a job that is over, a sentence each; nothing where that cannot be told.
 
-    The flight recorders that the ranks left come first, then who ended first and whose error is one of its own. The
-    last stacks that were taken while it ran are told as well.
+    The flight recorders that the ranks left come first, then torchrun's report; without one, who ended first and whose
+    error is one of its own. The last stacks that were taken while it ran are told as well.
+
+    Args:
+        runner: asks the job's scheduler.
+        handle: the job.
+        logs: the logs of its replicas.
 
     Raises:
         TorchXTuiError: the job's backend cannot be asked.
+        OSError: its logs cannot be read.
     """
-    take = take_stacks(runner, handle)
-    if take.ranks or take.world_size < 2:
-        return ()
-    found = conclude(take, None, error_texts(runner, take))
-    lines = [found.sentence, *found.details] if found.culprits or found.verdict else []
-    for earlier in kept_takes(handle)[:1]:
+    by_torchrun = explain_torchrun(read_ends(logs))
+    lines: list[str] = []
+    if runner.capabilities(parse_app_handle(handle).scheduler_backend).run_beside:
+        take = take_stacks(runner, handle)
+        if take.ranks:
+            return ()
+        if take.world_size > 1:
+            # A replica with a torchrun is not one rank: its end tells of none.
+            found = conclude(take, None, {} if by_torchrun else error_texts(runner, take))
+            lines = [found.sentence, *found.details] if found.culprits or found.verdict else []
+    lines += by_torchrun
+    for earlier in kept_takes(handle, 1):
         before = conclude(earlier)
         if before.culprits:
             at = time.strftime("%H:%M:%S", time.localtime(earlier.at))

@@ -27,10 +27,10 @@ def keep_take(take: Take) -> None:
         logger.warning("the stacks of %s cannot be kept: %s", take.handle, error)
 
 
-def kept_takes(handle: str) -> list[Take]:
-    """Return the takes of a job that are kept, the latest first; what cannot be read is left out."""
+def kept_takes(handle: str, most: int = _MOST_KEPT) -> list[Take]:
+    """Return the latest takes of a job that are kept, the latest first; what cannot be read is left out."""
     takes = []
-    for path in sorted(_folder(handle).glob("*.json"), reverse=True)[:_MOST_KEPT]:
+    for path in sorted(_folder(handle).glob("*.json"), reverse=True)[:most]:
         try:
             takes.append(Take.from_document(decode_json(read_file(path, LARGE))))
         except (OSError, ValueError, KeyError, TypeError) as error:

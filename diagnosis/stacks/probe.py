@@ -26,8 +26,7 @@ MOST_PROCESSES = 2000
 MOST_SOURCES = 40
 AROUND = 4  # lines of the source before and after a frame's
 AT_ONCE = 8
-ASK_S, PYSPY_S, NATIVE_S, SIGNAL_S, DUMP_S = 4.0, 10.0, 60.0, 2.0, 3.0
-DEBUG_PORT = 25999
+ASK_S, PYSPY_S, NATIVE_S, SIGNAL_S, DUMP_S, DEBUG_PORT = 4.0, 10.0, 60.0, 2.0, 3.0, 25999
 NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "TORCHX_TUI_INSIGHT", "TORCH_WORKER_SERVER_SOCKET",
          "TORCHX_TUI_STACK_SIGNAL", "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE",
          "TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "SLURM_JOB_ID", "PATH")  # fmt: skip
@@ -314,7 +313,8 @@ def by_pyspy(process, native=False):
         folders.append(os.path.dirname(process.command[0]))
     program = shutil.which("py-spy", path=os.pathsep.join(folders))
     if program is None:
-        raise NotRead("not installed here: pip install py-spy")
+        is_outside = os.environ.get("TORCHX_TUI_REPLICA_PID") or os.environ.get("SLURM_JOB_ID")
+        raise NotRead("not installed here: pip install py-spy" if is_outside else "not in the image, see docs/hangs.md")
     # A process that is stopped, or that the kernel holds, could not be stopped for the reading.
     more = (["--native"] if native else []) + (["--nonblocking"] if process.state in "TtD" and not native else [])
     command = [program, "dump", "--json", "--pid", str(process.pid)] + more

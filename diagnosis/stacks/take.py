@@ -231,6 +231,13 @@ class Take:
         return counted
 
     @property
+    def how(self) -> str:
+        """In which ways how many of the ranks were read: ``worker server, 4 of 4 ranks``."""
+        ways = ", ".join(f"{way} {number}" if len(self.ways) > 1 else way for way, number in self.ways.items())
+        read, size = sum(self.ways.values()), self.world_size
+        return f"{ways or 'nothing read'}, {read} of {size} rank{'' if size == 1 else 's'}"
+
+    @property
     def not_read(self) -> list[tuple[str, str]]:
         """What could not be read, and why, with what would help."""
         found = []

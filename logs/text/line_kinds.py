@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 TRACEBACK = "Traceback (most recent call last):"
-# The prefix that torchrun, or PyTorch's own hook, writes before the lines of a worker.
-_WORKER = re.compile(r"^\[[^\]\n]{1,40}\]:\s?")
+# The prefixes that torchrun and PyTorch's own hook write before the lines of a worker: `[default0]:[rank0]: `.
+_WORKER = re.compile(r"^(?:\[[^\]\n]{1,40}\]:\s?){1,2}")
 # torchrun ends with one of these after the worker's own exception, which says why.
 _WRAPPERS = ("ChildFailedError", "ProcessRaisedException", "CalledProcessError")
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
 
 import pytest
 from actions import cancel_top, fill, go_to, live_through, look_inside, open_form, submit
 from support.api_proxy import api_proxy
+from support.kubernetes_cluster import in_namespace
 from support.shell import shell
 from support.volcano_jobs import make_job, start_job
 
@@ -17,15 +16,6 @@ pytestmark = pytest.mark.slow
 JOB = {"steps": "900", "num_replicas": "4", "step_seconds": "1", "image": "python:local"}
 # What the node keeps for itself is all that is asked for: the machine has few cores.
 OPTIONS = {"reserved_millicpu": "1000"}
-
-
-def in_namespace(kubeconfig: str, namespace: str, path: Path) -> str:
-    """Return a kubeconfig of the same server whose context has this namespace."""
-    found = json.loads(Path(kubeconfig).read_text())
-    for one in found["contexts"]:
-        one["context"]["namespace"] = namespace
-    path.write_text(json.dumps(found))
-    return str(path)
 
 
 @pytest.fixture

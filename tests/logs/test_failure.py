@@ -107,6 +107,21 @@ def test_interleaved_tracebacks_of_workers_and_replicas_are_read_apart(tmp_path:
     assert [error.text for error in failure.consequences] == ["KeyError: 2"]
 
 
+@pytest.mark.parametrize("prefix", [b"[3]:", b"[default3]:", b"[trainer3]:"])
+def test_tracebacks_behind_the_prefixes_of_torchrun_and_of_torch(tmp_path: Path, prefix: bytes) -> None:
+    """torchrun's `--tee` writes one, and torch another one after it."""
+    (zero,) = writers(tmp_path, 1)
+    lost = TRACEBACK.replace(b"torch.OutOfMemoryError: CUDA", LOST_PEER.strip()).replace(b"rank3", b"rank1")
+    for text, number in ((TRACEBACK, b"3"), (lost, b"1")):
+        lines = text.replace(b"\n\n", b"\n").splitlines(keepends=True)
+        zero.write(b"".join(prefix.replace(b"3", number) + line for line in lines), "e", at=AT)
+    zero.write(TORCHRUN, "e", at=AT + 1)
+    failure = explain_failure([zero.log], 0)
+    assert failure.cause is not None
+    assert failure.cause.text == "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 15.66 GiB"
+    assert [error.is_consequence for error in failure.consequences] == [True, True, True]
+
+
 @pytest.mark.parametrize("text", [b"", b"step 1\nstep 2\n"])
 def test_no_error(tmp_path: Path, text: bytes) -> None:
     (zero,) = writers(tmp_path, 1)

@@ -4,14 +4,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.canned import NOW, CannedScheduler
+from support.canned import NOW, CannedScheduler, busy_scheduler
 from support.dashboard import make_app, until
-from support.pictures import SIZES
+from support.pictures import RUNNING, SIZES, at_job
 
+from torchx_tui.diagnosis.stacks.kept import keep_take
 from torchx_tui.diagnosis.stacks.take import Take
 from torchx_tui.settings.config import Settings
 from torchx_tui.specs import AppState
 from torchx_tui.specs.foreign import decode_json
+from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.stacks import screen as stacks
 from torchx_tui.tui.stacks.screen import StacksScreen
@@ -36,6 +38,25 @@ async def open_stacks(pilot):
     await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.rows, "the jobs")
     await pilot.press("b")
     await until(pilot, lambda: isinstance(app.screen, StacksScreen) and app.screen.is_done, "the stacks")
+
+
+async def open_stalled(pilot):
+    """The Job screen of a stalled job, whose stacks were taken when that was seen."""
+    app = pilot.app
+    await at_job(RUNNING, "enter")(pilot)
+    await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen._activity.is_read, "its log")
+    await until(pilot, lambda: RUNNING in app.jobs.taken and app.screen.doing._stacks.display, "the finding")
+    # The same is in the status line for some seconds.
+    await until(pilot, lambda: app.status.text(), "the message")
+    app.status.clear()
+
+
+def test_stalled_job(snap_compare, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    document = {**decode_json(TAKE.read_bytes()), "at": NOW - 3, "seconds": 0.31, "handle": RUNNING}
+    keep_take(Take.from_document(document))
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
+    assert snap_compare(app, sizes=SIZES, run_before=open_stalled)
 
 
 def test_stacks(snap_compare, app):

@@ -281,3 +281,12 @@ def _delete_namespace(cluster: KubernetesCluster) -> None:
         except RefusedError as error:
             if error.status not in (404, 409):
                 raise
+
+
+def in_namespace(kubeconfig: str, namespace: str, path: Path) -> str:
+    """Return a kubeconfig of the same server whose context has this namespace."""
+    found = json.loads(Path(kubeconfig).read_text())
+    for one in found["contexts"]:
+        one["context"]["namespace"] = namespace
+    path.write_text(json.dumps(found))
+    return str(path)

@@ -5,11 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.canned import CannedScheduler
+from support.canned import NOW, CannedScheduler, busy_scheduler
 from support.dashboard import make_app, screen_text, until
+from support.pictures import RUNNING, at_job
 
 from torchx_tui.backends.api import CommandOutput
-from torchx_tui.diagnosis.stacks.kept import kept_takes
+from torchx_tui.diagnosis.stacks import take
+from torchx_tui.diagnosis.stacks.kept import keep_take, kept_takes
 from torchx_tui.diagnosis.stacks.take import Take
 from torchx_tui.settings.config import Settings, WatchSettings
 from torchx_tui.specs import AppState, SchedulerError
@@ -17,6 +19,8 @@ from torchx_tui.specs.foreign import decode_json
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.logs.screen import LogsScreen
+from torchx_tui.tui.messages import ProgressRead
+from torchx_tui.tui.rows import RowProgress
 from torchx_tui.tui.stacks import screen as stacks
 from torchx_tui.tui.stacks.screen import StacksScreen
 
@@ -111,12 +115,62 @@ async def test_stacks_of_a_stalled_job_are_there_without_a_key(tmp_path, monkeyp
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.rows, "the jobs")
         (handle,) = app.jobs.rows
         for _ in range(2):
-            app.ended_jobs.announce_stall(handle, "no step for 9m")
+            app.ended_jobs.announce_stall(handle, "no step for 9m", 540.0)
         if is_wanted:
             await until(pilot, lambda: "rank 0 has not reached" in screen_text(app), "the finding")
         await app.workers.wait_for_complete()
     assert [each["stop"] for each in asked] == [False] * 4 * is_wanted
     assert len(kept_takes(handle)) == int(is_wanted)
+
+
+async def test_the_finding_stands_with_the_stalled_job(tmp_path, monkeypatch):
+    """In its pane and on its card, also of a dashboard that is opened later, which takes nothing again."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    taken_once = [replace(taken("checkpoint"), handle=RUNNING, at=NOW - 5)]
+    monkeypatch.setattr(take, "take_stacks", lambda *_, **__: taken_once.pop())
+    scheduler = busy_scheduler(tmp_path / "logs")
+
+    async def sees_it(app):
+        async with app.run_test(size=(120, 40)) as pilot:
+            await at_job(RUNNING, "enter")(pilot)
+            await until(pilot, lambda: "worker server, 4 of 4 ranks" in screen_text(app), "the finding")
+            assert isinstance(app.screen, JobScreen)
+            text = screen_text(app)
+            assert "Stacks " in text
+            assert "rank 0 saves a checkpoint, train.py:" in " ".join(text.split())
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the table")
+            stalled = RowProgress(4, 0.5, None, "loss", "0.871", "no step for 9m", 540.0)
+            app.on_progress_read(ProgressRead({RUNNING: stalled}))
+            await until(pilot, lambda: "! rank 0 has not reached" in screen_text(app), "the card")
+            app.on_progress_read(ProgressRead({RUNNING: stalled._replace(stalled="")}))
+            await until(pilot, lambda: "! rank 0 has not reached" not in screen_text(app), "the card as it was")
+
+    await sees_it(make_app(scheduler, tmp_path))
+    await sees_it(make_app(scheduler, tmp_path))
+    assert taken_once == []
+
+
+async def test_stacks_from_before_a_stall_are_not_its_finding(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    keep_take(replace(taken("checkpoint"), handle=RUNNING, at=NOW - 86400))
+    settings = Settings(watch=WatchSettings(stacks_of_stalled=False))
+    scheduler = busy_scheduler(tmp_path / "logs")
+    scheduler.capabilities = replace(scheduler.capabilities, run_beside=True)
+    app = make_app(scheduler, tmp_path, settings=settings)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await at_job(RUNNING, "enter")(pilot)
+        await until(pilot, lambda: "Stalled" in screen_text(app), "that it is stalled")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert "4 of 4 ranks" not in screen_text(app)
+        # What a person takes is shown, whatever is configured.
+        monkeypatch.setattr(stacks, "_PAUSE_S", 0.0)
+        monkeypatch.setattr(stacks, "take_stacks", lambda *_, **__: replace(taken("sleep"), handle=RUNNING, at=NOW))
+        await pilot.press("b")
+        await until(pilot, lambda: isinstance(app.screen, StacksScreen) and app.screen.is_done, "the stacks")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and "4 of 4 ranks" in screen_text(app), "it")
 
 
 async def test_what_cannot_be_read_is_said(app, monkeypatch):

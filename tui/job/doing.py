@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -18,11 +19,15 @@ from ...logs.text.sanitize import plain
 from ..format import clock
 from ..metrics.chart import ChartView
 from ..metrics.metric_list import group_of
+from ..stacks.cells import finding_text
 from ..ui import glyphs
 from ..ui.job_cells import progress_bar
 from ..ui.palette import STYLES
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of, now_of
+
+if TYPE_CHECKING:
+    from ..messages import StacksTaken
 
 _OPTIONS = Options()
 _SPARK_WIDTH = 8
@@ -43,17 +48,19 @@ class DoingPane(Pane):
         super().__init__("Doing", id="doing-pane")
         self.chart = DoingChart()
         self._notes = Static(id="doing-notes", markup=False)
+        self._stacks = Static(id="doing-stacks", markup=False)
         self._values = Static(id="doing-values", markup=False)
         self._activity = Activity()
 
     def compose_body(self) -> ComposeResult:
-        """Yield the notes, the chart and the values."""
+        """Yield the notes, what the stacks say, the chart and the values."""
         yield self._notes
+        yield self._stacks
         yield self.chart
         yield self._values
 
-    def show(self, activity: Activity) -> None:
-        """Show what a job is doing."""
+    def show(self, activity: Activity, taken: StacksTaken | None = None) -> None:
+        """Show what a job is doing, and of a stalled one where its ranks stand."""
         self._activity = activity
         main = activity.main
         stalled = stall_of(activity)
@@ -72,6 +79,11 @@ class DoingPane(Pane):
         )
         self._notes.update(lines)
         self._notes.display = bool(activity.observations)
+        self._stacks.display = taken is not None
+        if taken is not None:
+            head = Text("\n", end="").append("Stacks", f"bold {STYLES.text}")
+            head.append(f"   {clock(taken.at, now_of(self.app))}, {plain(taken.how)}\n", STYLES.muted)
+            self._stacks.update(head.append_text(finding_text(taken.found)))
         series = [main] if main else []
         log = main is not None and wants_log(main)
         self.chart.show(series, Options(_OPTIONS.smoothing, log))

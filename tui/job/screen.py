@@ -37,7 +37,8 @@ from .why import WhyPane
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse, StateChange
-    from ..messages import FailureExplained, JobDescribed, UsageSampled
+    from ...logs.source.replica_log import ReplicaLog
+    from ..messages import FailureExplained, JobDescribed, StacksTaken, UsageSampled
 
 TABS = {"overview": "Overview", "appdef": "AppDef", "native": "Backend"}
 
@@ -157,8 +158,7 @@ class JobScreen(JobActions):
             first = first_failed(self.replicas.grid.replicas)
             patterns = self.dashboard.settings.logs.error_patterns
             self.dashboard.feed.explain(message.handle, message.logs, first, patterns)
-            if self.dashboard.jobs.can(self.row.scheduler, lambda able: able.run_beside):
-                self._explain_end()
+            self._explain_end(message.logs)
         self._fill_tab()
         self._refresh_head()
         self.refresh_bars()
@@ -176,6 +176,11 @@ class JobScreen(JobActions):
             if self._readers is not None:
                 cores = [usage.cpu for usage in message.usages if usage.cpu is not None]
                 self._readers.note_cores(message.handle, cores)
+
+    def show_taken(self, message: StacksTaken) -> None:
+        """Show where the ranks of a stalled job stand."""
+        if message.handle == self.row.handle and self.doing.chart.is_running:
+            self._show_doing()
 
     def on_activity_changed(self, message: ActivityChanged) -> None:
         """Take over what the job does."""
@@ -201,9 +206,11 @@ class JobScreen(JobActions):
             self._activity.progress.fraction if doing else None, is_stalled=stall_of(self._activity) is not None
         )
         if doing:
-            self.doing.show(self._activity)
-            stalled = stall_of(self._activity)
-            self.dashboard.ended_jobs.announce_stall(self.row.handle, stalled.sentence if stalled else "")
+            handle, stalled = self.row.handle, stall_of(self._activity)
+            taken = self.dashboard.jobs.taken_since(handle, stalled.since) if stalled else None
+            self.doing.show(self._activity, taken)
+            words, seconds = (stalled.sentence, stalled.seconds) if stalled else ("", 0.0)
+            self.dashboard.ended_jobs.announce_stall(handle, words, seconds)
         if had_focus and self._tab == "overview" and self.is_active:
             (self.doing.chart if doing else self.why.body).focus()
 
@@ -228,12 +235,13 @@ class JobScreen(JobActions):
             self.why.show(self.described, message.failure)
 
     @work(thread=True, group="end", exclusive=True, exit_on_error=False)
-    def _explain_end(self) -> None:
-        """Find out which rank ended the job, by what its ranks left."""
+    def _explain_end(self, logs: list[ReplicaLog]) -> None:
+        """Find out which rank ended the job, by what its ranks and torchrun left."""
         from ...diagnosis.stacks.ended import explain_end
 
-        with suppress(TorchXTuiError, OSError):  # the reason that the backend gives stands there all the same
-            sentences = explain_end(self.dashboard.runner, self.row.handle)
+        # The reason that the backend gives stands there all the same.
+        with suppress(TorchXTuiError, OSError, ValueError):
+            sentences = explain_end(self.dashboard.runner, self.row.handle, logs)
             self.dashboard.post_to(self, self.EndExplained(sentences))
 
     def on_job_screen_end_explained(self, message: EndExplained) -> None:

@@ -19,6 +19,7 @@ from ..ui.theme import glyphs_of
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
+    from ...diagnosis.stacks.conclusion import Conclusion
     from ..ui.glyphs import Glyphs
 
 LABEL_WIDTH = 12
@@ -38,14 +39,16 @@ class JobCard(Pane):
         """Yield the facts."""
         yield self.body
 
-    def show(self, row: JobRow | None, described: DescribeAppResponse | None, now: float) -> None:
-        """Show a job, or nothing."""
+    def show(
+        self, row: JobRow | None, described: DescribeAppResponse | None, now: float, found: Conclusion | None = None
+    ) -> None:
+        """Show a job, or nothing; of a stalled one what its last stacks mean."""
         self.set_class(row is not None, "-filled")
         if row is None:
             return
         self._job_name = row.name
         self._fit_title()
-        self.body.facts = card_lines(row, described, glyphs_of(self.app), now)
+        self.body.facts = card_lines(row, described, glyphs_of(self.app), now, found)
 
     def on_resize(self) -> None:
         """Cut the name for the new width; before the card is shown it has none."""
@@ -73,7 +76,9 @@ class CardBody(Widget):
         return Text("\n", no_wrap=True, end="").join(lines)
 
 
-def card_lines(row: JobRow, described: DescribeAppResponse | None, glyphs: Glyphs, now: float) -> tuple[Text, ...]:
+def card_lines(
+    row: JobRow, described: DescribeAppResponse | None, glyphs: Glyphs, now: float, found: Conclusion | None = None
+) -> tuple[Text, ...]:
     """Return the lines of the card: the state line, a blank one, then the facts."""
     head = state_text(row.state, glyphs)
     seconds = row.duration_seconds if row.is_final else row.age_seconds(now)
@@ -83,7 +88,7 @@ def card_lines(row: JobRow, described: DescribeAppResponse | None, glyphs: Glyph
     if since is not None:
         head.append(f", {'ended' if row.is_final else 'since'} {clock(since, now)}", STYLES.muted)
     head.append(f"   {backend_word(row.scheduler, long=True)}", STYLES.muted)
-    lines = [head, _why_line(row)]
+    lines = [head, _found_line(found) if found else _why_line(row)]
     facts: list[tuple[str, Text]] = []
     if row.component:
         component = Text(row.component, STYLES.text, end="")
@@ -100,6 +105,12 @@ def card_lines(row: JobRow, described: DescribeAppResponse | None, glyphs: Glyph
         line.append_text(value)
         lines.append(line)
     return tuple(lines)
+
+
+def _found_line(found: Conclusion) -> Text:
+    from ...logs.text.sanitize import plain
+
+    return Text(f"! {plain(found.sentence)}", STYLES.pending)
 
 
 def _why_line(row: JobRow) -> Text:

@@ -33,7 +33,7 @@ from .table import JobTable, Sort, TablePane
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
     from ..logs.area import LogsArea
-    from ..messages import HistoryRead, JobDescribed, ProgressRead
+    from ..messages import HistoryRead, JobDescribed, ProgressRead, StacksTaken
 
 # Columns of the screen from which table and logs stand side by side.
 SIDE_BY_SIDE = 120
@@ -226,9 +226,19 @@ class JobsScreen(JobActions):
     def _show_cursor_row(self, row: JobRow | None) -> None:
         if row is None or self._described is None or self._described.app_id != row.app_id:
             self._described = None
-        self.card.show(row, self._described, self.clock())
+        self._show_card()
         if row is not None or self._logs is not None:
             self.logs.show_row(row)
+
+    def _show_card(self) -> None:
+        """Show the facts of the job at the cursor, and where its ranks stand if it is stalled."""
+        row, stall, now = self.table.cursor_row, self.table.cursor_stall, self.clock()
+        taken = self.dashboard.jobs.taken_since(row.handle, now - stall) if row and stall is not None else None
+        self.card.show(row, self._described, now, taken.found if taken else None)
+
+    def show_taken(self, _message: StacksTaken) -> None:
+        """Show where the ranks of a stalled job stand."""
+        self._show_card()
 
     def show_described(self, message: JobDescribed) -> None:
         """Complete card and logs when the backend has described the job at the cursor."""
@@ -236,7 +246,7 @@ class JobsScreen(JobActions):
         if row is None or row.handle != message.handle or message.described is None:
             return
         self._described = message.described
-        self.card.show(row, message.described, self.clock())
+        self._show_card()
         self.logs.show_logs(message.described, message.logs)
 
     def on_job_table_highlighted(self, message: JobTable.Highlighted) -> None:
@@ -260,7 +270,9 @@ class JobsScreen(JobActions):
         """Show how far running jobs are."""
         self.table.show_progress(message.progress)
         for handle, progress in message.progress.items():
-            self.dashboard.ended_jobs.announce_stall(handle, progress.stalled)
+            self.dashboard.ended_jobs.announce_stall(handle, progress.stalled, progress.stalled_seconds)
+        if self.dashboard.jobs.taken:
+            self._show_card()
         self.refresh_bars()
 
     def on_screen_resume(self) -> None:
@@ -348,7 +360,7 @@ class JobsScreen(JobActions):
         return [
             *launching,
             Hint("enter", "Open", self.can("logs")),
-            *([Hint("b", "Stacks", self.can("stacks"))] if self.table.is_cursor_stalled else []),
+            *([Hint("b", "Stacks", self.can("stacks"))] if self.table.cursor_stall is not None else []),
             Hint("l", "Logs", self.can("logs")),
             *([] if read_only else acting + deleting),
             Hint("/", "Filter"),

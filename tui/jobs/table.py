@@ -201,11 +201,12 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._draw_lines(self._differing_lines())
 
     @property
-    def is_cursor_stalled(self) -> bool:
-        """Whether the job at the cursor is taken to be stalled."""
+    def cursor_stall(self) -> float | None:
+        """How many seconds the job at the cursor is taken to be stalled; None where it is not."""
         known = self._progress.get(self._cursor or "")
         row = self.cursor_row
-        return known is not None and known.stalled != "" and row is not None and row.state is AppState.RUNNING
+        is_stalled = known is not None and known.stalled != "" and row is not None and row.state is AppState.RUNNING
+        return known.stalled_seconds if known is not None and is_stalled else None
 
     def set_dimmed(self, schedulers: frozenset[str]) -> None:
         """Dim the rows of backends that do not answer."""

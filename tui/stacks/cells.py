@@ -206,13 +206,9 @@ def finding_text(found: Conclusion) -> Text:
 
 def how_text(take: Take, clock: str) -> Text:
     """Return when the take was made, in which ways, and how long it took."""
-    ways = ", ".join(f"{way} {number}" if len(take.ways) > 1 else way for way, number in take.ways.items())
-    read = sum(take.ways.values())
     text = Text(end="")
     text.append(clock, STYLES.text)
-    text.append(
-        f"   {ways or 'nothing read'}, {read} of {count(take.world_size, 'rank')}, {take.seconds:.1f} s", STYLES.muted
-    )
+    text.append(f"   {take.how}, {take.seconds:.1f} s", STYLES.muted)
     if take.dumps:
         text.append(f"   flight recorder of {count(len(take.dumps), 'rank')}", STYLES.muted)
     return text

@@ -25,6 +25,7 @@ from ...diagnosis.stacks.take import ProcessStack, Take, take_stacks
 from ...logs.text.sanitize import plain
 from ...specs.errors import describe_error
 from ..format import clock, count
+from ..messages import StacksTaken
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
 from ..ui.job_cells import name_text, state_text
@@ -174,6 +175,12 @@ class StacksScreen(BaseScreen):
     @work(thread=True, group="stacks", exclusive=True, exit_on_error=False)
     def _take(self, native: bool) -> None:
         worker, dashboard, handle = get_current_worker(), self.dashboard, self.row.handle
+
+        def post(take: Take, found: Conclusion, is_last: bool, kept: tuple[tuple[float, int], ...]) -> None:
+            dashboard.post_to(self, self.Taken(take, found, "", is_last, kept))
+            if take.ways:
+                dashboard.post_from_thread(StacksTaken(handle, take.at, take.how, found))
+
         try:
             kept = tuple(_summary(take) for take in kept_takes(handle))
             first = take_stacks(dashboard.runner, handle, native=native)
@@ -181,14 +188,14 @@ class StacksScreen(BaseScreen):
             is_last = native or not first.ranks
             if first.ranks:
                 keep_take(first)
-            dashboard.post_to(self, self.Taken(first, found, "", is_last, kept))
+            post(first, found, is_last, kept)
             deadline = time.monotonic() + _PAUSE_S
             while time.monotonic() < deadline and not (is_last or worker.is_cancelled):
                 time.sleep(0.05)
             if not (is_last or worker.is_cancelled):
                 second = take_stacks(dashboard.runner, handle)
                 found = conclude(second, first, error_texts(dashboard.runner, second))
-                dashboard.post_to(self, self.Taken(second, found, "", True, (_summary(first), *kept)))
+                post(second, found, True, (_summary(first), *kept))
         except Exception as error:
             dashboard.post_to(self, self.Taken(None, None, describe_error(error)))
 

@@ -14,7 +14,7 @@ from textual.worker import Worker, WorkerState
 from ...specs import AppState, TorchXTuiError
 from ...specs.files import user_name
 from ..format import count, state_word
-from ..messages import Told
+from ..messages import StacksTaken, Told
 from ..terminal.textual_internals import write_to_terminal
 from .palette import STYLES
 from .theme import glyphs_of
@@ -158,8 +158,14 @@ class EndedJobs:
                 words = "; ".join(text for text, _ in _format_exit(ended))
                 _tell_away(self._app, ended, "failure" if failed else "end", words)
 
-    def announce_stall(self, handle: str, sentence: str) -> None:
-        """Say once that a job is stalled; an empty sentence says that it is not."""
+    def announce_stall(self, handle: str, sentence: str, seconds: float) -> None:
+        """Say once that a job is stalled, and find out where its ranks stand.
+
+        Args:
+            handle: the job.
+            sentence: says it; empty for a job that is not stalled.
+            seconds: how long it has made no step.
+        """
         if not sentence:
             self._stalled.discard(handle)
             return
@@ -172,26 +178,32 @@ class EndedJobs:
         if self._app.settings.bell:
             self._app.bell()
         _tell_away(self._app, [row], "stall", words, sentence)
-        if self._app.settings.watch.stacks_of_stalled:
-            self._take_stacks(row)
+        self._find_stacks(row, self._app.now() - seconds)
 
-    def _take_stacks(self, row: JobRow) -> None:
-        """Take the stacks of a job that stalls, if that stops none of its processes, and keep them."""
+    def _find_stacks(self, row: JobRow, since: float) -> None:
+        """Find the stacks that were taken since a job stalls; without them take them, if that stops no process."""
         app = self._app
 
         def work() -> None:
             from ...diagnosis.stacks.conclusion import conclude
-            from ...diagnosis.stacks.kept import keep_take
+            from ...diagnosis.stacks.kept import keep_take, kept_takes
             from ...diagnosis.stacks.take import take_stacks
 
+            kept = [take for take in kept_takes(row.handle, 1) if take.at >= since]
+            if not kept and not app.settings.watch.stacks_of_stalled:
+                return
             try:
-                take = take_stacks(app.runner, row.handle, stop=False)
+                take = kept[0] if kept else take_stacks(app.runner, row.handle, stop=False)
             except (TorchXTuiError, ValueError) as error:
                 _log.info("no stacks of %s: %s", row.handle, error)
                 return
-            if take.ways:
+            if not take.ways:
+                return
+            if not kept:
                 keep_take(take)
-                app.post_from_thread(Told(f"{row.name}: {conclude(take).sentence}"))
+            found = conclude(take)
+            app.post_from_thread(StacksTaken(row.handle, take.at, take.how, found))
+            app.post_from_thread(Told(f"{row.name}: {found.sentence}"))
 
         app.run_worker(work, thread=True, group="stacks of stalled jobs", exit_on_error=False)
 

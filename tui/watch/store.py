@@ -13,7 +13,7 @@ from ..rows import JobRow
 if TYPE_CHECKING:
     from ...backends.api import Capabilities, Finding
     from ...specs import AppState
-    from ..messages import BackendFailed, JobsChanged
+    from ..messages import BackendFailed, JobsChanged, StacksTaken
 
 
 # Changes of state that are kept of a job.
@@ -40,6 +40,8 @@ class JobStore:
         self.outages: dict[str, Outage] = {}
         self.findings: dict[str, list[Finding]] = {}
         self.capabilities: dict[str, Capabilities] = {}
+        self.taken: dict[str, StacksTaken] = {}
+        """The last stacks that were taken of jobs, and what they mean."""
         # Kept as rows come and go: with many jobs, counting them would cost more than drawing the screen.
         self._counts: Counter[tuple[str, AppState]] = Counter()
         self._changes: dict[str, list[tuple[AppState, float]]] = {}
@@ -67,6 +69,11 @@ class JobStore:
             self.forget(handle)
         return ended
 
+    def taken_since(self, handle: str, since: float) -> StacksTaken | None:
+        """Return the last stacks of a job, where they were taken after a time in seconds since the epoch."""
+        taken = self.taken.get(handle)
+        return taken if taken is not None and taken.at >= since else None
+
     def fail(self, message: BackendFailed) -> bool:
         """Note that a backend is silent; return whether that is news, as is what an answer that was late came to."""
         before = self.outages.get(message.scheduler)
@@ -83,6 +90,7 @@ class JobStore:
         """Take a job off the screen."""
         row = self.rows.pop(handle, None)
         self._changes.pop(handle, None)
+        self.taken.pop(handle, None)
         if row is not None:
             self._counts[row.scheduler, row.state] -= 1
 

@@ -101,6 +101,17 @@ def _dump_on_failure():
     os.close(file)
 
 
+def _forget_attempt():
+    """Remove the dump that the rank left when torchrun had started it before: it tells nothing of this attempt."""
+    prefix = os.environ.get("TORCH_FR_DUMP_TEMP_FILE", "")
+    if os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0" or not prefix.startswith(os.environ[_FOLDER] + "/"):
+        return
+    with open("/proc/%d/environ" % os.getppid(), "rb") as file:
+        is_of_rank = b"\0RANK=" in b"\0" + file.read()
+    if not is_of_rank:  # else a program that the rank has started
+        os.unlink(prefix + os.environ["RANK"])
+
+
 def _prepare():
     import atexit
 
@@ -113,6 +124,7 @@ def _prepare():
 
     sys.meta_path.insert(0, _AfterImport(_MODULE, _start_server))
     atexit.register(leave)
+    _forget_attempt()
 
 
 def _chain():

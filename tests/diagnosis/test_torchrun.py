@@ -1,0 +1,200 @@
+"""What torchrun leaves in a log: the cause, what follows from it, and the attempts before."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from support.waiting import wait_until
+
+from torchx_tui.backends.replica_logs import replica_logs
+from torchx_tui.backends.runner import Runner
+from torchx_tui.diagnosis.stacks.ended import explain_end
+from torchx_tui.diagnosis.stacks.torchrun import explain_torchrun, read_torchrun
+from torchx_tui.specs import AppDef, Role
+
+DATA = Path(__file__).parent / "data" / "torchrun"
+RULE, THIN = "=" * 60, "-" * 60
+
+
+def told(*texts: str) -> tuple[str, ...]:
+    """Return what is said of the torchruns with these logs."""
+    ends = [read_torchrun(text.splitlines()) for text in texts]
+    return explain_torchrun([end for end in ends if end is not None])
+
+
+def report(*entries: tuple[int, int, int, int, str]) -> str:
+    """Return a report of failures: rank, local rank, exit code, process, traceback; the last is the root cause."""
+    parts = [
+        f"[{number}]:\n  time      : 2026-11-24_22:24:03\n  host      : a\n  rank      : {rank} (local_rank: {local})\n"
+        f"  exitcode  : {code} (pid: {pid})\n  error_file: <N/A>\n  traceback : {text}\n"
+        for number, (rank, local, code, pid, text) in enumerate(entries)
+    ]
+    head = (
+        f"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n{RULE}\nt.py FAILED\n{THIN}\nFailures:\n"
+    )
+    return f"{head}{''.join(parts[:-1])}{THIN}\nRoot Cause (first observed failure):\n{parts[-1]}{RULE}\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentences"),
+    [
+        ("raise", ("rank 1 failed: exit 1, ValueError: bad batch", "torchrun ended ranks 0, 2-3")),
+        # By `@record`: the traceback stands in the report.
+        ("recorded", ("rank 1 failed: exit 1, RuntimeError: mine", "torchrun ended ranks 0, 2-3")),
+        ("sigkill", ("rank 1 failed: killed by SIGKILL", "torchrun ended ranks 0, 2-3")),
+        ("exit7", ("rank 1 failed: exit 7", "torchrun ended ranks 0, 2-3")),
+        # Torchrun calls rank 2 the root cause, and does not list rank 1.
+        (
+            "exit0",
+            (
+                "rank 1 left before the others, with exit code 0",
+                "rank 2 then lost the connection to it; torchrun ended ranks 0, 3",
+            ),
+        ),
+        (
+            "restarted",
+            (
+                "rank 3 lost the connection to another rank; none says why",
+                "torchrun ended ranks 0-2",
+                "torchrun started its ranks again; attempt 1 of 2: rank 1, exit 1, ValueError: bad batch",
+            ),
+        ),
+        ("term", ("torchrun itself was sent SIGTERM, and ended its ranks",)),
+    ],
+)
+def test_recorded_runs(kind: str, sentences: tuple[str, ...]) -> None:
+    assert told((DATA / f"{kind}.log").read_text()) == sentences
+
+
+def test_a_rank_that_aborts() -> None:
+    """What C++ says at its end is its error."""
+    cause, follows = told((DATA / "mismatch.log").read_text())
+    assert cause.startswith("rank 0 failed: killed by SIGABRT, what():")
+    assert "op.preamble.length <= op.nbytes" in cause
+    assert follows == "torchrun ended ranks 1-3"
+
+
+def test_several_nodes() -> None:
+    """Each node's torchrun tells of its own ranks; a rank's output is found by its number on its machine."""
+    first = report((1, 1, 1, 11, "RuntimeError: Connection reset by peer"), (0, 0, -15, 10, "Signal 15 (SIGTERM)"))
+    first = f"W api.py:1028] Sending process 10 closing signal SIGTERM\n{first}"
+    second = report((2, 0, 1, 20, "To enable traceback see: https://pytorch.org"))
+    second = f"[default0]:[rank2]: ValueError: nan in the loss\n{second}"
+    assert told(first, second) == (
+        "rank 2 failed: exit 1, ValueError: nan in the loss",
+        "rank 1 then lost the connection to it; torchrun ended rank 0",
+    )
+    # Without torchrun's prefix a line has the number of the rank.
+    assert told(second.replace("[default0]:", ""))[0] == "rank 2 failed: exit 1, ValueError: nan in the loss"
+    assert told(second.replace("[default0]:[rank2]", "[rank0]"))[0] == "rank 2 failed: exit 1"
+
+
+def test_causes_of_their_own() -> None:
+    """A rank that somebody else ended is a cause; so is one that fails while torchrun ends it."""
+    closing = "W api.py:1028] Sending process 10 closing signal SIGTERM\n"
+    two = report((0, 0, 1, 10, "KeyError: 'x'"), (1, 1, 1, 11, "ValueError: y"))
+    assert told(closing + two) == (
+        "ranks 0-1 failed, each by itself: rank 0: exit 1, KeyError: 'x'; rank 1: exit 1, ValueError: y",
+    )
+    assert told(report((0, 0, -15, 10, "Signal 15 (SIGTERM) received by PID 10"))) == (
+        "rank 0 failed: killed by SIGTERM",
+    )
+    # That a rank left with 0 is not said where it may have done so because it was sent a signal.
+    lost = report((0, 0, 1, 10, "RuntimeError: Connection closed by peer"), (2, 2, -15, 12, "Signal 15"))
+    assert told(closing.replace("10", "12") + lost)[0] == "rank 1 left before the others, with exit code 0"
+    assert told(closing.replace("10", "12") + closing.replace("10", "11") + lost)[0].startswith("rank 0 lost the")
+
+
+def test_the_last_run_of_several() -> None:
+    """Where the scheduler started torchrun again, the report before is not told."""
+    before, after = report((0, 0, 3, 10, "<N/A>")), report((1, 1, 4, 21, "<N/A>"))
+    first = f"[default0]:x\nfailed (exitcode: 3) local_rank: 0 (pid: 10)\n{before}[default0]:y\n"
+    assert told(first + after) == ("rank 1 failed: exit 4",)
+    assert told(first) == ()  # the second one goes on, or left no report
+
+
+def test_an_exception_of_several_lines() -> None:
+    """Its first line is told, and of exceptions that were raised from others the last one."""
+    body = 'Traceback (most recent call last):\n    File "t.py", line 1, in main\n'
+    several = f"{body}  ValueError: bad batch:\n  its shape is [1, 2]"
+    chained = f"{several}\n  \n  During handling of it:\n  \n  {body}  RuntimeError: no batch"
+    assert told(report((0, 0, 1, 1, several))) == ("rank 0 failed: exit 1, ValueError: bad batch:",)
+    assert told(report((0, 0, 1, 1, chained))) == ("rank 0 failed: exit 1, RuntimeError: no batch",)
+
+
+def test_a_rank_that_left_is_not_told_beside_a_cause() -> None:
+    lost = (0, 0, 1, 10, "RuntimeError: Connection closed by peer")
+    assert told(report(lost, (2, 2, 7, 12, "<N/A>"))) == (
+        "rank 2 failed: exit 7",
+        "rank 0 then lost the connection to it",
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[default0]:" + report((0, 0, 1, 1, "x")).replace("\n", "\n[default0]:"),  # what a rank prints is no report
+        f"ChildFailedError: \n{RULE}\n",
+        report((0, 0, 0, 1, "x")),
+        report((9**12, 0, 1, 1, "x")),
+        "[0]:\n" * 20_000 + "failed (exitcode: 99999) local_rank: -1 (pid: x)",
+        f"ChildFailedError:\n{RULE}\n" + "[0]:\n" * 20_000,
+        "[" * 20_000 + "]" * 20_000,
+    ],
+)
+def test_odd_logs(text: str) -> None:
+    """They tell nothing, and take no time."""
+    began = time.process_time()
+    assert told(text) == ()
+    assert time.process_time() - began < 5
+
+
+def test_what_is_said_is_short() -> None:
+    (sentence,) = told(report((0, 0, 1, 1, "ValueError: " + "x" * 100_000)))
+    assert len(sentence) < 400
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs torch: pip install torch")
+@pytest.mark.parametrize(
+    ("ends", "sentence"),
+    [
+        ("raise ValueError('bad batch')", "rank 1 failed: exit 1, ValueError: bad batch"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "rank 1 failed: killed by SIGKILL"),
+    ],
+)
+def test_a_real_run(tmp_path: Path, ends: str, sentence: str) -> None:
+    """From a launched job to the sentences, with `@record` and torchrun's own error file."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        textwrap.dedent(
+            f"""
+            import os, signal, time
+            from torch.distributed.elastic.multiprocessing.errors import record
+            @record
+            def main():
+                if os.environ["RANK"] == "1":
+                    {ends}
+                time.sleep(600)
+            main()
+            """
+        )
+    )
+    arguments = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--tee", "3", str(script)]
+    role = Role("trainer", str(tmp_path), entrypoint=sys.executable, args=arguments)
+    runner = Runner(scheduler_params={"local_cwd": {"root": tmp_path / "root"}})
+    handle = runner.run(AppDef("ends", [role]), "local_cwd", {})
+    try:
+        described = wait_until(lambda: (d := runner.describe(handle)) and d.has_ended and d, "its end")
+        logs = replica_logs(runner.replica_log, handle, described)
+        found = explain_end(runner, handle, logs)
+        assert sentence in found
+        assert "torchrun ended rank 0" in found
+    finally:
+        runner.delete(handle)
+        runner.close()
