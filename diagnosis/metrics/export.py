@@ -28,7 +28,7 @@ def write_csv(file: TextIO, series: Iterable[Series]) -> None:
         for bucket in metric.buckets():
             time = "" if math.isnan(bucket.time) else f"{bucket.time:.3f}"
             points = int(bucket.count + bucket.gaps)
-            writer.writerow((metric.name, f"{bucket.step:g}", time, bucket.last, bucket.low, bucket.high, points))
+            writer.writerow((metric.name, f"{bucket.step:.15g}", time, bucket.last, bucket.low, bucket.high, points))
 
 
 def best_value(series: Series) -> float | None:

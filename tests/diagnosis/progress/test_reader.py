@@ -11,7 +11,7 @@ import pytest
 from support.waiting import wait_until
 
 from torchx_tui.diagnosis.metrics.files import MetricFiles
-from torchx_tui.diagnosis.metrics.find import find_metric_files
+from torchx_tui.diagnosis.metrics.find import Folder, find_metric_files
 from torchx_tui.diagnosis.metrics.store import load_series
 from torchx_tui.diagnosis.progress.activity import Activity, JobPlace
 from torchx_tui.diagnosis.progress.reader import ActivityReader
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 def reader(folder: Path) -> Iterator[ActivityReader]:
     """A reader of two replicas, of which the second has no log yet."""
     logs = [ReplicaLog("trainer", k, stdout=folder / f"{k}.log") for k in range(2)]
-    reader = ActivityReader(HANDLE, logs, JobPlace(folders=(folder,)), lambda: reader.acknowledge())
+    reader = ActivityReader(HANDLE, logs, lambda: JobPlace(folders=(Folder(folder),)), lambda: reader.acknowledge())
     yield reader
     reader.close()
     assert reader.join(30)
@@ -87,7 +87,7 @@ def test_series_are_there_at_once_the_next_time(reader: ActivityReader, folder: 
     reader.close()
     assert reader.join(30)
     (folder / "0.log").unlink()
-    again = ActivityReader(HANDLE, reader.logs, JobPlace(), lambda: None)
+    again = ActivityReader(HANDLE, reader.logs, JobPlace, lambda: None)
     assert again.latest.series["loss"].points == 2
     assert again.latest.progress.step == 2
     assert set(load_series(HANDLE)[0]) == {"loss"}
@@ -109,7 +109,9 @@ def test_files_are_found_in_a_bounded_walk(tmp_path: Path) -> None:
     (tmp_path / "outputs").symlink_to(tmp_path)
     for number in range(3_000):
         (tmp_path / "data" / f"{number}.csv").touch()
-    found = find_metric_files([], [tmp_path], ["--out", f"--dir={tmp_path}/elsewhere", "\0", "x" * 5_000], now - 60)
+    found = find_metric_files(
+        [], [Folder(tmp_path)], ["--out", f"--dir={tmp_path}/elsewhere", "\0", "x" * 5_000], now - 60
+    )
     assert {str(path.relative_to(tmp_path)) for path in found} == {*wanted, "elsewhere/deep/metrics.jsonl"}
 
 
@@ -128,7 +130,7 @@ def test_mlflows_file_store(folder: Path) -> None:
     (metrics / "train").mkdir(parents=True)
     write(metrics / "val_loss", "1700000000123 0.25 3\n1700000001123 nan 4\nnonsense\n1700000002123 0.")
     write(metrics / "train" / "loss", "1700000000123 1.5 3\n")
-    found = find_metric_files([], [folder], [], time.time() - 60)
+    found = find_metric_files([], [Folder(folder)], [], time.time() - 60)
     assert found == [metrics / "train" / "loss", metrics / "val_loss"]
     files = MetricFiles()
     files.add(found)
