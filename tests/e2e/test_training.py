@@ -124,7 +124,7 @@ Curves = dict[str, list[tuple[float, float]]]
 def saved_curves(app: Terminal, folder: Path) -> Curves:
     """Save the data of the Metrics screen, and return its points by metric."""
     app.press("S")
-    app.wait(r"saved .*\.svg")
+    app.wait("✓ saved ")
     [path] = folder.glob("*-metrics.csv")
     curves = defaultdict(list)
     with path.open(newline="") as file:
@@ -140,7 +140,7 @@ def events(folder: Path) -> Curves:
     [path] = folder.rglob("events.out.tfevents.*")
     read = EventAccumulator(str(path), size_guidance={"scalars": 0})
     read.Reload()
-    return {tag: [(point.step, point.value) for point in read.Scalars(tag)] for tag in read.Tags()["scalars"]}
+    return {tag: [(point.step, point.value) for point in read.Scalars(tag)] for tag in read.scalars.Keys()}
 
 
 def train(terminal: Callable[..., Terminal], script: str, *arguments: str) -> Terminal:

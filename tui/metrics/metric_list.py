@@ -16,6 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ...diagnosis.metrics.chart import sparkline
+from ...diagnosis.metrics.files import plain_name
 from ...diagnosis.metrics.series import Series
 from ...logs.text.sanitize import plain
 from ..format import cut
@@ -109,7 +110,9 @@ class MetricList(ScrollView, can_focus=True, inherit_bindings=False):
         ]  # fmt: skip
         names = self.names
         if names and self.cursor not in names:
-            self.cursor = next((metric.name for metric in series if metric.name in chosen), names[0])
+            # A metric may have another name once its file is found.
+            same = (name for name in names if plain_name(name) == plain_name(self.cursor))
+            self.cursor = next(same, next((metric.name for metric in series if metric.name in chosen), names[0]))
             self.post_message(self.Moved())
         self.virtual_size = Size(self.size.width, len(self._lines))
         self.refresh()
