@@ -313,7 +313,9 @@ def _draw_cursor(rows: list[list[Span]], options: Options, place: float, width: 
     for number, row in enumerate(rows):
         cells = [Span(char, span.role, span.curve) for span in row[1:] for char in span.text]
         assert options.cursor is not None
-        words = f" at {x_label(options.cursor, options.by_time)}" if number == 0 else ""
+        words = (
+            f" at {'' if options.by_time else 'step '}{x_label(options.cursor, options.by_time)}" if number == 0 else ""
+        )
         start = column + 1 if column + 1 + len(words) <= width else column - len(words)
         marks = {column: ":" if options.ascii else "┊", **{start + at: char for at, char in enumerate(words)}}
         for at, char in marks.items():

@@ -128,7 +128,12 @@ class Legend(Widget):
         text.append("".join(f" {cut(plain(name.upper()), width, glyphs.cut):>{width}}" for name, width in heads))
         letters = {row.handle: number for number, row in enumerate(self._rows)}
         first = max(0, min(self.cursor - _MOST_JOBS + 1, len(self._rows) - _MOST_JOBS))
-        for place, row in list(enumerate(self.order))[first : first + _MOST_JOBS]:
+        order = self.order
+        diverged = {
+            row.handle for row in order if row.handle in self._series and _has_diverged(self._series[row.handle])
+        }
+        best = next((row for row in order if row.handle not in diverged), None)
+        for place, row in list(enumerate(order))[first : first + _MOST_JOBS]:
             number = letters[row.handle]
             line = Text(" ", end="", no_wrap=True)
             line.append(glyphs.mark if row.handle not in self._hidden else " ", STYLES.accent)
@@ -144,7 +149,7 @@ class Legend(Widget):
             series = self._series.get(row.handle)
             for _, width, figure in figures:
                 line.append(f" {cut(figure(series) if series else '', width, glyphs.cut):>{width}}", STYLES.muted)
-            line.append_text(_words(series, is_first=place == 0))
+            line.append_text(_words(series, is_best=row is best, has_diverged=row.handle in diverged))
             if place == min(self.cursor, len(self._rows) - 1):
                 line.pad_right(max(0, self.size.width - line.cell_len))
                 line.stylize(STYLES.cursor)
@@ -194,19 +199,21 @@ def _step_of_best(series: Series) -> str:
     return next((x_label(step, False) for step in found), "")
 
 
-def _words(series: Series | None, *, is_first: bool) -> Text:
+def _words(series: Series | None, *, is_best: bool, has_diverged: bool) -> Text:
     best = best_value(series) if series else None
     words = Text(end="")
     if series is None or best is None:
         return words
-    words.append("  best" if is_first else "", f"bold {STYLES.running}")
+    words.append("  best" if is_best else "", f"bold {STYLES.running}")
     if not math.isfinite(series.last):
         words.append("  ! nan", STYLES.pending)
-    elif best == series.best_low and _has_diverged(series):
+    elif has_diverged:
         words.append("  ! diverged", STYLES.pending)
     return words
 
 
 def _has_diverged(series: Series) -> bool:
+    if best_value(series) != series.best_low:
+        return False
     averages = [value for value in smoothed(series.means(), _SMOOTHING) if value == value]
     return len(averages) >= _FEWEST_POINTS and averages[-1] > min(averages) * _DIVERGED > 0
