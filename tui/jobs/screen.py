@@ -238,6 +238,7 @@ class JobsScreen(JobActions):
         self._described = message.described
         self.card.show(row, message.described, self.clock())
         self.logs.show_logs(message.described, message.logs)
+        self.card.follow(message)
 
     def on_job_table_highlighted(self, message: JobTable.Highlighted) -> None:
         """Look at the job at the cursor."""

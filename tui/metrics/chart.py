@@ -86,8 +86,8 @@ class ChartPane(Pane):
 
     DEFAULT_CSS = "ChartPane { width: 1fr; height: 1fr; }"
 
-    def __init__(self) -> None:
-        super().__init__("")
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__("", id=id)
         self.view = ChartView()
 
     def compose_body(self) -> ComposeResult:

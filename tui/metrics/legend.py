@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import count
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -48,8 +49,8 @@ def swept_values(rows: Sequence[JobRow]) -> tuple[list[str], list[list[str]]]:
 def _named(words: Sequence[str]) -> dict[str, str]:
     """Return arguments by name: `--lr 0.1`, `--lr=0.1`, `optim.lr=0.1`; others by their place."""
     found: dict[str, str] = {}
-    name = ""
-    for number, word in enumerate(words):
+    name, places = "", count(1)
+    for word in words:
         is_value = not word.startswith("-") or word[1:2].isdigit() or word[1:2] == "."
         if is_value and name:
             found[name], name = word, ""
@@ -57,7 +58,7 @@ def _named(words: Sequence[str]) -> dict[str, str]:
             key, _, found_value = word.partition("=")
             found[key.lstrip("-")], name = found_value, ""
         elif is_value:
-            found[f"#{number + 1}"] = word
+            found[f"#{next(places)}"] = word
         else:
             name = word.lstrip("-")
             found[name] = "yes"

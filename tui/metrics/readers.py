@@ -106,6 +106,12 @@ class ActivityReaders:
         reader.acknowledge()
         return reader.latest
 
+    def keep_only(self, handle: str) -> None:
+        """Stop reading all jobs but one."""
+        with self._lock:
+            for other in self._readers.keys() - {handle}:
+                self._readers.pop(other).close()
+
     def note_cores(self, handle: str, cores: Sequence[float]) -> None:
         """Take over how many processor cores each replica of a job uses."""
         reader = self._readers.get(handle)
