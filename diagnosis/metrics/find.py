@@ -101,7 +101,7 @@ def find_metric_files(
         sure.update(dict.fromkeys(walk.files(path, every=True)))
     taken = _folders_of_others(own)
     unsure = [path for folder in current if folder.path not in taken for path in walk.files(folder.path)]
-    found = [*sure, *_of_one_run([path for path in unsure if path not in sure])]
+    found = [*sure, *_of_one_run(_without_doubles(path for path in unsure if path not in sure))]
     return _without_old_states(_without_doubles(found))[:_MOST_FILES]
 
 
@@ -169,8 +169,10 @@ def _named_folders(arguments: Iterable[str], current: Sequence[Folder]) -> Itera
 
 def _inside(base: Folder, text: str) -> Path | None:
     """Return the path that a job in a folder means by a text; None where that is not on this machine."""
+    inside = PurePosixPath(text)
+    if (base.target or base.root) and ".." in inside.parts:
+        return None  # it would lead out of the container
     if base.target:
-        inside = PurePosixPath(text)
         return base.path / inside.relative_to(base.target) if inside.is_relative_to(base.target) else None
     if not text.startswith("/"):
         return base.path / text
