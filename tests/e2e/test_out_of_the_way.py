@@ -3,7 +3,6 @@ end, the cursor stays where it is useful, and old news is said to be old."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import time
@@ -11,44 +10,9 @@ from pathlib import Path
 
 import pytest
 from actions import go_to, open_form
-from support import slow_scheduler
+from support.slow_backend import Backend
 from support.terminal import COMMAND
 from support.waiting import PROMPT
-
-SETTINGS = "[watch]\ninterval_seconds = 0.2\nslowest_seconds = 0.5\n"
-
-
-class Backend:
-    """The plug-in's scheduler, as the test decides how it does."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        packages = folder / "packages"
-        info = packages / "slow-1.0.dist-info"
-        info.mkdir(parents=True)
-        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: slow\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text("[torchx_tui.schedulers]\nslow = slow_jobs:create_scheduler\n")
-        (packages / "slow_jobs.py").write_text(Path(slow_scheduler.__file__).read_text())
-        (folder / "config.toml").write_text(SETTINGS)
-        self.environ = {
-            "PYTHONPATH": str(packages),
-            "SLOW_FOLDER": str(folder),
-            "TORCHX_TUI_CONFIG": str(folder / "config.toml"),
-        }
-
-    def has(self, **jobs: str) -> None:
-        """Let there be these jobs, the newest first."""
-        self.has_named(jobs)
-
-    def has_named(self, jobs: dict[str, str]) -> None:
-        (self.folder / "next.json").write_text(json.dumps(jobs))
-        (self.folder / "next.json").rename(self.folder / "jobs.json")
-
-    def hold(self, call: str) -> None:
-        (self.folder / call).touch()
-
-    def release(self, call: str) -> None:
-        (self.folder / call).unlink()
 
 
 @pytest.fixture

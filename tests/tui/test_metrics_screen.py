@@ -73,6 +73,8 @@ async def test_charts_are_chosen_zoomed_and_drawn_in_other_ways(scheduler: Canne
         assert screen.summary().plain.startswith("x time")
         await pilot.press("enter")
         assert (shown(screen), screen.has_class("-zoomed")) == (["loss"], True)
+        await until(pilot, lambda: first.size.width == 120, "the chart on all of the screen")
+        assert screen.focused is screen.left.list
         await pilot.press("escape", "space")
         await until(pilot, lambda: shown(screen) == ["lr"], "the other chart alone")
         await pilot.press("j", "space")

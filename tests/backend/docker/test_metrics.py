@@ -28,7 +28,7 @@ ARGUMENTS = ["sh", "--out=/out/mine", "--log=/named", "--up=/../../out"]
 
 
 def test_files_in_a_container_and_in_its_mounts(docker: Docker, tmp_path: Path) -> None:
-    """Each value as it was written, nothing of this machine through a link; what is in a mount outlives the container."""
+    """Each value as it was written, nothing of this machine through a link; files in a mount outlive the container."""
     outside, shared = tmp_path / "outside", tmp_path / "shared"
     outside.mkdir()
     shared.mkdir()
