@@ -338,7 +338,7 @@ class MetricsScreen(BaseScreen):
         last = [Hint("esc", "Back"), Hint("?", "Keys")]
         if self._is_overlay:
             arrows = "left right" if self.glyphs is ASCII else "← →"
-            first = [Hint("space", "Show"), Hint("] [", "Job"), Hint(arrows, "Step"), Hint("+ -", "Zoom")]
+            first = [Hint("space", "Show"), Hint(arrows, "Step"), Hint("+ -", "Zoom")]
             ways = [Hint("s", "Smooth"), Hint("L", "Log"), Hint("t", "Time")]
             relaunch = Hint("r", "Relaunch", self.check_action("relaunch", ()) is True)
             return [*first, *ways, Hint("y", "Copy"), relaunch, *last]
