@@ -321,7 +321,8 @@ class MetricsScreen(BaseScreen):
         """Return how the charts are drawn."""
         cursor = next((component for component in self._listed() if component.name == self.left.list.cursor), None)
         words = ["x time" if self._options.by_time else "x step", "y 1st to 99th percentile"]
-        words += [f"smoothing {self._options.smoothing:g}, raw behind it"] if self._options.smoothing else []
+        behind = "" if self._is_overlay else ", raw behind it"
+        words += [f"smoothing {self._options.smoothing:g}{behind}"] if self._options.smoothing else []
         if cursor is not None:
             joined = f", {cursor.width} joined in each" if cursor.width > 1 else ""
             words.append(f"{count(cursor.points, 'point')}{joined}")
