@@ -22,7 +22,7 @@ help:
 	@echo "make bench     run the benchmarks"
 	@echo "make services-up    start Docker, Kubernetes and Slurm for the tests (root, Debian; SERVICES="docker slurm")"
 	@echo "make services-down  stop these services"
-	@echo "make examples  install torch and scikit-learn for examples/"
+	@echo "make examples  install torch, scikit-learn, transformers and lightning for examples/"
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "torchx-tui needs Python 3.10 or newer; set PYTHON=/path/to/python3"; exit 1; }

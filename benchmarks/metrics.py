@@ -89,7 +89,7 @@ def ingest_rate(folder: Path, *, with_reader: bool) -> float:
     """Return the lines a second of a followed log pane, with a reader of metrics on the same log or without."""
     path = folder / f"ingest-{with_reader}.log"
     path.touch()
-    reader = ActivityReader("local_cwd://bench/ingest", [ReplicaLog("bench", 0, stdout=path)], JobPlace(), lambda: None)
+    reader = ActivityReader("local_cwd://bench/ingest", [ReplicaLog("bench", 0, stdout=path)], JobPlace, lambda: None)
     if with_reader:
         reader.start()
     try:

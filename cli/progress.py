@@ -22,7 +22,7 @@ def job_activity(runner: Runner, handle: str, found: DescribeAppResponse, settin
     return read_activity(
         handle,
         replica_logs(runner.replica_log, handle, found),
-        job_place(handle, found),
+        job_place(runner, handle, found),
         is_final=found.has_ended,
         denied=names.denied,
         known=names.names,

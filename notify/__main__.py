@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..backends.replica_logs import replica_logs
@@ -93,7 +94,9 @@ def watch(runner: Runner, handle: str, settings: Settings) -> None:
             if reader is None and described.state is AppState.RUNNING:
                 logs = replica_logs(runner.replica_log, handle, described)
                 names = (settings.metrics.denied, settings.metrics.names, settings.metrics.patterns)
-                reader = ActivityReader(handle, logs, job_place(handle, described), lambda: None, *names)
+                reader = ActivityReader(
+                    handle, logs, partial(job_place, runner, handle, described), lambda: None, *names
+                )
                 reader.start()
             if reader is not None:
                 reader.acknowledge()

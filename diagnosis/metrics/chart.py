@@ -12,7 +12,7 @@ from enum import Enum
 from itertools import groupby
 from typing import NamedTuple
 
-from .scale import Scale, fit_scale, x_axis
+from .scale import Scale, fit_scale, x_axis, x_label
 from .series import Series, smoothed
 
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
@@ -57,12 +57,16 @@ class Options:
         log: a logarithmic axis.
         by_time: the time since the first point instead of the step.
         ascii: without braille and box-drawing signs.
+        window: the part of the x axis that is drawn; all of it if None.
+        cursor: where on the x axis a cursor stands; None for none.
     """
 
     smoothing: float = 0.91
     log: bool = False
     by_time: bool = False
     ascii: bool = False
+    window: tuple[float, float] | None = None
+    cursor: float | None = None
 
 
 @dataclass
@@ -116,7 +120,13 @@ def wants_log(series: Series) -> bool:
     return series.best_low > 0 and series.best_high / series.best_low > _LOG_FROM
 
 
-def draw_chart(series: Sequence[Series], width: int, height: int, options: Options | None = None) -> list[list[Span]]:
+def draw_chart(
+    series: Sequence[Series],
+    width: int,
+    height: int,
+    options: Options | None = None,
+    letters: Sequence[int] | None = None,
+) -> list[list[Span]]:
     """Draw series: one with its raw values behind the smoothed ones, several by their smoothed values and letters.
 
     Args:
@@ -124,13 +134,15 @@ def draw_chart(series: Sequence[Series], width: int, height: int, options: Optio
         width: cells of all of it.
         height: rows of all of it, the axis below among them.
         options: how.
+        letters: which letter each of several series has, from 0; in their order if None.
 
     Returns:
         the rows, each of which has ``width`` cells.
     """
     options = options or Options()
     rows = max(1, height - 1)
-    low, high = _x_limits(series, options)
+    low, high = options.window or x_limits(series, options)
+    letters = range(len(series)) if letters is None else letters
     wide = _LABEL_WIDTH
     for _ in range(2):
         columns = 2 * max(1, width - wide - 1)
@@ -143,19 +155,24 @@ def draw_chart(series: Sequence[Series], width: int, height: int, options: Optio
     canvas = _Canvas(max(1, width - wide - 1), rows)
     _draw(canvas, curves, scale, options, is_single=len(series) == 1)
     signs = ("|", "+", "+", "-") if options.ascii else ("│", "┤", "└", "─")
-    found = [_row(canvas, number, scale, wide, signs, options, len(series) > 1) for number in range(rows)]
+    places = _letter_places(canvas, letters) if len(series) > 1 else {}
+    found = [_row(canvas, number, scale, wide, signs, options, letters, places) for number in range(rows)]
+    if options.cursor is not None and low <= options.cursor <= high:
+        _draw_cursor(found, options, (options.cursor - low) / (high - low or 1.0), canvas.width)
     if len(series) == 1 and (notes := _gap_row(curves[0], canvas, series[0].gaps, options.ascii)):
         found[-1] = [*found[-1][:1], *_overlay(found[-1][1:], notes)]
     axis = x_axis(low, high, canvas.width, is_time=options.by_time, corner=signs[2], rule=signs[3])
     return [*found, [Span(" " * wide + axis, Role.AXIS)]]
 
 
-def _x_limits(series: Sequence[Series], options: Options) -> tuple[float, float]:
-    xs = [x for metric in series for x in _xs(metric, options) if math.isfinite(x)]
+def x_limits(series: Sequence[Series], options: Options) -> tuple[float, float]:
+    """Return the least and the greatest x of series: steps, or seconds since the first point."""
+    xs = [x for metric in series for x in x_values(metric, options) if math.isfinite(x)]
     return (min(xs), max(xs)) if xs else (0.0, 1.0)
 
 
-def _xs(series: Series, options: Options) -> Sequence[float]:
+def x_values(series: Series, options: Options) -> Sequence[float]:
+    """Return the x of each bucket: its step, or the seconds since the first one."""
     if not options.by_time:
         return series.steps()
     times = series.times()
@@ -172,9 +189,9 @@ def _bin(series: Series, low: float, high: float, columns: int, options: Options
     # A bucket of many points is as much of the average as they are.
     smooth = smoothed(series.means(), options.smoothing**series.width if options.smoothing else 0.0)
     _, _, low_values, high_values, _, _, value_counts, gap_counts = series.columns()
-    rows = zip(_xs(series, options), low_values, high_values, smooth, value_counts, gap_counts, strict=True)
+    rows = zip(x_values(series, options), low_values, high_values, smooth, value_counts, gap_counts, strict=True)
     for x, low_value, high_value, value, points, gaps in rows:
-        if x != x:
+        if not low <= x <= high:
             continue
         column = int((x - low) * factor + 0.5)
         if gaps:
@@ -246,23 +263,24 @@ def _row(
     wide: int,
     signs: tuple[str, str, str, str],
     options: Options,
-    is_overlay: bool,
+    letters: Sequence[int],
+    places: dict[tuple[int, int], int],
 ) -> list[Span]:
     label = scale.labels.get(number)
     spans = [Span(f"{label or '':>{wide}}{signs[0] if label is None else signs[1]}", Role.AXIS)]
     cells = canvas.row(number)
-    lettered = _letter_places(canvas, number, cells) if is_overlay else {}
+    is_overlay = len(letters) > 1
+    for (row, column), layer in places.items():
+        if row == number:
+            cells[column] = (0, layer)
     for layer, run in groupby(enumerate(cells), key=lambda cell: cell[1][1]):
         columns = list(run)
         if layer < 0:
             spans.append(Span(" " * len(columns), Role.BLANK))
         elif is_overlay:
-            letter = LETTERS[layer % len(LETTERS)]
-            signs_of_run = (
-                letter if options.ascii or lettered.get(column) == layer else chr(_BRAILLE + dots)
-                for column, (dots, _) in columns
-            )
-            spans.append(Span("".join(signs_of_run), Role.CURVE, layer))
+            letter = LETTERS[letters[layer] % len(LETTERS)]
+            signs_of_run = (letter if options.ascii or not cell[0] else chr(_BRAILLE + cell[0]) for _, cell in columns)
+            spans.append(Span("".join(signs_of_run), Role.CURVE, letters[layer]))
         else:
             role = Role.SMOOTH if layer == 1 or not options.smoothing else Role.RAW
             sign = "*" if role is Role.SMOOTH else "."
@@ -271,14 +289,39 @@ def _row(
     return spans
 
 
-def _letter_places(canvas: _Canvas, row: int, cells: Sequence[tuple[int, int]]) -> dict[int, int]:
-    """Return in which columns of a row the letter of a curve stands, by column: at thirds and at the end of lines."""
-    places = {}
-    for column in (canvas.width // 3, canvas.width * 2 // 3, canvas.width - 1):
-        layer = cells[column][1]
-        if layer >= 0 and not any(canvas.layers[layer][column : row * canvas.width : canvas.width]):
-            places[column] = layer
+def _letter_places(canvas: _Canvas, letters: Sequence[int]) -> dict[tuple[int, int], int]:
+    """Return where the letters of curves stand: the layer by row and column; each twice on its line and at its end."""
+    places: dict[tuple[int, int], int] = {}
+    for layer, dots in enumerate(canvas.layers):
+        columns = [column for column in range(canvas.width) if any(dots[column :: canvas.width])]
+        if not columns:
+            continue
+        # Lines that run together have their letters side by side.
+        first, last, aside = columns[0], columns[-1], 3 * letters[layer]
+        wanted = [first + (last - first) // 3 + aside, first + (last - first) * 2 // 3 + aside]
+        for column in [*(at for at in wanted if at < last - 2), last]:
+            rows = dots[column :: canvas.width]
+            row = next((number for number, cell in enumerate(rows) if cell), None)
+            if row is not None:
+                places[row, column] = layer
     return places
+
+
+def _draw_cursor(rows: list[list[Span]], options: Options, place: float, width: int) -> None:
+    """Draw the cursor where nothing else is, with where it stands in the first row."""
+    column = round(place * (width - 1))
+    for number, row in enumerate(rows):
+        cells = [Span(char, span.role, span.curve) for span in row[1:] for char in span.text]
+        assert options.cursor is not None
+        words = (
+            f" at {'' if options.by_time else 'step '}{x_label(options.cursor, options.by_time)}" if number == 0 else ""
+        )
+        start = column + 1 if column + 1 + len(words) <= width else column - len(words)
+        marks = {column: ":" if options.ascii else "┊", **{start + at: char for at, char in enumerate(words)}}
+        for at, char in marks.items():
+            if 0 <= at < len(cells) and cells[at].role is Role.BLANK:
+                cells[at] = Span(char, Role.AXIS)
+        rows[number] = [row[0], *_merged(cells)]
 
 
 def _gap_row(curve: _Curve, canvas: _Canvas, gaps: int, is_ascii: bool) -> list[Span]:

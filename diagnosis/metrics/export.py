@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from .series import Series
@@ -15,20 +15,24 @@ _LOWER = re.compile(r"(?i)loss|error|ppl|perplex|rmse|mae\b|objective")
 _HIGHER = re.compile(r"(?i)acc|auc|\bf1|reward|rew_mean|score|bleu|rouge|map\b|mmlu|tok/s|tps|mfu")
 
 
-def write_csv(file: TextIO, series: Iterable[Series]) -> None:
+def write_csv(file: TextIO, series: Iterable[Series], jobs: Sequence[str] | None = None) -> None:
     """Write a row for each point, or for each bucket of points where there are many.
 
     Args:
         file: where to.
         series: what is written; `value` is the last of a bucket, `time` is in seconds since the epoch.
+        jobs: the job of each series, for a first column; none if None.
     """
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    for metric in series:
+    writer.writerow(_COLUMNS if jobs is None else ("job", *_COLUMNS))
+    for number, metric in enumerate(series):
+        before = () if jobs is None else (jobs[number],)
         for bucket in metric.buckets():
             time = "" if math.isnan(bucket.time) else f"{bucket.time:.3f}"
             points = int(bucket.count + bucket.gaps)
-            writer.writerow((metric.name, f"{bucket.step:g}", time, bucket.last, bucket.low, bucket.high, points))
+            writer.writerow(
+                (*before, metric.name, f"{bucket.step:.15g}", time, bucket.last, bucket.low, bucket.high, points)
+            )
 
 
 def best_value(series: Series) -> float | None:

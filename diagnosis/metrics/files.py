@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from .find import open_metric_file
+from .find import modified, open_metric_file
 from .points import MetricFile
 from .series import Series
 from .tables import TrainerState
@@ -13,6 +14,9 @@ from .tables import TrainerState
 _MOST_SERIES = 300
 # How often in a row one file is polled, so that a long one starves no other.
 _MOST_POLLS = 4
+# What the log printed so long after a file was written is not in the file yet (s): HF's Trainer writes its state with
+# each checkpoint only, Lightning its table every 100 rows.
+_LAG_S = 5.0
 
 
 class MetricFiles:
@@ -21,6 +25,7 @@ class MetricFiles:
     def __init__(self) -> None:
         self._files: dict[Path, MetricFile] = {}
         self._series: dict[Path, dict[str, Series]] = {}
+        self._written: dict[Path, float] = {}
 
     def add(self, paths: Iterable[Path]) -> None:
         """Read these files too."""
@@ -37,6 +42,8 @@ class MetricFiles:
                 points, forget, again = file.poll()
                 if forget:
                     self._series[path] = {}
+                if points:
+                    self._written[path] = modified(path)
                 series = self._series[path]
                 for name, step, value, time in points:
                     if name not in series:
@@ -62,10 +69,46 @@ class MetricFiles:
         return [file.failure for file in self._files.values() if file.failure]
 
     def series(self) -> dict[str, Series]:
-        """Return the series by name; of several files with the same name the one with most points counts."""
-        found: dict[str, Series] = {}
-        for series_of_file in self._series.values():
-            for name, series in series_of_file.items():
-                if name not in found or series.points > found[name].points:
-                    found[name] = series
+        """Return the series by name; of several files that have a metric the one with most points counts."""
+        return {series.name: series for series, _ in self._best().values()}
+
+    def series_with(self, log: Mapping[str, Series]) -> dict[str, Series]:
+        """Return the series of files and log: of a metric that both have the file's, continued by the log."""
+        best = self._best()
+        found = {series.name: series for series, _ in best.values()}
+        for name, printed in log.items():
+            series, path = best.get(plain_name(name), (None, None))
+            if series is None or path is None:
+                found[name] = printed
+            else:
+                found[series.name] = _continued(series, printed, self._written[path] + _LAG_S)
         return found
+
+    def _best(self) -> dict[str, tuple[Series, Path]]:
+        best: dict[str, tuple[Series, Path]] = {}
+        for path, series_of_file in self._series.items():
+            for name, series in series_of_file.items():
+                key = plain_name(name)
+                if key not in best or series.points > best[key][0].points:
+                    best[key] = series, path
+        return best
+
+
+def _continued(series: Series, log: Series, since: float) -> Series:
+    """Return a file's series, with what the log has of it since a time."""
+    if not len(log) or not log.times()[-1] > since:
+        return series
+    last = series.steps()[-1] if len(series) else -math.inf
+    late = [bucket for bucket in log.buckets() if bucket.time > since and bucket.step > last]
+    if not late:
+        return series
+    joined = series.copy()
+    for bucket in late:
+        joined.add(bucket.step, bucket.last, bucket.time, log.printed if bucket is late[-1] else "")
+    joined.origin = f"{series.origin}, then the {log.origin}"
+    return joined
+
+
+def plain_name(name: str) -> str:
+    """Return a name by which a metric of a file and one of the log are the same: `train/loss` is `loss`."""
+    return name.lower().removeprefix("train/").replace("eval/", "eval_")

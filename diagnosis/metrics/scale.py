@@ -104,7 +104,9 @@ def format_label(value: float, step: float) -> str:
     if abs(value) >= 10_000:
         for size, suffix in _SUFFIXES:
             if abs(value) >= size:
-                return f"{value / size:.3g}{suffix}"
+                decimals = max(0, -math.floor(math.log10(step / size) + 1e-9)) if step else 0
+                is_long = abs(value) >= 1000 * size
+                return f"{value / size:.3g}{suffix}" if is_long else f"{value / size:.{min(decimals, 3)}f}{suffix}"
     decimals = max(0, -math.floor(math.log10(step) + 1e-9)) if step < 1 else 0
     if step < 10 and abs(step * 10**decimals - round(step * 10**decimals)) > 1e-6:
         decimals += 1
@@ -122,7 +124,7 @@ def x_axis(low: float, high: float, width: int, *, is_time: bool, corner: str, r
         corner: the sign before it.
         rule: the sign that it is drawn with.
     """
-    first, last = _x_label(low, is_time), _x_label(high, is_time)
+    first, last = x_label(low, is_time), x_label(high, is_time)
     cells = [rule] * width
     if len(first) + len(last) + 3 > width:
         cells[: len(last)] = last[:width]
@@ -133,7 +135,7 @@ def x_axis(low: float, high: float, width: int, *, is_time: bool, corner: str, r
         step = _round_up((high - low) / max(1, width // 20))
         value = math.ceil(low / step) * step
         while value < high:
-            text = _x_label(value, is_time)
+            text = x_label(value, is_time)
             at = round((value - low) / (high - low) * (width - 1)) - len(text) // 2
             if at > taken + 1 and at + len(text) < end - 2:
                 taken = _write(cells, at, text)
@@ -150,7 +152,8 @@ def _write(cells: list[str], at: int, text: str) -> int:
     return start + len(padded)
 
 
-def _x_label(value: float, is_time: bool) -> str:
+def x_label(value: float, is_time: bool) -> str:
+    """Return a step, or seconds, as they stand on the x axis."""
     return (
         duration(value) if is_time else f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:.2f}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection
 from contextlib import suppress
@@ -9,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...specs import BindMount, parse_app_handle
 from ...specs.processes import job_processes
 from ..metrics.files import MetricFiles
-from ..metrics.find import find_metric_files
+from ..metrics.find import Folder, find_metric_files
 from ..metrics.series import Series
 from ..metrics.store import load_series, save_series
 from .blocks import LogBlock
@@ -19,9 +21,12 @@ from .stalls import Observation, check_loss, find_buffered_output, find_pause
 from .tracker import Progress, ProgressTracker
 
 if TYPE_CHECKING:
+    from ...backends.runner import Runner
     from ...backends.types import DescribeAppResponse
 
 _STEP, _TOTAL = "step", "total"
+# How long the journal is searched for the folder in which a job was launched (s).
+_JOURNAL_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -30,25 +35,33 @@ class JobPlace:
 
     Attributes:
         job_id: the TORCHX_JOB_ID of its processes; empty where they are on another machine.
-        folders: folders that it is known to run in.
+        folders: folders that it is known to run in, or to write to.
         arguments: the words of its command lines.
         since: when it started (seconds since the epoch).
+        until: when it ended; infinite while it has not.
     """
 
     job_id: str = ""
-    folders: tuple[Path, ...] = ()
+    folders: tuple[Folder, ...] = ()
     arguments: tuple[str, ...] = ()
     since: float = 0.0
+    until: float = math.inf
 
 
-def job_place(handle: str, described: DescribeAppResponse) -> JobPlace:
-    """Return where the metric files of a described job may be."""
+def job_place(runner: Runner, handle: str, described: DescribeAppResponse) -> JobPlace:
+    """Return where the metric files of a described job may be; reads the journal."""
     arguments = tuple(
         word for role in described.roles for word in (role.entrypoint, *role.args) if isinstance(word, str)
     )
-    images = (Path(role.image) for role in described.roles if role.image.startswith("/"))
+    folders = [Folder(Path(role.image)) for role in described.roles if role.image.startswith("/")]
+    mounts = (mount for role in described.roles for mount in role.mounts if isinstance(mount, BindMount))
+    folders += [Folder(Path(mount.src_path), mount.dst_path) for mount in mounts if not mount.read_only]
+    if not folders and runner.capabilities(parse_app_handle(handle).scheduler_backend).working_folder:
+        records = runner.journal.find_all([handle], _JOURNAL_S)
+        folders = [Folder(Path(record.cwd)) for record in records.values() if record.cwd]
     since = described.started_at or described.submitted_at or 0.0
-    return JobPlace("" if described.has_ended else handle, tuple(dict.fromkeys(images)), arguments, since)
+    until = described.finished_at or math.inf if described.has_ended else math.inf
+    return JobPlace("" if described.has_ended else handle, tuple(dict.fromkeys(folders)), arguments, since, until)
 
 
 @dataclass(frozen=True)
@@ -99,7 +112,7 @@ class JobActivity:
         self.handle = handle
         self.is_read = False
         """Whether the log that there was at first is taken in; until then the series of the last time are shown."""
-        self._place = place
+        self.place = place
         self._tracker = tracker
         self._files = MetricFiles()
         self._stored, self._facts = load_series(handle)
@@ -111,9 +124,9 @@ class JobActivity:
 
     def find_files(self) -> list[Path]:
         """Look for its metric files; may be called in any thread."""
-        place = self._place
+        place = self.place
         pids = [process.pid for process in job_processes(place.job_id, set())] if place.job_id else []
-        return find_metric_files(pids, place.folders, place.arguments, place.since)
+        return find_metric_files(pids, place.folders, place.arguments, place.since, place.until)
 
     def read_files(self, paths: Collection[Path] = ()) -> bool:
         """Read what was added to its metric files; return whether there is more to read at once.
@@ -149,21 +162,20 @@ class JobActivity:
         """Return the series of files, then those of the log that no file has; those that were kept until it is read."""
         if self._stored and not self.is_read:
             return self._stored
-        found = self._files.series()
-        known = {_plain_name(name) for name in found}
-        found.update(
-            {name: metric for name, metric in self._tracker.series().items() if _plain_name(name) not in known}
-        )
-        return found or self._stored
+        return self._files.series_with(self._tracker.series()) or self._stored
 
     def _progress(self) -> Progress:
         progress = self._tracker.progress()
         total = progress.total or self._files.total
-        if progress.step is not None:
-            return replace(progress, total=total)
         steps = [metric.steps()[-1] for metric in self._files.series().values() if len(metric)]
-        step = max(steps, default=self._facts.get(_STEP))
-        return replace(progress, step=step, total=total or self._facts.get(_TOTAL))
+        step = max(steps, default=None)
+        if progress.step is None:
+            step = self._facts.get(_STEP) if step is None else step
+            return replace(progress, step=step, total=total or self._facts.get(_TOTAL))
+        if step is None or step <= progress.step:
+            return replace(progress, total=total)
+        # A bar that counts the steps of an epoch, or is drawn once at the end, is behind the files.
+        return replace(progress, step=step, total=total if total and total >= step else None)
 
     def _observations(self, series: dict[str, Series], now: float, cores: Collection[float]) -> list[Observation]:
         tracker, main = self._tracker, self._tracker.main
@@ -173,11 +185,6 @@ class JobActivity:
             excused = tracker.is_excused
             found.append(find_pause(pauses, moved_at, tracker.printed_at, now, is_excused=excused, cores=cores))
         if self.is_read and not any(found):
-            since = tracker.printed_at or self._place.since or self._began_at
+            since = tracker.printed_at or self.place.since or self._began_at
             found.append(find_buffered_output(tracker.size, since, now, cores))
         return [item for item in found if item is not None] + check_loss(series)
-
-
-def _plain_name(name: str) -> str:
-    """Return a name by which a metric of a file and one of the log are the same: `train/loss` is `loss`."""
-    return name.lower().removeprefix("train/").replace("eval/", "eval_")

@@ -18,7 +18,7 @@ from .recipe import FILL, NAME_NUMBER, Recipe, Source, ValueSource
 
 # What stands before a message and is no part of it: rank, ray's pid, times, levels, loggers, places in the code.
 _PREFIX = re.compile(
-    r"""(?:\s|\[(?:default|rank\s?|Rank\s|RANK:)\d+\]:?|\w+/\d+\s(?=\S)|\(\w+\ pid=\d+(?:,\ ip=[\d.]+)?\)
+    r"""(?:\s|\[(?:default|rank\s?|Rank\s|RANK:)\d+\]:?|\[\d+\]:(?=\S)|\w+/\d+\s(?=\S)|\(\w+\ pid=\d+(?:,\ ip=[\d.]+)?\)
     |\[?\d{4}[-/]\d\d?[-/]\d\d?[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?
     |\[\d\d/\d\d\ \d\d:\d\d:\d\d\ [\w.]+\]:|[IWEF]\d{4}\ [\d:.]+\ +\d+\ \S+\]|\d\d:\d\d:\d\d(?:[.,]\d+)?(?=\s)
     |(?:INFO|DEBUG|WARNING):[\w.]+:(?=\S)
@@ -27,7 +27,10 @@ _PREFIX = re.compile(
     |[\w.<>]+:[\w.<>]+:\d+\ -)+""",
     re.VERBOSE,
 )
-_RANK = re.compile(r"\s*(?:\[default(\d+)\]:\s*)?\[?(?:default|[Rr]ank\s?|RANK:)(\d+)\]")
+# torchrun's `--tee` writes `[default0]:`, of a role without a name `[0]:`.
+_RANK = re.compile(
+    r"\s*(?:\[(?:default)?(?P<tee>\d+)\]:\s*)?\[?(?:default|[Rr]ank\s?|RANK:)(?P<own>\d+)\]|\[(?P<bare>\d+)\]:(?=\S)"
+)
 _RANK_WITHIN = re.compile(r"(?i)(?<!\w)rank[ =:]\s?(?P<n>\d+)(?![\w.:%])")
 _COUNT = r"[\d.]+[kKMGT]?"
 _UNIT_OF_RATE = r"[kKMGT]?\s?[^\s\],]*?/s|s/[^\s\],]+"
@@ -50,7 +53,7 @@ _EPOCH = re.compile(
     (?:\s*\[\s*(?P<i>\d+)\s*/\s*(?P<m>\d+)|\s+(?P<i2>\d+)\s/\s(?P<m2>\d+)(?=\s))?"""
 )
 _LEAD = re.compile(
-    rf"\s*(?:\[(?P<a>\d+)\](?=[\s:])|(?P<b>\d+):(?=\t)|\[\s*(?P<n>\d+)\s*/\s*(?P<t>\d+)\s*\]"
+    rf"\s*(?:\[(?P<a>\d+)\](?=\s)|(?P<b>\d+):(?=\t)|\[\s*(?P<n>\d+)\s*/\s*(?P<t>\d+)\s*\]"
     rf"|(?P<n2>\d+)/(?P<t2>\d+)(?=\s.*(?:step|{FILL}|=|\[)))"
 )
 _EVAL = re.compile(
@@ -163,7 +166,9 @@ def learn(parts: list[str], denied: Collection[str] = (), known: Collection[str]
     message = line.text[head:]
     rank = _RANK.match(line.text)
     recipe = Recipe(
-        rank=int(rank[1] or rank[2]) if rank else -1,
+        rank=int(rank["tee"] or rank["own"] or rank["bare"]) if rank else -1,
+        # Lines of other ranks have the same shape.
+        rank_within=line.number(rank, "tee", "own", "bare") if rank else None,
         is_eval=_EVAL.match(message.lstrip()) is not None or _EVAL_LOGGER in line.text[:head],
         has_eta=_ETA.search(line.text) is not None,
     )

@@ -21,8 +21,8 @@ _log = logging.getLogger(__name__)
 
 # How often the log is read for new lines, and metric files for new points (s).
 _LOG_INTERVAL_S, _FILE_INTERVAL_S = 0.25, 2.0
-# How often metric files are looked for (s): a trainer opens its own some time after it starts.
-_FIND_INTERVAL_S = 20.0
+# How often metric files are looked for (s), ever less often: a trainer opens its own some time after it starts.
+_FIRST_FIND_S, _LAST_FIND_S, _FIND_GROWTH = 2.0, 20.0, 1.3
 # Between two blocks other threads run, the event loop before all (s).
 _PAUSE_S = 0.001
 # How often what is known is handed on (s).
@@ -42,7 +42,7 @@ class ActivityReader(LogThread):
     Args:
         handle: the job's handle; its series are kept on disk under it.
         logs: the logs of its replicas.
-        place: where its metric files may be.
+        place: tells where its metric files may be; called once, in the thread.
         on_change: called in the thread when something changed; not again before `acknowledge`.
         denied: names that are no metrics.
         known: names that are metrics wherever they stand.
@@ -54,7 +54,7 @@ class ActivityReader(LogThread):
         self,
         handle: str,
         logs: Sequence[ReplicaLog],
-        place: JobPlace,
+        place: Callable[[], JobPlace],
         on_change: Callable[[], object],
         denied: Collection[str] = (),
         known: Collection[str] = (),
@@ -68,15 +68,20 @@ class ActivityReader(LogThread):
         """Whether the job has ended: nothing is said of its pace then."""
         self.cores: tuple[float, ...] = ()
         """How many processor cores each replica uses, where that is measured."""
-        self._job = JobActivity(handle, place, ProgressTracker(denied, known, patterns, is_bounded=True))
+        self._find_place = place
+        self._tracker = ProgressTracker(denied, known, patterns, is_bounded=True)
         self._now = now
-        self.latest = self._job.snapshot(now(), is_final=True)
+        self.latest = Activity()
         """What the job was doing when it was last looked at; replaced, never changed."""
         self._published_at = -math.inf
 
     def _run(self) -> None:
         blocks = LogBlocks(self.logs)
+        # Reads the series of the last time, which are shown at once.
+        self._job = JobActivity(self.handle, JobPlace(), self._tracker)
         try:
+            self._publish()
+            self._job.place = self._find_place()
             self._follow(blocks)
         except Exception:
             _log.exception("what %s is doing cannot be read", self.handle)
@@ -86,14 +91,19 @@ class ActivityReader(LogThread):
 
     def _follow(self, blocks: LogBlocks) -> None:
         blocks.connect()
-        found_at = polled_at = -math.inf
+        polled_at = find_at = -math.inf
+        find_pause = _FIRST_FIND_S
+        was_final = self.is_final
         saved_at = time.monotonic()
         while not self._stop.is_set():
             more = self._read_log(blocks)
             now = time.monotonic()
             if now - polled_at > _FILE_INTERVAL_S:
-                paths = self._job.find_files() if now - found_at > _FIND_INTERVAL_S else ()
-                found_at = now if now - found_at > _FIND_INTERVAL_S else found_at
+                paths: Collection[Path] = ()
+                if now >= find_at or self.is_final != was_final:
+                    was_final = self.is_final
+                    paths = self._job.find_files()
+                    find_at, find_pause = now + find_pause, min(find_pause * _FIND_GROWTH, _LAST_FIND_S)
                 polled_at = now
                 more = self._job.read_files(paths) or more
             if not more:

@@ -90,7 +90,7 @@ class Recipe:
         is_box: the line is a row of a box table, whose step is in another row.
         has_eta: the line has a time left in words of its own.
         rank: the rank that is named before the message; -1 if there is none.
-        rank_within: the rank that the message itself names, as in `epoch 1 rank 3 loss 0.5`.
+        rank_within: which of its numbers is the rank, before the message or as in `epoch 1 rank 3 loss 0.5`.
     """
 
     step: Source | None = None

@@ -1,19 +1,27 @@
-"""A real training job: torchrun on two nodes with two workers each, to its end, and cancelled in the middle."""
+"""Real training jobs: torchrun on two nodes with two workers each, Hugging Face's Trainer, Lightning."""
 
+import csv
 import importlib.util
+import json
+import os
 import re
 import socket
+import sys
 import time
+from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from actions import launch, wait_top
 from support.processes import processes_of_job
+from support.terminal import COMMAND, Terminal
 from support.waiting import PROMPT, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.torch]
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "ddp_digits.py"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SCRIPT = EXAMPLES / "ddp_digits.py"
 GRACE_SECONDS = 2.0
 
 
@@ -25,6 +33,13 @@ def torch(require):
 
 
 @pytest.fixture
+def trainers(require):
+    """Skip where the trainers of the other examples are not installed."""
+    present = all(importlib.util.find_spec(name) for name in ("transformers", "accelerate", "lightning", "tensorboard"))
+    require("trainers", present, "pip install 'torchx-tui[examples]'")
+
+
+@pytest.fixture
 def port():
     """Return a port that is free now."""
     with socket.socket() as probe:
@@ -32,7 +47,7 @@ def port():
         return probe.getsockname()[1]
 
 
-def test_four_workers_train_to_the_end(terminal, port):
+def test_four_workers_train_to_the_end(terminal, port, tmp_path):
     app = terminal()
     app.wait("No jobs yet")
     launch(
@@ -59,6 +74,15 @@ def test_four_workers_train_to_the_end(terminal, port):
     # By rank 0; which replica has it torchrun decides, by the order of process ids, which begin anew at times.
     assert found, app.text()
     assert float(found[1]) > 0.8
+    # The curve is that of one rank: each epoch once, to the last digit that it printed.
+    app.press("p")
+    app.wait("━ Metrics")
+    printed = defaultdict(list)
+    for log in Path(os.environ["XDG_STATE_HOME"]).rglob("ddp_digits/[01]/stdout.log"):
+        for epoch, rank, loss in re.findall(r"epoch (\d+)/6 rank (\d) loss ([\d.]+)", log.read_text()):
+            printed[rank].append((float(epoch), float(loss)))
+    app.wait(lambda text: any(f"loss {losses[-1][1]:.4f}" in re.sub(" +", " ", text) for losses in printed.values()))
+    assert saved_curves(app, tmp_path)["loss"] in printed.values()
 
 
 def test_cancelled_in_the_middle_no_process_is_left(terminal, port, tmp_path):
@@ -92,3 +116,80 @@ def test_cancelled_in_the_middle_no_process_is_left(terminal, port, tmp_path):
     assert took < PROMPT
     app.press("enter")
     app.wait(r"cancelled by \S+ after")
+
+
+Curves = dict[str, list[tuple[float, float]]]
+
+
+def saved_curves(app: Terminal, folder: Path) -> Curves:
+    """Save the data of the Metrics screen, and return its points by metric."""
+    app.press("S")
+    app.wait("✓ saved ")
+    [path] = folder.glob("*-metrics.csv")
+    curves = defaultdict(list)
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            curves[row["metric"]].append((float(row["step"]), float(row["value"])))
+    return dict(curves)
+
+
+def events(folder: Path) -> Curves:
+    """Return what TensorBoard itself reads below a folder."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    [path] = folder.rglob("events.out.tfevents.*")
+    read = EventAccumulator(str(path), size_guidance={"scalars": 0})
+    read.Reload()
+    return {tag: [(point.step, point.value) for point in read.Scalars(tag)] for tag in read.scalars.Keys()}
+
+
+def train(terminal: Callable[..., Terminal], script: str, *arguments: str) -> Terminal:
+    """Train with an example in the dashboard: look at what it does, then at its metrics, until its end."""
+    app = terminal(
+        arguments=[
+            *(COMMAND, "run", "-s", "local_cwd", "--open", "utils.python", "--script", str(EXAMPLES / script), "--"),
+            *arguments,
+        ],
+        environ={"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "HF_HUB_OFFLINE": "1"},
+    )
+    # Its chart stands on the job's screen, unless the machine is so busy that it ends before that.
+    app.wait(r"Doing  train[/_]loss .*\n.*[\u2801-\u28ff]{2}|✓ Succeeded")
+    app.press("p")
+    app.wait("━ Metrics")
+    return app
+
+
+def test_curves_of_hugging_faces_trainer(terminal, trainers, tmp_path):
+    """All points of its own files, to the last digit, though it prints four of them."""
+    app = train(terminal, "hf_digits.py", "--output-dir", "out", "--epochs", "3", "--step-seconds", "0.05")
+    app.wait("✓ Succeeded")
+    states = sorted((tmp_path / "out").rglob("trainer_state.json"), key=lambda path: path.stat().st_mtime)
+    truth = defaultdict(list, events(tmp_path / "out"))
+    for row in json.loads(states[-1].read_text())["log_history"]:
+        for name in row.keys() - {"step"}:
+            truth[name].append((row["step"], row[name]))
+    last = truth["loss"][-1][1]
+    app.wait(rf"loss +{last:.6g}\b")
+    curves = saved_curves(app, tmp_path)
+    plain = {name.removeprefix("train/").replace("eval/", "eval_") for name in curves}
+    assert {"loss", "grad_norm", "learning_rate", "epoch", "eval_loss", "eval_accuracy"} <= plain
+    assert curves == {name: truth[name] for name in curves}
+    assert (len(truth["loss"]), states[-1].parent.name) == (13, "checkpoint-135")
+
+
+def test_curves_of_lightning(terminal, trainers, tmp_path):
+    """All points of its table, which are those of its events; its bar is drawn once, at the end."""
+    app = train(terminal, "lightning_digits.py", "--epochs", "3", "--step-seconds", "0.05")
+    app.wait("✓ Succeeded")
+    truth = defaultdict(list)
+    with (tmp_path / "lightning_logs" / "csv" / "version_0" / "metrics.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            for name in row.keys() - {"step"}:
+                if row[name]:
+                    truth[name].append((float(row["step"]), float(row[name])))
+    app.wait(rf"val_loss +{truth['val_loss'][-1][1]:.6g}\b")
+    curves = saved_curves(app, tmp_path)
+    assert curves == truth
+    assert {name: curves[name] for name in ("train_loss", "val_loss", "val_acc")}.items() <= events(
+        tmp_path / "lightning_logs"
+    ).items()

@@ -6,13 +6,10 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.hook import Hook
 from support.waiting import PROMPT, wait_until
 
 from torchx_tui.doctor.config_checks import notify_findings
@@ -25,46 +22,6 @@ from torchx_tui.settings.make_runner import make_runner
 from torchx_tui.specs import AppDef, Role
 
 MESSAGE = Message("failure", "slurm://torchx/7", "llama", "FAILED", "out of memory <!channel>", ("step 1", "killed"))
-
-
-class Hook:
-    """A web server that keeps what is posted; ``answers`` are its codes, the last one for ever, 0 hangs."""
-
-    def __init__(self) -> None:
-        self.posted: list[tuple[str, dict[str, str], dict[str, Any]]] = []
-        self.answers = [200]
-        self.released = threading.Event()
-        hook = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                hook.posted.append((self.path, dict(self.headers), body))
-                code = hook.answers.pop(0) if len(hook.answers) > 1 else hook.answers[0]
-                if code == 0:
-                    hook.released.wait()
-                    code = 200
-                self.send_response(code)
-                self.send_header("Location", "http://127.0.0.1:1/")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-
-@pytest.fixture
-def hook() -> Iterator[Hook]:
-    made = Hook()
-    yield made
-    made.released.set()
-    made.server.shutdown()
-    made.server.server_close()
 
 
 @pytest.fixture

@@ -1,16 +1,24 @@
-"""Pictures of the Metrics screen."""
+"""Pictures of metrics: the Metrics screen, an overlay, and what the Job screen says of a job that trains."""
+
+import math
 
 import pytest
-from support.canned import busy_scheduler
+from support.canned import CannedScheduler, busy_scheduler
 from support.dashboard import make_app, until
 from support.pictures import RUNNING, SIZES, at_job
 
+from torchx_tui.settings.config import Settings
+from torchx_tui.specs import AppState
+from torchx_tui.tui.job.screen import JobScreen
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.metrics.chart import ChartPane
 from torchx_tui.tui.metrics.screen import MetricsScreen
 
-
-def _is_read(app):
-    screen = app.screen
-    return isinstance(screen, MetricsScreen) and RUNNING in screen._activities and screen._activities[RUNNING].is_read
+ALL_SIZES = {"200x50": (200, 50), **SIZES}
+FORMS = ["torchx-dark", "torchx-light", "nocolor", "ascii"]
+SWEEP = {"llama3-8b-lr-zq2wmx7v5hkdfd": 2e-4, "llama3-8b-lr-b7n1xk4t9wz0rg": 1e-3, "llama3-8b-lr-h3v9q1zj6pcx0d": 2e-2}
+TRAINING = f"local_cwd://torchx/{next(iter(SWEEP))}"
+STEPS = 400
 
 
 @pytest.fixture(autouse=True)
@@ -18,20 +26,100 @@ def own_state(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-def test_metrics(snap_compare, app):
-    assert snap_compare(app, sizes={"200x50": (200, 50), **SIZES}, run_before=at_job(RUNNING, "p", wait=_is_read))
+def sweep(folder):
+    """Return a scheduler with three jobs of a sweep: two train, the last one has left its course and failed."""
+    scheduler = CannedScheduler(logs=folder)
+    for number, (app_id, rate) in enumerate(SWEEP.items()):
+        state = AppState.FAILED if rate > 0.01 else AppState.RUNNING
+        scheduler.add(app_id, state, 60.0 * (15 - number), why="ValueError: loss is nan" if rate > 0.01 else "")
+        scheduler.write_log(app_id, 0, list(_lines(rate)))
+    return scheduler
 
 
-@pytest.mark.parametrize("form", ["ascii", "nocolor"])
-def test_metrics_without_signs_or_colours(snap_compare, tmp_path, monkeypatch, form):
+def _lines(rate):
+    last = 350 if rate > 0.01 else STEPS
+    for step in range(0, last, 2):
+        noise = math.sin(step * 12.9898) * 0.06 + (0.4 if step == 212 else 0.0)
+        rise = max(0.0, (step - 200) / 120) if rate > 0.01 else 0.0
+        loss = 1.7 + 0.9 * math.exp(-step * (0.004 + rate * 2)) + noise + min(rise, 0.6)
+        printed = "nan" if 300 <= step < 312 and rate < 1e-3 else f"{loss:.4f}"
+        yield (
+            (STEPS - step) * 0.5 + 0.3, "o",
+            f"step {step}/1000 loss {printed} grad_norm {1 + 30 * math.exp(-step / 20):.2f} lr {rate:g} "
+            f"tok/s {447_120 + 500 * math.cos(step):.0f}\n",
+        )  # fmt: skip
+
+
+def _is_read(app):
+    screen = app.screen
+    # What was read since the charts were drawn is drawn a moment later.
+    is_drawn = isinstance(screen, MetricsScreen) and screen._readers and not screen._is_due
+    return bool(is_drawn) and all(
+        screen._activities.get(row.handle) and screen._activities[row.handle].is_read for row in screen.rows
+    )
+
+
+def make(tmp_path, monkeypatch, form, scheduler):
+    """Return an app in a theme, without colours or without signs."""
     if form == "nocolor":
         monkeypatch.setenv("NO_COLOR", "1")
-    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
+    app = make_app(scheduler, tmp_path, settings=Settings(theme=form) if form.startswith("torchx") else Settings())
     app.ascii_glyphs = form == "ascii"
+    return app
 
-    async def zoomed(pilot):
-        await at_job(RUNNING, "p", wait=_is_read)(pilot)
+
+@pytest.mark.parametrize("form", FORMS)
+def test_metrics(snap_compare, tmp_path, monkeypatch, form):
+    app = make(tmp_path, monkeypatch, form, sweep(tmp_path / "logs"))
+    assert snap_compare(app, sizes=ALL_SIZES, run_before=at_job(TRAINING, "p", wait=_is_read))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_job_that_trains(snap_compare, tmp_path, monkeypatch, form):
+    def shows_chart(app):
+        screen = app.screen
+        return isinstance(screen, JobScreen) and screen._activity.is_read and screen.doing.display
+
+    app = make(tmp_path, monkeypatch, form, sweep(tmp_path / "logs"))
+    assert snap_compare(app, sizes=ALL_SIZES, run_before=at_job(TRAINING, "enter", wait=shows_chart))
+
+
+@pytest.mark.parametrize("form", ["torchx-dark", "nocolor", "ascii"])
+def test_overlay(snap_compare, tmp_path, monkeypatch, form):
+    """The cursor stands, and the list is hidden."""
+    app = make(tmp_path, monkeypatch, form, sweep(tmp_path / "logs"))
+
+    async def overlaid(pilot):
+        await at_job(TRAINING)(pilot)
+        screen = app.screen
+        assert isinstance(screen, JobsScreen)
+        screen.table.marks = {row.handle for row in screen.table.rows}
+        await pilot.press("o")
+        await until(pilot, lambda: _is_read(app), "all jobs")
         await pilot.press("enter")
-        await until(pilot, lambda: app.screen.has_class("-zoomed"), "one chart")
+        # The cursor moves by a cell of the chart.
+        await until(pilot, lambda: app.screen.query(ChartPane).first().size.width == 120, "one chart")
+        await pilot.press(*["left"] * 20)
 
-    assert snap_compare(app, terminal_size=(80, 24), run_before=zoomed)
+    assert snap_compare(app, sizes=SIZES, run_before=overlaid)
+
+
+def test_stalled_job(snap_compare, tmp_path):
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
+
+    def is_stalled(app):
+        screen = app.screen
+        return isinstance(screen, JobScreen) and screen.doing.rule.title.plain == "Stalled"
+
+    assert snap_compare(app, sizes=SIZES, run_before=at_job(RUNNING, "enter", wait=is_stalled))
+
+
+def test_card_with_a_chart(snap_compare, tmp_path):
+    def is_charted(app):
+        screen = app.screen
+        charts = [pane.rule.right.plain for pane in screen.query(ChartPane)] if isinstance(screen, JobsScreen) else []
+        rows = [screen.table.render_line(y).text for y in range(4)] if charts else []
+        return any("1.8022" in words for words in charts) and sum("39 %" in row for row in rows) == 2
+
+    app = make_app(sweep(tmp_path / "logs"), tmp_path)
+    assert snap_compare(app, terminal_size=(160, 45), run_before=at_job(TRAINING, wait=is_charted))

@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 from support.canned import CannedScheduler, busy_scheduler
 from support.dashboard import make_app, until
-from support.pictures import RUNNING, at_job
+from support.pictures import FAILED, RUNNING, at_job
 from textual.pilot import Pilot
 
 from torchx_tui.diagnosis.metrics.export import write_csv
 from torchx_tui.diagnosis.metrics.series import Series
+from torchx_tui.specs import AppState
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.metrics.chart import ChartPane
+from torchx_tui.tui.metrics.legend import swept_values
 from torchx_tui.tui.metrics.screen import MetricsScreen
+from torchx_tui.tui.rows import JobRow
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +73,8 @@ async def test_charts_are_chosen_zoomed_and_drawn_in_other_ways(scheduler: Canne
         assert screen.summary().plain.startswith("x time")
         await pilot.press("enter")
         assert (shown(screen), screen.has_class("-zoomed")) == (["loss"], True)
+        await until(pilot, lambda: first.size.width == 120, "the chart on all of the screen")
+        assert screen.focused is screen.left.list
         await pilot.press("escape", "space")
         await until(pilot, lambda: shown(screen) == ["lr"], "the other chart alone")
         await pilot.press("j", "space")
@@ -91,8 +96,25 @@ async def test_metrics_of_marked_jobs_are_overlaid(scheduler: CannedScheduler, t
         overlay = app.screen
         assert isinstance(overlay, MetricsScreen)
         assert len(overlay.legend.order) == 4
-        assert overlay.legend.order[0].handle == RUNNING
-        assert "best" in overlay.legend.render().plain
+        await until(pilot, lambda: overlay.legend.order[0].handle == RUNNING, "its loss")
+        await until(pilot, lambda: "best" in overlay.legend.render().plain, "the best one")
+        first = overlay.query(ChartPane).first()
+        await pilot.press("left")
+        assert (last := overlay._options.cursor) is not None
+        assert f" AT {last:,.0f}\n" in overlay.legend.render().plain
+        assert "┊" in text_of(first)
+        await pilot.press("plus", "plus", "left")
+        assert (cursor := overlay._options.cursor) is not None
+        assert 0 < last - cursor <= 40
+        window = overlay._options.window
+        assert window is not None
+        assert window[0] < cursor <= window[1]
+        assert window[1] - window[0] < 150
+        await pilot.press("escape")
+        assert (overlay._options.window, overlay._options.cursor) == (None, None)
+        await pilot.press("space")
+        await until(pilot, lambda: overlay.jobs_pane.rule.info.plain == "4, best first, 1 hidden", "the line is gone")
+        assert RUNNING not in [row.handle for _, row in overlay._lines(overlay._series_of("loss"))]
         await pilot.press("right_square_bracket")
         await until(pilot, lambda: overlay.legend.chosen == overlay.legend.order[1], "the next job")
 
@@ -156,3 +178,33 @@ def test_csv_tells_what_each_row_stands_for() -> None:
     rows = list(csv.DictReader(io.StringIO(file.getvalue())))
     assert list(rows[0].values()) == ["loss", "3", "10.000", "3.0", "1.0", "3.0", "4"]
     assert sum(int(row["points"]) for row in rows) == 4_001
+
+
+async def test_card_has_a_chart_where_there_is_room(scheduler: CannedScheduler, tmp_path: Path) -> None:
+    """Of the job at the cursor alone; a smaller screen shows the facts."""
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(160, 45)) as pilot:
+        await at_job(RUNNING)(pilot)
+        screen = app.screen
+        assert isinstance(screen, JobsScreen)
+        card = screen.card
+        await until(pilot, lambda: card.has_class("-charted"), "the chart")
+        chart = card.query_one(ChartPane)
+        await until(pilot, lambda: chart.display and chart.rule.right.plain == "1.5100", "its loss")
+        assert chart.size.width + card.body.size.width <= card.size.width
+        screen.table.move_to(FAILED)
+        await until(pilot, lambda: card.rule.title.plain.startswith("llama3-8b-sft-b7"), "the other job")
+        readers = card._readers
+        assert readers is not None
+        await until(pilot, lambda: list(readers._readers) in ([], [FAILED]), "the end of the first reader")
+        await pilot.resize_terminal(120, 40)
+        await until(pilot, lambda: not card.has_class("-large"), "the facts alone")
+
+
+def test_swept_arguments_have_names() -> None:
+    """However they are written; those that all jobs share are left out."""
+    rows = [
+        JobRow(str(n), "local_cwd", str(n), AppState.RUNNING, arguments=text)
+        for n, text in enumerate(["train.py --lr 0.1 --amp --seed=1 -3", "train.py --lr -0.2 --seed=2 -3"])
+    ]
+    assert swept_values(rows) == (["lr", "amp", "seed"], [["0.1", "yes", "1"], ["-0.2", "", "2"]])

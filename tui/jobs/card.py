@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 from rich.text import Text
 from textual.app import ComposeResult
+from textual.containers import Horizontal
 from textual.reactive import reactive
 from textual.widget import Widget
 
@@ -15,43 +17,104 @@ from ..rows import JobRow, backend_word
 from ..ui.job_cells import name_text, state_style, state_text
 from ..ui.palette import STYLES
 from ..ui.pane import Pane
-from ..ui.theme import glyphs_of
+from ..ui.theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
     from ...diagnosis.stacks.conclusion import Conclusion
+    from ..app import TorchXTuiApp
+    from ..messages import JobDescribed
+    from ..metrics.readers import ActivityChanged, ActivityReaders
     from ..ui.glyphs import Glyphs
 
 LABEL_WIDTH = 12
+# The facts and a chart need so many cells and rows of the screen.
+_WIDTH_WITH_CHART, _ROWS_WITH_CHART = 90, 40
+_FEWEST_POINTS = 2
 
 
 class JobCard(Pane):
-    """The job at the cursor: its state and why, then its facts."""
+    """The job at the cursor: its state and why, then its facts; on a large screen a chart of its loss as well."""
 
-    DEFAULT_CSS = "JobCard { height: 9; }"
+    DEFAULT_CSS = """
+    JobCard { height: 9; }
+    JobCard.-large { height: 13; }
+    JobCard #card-chart { width: 46; display: none; }
+    JobCard.-large.-charted #card-chart { display: block; }
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.body = CardBody()
         self._job_name = ""
+        self._handle = ""
+        self._readers: ActivityReaders | None = None
+        self._described: JobDescribed | None = None
 
     def compose_body(self) -> ComposeResult:
-        """Yield the facts."""
-        yield self.body
+        """Yield the facts; the chart stands beside them."""
+        with Horizontal():
+            yield self.body
 
     def show(
         self, row: JobRow | None, described: DescribeAppResponse | None, now: float, found: Conclusion | None = None
     ) -> None:
         """Show a job, or nothing; of a stalled one what its last stacks mean."""
         self.set_class(row is not None, "-filled")
+        if row is None or row.handle != self._handle:
+            self._handle = row.handle if row else ""
+            self.remove_class("-charted")
+            if self._readers is not None:
+                self._readers.keep_only(self._handle)
         if row is None:
             return
         self._job_name = row.name
         self._fit_title()
         self.body.facts = card_lines(row, described, glyphs_of(self.app), now, found)
 
+    def follow(self, message: JobDescribed) -> None:
+        """Read what the job at the cursor does, where there is room for its chart."""
+        self._described = message
+        if message.handle != self._handle or not self.has_class("-large"):
+            return
+        if self._readers is None:
+            # Loaded when it is first needed: the first paint does not wait for it.
+            from ..metrics.chart import ChartPane
+            from ..metrics.readers import ActivityReaders
+
+            app = cast("TorchXTuiApp", self.app)
+            self._readers = ActivityReaders(self, app.runner, app.settings.metrics, partial(now_of, app))
+            self.query_one(Horizontal).mount(ChartPane(id="card-chart"))
+        self._readers.follow(message.handle, message.described, message.logs)
+        self._draw_chart(message.handle)
+
+    def on_activity_changed(self, message: ActivityChanged) -> None:
+        """Draw the chart anew."""
+        self._draw_chart(message.handle)
+
+    def _draw_chart(self, handle: str) -> None:
+        from ...diagnosis.metrics.chart import Options, wants_log
+        from ..metrics.chart import ChartPane
+
+        if self._readers is None or handle != self._handle or not self.is_attached:
+            return
+        main = self._readers.latest(handle).main
+        charted = main is not None and main.points >= _FEWEST_POINTS
+        self.set_class(charted, "-charted")
+        if main is not None and charted:
+            self.query_one("#card-chart", ChartPane).show(main.name, [main], Options(log=wants_log(main)))
+
+    def on_unmount(self) -> None:
+        """End the threads."""
+        if self._readers is not None:
+            self._readers.close()
+
     def on_resize(self) -> None:
         """Cut the name for the new width; before the card is shown it has none."""
+        is_large = self.size.width >= _WIDTH_WITH_CHART and self.app.size.height >= _ROWS_WITH_CHART
+        self.set_class(is_large, "-large")
+        if is_large and self._described is not None:
+            self.follow(self._described)
         self._fit_title()
 
     def _fit_title(self) -> None:
@@ -62,7 +125,7 @@ class JobCard(Pane):
 class CardBody(Widget):
     """The lines of the card."""
 
-    DEFAULT_CSS = "CardBody { height: 1fr; padding: 0 1; }"
+    DEFAULT_CSS = "CardBody { width: 1fr; height: 1fr; padding: 0 1; }"
 
     facts: reactive[tuple[Text, ...]] = reactive(())
 

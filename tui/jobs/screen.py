@@ -248,6 +248,7 @@ class JobsScreen(JobActions):
         self._described = message.described
         self._show_card()
         self.logs.show_logs(message.described, message.logs)
+        self.card.follow(message)
 
     def on_job_table_highlighted(self, message: JobTable.Highlighted) -> None:
         """Look at the job at the cursor."""
@@ -494,7 +495,6 @@ class JobsScreen(JobActions):
 
     def action_zoom(self) -> None:
         """Give the pane with the focus the whole screen, or give it back."""
-        zoomed = self.has_class("-zoom-table") or self.has_class("-zoom-logs")
+        zooms = not (self.has_class("-zoom-table") or self.has_class("-zoom-logs"))
         in_logs = self._logs is not None and self._logs.has_focus_within
-        self.set_class(not zoomed and not in_logs, "-zoom-table")
-        self.set_class(not zoomed and in_logs, "-zoom-logs")
+        self.set_class(zooms and not in_logs, "-zoom-table").set_class(zooms and in_logs, "-zoom-logs")

@@ -11,12 +11,14 @@ from textual.app import ComposeResult
 from textual.widget import Widget
 
 from ...diagnosis.metrics.chart import Options, Role, Span, draw_chart
+from ...diagnosis.metrics.scale import x_label
 from ...diagnosis.metrics.series import Series
 from ...logs.text.sanitize import plain
 from ..ui import glyphs
 from ..ui.palette import STYLES
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
+from .legend import curve_style, value_at
 
 _STYLE_OF = {
     Role.BLANK: "",
@@ -28,7 +30,7 @@ _STYLE_OF = {
 
 
 def _style(span: Span) -> str:
-    return STYLES.replica(span.curve) if span.role is Role.CURVE else _STYLE_OF[span.role]
+    return curve_style(span.curve) if span.role is Role.CURVE else _STYLE_OF[span.role]
 
 
 class ChartView(Widget):
@@ -39,13 +41,14 @@ class ChartView(Widget):
     def __init__(self) -> None:
         super().__init__()
         self._series: tuple[Series, ...] = ()
+        self._letters: tuple[int, ...] = ()
         self._options = Options()
         self._drawn_for: object = None
         self._drawn = Text()
 
-    def show(self, series: Sequence[Series], options: Options) -> None:
-        """Draw these series, of several the last one on top."""
-        self._series, self._options = tuple(series), options
+    def show(self, series: Sequence[Series], options: Options, letters: Sequence[int] = ()) -> None:
+        """Draw these series, of several the last one on top, with their letters."""
+        self._series, self._options, self._letters = tuple(series), options, tuple(letters)
         if self._key() != self._drawn_for:
             self.refresh()
 
@@ -61,7 +64,7 @@ class ChartView(Widget):
             (metric.name, metric.points, metric.last if metric.last == metric.last else "nan")
             for metric in self._series
         )
-        return state, self._options, self.size, glyphs_of(self.app) is glyphs.ASCII
+        return state, self._letters, self._options, self.size, glyphs_of(self.app) is glyphs.ASCII
 
     def _draw(self) -> Text:
         width, height = self.size
@@ -71,7 +74,7 @@ class ChartView(Widget):
             return Text(" No values yet", STYLES.faint)
         options = replace(self._options, ascii=glyphs_of(self.app) is glyphs.ASCII)
         text = Text(no_wrap=True, end="")
-        for number, row in enumerate(draw_chart(self._series, width, height, options)):
+        for number, row in enumerate(draw_chart(self._series, width, height, options, self._letters or None)):
             text.append("\n" if number else "")
             for span in row:
                 text.append(span.text, _style(span))
@@ -83,15 +86,23 @@ class ChartPane(Pane):
 
     DEFAULT_CSS = "ChartPane { width: 1fr; height: 1fr; }"
 
-    def __init__(self) -> None:
-        super().__init__("")
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__("", id=id)
         self.view = ChartView()
 
     def compose_body(self) -> ComposeResult:
         """Yield the chart."""
         yield self.view
 
-    def show(self, name: str, series: Sequence[Series], options: Options, *, chosen: bool = False) -> None:
+    def show(
+        self,
+        name: str,
+        series: Sequence[Series],
+        options: Options,
+        *,
+        chosen: bool = False,
+        letters: Sequence[int] = (),
+    ) -> None:
         """Draw series of one metric.
 
         Args:
@@ -99,6 +110,7 @@ class ChartPane(Pane):
             series: one, or one a job.
             options: how they are drawn.
             chosen: the cursor is on this metric.
+            letters: of several jobs, which letter each has.
         """
         self.rule.active = chosen
         self.rule.title = Text(plain(name))
@@ -108,7 +120,10 @@ class ChartPane(Pane):
         right = Text(end="")
         if len(series) == 1:
             gaps = series[0].gaps
+            if options.cursor is not None:
+                at = f"at {x_label(options.cursor, options.by_time)}  {value_at(series[0], options.cursor, options)}"
+                right.append(f"{at}   ", STYLES.accent)
             right.append(f"! {gaps:,} NaN   " if gaps else "", STYLES.pending)
             right.append(plain(series[0].printed), STYLES.text if math.isfinite(series[0].last) else STYLES.pending)
         self.rule.right = right
-        self.view.show(series, options)
+        self.view.show(series, options, letters)

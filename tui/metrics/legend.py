@@ -1,44 +1,81 @@
-"""The jobs of an overlay: letter, state, what differs in their arguments, last and best value."""
+"""The jobs of an overlay: shown or hidden, letter, state, what differs in their arguments, last and best value."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import count
 
 from rich.text import Text
+from textual.app import ComposeResult
 from textual.widget import Widget
 
-from ...diagnosis.metrics.chart import LETTERS
+from ...diagnosis.metrics.chart import LETTERS, Options, x_values
 from ...diagnosis.metrics.export import best_value, rank
-from ...diagnosis.metrics.series import Series
+from ...diagnosis.metrics.scale import x_label
+from ...diagnosis.metrics.series import Series, smoothed
 from ...logs.text.sanitize import plain
 from ..format import cut
 from ..rows import JobRow
-from ..ui.job_cells import state_text
+from ..ui.job_cells import name_text, state_text
 from ..ui.palette import STYLES
+from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
 
-_MOST_NAME, _VALUE_WIDTH = 30, 12
-# Cells of a row beside the name and the values that differ.
-_FIXED = 54
+_MOST_JOBS = 8
+_MOST_NAME, _LEAST_NAME, _MOST_VALUE = 24, 12, 12
+_FIGURE, _STEP = 11, 10
+# Cells of a row before the name, and of the words at its end.
+_BEFORE, _AFTER = 20, 12
+# A loss whose average is so many times its least one has left its course; of fewer points nothing is said.
+_DIVERGED, _FEWEST_POINTS = 1.1, 20
+_SMOOTHING = 0.91
+_COLORS = 8
 
 
-def swept_values(rows: Sequence[JobRow]) -> list[str]:
-    """Return, for each job, the words of its arguments that not all jobs have."""
-    words = [row.arguments.split() for row in rows]
-    common = set(words[0]).intersection(*words[1:]) if words else set()
-    return [" ".join(word for word in mine if word not in common) for mine in words]
+def curve_style(number: int) -> str:
+    """Return the style of a curve; from the ninth on its letter alone tells whose it is."""
+    return STYLES.replica(number) if number < _COLORS else STYLES.text
+
+
+def swept_values(rows: Sequence[JobRow]) -> tuple[list[str], list[list[str]]]:
+    """Return the names of the arguments that differ between jobs, and their values, job by job."""
+    parsed = [_named(row.arguments.split()) for row in rows]
+    names = dict.fromkeys(name for arguments in parsed for name in arguments)
+    differing = [name for name in names if len({arguments.get(name) for arguments in parsed}) > 1]
+    return differing, [[arguments.get(name, "") for name in differing] for arguments in parsed]
+
+
+def _named(words: Sequence[str]) -> dict[str, str]:
+    """Return arguments by name: `--lr 0.1`, `--lr=0.1`, `optim.lr=0.1`; others by their place."""
+    found: dict[str, str] = {}
+    name, places = "", count(1)
+    for word in words:
+        is_value = not word.startswith("-") or word[1:2].isdigit() or word[1:2] == "."
+        if is_value and name:
+            found[name], name = word, ""
+        elif "=" in word:
+            key, _, found_value = word.partition("=")
+            found[key.lstrip("-")], name = found_value, ""
+        elif is_value:
+            found[f"#{next(places)}"] = word
+        else:
+            name = word.lstrip("-")
+            found[name] = "yes"
+    return found
 
 
 class Legend(Widget):
-    """The table under an overlay, the best job first."""
+    """The rows of the table under an overlay, the best job first."""
 
-    DEFAULT_CSS = "Legend { width: 1fr; height: auto; max-height: 12; padding: 0 1; }"
+    DEFAULT_CSS = "Legend { width: 1fr; height: auto; }"
 
     def __init__(self) -> None:
         super().__init__(id="metrics-legend")
         self._rows: Sequence[JobRow] = ()
         self._series: Mapping[str, Series] = {}
         self._hidden: frozenset[str] = frozenset()
+        self._options = Options()
         self.cursor = 0
         """The place of the chosen job in the table."""
 
@@ -54,9 +91,18 @@ class Legend(Widget):
         order = self.order
         return order[min(self.cursor, len(order) - 1)] if order else None
 
-    def show(self, rows: Sequence[JobRow], series: Mapping[str, Series]) -> None:
-        """Show jobs, with the series of one metric by handle."""
-        self._rows, self._series = rows, series
+    def show(
+        self, rows: Sequence[JobRow], series: Mapping[str, Series], hidden: Collection[str], options: Options
+    ) -> None:
+        """Show jobs.
+
+        Args:
+            rows: the jobs in the order of their launch.
+            series: the series of one metric, by handle.
+            hidden: the handles of jobs without a line.
+            options: how the chart is drawn, with its cursor.
+        """
+        self._rows, self._series, self._hidden, self._options = rows, series, frozenset(hidden), options
         self.refresh(layout=True)
 
     def move(self, step: int) -> None:
@@ -65,35 +111,110 @@ class Legend(Widget):
         self.refresh()
 
     def render(self) -> Text:
-        """Draw the table."""
+        """Draw the table: as many columns as there is room for, and the rows around the cursor."""
         glyphs = glyphs_of(self.app)
-        swept = dict(zip((row.handle for row in self._rows), swept_values(self._rows), strict=True))
-        letters = {row.handle: (LETTERS[n % len(LETTERS)], STYLES.replica(n)) for n, row in enumerate(self._rows)}
-        rest = max(16, self.size.width - _FIXED)
-        name_width = min(_MOST_NAME, rest * 2 // 3)
-        values_width = rest - name_width
-        header = f"     {'STATE':<12} {'JOB':<{name_width}} {'VALUES':<{values_width}}"
-        header += f" {'LAST':>{_VALUE_WIDTH}} {'BEST':>{_VALUE_WIDTH}}"
-        text = Text(header, STYLES.faint, no_wrap=True, end="")
-        for number, row in enumerate(self.order):
-            letter, style = letters[row.handle]
-            line = Text(end="", no_wrap=True)
-            line.append(f" {letter}  ", f"bold {style}")
+        names, values = swept_values(self._rows)
+        swept = {row.handle: cells for row, cells in zip(self._rows, values, strict=True)}
+        widths = [min(_MOST_VALUE, max(map(len, (name, *(row[n] for row in values))))) for n, name in enumerate(names)]
+        room = self.size.width - _BEFORE - _AFTER - _LEAST_NAME
+        figures = self._figures()
+        while figures and sum(width + 1 for _, width, _ in figures) > room:
+            figures.pop(2 if len(figures) > 2 else -1)
+        room -= sum(width + 1 for _, width, _ in figures)
+        while widths and sum(width + 1 for width in widths) > room:
+            widths.pop()
+        name_width = max(1, min(_MOST_NAME, _LEAST_NAME + room - sum(width + 1 for width in widths)))
+        heads = [*zip(names, widths, strict=False), *((name, width) for name, width, _ in figures)]
+        text = Text(f"      {'STATE':<12} {'JOB':<{name_width}}", STYLES.faint, no_wrap=True, end="")
+        text.append("".join(f" {cut(plain(name.upper()), width, glyphs.cut):>{width}}" for name, width in heads))
+        letters = {row.handle: number for number, row in enumerate(self._rows)}
+        first = max(0, min(self.cursor - _MOST_JOBS + 1, len(self._rows) - _MOST_JOBS))
+        order = self.order
+        diverged = {
+            row.handle for row in order if row.handle in self._series and _has_diverged(self._series[row.handle])
+        }
+        best = next((row for row in order if row.handle not in diverged), None)
+        for place, row in list(enumerate(order))[first : first + _MOST_JOBS]:
+            number = letters[row.handle]
+            line = Text(" ", end="", no_wrap=True)
+            line.append(glyphs.mark if row.handle not in self._hidden else " ", STYLES.accent)
+            line.append(f" {LETTERS[number % len(LETTERS)]}  ", f"bold {curve_style(number)}")
             state = state_text(row.state, glyphs)
             state.pad_right(max(0, 13 - state.cell_len))
             line.append(" ").append_text(state)
-            line.append(f"{cut(row.name, name_width, glyphs.cut):<{name_width}} ", STYLES.text)
-            line.append(f"{cut(plain(swept[row.handle]), values_width, glyphs.cut):<{values_width}} ", STYLES.muted)
+            name = name_text(row.name, name_width, glyphs)
+            name.pad_right(max(0, name_width - name.cell_len))
+            line.append_text(name)
+            for cell, width in zip(swept[row.handle], widths, strict=False):
+                line.append(f" {cut(plain(cell), width, glyphs.cut):>{width}}", STYLES.text)
             series = self._series.get(row.handle)
-            best = best_value(series) if series else None
-            last = plain(series.printed) if series else ""
-            line.append(f"{cut(last, _VALUE_WIDTH, glyphs.cut):>{_VALUE_WIDTH}} ", STYLES.text)
-            line.append(f"{'' if best is None else f'{best:.6g}':>{_VALUE_WIDTH}}", STYLES.text)
-            line.append("  best" if number == 0 and best is not None else "", STYLES.running)
-            diverged = series is not None and series.last != series.last
-            line.append("  ! nan" if diverged else "", STYLES.pending)
-            if number == self.cursor:
+            for _, width, figure in figures:
+                line.append(f" {cut(figure(series) if series else '', width, glyphs.cut):>{width}}", STYLES.muted)
+            line.append_text(_words(series, is_best=row is best, has_diverged=row.handle in diverged))
+            if place == min(self.cursor, len(self._rows) - 1):
                 line.pad_right(max(0, self.size.width - line.cell_len))
                 line.stylize(STYLES.cursor)
+            line.truncate(self.size.width, overflow="crop")
             text.append("\n").append_text(line)
         return text
+
+    def _figures(self) -> list[tuple[str, int, Callable[[Series], str]]]:
+        """Return the columns of figures: name, width, what stands there. The first two are the last that go."""
+        columns: list[tuple[str, int, Callable[[Series], str]]] = [
+            ("last", _FIGURE, lambda series: plain(series.printed)),
+            ("best", _FIGURE, lambda series: "" if (best := best_value(series)) is None else f"{best:.6g}"),
+            ("at step", _STEP, _step_of_best),
+            ("step", _STEP, lambda series: x_label(series.steps()[-1], False) if len(series) else ""),
+        ]
+        cursor, options = self._options.cursor, self._options
+        if cursor is not None:
+            name = f"at {x_label(cursor, options.by_time)}"
+            columns.append((name, max(_FIGURE, len(name)), lambda series: value_at(series, cursor, options)))
+        return columns
+
+
+class LegendPane(Pane):
+    """The table under its title."""
+
+    DEFAULT_CSS = "LegendPane { height: auto; }"
+
+    def __init__(self) -> None:
+        super().__init__("Jobs", id="metrics-jobs")
+        self.legend = Legend()
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the table."""
+        yield self.legend
+
+
+def value_at(series: Series, cursor: float, options: Options) -> str:
+    """Return the last value at a place of the x axis or before it; empty before the first."""
+    pairs = zip(x_values(series, options), series.buckets(), strict=True)
+    found = [bucket.last for x, bucket in pairs if x <= cursor]
+    return f"{found[-1]:.6g}" if found else ""
+
+
+def _step_of_best(series: Series) -> str:
+    best = best_value(series)
+    found = (bucket.step for bucket in series.buckets() if best is not None and best in (bucket.low, bucket.high))
+    return next((x_label(step, False) for step in found), "")
+
+
+def _words(series: Series | None, *, is_best: bool, has_diverged: bool) -> Text:
+    best = best_value(series) if series else None
+    words = Text(end="")
+    if series is None or best is None:
+        return words
+    words.append("  best" if is_best else "", f"bold {STYLES.running}")
+    if not math.isfinite(series.last):
+        words.append("  ! nan", STYLES.pending)
+    elif has_diverged:
+        words.append("  ! diverged", STYLES.pending)
+    return words
+
+
+def _has_diverged(series: Series) -> bool:
+    if best_value(series) != series.best_low:
+        return False
+    averages = [value for value in smoothed(series.means(), _SMOOTHING) if value == value]
+    return len(averages) >= _FEWEST_POINTS and averages[-1] > min(averages) * _DIVERGED > 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.segment import Segment
@@ -16,6 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ...diagnosis.metrics.chart import sparkline
+from ...diagnosis.metrics.files import plain_name
 from ...diagnosis.metrics.series import Series
 from ...logs.text.sanitize import plain
 from ..format import cut
@@ -89,15 +90,16 @@ class MetricList(ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__(id="metric-list")
         self._lines: list[_Line] = []
         self._chosen: frozenset[str] = frozenset()
+        self._was_moved = False
         self.cursor = ""
         """The name of the metric at the cursor; empty where there is none."""
 
-    def show(self, series: Sequence[Series], chosen: Collection[str]) -> None:
+    def show(self, series: Sequence[Series], chosen: Sequence[str]) -> None:
         """Show these metrics.
 
         Args:
             series: in the order in which they came.
-            chosen: the names of those whose charts are shown.
+            chosen: the names of those whose charts are shown; the cursor is on the first of them until it is moved.
         """
         self._chosen = frozenset(chosen)
         groups: dict[str, list[Series]] = {name: [] for name in ("TRAIN", *(group for group, _ in _GROUPS))}
@@ -108,9 +110,12 @@ class MetricList(ScrollView, can_focus=True, inherit_bindings=False):
             for line in (_Line(group), *(_Line(member.name, member) for member in members))
         ]  # fmt: skip
         names = self.names
-        if names and self.cursor not in names:
-            self.cursor = next((metric.name for metric in series if metric.name in chosen), names[0])
-            self.post_message(self.Moved())
+        if names and (self.cursor not in names or not self._was_moved):
+            # A metric may have another name once its file is found.
+            same = (name for name in names if self._was_moved and plain_name(name) == plain_name(self.cursor))
+            before, self.cursor = self.cursor, next(same, next(iter(chosen), names[0]))
+            if self.cursor != before:
+                self.post_message(self.Moved())
         self.virtual_size = Size(self.size.width, len(self._lines))
         self.refresh()
 
@@ -124,6 +129,7 @@ class MetricList(ScrollView, can_focus=True, inherit_bindings=False):
         names = self.names
         if not names:
             return
+        self._was_moved = True
         at = names.index(self.cursor) if self.cursor in names else 0
         self.cursor = names[min(max(at + step, 0), len(names) - 1)]
         row = next(number for number, line in enumerate(self._lines) if line.series and line.text == self.cursor)
@@ -134,6 +140,7 @@ class MetricList(ScrollView, can_focus=True, inherit_bindings=False):
     def action_choose(self) -> None:
         """Show the chart of the metric at the cursor, or hide it."""
         if self.cursor:
+            self._was_moved = True
             self.post_message(self.Chosen(self.cursor))
 
     def action_zoom(self) -> None:
@@ -145,7 +152,7 @@ class MetricList(ScrollView, can_focus=True, inherit_bindings=False):
         """Go to the metric that was clicked."""
         row = event.y + self.scroll_offset.y
         if row < len(self._lines) and self._lines[row].series is not None:
-            self.cursor = self._lines[row].text
+            self._was_moved, self.cursor = True, self._lines[row].text
             self.refresh()
             self.post_message(self.Moved())
 

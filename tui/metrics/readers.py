@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -87,7 +88,7 @@ class ActivityReaders:
                 if reader is not None:
                     reader.is_final = is_final
                 return
-            place = job_place(handle, described) if described else JobPlace()
+            place = partial(job_place, self._runner, handle, described) if described else JobPlace
             settings = self._settings
             names = (settings.denied, settings.names, settings.patterns)
             new = ActivityReader(handle, logs, place, self._tell(handle), *names, self._now)
@@ -104,6 +105,12 @@ class ActivityReaders:
             return Activity()
         reader.acknowledge()
         return reader.latest
+
+    def keep_only(self, handle: str) -> None:
+        """Stop reading all jobs but one."""
+        with self._lock:
+            for other in self._readers.keys() - {handle}:
+                self._readers.pop(other).close()
 
     def note_cores(self, handle: str, cores: Sequence[float]) -> None:
         """Take over how many processor cores each replica of a job uses."""

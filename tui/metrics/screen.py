@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,24 +15,26 @@ from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Grid, Horizontal, Vertical
+from textual.containers import Grid, Horizontal
 from textual.widgets import Static
 
-from ...diagnosis.metrics.chart import Options, wants_log
-from ...diagnosis.metrics.export import write_csv
+from ...diagnosis.metrics.chart import Options, wants_log, x_limits, x_values
+from ...diagnosis.metrics.export import rank, write_csv
+from ...diagnosis.metrics.files import plain_name
 from ...diagnosis.metrics.series import Series
 from ...diagnosis.progress.activity import Activity, main_series
 from ...logs.text.sanitize import plain
-from ..format import age, count
+from ..format import age, count, cut
 from ..rows import JobRow
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
+from ..ui.glyphs import ASCII
 from ..ui.job_cells import name_text, state_text
 from ..ui.palette import STYLES
 from ..ui.pane import Divider, Pane
 from ..ui.title_rule import TitleRule
 from .chart import ChartPane
-from .legend import Legend
+from .legend import LegendPane
 from .metric_list import MetricList
 from .readers import ActivityChanged, ActivityFailed, ActivityReaders
 
@@ -71,6 +75,12 @@ class MetricsScreen(BaseScreen):
         Binding("L", "log", "Logarithmic axis", id="metrics.log", show=False),
         Binding("t", "time", "By step or by time", id="metrics.time", show=False),
         Binding("r", "relaunch", "Relaunch as it was", id="metrics.relaunch", show=False),
+        Binding("left", "step(-1)", "Cursor to the left", id="metrics.left", show=False),
+        Binding("right", "step(1)", "Cursor to the right", id="metrics.right", show=False),
+        Binding("plus,equals_sign", "zoom_axis(0.5)", "Zoom in", key_display="+", id="metrics.zoom_in", show=False),
+        Binding("minus", "zoom_axis(2)", "Zoom out", key_display="-", id="metrics.zoom_out", show=False),
+        Binding("o", "overlay", "Overlay the jobs of the sweep", id="metrics.overlay", show=False),
+        Binding("y", "copy", "Copy as CSV", id="metrics.copy", show=False),
         Binding("S", "export", "Save as CSV and SVG", id="metrics.export", show=False),
         Binding("right_square_bracket", "next_job(1)", "Next job", key_display="]", id="metrics.next_job", show=False),
         Binding(
@@ -91,10 +101,13 @@ class MetricsScreen(BaseScreen):
         self.state_line = Static(id="metrics-state", markup=False)
         self.left = ListPane()
         self.grid = Grid(id="metrics-grid")
-        self.legend = Legend()
+        self.jobs_pane = LegendPane()
+        self.legend = self.jobs_pane.legend
+        self._hidden: set[str] = set()
         self._panes = [ChartPane() for _ in range(9)]
         self._options = Options(_SMOOTHINGS[0])
         self._chosen: list[str] | None = None
+        self._shown: list[str] = []
         self._log: dict[str, bool] = {}
         self._zoomed = False
         self._activities: dict[str, Activity] = {}
@@ -113,11 +126,10 @@ class MetricsScreen(BaseScreen):
         with Horizontal(id="metrics-body"):
             yield self.left
             yield Divider(id="metrics-divider")
-            with Vertical(id="metrics-right"):
-                with self.grid:
-                    yield from self._panes
-                if self._is_overlay:
-                    yield self.legend
+            with self.grid:
+                yield from self._panes
+        if self._is_overlay:
+            yield self.jobs_pane
 
     def on_mount(self) -> None:
         """Begin to read the jobs."""
@@ -170,10 +182,12 @@ class MetricsScreen(BaseScreen):
         self._is_due, self._drawn_at = False, time.monotonic()
         series = self._listed()
         capacity = self._capacity()
-        if self._chosen is None and series:
-            self._chosen = _first_shown(series, capacity)
-            self._log = {metric.name: wants_log(metric) for metric in series}
-        chosen = [name for name in self._chosen or () if name in series_names(series)]
+        for metric in series:
+            self._log.setdefault(plain_name(metric.name), wants_log(metric))
+        wanted = _first_shown(series, capacity) if self._chosen is None else self._chosen
+        named = {plain_name(metric.name): metric.name for metric in series}
+        chosen = [named[plain_name(name)] for name in wanted if plain_name(name) in named]
+        self._shown = chosen
         self.left.list.show(series, chosen)
         self.left.rule.info = Text(f"{len(series)}{f', {len(chosen)} shown' if len(chosen) > 1 else ''}")
         cursor = self.left.list.cursor
@@ -182,7 +196,7 @@ class MetricsScreen(BaseScreen):
         if cursor and cursor in chosen and cursor not in shown:
             shown[-1] = cursor
         self._show_charts(shown)
-        self.set_class(self._zoomed and not self._is_overlay, "-zoomed")
+        self.set_class(self._zoomed, "-zoomed")
         self._draw_head()
         self.refresh_bars()
 
@@ -195,25 +209,52 @@ class MetricsScreen(BaseScreen):
             if number < len(names):
                 name = names[number]
                 found = self._series_of(name)
-                if self._is_overlay:
-                    self.legend.show(self.rows, found)
-                options = replace(self._options, log=self._log.get(name, False))
+                options = replace(self._options, log=self._log.get(plain_name(name), False))
                 is_chosen = len(names) > 1 and name == self.left.list.cursor
-                pane.show(name, list(found.values()), options, chosen=is_chosen)
+                lines = self._lines(found)
+                pane.show(
+                    name,
+                    [found[row.handle] for _, row in lines],
+                    options,
+                    chosen=is_chosen,
+                    letters=[number for number, _ in lines] if self._is_overlay else (),
+                )
+                if self._is_overlay:
+                    self._show_jobs(found, options)
             elif number == 0:
                 pane.show("No metrics yet", [], self._options)
+
+    def _lines(self, found: Mapping[str, Series]) -> list[tuple[int, JobRow]]:
+        """Return the jobs that have a line, the best one last, each with its place in the order of their launch."""
+        rows = [(number, row) for number, row in enumerate(self.rows) if row.handle in found]
+        shown = [(number, row) for number, row in rows if row.handle not in self._hidden]
+        return sorted(shown, key=lambda line: rank(found[line[1].handle]), reverse=True)
+
+    def _show_jobs(self, found: Mapping[str, Series], options: Options) -> None:
+        self.legend.show(self.rows, found, self._hidden, options)
+        hidden = f", {len(self._hidden)} hidden" if self._hidden else ""
+        self.jobs_pane.rule.info = Text(f"{len(self.rows)}, best first{hidden}")
+        chosen = self.legend.chosen
+        self.jobs_pane.rule.right = Text(cut(plain(chosen.why), 60, self.glyphs.cut) if chosen else "")
 
     def _listed(self) -> list[Series]:
         """Return the metrics of the list: of several jobs those of all of them, each once."""
         found: dict[str, Series] = {}
         for row in self.rows:
             for name, series in self._activities.get(row.handle, Activity()).series.items():
-                found.setdefault(name, series)
+                found.setdefault(plain_name(name), series)
         return list(found.values())
 
     def _series_of(self, name: str) -> dict[str, Series]:
-        activities = ((row.handle, self._activities.get(row.handle, Activity())) for row in self.rows)
-        return {handle: activity.series[name] for handle, activity in activities if name in activity.series}
+        found = {}
+        for row in self.rows:
+            known = self._activities.get(row.handle, Activity()).series
+            same = known.get(name) or next(
+                (known[other] for other in known if plain_name(other) == plain_name(name)), None
+            )
+            if same is not None:
+                found[row.handle] = same
+        return found
 
     def _capacity(self) -> int:
         width, height = self.app.size
@@ -245,8 +286,12 @@ class MetricsScreen(BaseScreen):
         self._draw()
 
     def on_metric_list_chosen(self, message: MetricList.Chosen) -> None:
-        """Show or hide a chart."""
-        chosen = self._chosen or []
+        """Show or hide a chart, of several jobs the line of the one at the cursor."""
+        if self._is_overlay:
+            self._hidden ^= {row.handle for row in [self.legend.chosen] if row is not None}
+            self._draw()
+            return
+        chosen = self._shown
         self._chosen = [n for n in chosen if n != message.name] if message.name in chosen else [*chosen, message.name]
         self._draw()
 
@@ -263,17 +308,21 @@ class MetricsScreen(BaseScreen):
             return None
         if action == "next_job" and not self._is_overlay:
             return None
+        if action == "overlay" and not self._sweep():
+            return None
         return super().check_action(action, parameters)
 
     def path(self) -> list[str]:
         """Return the way to this screen."""
-        return ["Jobs", f"{len(self.rows)} jobs" if self._is_overlay else self.rows[0].name, "Metrics"]
+        jobs = self.rows[0].group or f"{len(self.rows)} jobs"
+        return ["Jobs", jobs if self._is_overlay else self.rows[0].name, "Metrics"]
 
     def summary(self) -> Text:
         """Return how the charts are drawn."""
         cursor = next((component for component in self._listed() if component.name == self.left.list.cursor), None)
         words = ["x time" if self._options.by_time else "x step", "y 1st to 99th percentile"]
-        words += [f"smoothing {self._options.smoothing:g}, raw behind it"] if self._options.smoothing else []
+        behind = "" if self._is_overlay else ", raw behind it"
+        words += [f"smoothing {self._options.smoothing:g}{behind}"] if self._options.smoothing else []
         if cursor is not None:
             joined = f", {cursor.width} joined in each" if cursor.width > 1 else ""
             words.append(f"{count(cursor.points, 'point')}{joined}")
@@ -286,21 +335,16 @@ class MetricsScreen(BaseScreen):
 
     def hints(self) -> list[Hint]:
         """Return the keys of the screen."""
-        first = (
-            [Hint("] [", "Job"), Hint("r", "Relaunch", self.check_action("relaunch", ()) is True)]
-            if self._is_overlay
-            else []
-        )
-        return [
-            *first,
-            *([] if self._is_overlay else [Hint("space", "Choose"), Hint("enter", "Zoom")]),
-            Hint("s", "Smoothing"),
-            Hint("L", "Log scale"),
-            Hint("t", "Step or time"),
-            Hint("S", "Save"),
-            Hint("esc", "Back"),
-            Hint("?", "Keys"),
-        ]
+        ways = [Hint("s", "Smoothing"), Hint("L", "Log scale"), Hint("t", "Step or time")]
+        last = [Hint("esc", "Back"), Hint("?", "Keys")]
+        if self._is_overlay:
+            arrows = "left right" if self.glyphs is ASCII else "← →"
+            first = [Hint("space", "Show"), Hint(arrows, "Step"), Hint("+ -", "Zoom")]
+            ways = [Hint("s", "Smooth"), Hint("L", "Log"), Hint("t", "Time")]
+            relaunch = Hint("r", "Relaunch", self.check_action("relaunch", ()) is True)
+            return [*first, *ways, Hint("y", "Copy"), relaunch, *last]
+        overlay = Hint("o", "Overlay jobs", self.check_action("overlay", ()) is True)
+        return [Hint("space", "Choose"), Hint("enter", "Zoom"), *ways, overlay, Hint("S", "Save"), *last]
 
     def action_smoothing(self) -> None:
         """Take the next smoothing."""
@@ -310,19 +354,79 @@ class MetricsScreen(BaseScreen):
 
     def action_log(self) -> None:
         """Draw the metric at the cursor on a logarithmic axis, or no longer."""
-        name = self.left.list.cursor
+        name = plain_name(self.left.list.cursor)
         self._log[name] = not self._log.get(name, False)
         self._draw()
 
     def action_time(self) -> None:
         """Draw by time, or by step again."""
-        self._options = replace(self._options, by_time=not self._options.by_time)
+        self._options = replace(self._options, by_time=not self._options.by_time, cursor=None, window=None)
         self._draw()
 
     def action_next_job(self, step: int) -> None:
         """Go to another job of the table."""
         self.legend.move(step)
-        self.refresh_bars()
+        self._draw()
+
+    def action_step(self, step: int) -> None:
+        """Move the cursor by a cell or more, to a point that is there."""
+        series = list(self._series_of(self.left.list.cursor).values())
+        xs = sorted({x for metric in series for x in x_values(metric, self._options) if math.isfinite(x)})
+        if not xs:
+            return
+        low, high = self._options.window or (xs[0], xs[-1])
+        cursor = self._options.cursor
+        if cursor is None:
+            cursor = high if step < 0 else low
+        else:
+            wanted = cursor + step * (high - low) / max(1, self._panes[0].view.size.width)
+            ahead = [x for x in xs if (x - cursor) * step > 0]
+            cursor = min(ahead, key=lambda x: abs(x - wanted), default=cursor)
+        self._options = replace(self._options, cursor=cursor, window=self._around(cursor, high - low))
+        self._draw()
+
+    def action_zoom_axis(self, factor: float) -> None:
+        """Draw less of the x axis, or more, around the cursor or the end."""
+        series = list(self._series_of(self.left.list.cursor).values())
+        low, high = self._options.window or x_limits(series, self._options)
+        width = (high - low) * factor
+        middle = high if self._options.cursor is None else self._options.cursor
+        whole = x_limits(series, self._options)
+        if width >= whole[1] - whole[0]:
+            window = None
+        else:
+            start = min(max(middle - width / 2, whole[0]), whole[1] - width)
+            window = (start, start + width)
+        self._options = replace(self._options, window=window)
+        self._draw()
+
+    def _around(self, cursor: float, width: float) -> tuple[float, float] | None:
+        """Return the part of the axis that is drawn, moved so that the cursor is in it."""
+        window = self._options.window
+        if window is None or window[0] <= cursor <= window[1]:
+            return window
+        start = cursor if cursor < window[0] else cursor - width
+        return start, start + width
+
+    def action_overlay(self) -> None:
+        """Show the metrics of all jobs of this job's sweep in one chart."""
+        if self._sweep():
+            self.app.push_screen(MetricsScreen(self._sweep(), self._relaunch))
+
+    def _sweep(self) -> list[JobRow]:
+        """Return the jobs that were launched together with this one; none where it was launched alone."""
+        group = self.rows[0].group
+        rows = [row for row in self.dashboard.jobs.rows.values() if group and row.group == group]
+        return sorted(rows, key=lambda row: row.submitted_at or 0) if len(rows) > 1 and not self._is_overlay else []
+
+    def action_copy(self) -> None:
+        """Copy the points of the metric at the cursor, of all jobs that have a line."""
+        name = self.left.list.cursor
+        found = self._series_of(name)
+        rows = [(row.name, found[row.handle]) for row in self.rows if row.handle in found.keys() - self._hidden]
+        file = io.StringIO()
+        write_csv(file, [series for _, series in rows], [name for name, _ in rows] if self._is_overlay else None)
+        self.dashboard.terminal_clipboard.copy(file.getvalue(), f"the points of {plain(name)}")
 
     def action_relaunch(self) -> None:
         """Launch the job, or the one at the cursor of the table, again as it was."""
@@ -330,8 +434,11 @@ class MetricsScreen(BaseScreen):
             self._relaunch((self.legend.chosen if self._is_overlay else None) or self.rows[0])
 
     def action_back(self) -> None:
-        """Undo the zoom, go back."""
-        if self._zoomed:
+        """Undo the cursor and the zoom, go back."""
+        if self._options.cursor is not None or self._options.window is not None:
+            self._options = replace(self._options, cursor=None, window=None)
+            self._draw()
+        elif self._zoomed:
             self._zoomed = False
             self._draw()
         else:
@@ -355,11 +462,6 @@ class MetricsScreen(BaseScreen):
                 self.app.call_later(say, words, failed=failed)
 
         threading.Thread(target=work, name="save-metrics", daemon=True).start()
-
-
-def series_names(series: Sequence[Series]) -> set[str]:
-    """Return the names of series."""
-    return {metric.name for metric in series}
 
 
 def _first_shown(series: Sequence[Series], capacity: int) -> list[str]:

@@ -87,7 +87,14 @@ def test_axes_have_round_figures() -> None:
 
 @pytest.mark.parametrize(
     ("value", "step", "label"),
-    [(0.0, 1e-5, "0"), (1.5e-5, 1e-5, "1.5e-05"), (2.25, 0.25, "2.25"), (500_000, 1e5, "500k"), (1.2e9, 1e8, "1.2B")],
+    [
+        (0.0, 1e-5, "0"),
+        (1.5e-5, 1e-5, "1.5e-05"),
+        (2.25, 0.25, "2.25"),
+        (500_000, 1e5, "500k"),
+        (447_200, 200, "447.2k"),
+        (1.2e9, 1e8, "1.2B"),
+    ],
 )
 def test_labels(value: float, step: float, label: str) -> None:
     """As short as they can be told apart."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from support.waiting import wait_until
 
 from torchx_tui.diagnosis.metrics.files import MetricFiles
-from torchx_tui.diagnosis.metrics.find import find_metric_files
+from torchx_tui.diagnosis.metrics.find import Folder, find_metric_files
 from torchx_tui.diagnosis.metrics.store import load_series
 from torchx_tui.diagnosis.progress.activity import Activity, JobPlace
 from torchx_tui.diagnosis.progress.reader import ActivityReader
@@ -35,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 def reader(folder: Path) -> Iterator[ActivityReader]:
     """A reader of two replicas, of which the second has no log yet."""
     logs = [ReplicaLog("trainer", k, stdout=folder / f"{k}.log") for k in range(2)]
-    reader = ActivityReader(HANDLE, logs, JobPlace(folders=(folder,)), lambda: reader.acknowledge())
+    reader = ActivityReader(HANDLE, logs, lambda: JobPlace(folders=(Folder(folder),)), lambda: reader.acknowledge())
     yield reader
     reader.close()
     assert reader.join(30)
@@ -87,7 +90,7 @@ def test_series_are_there_at_once_the_next_time(reader: ActivityReader, folder: 
     reader.close()
     assert reader.join(30)
     (folder / "0.log").unlink()
-    again = ActivityReader(HANDLE, reader.logs, JobPlace(), lambda: None)
+    again = ActivityReader(HANDLE, reader.logs, JobPlace, lambda: None)
     assert again.latest.series["loss"].points == 2
     assert again.latest.progress.step == 2
     assert set(load_series(HANDLE)[0]) == {"loss"}
@@ -109,7 +112,9 @@ def test_files_are_found_in_a_bounded_walk(tmp_path: Path) -> None:
     (tmp_path / "outputs").symlink_to(tmp_path)
     for number in range(3_000):
         (tmp_path / "data" / f"{number}.csv").touch()
-    found = find_metric_files([], [tmp_path], ["--out", f"--dir={tmp_path}/elsewhere", "\0", "x" * 5_000], now - 60)
+    found = find_metric_files(
+        [], [Folder(tmp_path)], ["--out", f"--dir={tmp_path}/elsewhere", "\0", "x" * 5_000], now - 60
+    )
     assert {str(path.relative_to(tmp_path)) for path in found} == {*wanted, "elsewhere/deep/metrics.jsonl"}
 
 
@@ -128,7 +133,7 @@ def test_mlflows_file_store(folder: Path) -> None:
     (metrics / "train").mkdir(parents=True)
     write(metrics / "val_loss", "1700000000123 0.25 3\n1700000001123 nan 4\nnonsense\n1700000002123 0.")
     write(metrics / "train" / "loss", "1700000000123 1.5 3\n")
-    found = find_metric_files([], [folder], [], time.time() - 60)
+    found = find_metric_files([], [Folder(folder)], [], time.time() - 60)
     assert found == [metrics / "train" / "loss", metrics / "val_loss"]
     files = MetricFiles()
     files.add(found)
@@ -137,3 +142,76 @@ def test_mlflows_file_store(folder: Path) -> None:
     write(metrics / "val_loss", "125 5\n")
     files.poll()
     assert (files.series()["val_loss"].last, files.series()["val_loss"].steps()[-1]) == (0.125, 5)
+
+
+@contextmanager
+def job_in(folder: Path) -> Iterator[int]:
+    """Start a process of another job in a folder."""
+    environ = {**os.environ, "TORCHX_JOB_ID": "local_cwd://torchx/other"}
+    process = subprocess.Popen(["sleep", "1000"], cwd=folder, env=environ)
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_files_of_other_jobs_are_left_alone(folder: Path) -> None:
+    """Two jobs in one folder: each has what it holds open, what lies beside that, and what its arguments name."""
+    for name in ("lightning_logs/version_0/metrics.csv", "lightning_logs/version_1/metrics.csv", "mine/metrics.csv"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        write(folder / name, "step,loss\n1,2.0\n")
+    now = time.time()
+    mine = folder / "lightning_logs" / "version_1"
+    # Of several runs nothing tells whose they are, also when the other job has ended.
+    assert find_metric_files([], [Folder(folder)], [], now - 60) == []
+    assert find_metric_files([], [Folder(folder)], ["--out=mine"], now - 60) == [folder / "mine" / "metrics.csv"]
+    (folder / "lightning_logs" / "version_0" / "metrics.csv").unlink()
+    assert find_metric_files([], [Folder(folder)], [], now - 60) == [mine / "metrics.csv"]
+    with job_in(folder):
+        assert find_metric_files([], [Folder(folder)], [], now - 60) == []
+        with (mine / "events.out.tfevents.1").open("w"):
+            found = find_metric_files([os.getpid()], [Folder(folder)], [], now - 60)
+    assert found == [mine / "events.out.tfevents.1", mine / "metrics.csv"]
+
+
+def test_files_that_were_written_after_the_end_are_left_out(folder: Path) -> None:
+    """They are of a later job in the same folder."""
+    (folder / "runs").mkdir()
+    write(folder / "runs" / "metrics.csv", "step,loss\n1,2.0\n")
+    now = time.time()
+    assert find_metric_files([], [Folder(folder)], [], now - 60, now + 60) == [folder / "runs" / "metrics.csv"]
+    assert find_metric_files([], [Folder(folder)], [], now - 60, now - 30) == []
+
+
+def test_folders_of_mounts(folder: Path) -> None:
+    """An argument names a folder as the container sees it; a link in a container's own files leads nowhere."""
+    (folder / "a" / "b").mkdir(parents=True)
+    write(folder / "a" / "b" / "metrics.jsonl", '{"step": 1, "loss": 2}\n')
+    mount = Folder(folder, "/out")
+    now = time.time()
+    assert find_metric_files([], [mount], ["--dir=/out/a"], now - 60) == [folder / "a" / "b" / "metrics.jsonl"]
+    assert (
+        find_metric_files(
+            [], [mount], ["--dir=/elsewhere/a", f"--dir={folder}/a", f"/out/../{folder.name}/a"], now - 60
+        )
+        == []
+    )
+
+
+def test_the_log_goes_on_where_a_file_is_behind(reader: ActivityReader, folder: Path) -> None:
+    """HF's Trainer writes its state with each checkpoint only: what the log has since then continues the curve."""
+    state = folder / "outputs" / "checkpoint-2" / "trainer_state.json"
+    state.parent.mkdir(parents=True)
+    rows = [{"step": step, "loss": 2.123456 - step} for step in (1, 2)]
+    state.write_text(json.dumps({"max_steps": 9, "log_history": rows}))
+    os.utime(state, (time.time() - 60, time.time() - 60))
+    write(folder / "0.log", "step 1/9 loss 1.12\nstep 2/9 loss 0.12\n")
+    reader.start()
+    wait_until(lambda: reader.latest.progress.total == 9 and reader.latest.is_read, "the log")
+    wait_until(lambda: reader.latest.series["loss"].origin == "trainer_state.json", "the file")
+    write(folder / "0.log", "step 3/9 loss -0.88\nstep 4/9 loss -1.88\n")
+    series = seen(reader, "the rest of the log", "loss", 4).series["loss"]
+    points = [(bucket.step, bucket.last) for bucket in series.buckets()]
+    assert points == [(1, 2.123456 - 1), (2, 2.123456 - 2), (3, -0.88), (4, -1.88)]
+    assert (series.origin, series.printed) == ("trainer_state.json, then the log of trainer/0", "-1.88")

@@ -192,3 +192,14 @@ def test_patterns_of_ones_own() -> None:
 def test_a_pattern_that_can_find_nothing(pattern: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         ProgressTracker(patterns=[pattern])
+
+
+@pytest.mark.parametrize("prefix", ["[{}]:", "[default{}]:", "[rank {}] "])
+def test_ranks_before_the_message(prefix: str) -> None:
+    """What torchrun's `--tee` writes before a line is a rank and no step, also of lines that look alike."""
+    lines = [f"{prefix.format(rank)}epoch {epoch}/6 loss {epoch}.{rank}" for epoch in (1, 2, 3) for rank in (0, 1)]
+    tracker = track(*lines)
+    assert (tracker.progress().step, tracker.progress().total) == (3, 6)
+    points = [(bucket.step, bucket.last) for bucket in tracker.series()["loss"].buckets()]
+    assert points in ([(n, n + rank / 10) for n in (1, 2, 3)] for rank in (0, 1))
+    assert len(tracker.printers()) == 2
