@@ -91,7 +91,9 @@ def test_series_are_there_at_once_the_next_time(reader: ActivityReader, folder: 
     assert reader.join(30)
     (folder / "0.log").unlink()
     again = ActivityReader(HANDLE, reader.logs, JobPlace, lambda: None)
-    assert again.latest.series["loss"].points == 2
+    again.start()
+    seen(again, "the kept series", "loss", 2)
+    again.close()
     assert again.latest.progress.step == 2
     assert set(load_series(HANDLE)[0]) == {"loss"}
 

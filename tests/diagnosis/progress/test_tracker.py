@@ -201,5 +201,5 @@ def test_ranks_before_the_message(prefix: str) -> None:
     tracker = track(*lines)
     assert (tracker.progress().step, tracker.progress().total) == (3, 6)
     points = [(bucket.step, bucket.last) for bucket in tracker.series()["loss"].buckets()]
-    assert points in ([(n, n + rank / 10) for n in (1, 2, 3)] for rank in (0, 1))
+    assert points in [[(float(n), n + rank / 10) for n in (1, 2, 3)] for rank in (0, 1)]
     assert len(tracker.printers()) == 2
