@@ -172,7 +172,7 @@ def read_script(name: str) -> SbatchScript:
     if "\0" in text:
         raise ComponentLoadError(str(path), None, "it has NUL characters, so it is not a script")
     if not text.startswith("#!"):
-        reason = "its first line is not #! with an interpreter, such as #!/bin/bash, and sbatch wants that"
+        reason = "its first line is not #! with an interpreter, such as #!/bin/bash, which sbatch requires"
         raise ComponentLoadError(str(path), 1, reason)
     if "\r\n" in text:
         raise ComponentLoadError(str(path), 1, "it has DOS line ends, which sbatch refuses: `dos2unix` converts them")

@@ -94,7 +94,7 @@ def parse_estimate(answer: commands.Answer) -> Estimate | None:
             return None
         start = float(found["at"])
         if start > time.time() + MOST_AHEAD_S:
-            return Estimate(None, fault="Slurm would never start it as it is")
+            return Estimate(None, fault="Slurm would never start this job as it is")
         return Estimate(start, plain(found["nodes"]))
     if _REFUSED.search(answer.err):
         return Estimate(None, fault=commands.error_text("sbatch", answer).replace("allocation failure: ", ""))
@@ -129,10 +129,10 @@ class Advisor:
         except BackendUnavailableError:
             return
         except SchedulerError as error:
-            yield Finding("error", str(error), "change what sbatch does not take")
+            yield Finding("error", str(error), "change what sbatch rejects")
             return
         if estimate is not None and estimate.start is None:
-            yield Finding("warning", estimate.fault, "sbatch would accept it, and it would wait for ever")
+            yield Finding("warning", estimate.fault, "sbatch would accept it, but it would never start")
         elif estimate is not None and estimate.start is not None:
             yield Finding("ok", f"Slurm would start it at {clock(estimate.start)} on {estimate.nodes}")
 

@@ -26,15 +26,15 @@ from .waiting import dependency_ids
 # Below this, GPUs mostly wait.
 _IDLE_GPU_PERCENT = 25
 _PASSING = {
-    "COMPLETING": "it has ended, its last processes and the clean-up of its nodes have not",
-    "CONFIGURING": "its nodes boot",
-    "STAGE_OUT": "its data is copied back",
-    "SUSPENDED": "suspended by an administrator, or by a job of a better partition",
-    "STOPPED": "stopped, it keeps its nodes",
-    "REQUEUED": "it goes back to the queue",
-    "REQUEUE_HOLD": "it went back to the queue and is held: release it",
-    "SPECIAL_EXIT": "it went back to the queue and is held: release it",
-    "RESIZING": "its size is changed",
+    "COMPLETING": "it has ended, and its nodes are being cleaned up",
+    "CONFIGURING": "its nodes are booting",
+    "STAGE_OUT": "its data is being copied back",
+    "SUSPENDED": "it was suspended by an administrator or by a job of higher priority",
+    "STOPPED": "it was stopped by a signal and keeps its nodes",
+    "REQUEUED": "it is being requeued",
+    "REQUEUE_HOLD": "it was requeued and is held: release it",
+    "SPECIAL_EXIT": "it was requeued and is held: release it",
+    "RESIZING": "it is being resized",
     LOST: "it has left the queue, and accounting does not say how it ended",
 }
 

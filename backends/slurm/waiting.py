@@ -95,7 +95,7 @@ def _priority(job: Job, facts: Facts) -> Iterator[str]:
     rank = facts.pending_before(job.partition, job.job_id)
     if rank is not None:
         before, waiting = rank
-        yield f"{before} of the {waiting} jobs that wait in {plain(job.partition)} are before it"
+        yield f"{before} of the {waiting} jobs that wait in {plain(job.partition)} are ahead of it"
 
 
 def _begin(job: Job, _facts: Facts) -> Iterator[str]:

@@ -122,8 +122,8 @@ def test_keys_are_case_sensitive_and_a_value_keeps_its_equal_signs(project: Path
         ("[local_cwd]\n\nlog_dir\n", ":3: this is neither [section] nor key = value"),
         ("[a]\nx = 1\n[a]\n", ":3: the section [a] is there twice"),
         ("[a]\nx = 1\nx = 2\n", ":3: [a] x is given twice"),
-        ("[a]\nx = 50%\n", ":2: [a] x: a lone % is written %%"),
-        ("[a]\nx = %(gone)s\n", ":2: [a] x: a lone % is written %%"),
+        ("[a]\nx = 50%\n", ":2: [a] x: write a single % as %%"),
+        ("[a]\nx = %(gone)s\n", ":2: [a] x: write a single % as %%"),
     ],
 )
 def test_a_broken_file_is_named_with_its_line(project: Path, text: str, words: str) -> None:

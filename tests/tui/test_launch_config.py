@@ -109,7 +109,7 @@ async def test_a_broken_file_keeps_the_form_back_until_it_is_corrected(app, tmp_
     async with app.run_test(size=(160, 40)) as pilot:
         screen = await form_of(pilot, app, NAME)
         await until(pilot, lambda: ".torchxconfig:2: [local_cwd] prepend_cwd" in drawn(screen, "#form-warnings"))
-        assert "ctrl+l goes on without .torchxconfig" in drawn(screen, "#form-warnings")
+        assert "ctrl+l continues without .torchxconfig" in drawn(screen, "#form-warnings")
         assert screen.editor.form.submit.disabled
         await type_into(pilot, screen, "batch", "64")
         app.status.say("before")

@@ -285,7 +285,7 @@ class FormEditor(OnDashboard, Horizontal):
         if self.model is None or row is None:
             return
         if not row.field.can_be_several:
-            self.dashboard.status.say(f"{row.field.name} is one for all jobs of a launch", failed=True)
+            self.dashboard.status.say(f"{row.field.name} is the same for all jobs of a launch", failed=True)
             return
         self.model.toggle_several(row.field)
         await self.form.replace_row(row)
@@ -496,5 +496,5 @@ def _config_fault(defaults: LaunchDefaults) -> str:
     """Return why config cannot be read and how to go on, empty where it can be."""
     if not defaults.faults:
         return ""
-    way = f"ctrl+l goes on without {CONFIG_FILE}" if defaults.has_file_faults else "ctrl+o chooses another profile"
+    way = f"ctrl+l continues without {CONFIG_FILE}" if defaults.has_file_faults else "ctrl+o chooses another profile"
     return f"{defaults.faults[0]}; correct it and press ctrl+s, or {way}"

@@ -196,7 +196,7 @@ def workspace_text(listing: WorkspaceListing | None, unreadable: str) -> Text:
         return Text(plain(unreadable), STYLES.removed)
     if listing is None:
         return Text("Reading the workspace", STYLES.faint)
-    more = "" if listing.is_whole else " and more: not all of it was looked at"
+    more = "" if listing.is_whole else " and more: not all files were counted"
     text = Text(f"{count(len(listing.files), 'file')}, {bytes_words(listing.total)}{more}\n", STYLES.text, end="")
     if not listing.rules:
         text.append("no ignore file: everything is shipped\n", STYLES.faint)

@@ -34,7 +34,7 @@ def ended(slurm: SlurmScheduler, commands: SlurmCommands, *steps: dict[str, str]
         ({"State": "FAILED", "ExitCode": "9:0", "DerivedExitCode": "0:9"}, "killed by SIGKILL"),
         (
             {"State": "TIMEOUT", "TimelimitRaw": "90"},
-            "its time limit of 1h 30m was reached: ask for a longer time, or go on from a checkpoint",
+            "its time limit of 1h 30m was reached: ask for more time, or resume from a checkpoint",
         ),
         (
             {"State": "OUT_OF_MEMORY", "ExitCode": "0:125"},
@@ -47,7 +47,7 @@ def ended(slurm: SlurmScheduler, commands: SlurmCommands, *steps: dict[str, str]
         ({"State": "BOOT_FAIL"}, "a node did not boot (it ran on n1): launch it again"),
         (
             {"State": "FAILED", "ExitCode": "1:0", "Reason": "BadConstraints"},
-            "no node can fulfil what it asked for: change its constraint or resources",
+            "no node has what it asked for: change its constraint or resources",
         ),
         ({"State": "CANCELLED"}, "cancelled after 1m"),
         ({"State": f"CANCELLED by {os.getuid()}"}, f"cancelled by {pwd.getpwuid(os.getuid()).pw_name} after 1m"),

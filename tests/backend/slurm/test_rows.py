@@ -57,7 +57,7 @@ def test_an_array_is_one_row(slurm: SlurmScheduler, commands: SlurmCommands) -> 
     assert (row.app_id, row.state) == ("41", AppState.RUNNING)
     assert (row.replicas_wanted, row.replicas_running, row.replicas_succeeded) == (19, 2, 1)
     assert row.msg.startswith(
-        "1 of 19 tasks failed; 15 of 19 tasks wait: as many tasks of its array run as may at once"
+        "1 of 19 tasks failed; 15 of 19 tasks wait: its array runs as many tasks as it may at once"
     )
     described = slurm.describe("41")
     assert described is not None

@@ -81,24 +81,24 @@ def why(slurm: SlurmScheduler, commands: SlurmCommands, text: str, *others: dict
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("None", "the scheduler has not looked at it yet"),
+        ("None", "the scheduler has not considered it yet"),
         ("Dependency", "it waits for other jobs"),
         ("JobHeldUser", "it is held by its user: release it"),
         ("JobHeldAdmin", "it is held by an administrator: ask them to release it"),
         (
             "JobHoldMaxRequeue",
-            "it could not be launched several times, and is held: look at the nodes, then release it",
+            "its launch failed several times, and it is held: check its nodes, then release it",
         ),
         ("job requeued in held state", "it is held by its user: release it"),
-        ("launch failed requeued held", "it could not be launched several times, and is held"),
-        ("ReservationDeleted", "its reservation was deleted: cancel it, and take another reservation"),
-        ("InvalidAccount", "its account is not valid any more: take another account"),
-        ("InvalidQOS", "its QOS is not valid any more: take another QOS"),
-        ("QOSUsageThreshold", "its QOS asks for a better fair share than it has"),
+        ("launch failed requeued held", "its launch failed several times, and it is held"),
+        ("ReservationDeleted", "its reservation was deleted: cancel it, and choose another reservation"),
+        ("InvalidAccount", "its account is no longer valid: take another account"),
+        ("InvalidQOS", "its QOS is no longer valid: take another QOS"),
+        ("QOSUsageThreshold", "its QOS requires a higher fair share than it has"),
         ("MaxMemPerLimit", "it asks for more memory per CPU than is allowed: ask for less memory"),
-        ("Cleaning", "what is left of its last run is removed"),
-        ("Prolog", "its nodes are prepared"),
-        ("BurstBufferStageIn", "its data is copied to the burst buffer"),
+        ("Cleaning", "its last run is being cleaned up"),
+        ("Prolog", "its nodes are being prepared"),
+        ("BurstBufferStageIn", "its data is being copied to the burst buffer"),
         ("SomethingOfTomorrow", "Slurm says SomethingOfTomorrow"),
         # Control characters of a reason do not reach the screen.
         ("odd\x1b[31m", "Slurm says odd"),
@@ -120,7 +120,7 @@ def test_a_sentence(slurm: SlurmScheduler, commands: SlurmCommands, text: str, s
         (
             "Job's account not permitted to use this partition (goldonly allows gold not silver)",
             {},
-            "its account may not use this partition: take another account or partition; main allows gold, not silver",
+            "its account may not use this partition: choose another account or partition; main allows gold, not silver",
         ),
         ("QOSNotAllowed", {}, "main allows fast, not normal"),
         ("BadConstraints", {"Feature": "v100"}, "it asks for v100"),
@@ -240,12 +240,12 @@ def test_the_rank_in_the_queue(slurm: SlurmScheduler, commands: SlurmCommands) -
 
 def test_an_earliest_start(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     told = why(slurm, commands, "BeginTime", EligibleTime="1827000000", StartTime="1827000000")
-    assert "its earliest start has not come; it may start at 2027-11-" in told
+    assert "its begin time has not come; it may start at 2027-11-" in told
 
 
 def test_the_limit_of_an_array(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     told = why(slurm, commands, "JobArrayTaskLimit", ArrayTaskID="2-19%2")
-    assert told == "as many tasks of its array run as may at once: raise the array's limit (%N); 2 at once"
+    assert told == "its array runs as many tasks as it may at once: raise the array's limit (%N); 2 at once"
 
 
 def test_licences(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
