@@ -18,7 +18,9 @@ PROJECT = Path(__file__).parents[2]
 ROOMS = ("backends", "cli", "components", "diagnosis", "doctor", "guest", "logs", "notify", "settings", "specs", "tui")
 
 _WORDS = re.compile(r"[A-Za-z{}]{2,}[,:;.)]? \(?[a-z{]{2,}")
-_LABELS = frozenset({"Binding", "Finding", "Option", "Label", "Button", "notify", "add_argument", "add_parser"})
+_NOT_WORDS = re.compile(r"(?:not )?bold |\\[bds]|^(?:SELECT|PRAGMA) ")
+# The first argument of a call that is a label: what stands before it is a key, an action or a level.
+_LABELS = {"Binding": 2, "Button": 0, "Finding": 1, "JobAction": 0, "Label": 0, "Option": 0, "notify": 0}
 _LABEL_KEYWORDS = frozenset({"help", "description", "title", "label", "placeholder", "hint", "tooltip"})
 _SILENT = frozenset({"compile", "debug", "exception", "fullmatch", "getLogger", "search", "sub"})
 _STYLES = ("CSS", "DEFAULT_CSS")
@@ -63,8 +65,8 @@ class _Finder(ast.NodeVisitor):
         if name in _SILENT:
             return
         self.visit(function)
-        for value in node.args:
-            self._visit_part(value, is_label=name in _LABELS)
+        for place, value in enumerate(node.args):
+            self._visit_part(value, is_label=place >= _LABELS.get(name, len(node.args)))
         for keyword in node.keywords:
             self._visit_part(keyword.value, is_label=keyword.arg in _LABEL_KEYWORDS)
 
@@ -91,7 +93,8 @@ class _Finder(ast.NodeVisitor):
             self.generic_visit(node)
 
     def _take(self, node: ast.expr, text: str) -> None:
-        if _WORDS.search(text) or (self._is_label and re.search("[a-z]{2}", text)):
+        is_text = _WORDS.search(text) or (self._is_label and re.search("[a-z]{2}", text))
+        if is_text and not _NOT_WORDS.search(text):
             self.found.append(Message(self.path, node.lineno, " ".join(text.split())))
 
 
