@@ -168,8 +168,10 @@ def limit_reason(code: str) -> Reason | None:
     if limit.kind == "Max" and (limit.per in ("PerJob", "PerNode") or limit.time):
         of = "time and size" if limit.time else what
         return Reason(f"it asks for more {of} than {whose} allows a job", "ask for less", True)
-    if limit.kind == "Max" and limit.what in ("jobs", "job"):
-        return Reason(f"you run as many jobs as {whose} allows")
+    if what.endswith("jobs"):
+        verb = "have" if what.startswith("queued") else "run"
+        who, of = ("you", whose) if limit.kind == "Max" else (f"the users of {whose}", "it")
+        return Reason(f"{who} {verb} as many {what} as {of} allows")
     if limit.kind == "Max":
         return Reason(f"your jobs use {much} {what} as {whose} allows you", "wait for them, or choose another QOS")
     return Reason(f"the jobs of {whose} use {much} {what} as it allows")

@@ -63,7 +63,7 @@ def expected_start(job: Job) -> float | None:
 
 def clock(at: float) -> str:
     """Return a time of today as ``18:00``, of another day with its date."""
-    then, now = time.localtime(at), time.localtime()
+    then, now = time.localtime(at), time.localtime(time.time())
     return time.strftime("%H:%M" if then[:3] == now[:3] else "%Y-%m-%d %H:%M", then)
 
 

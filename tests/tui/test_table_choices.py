@@ -202,3 +202,17 @@ async def test_counts_of_each_backend_where_there_is_room(scheduler, tmp_path, w
         assert text.endswith("docker  1 running" if width == 200 else "failed")
         await pilot.press("2")
         assert screen.counts().plain == "1 running"
+
+
+async def test_one_backend_shows_how_far_its_jobs_are(scheduler, tmp_path):
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        assert header(screen) == ["STATE", "NAME", "ON", "REPL", "↓AGE"]
+        await pilot.press("1")
+        assert header(screen) == ["STATE", "NAME", "PROGRESS", "↓AGE"]
+        await pilot.resize_terminal(160, 45)
+        assert header(screen)[:5] == ["STATE", "NAME", "ON", "REPL", "PROGRESS"]
+        await pilot.press("0")
+        await pilot.resize_terminal(120, 40)
+        assert header(screen) == ["STATE", "NAME", "ON", "REPL", "↓AGE"]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..rows import JobRow
     from ..ui.base import BaseScreen
 
-SOONER = JobAction("sooner", "Ask what would start sooner: other partitions, a shorter time.")
+SOONER = JobAction("sooner", "Ask what would start sooner: other partitions, less time.")
 CONTINUE = JobAction("continue", "Launch a job that continues from the newest checkpoint when this job has ended.")
 _NAME_WIDTH = 10
 

@@ -101,7 +101,7 @@ def test_a_controller_that_is_away_warns_of_nothing(slurm: SlurmScheduler, comma
     [
         ({"time": "2-0"}, {}, "it asks for 2d, and the partition main allows 1d"),
         ({"time": "2-0"}, {"time": "10"}, ""),
-        ({"nodes": "9"}, {}, "it asks for 9 nodes, and the partition main gives at most 3"),
+        ({"nodes": "9"}, {}, "it asks for 9 nodes, and the partition main allows at most 3"),
         ({"ntasks": "5", "cpus-per-task": "4"}, {}, "it asks for 20 CPUs, and the partition main has 12"),
         ({"nodes": "2", "ntasks-per-node": "8"}, {}, "it asks for 16 CPUs"),
         ({"account": "gold"}, {}, "the partition main does not allow the account gold"),

@@ -40,8 +40,8 @@ def ended(slurm: SlurmScheduler, commands: SlurmCommands, *steps: dict[str, str]
             {"State": "OUT_OF_MEMORY", "ExitCode": "0:125"},
             "out of memory: it used more than the 200M that it asked for: ask for more memory",
         ),
-        ({"State": "NODE_FAIL"}, "a node failed (it ran on n1): launch it again, without that node"),
-        ({"State": "NODE_FAIL", "FailedNode": "n1"}, "the node n1 failed: launch it again, without that node"),
+        ({"State": "NODE_FAIL"}, "a node failed (it ran on n1): launch it again and exclude that node"),
+        ({"State": "NODE_FAIL", "FailedNode": "n1"}, "the node n1 failed: launch it again and exclude that node"),
         ({"State": "PREEMPTED"}, "a job of higher priority took its nodes"),
         ({"State": "DEADLINE"}, "it could not end before its deadline"),
         ({"State": "BOOT_FAIL"}, "a node did not boot (it ran on n1): launch it again"),
@@ -83,7 +83,7 @@ def test_a_job_that_could_not_be_launched(
     described = slurm.describe("7")
     assert described is not None
     assert described.msg == (
-        f"it could not be launched: there is no folder {tmp_path / 'no'}: create it, or take another one"
+        f"it could not be launched: the folder {tmp_path / 'no'} does not exist: create it, or choose another one"
     )
 
 

@@ -73,8 +73,9 @@ def why(slurm: SlurmScheduler, commands: SlurmCommands, text: str, *others: dict
     assert described is not None
     assert described.state.name == "PENDING"
     rows = {row.app_id: row for row in slurm.list()}
-    # The row says the same, without what is asked beside; of a dependency it has the names.
-    assert described.msg.startswith(rows["7"].msg) or rows["7"].msg.startswith("after ")
+    # The row says the same after Slurm's own word, without what is asked beside; of a dependency it has the names.
+    word, _, sentence = rows["7"].msg.partition(": ")
+    assert described.msg.startswith((rows["7"].msg, sentence or "none")) or word.startswith("after ")
     return described.msg
 
 
@@ -92,8 +93,8 @@ def why(slurm: SlurmScheduler, commands: SlurmCommands, text: str, *others: dict
         ("job requeued in held state", "it is held by its user: release it"),
         ("launch failed requeued held", "its launch failed several times, and it is held"),
         ("ReservationDeleted", "its reservation was deleted: cancel it, and choose another reservation"),
-        ("InvalidAccount", "its account is no longer valid: take another account"),
-        ("InvalidQOS", "its QOS is no longer valid: take another QOS"),
+        ("InvalidAccount", "its account is no longer valid: choose another account"),
+        ("InvalidQOS", "its QOS is no longer valid: choose another QOS"),
         ("QOSUsageThreshold", "its QOS requires a higher fair share than it has"),
         ("MaxMemPerLimit", "it asks for more memory per CPU than is allowed: ask for less memory"),
         ("Cleaning", "its last run is being cleaned up"),
@@ -114,7 +115,7 @@ def test_a_sentence(slurm: SlurmScheduler, commands: SlurmCommands, text: str, s
         ("PartitionTimeLimit", {}, "it asks for 1h, and main allows 30m"),
         ("PartitionNodeLimit", {"NumNodes": "9"}, "it asks for 9 nodes, and main allows 1 to 2 of its 3"),
         ("PartitionConfig", {"NumCPUs": "99"}, "it asks for 99 CPUs on 1 nodes, and main has 12 on 3"),
-        ("PartitionDown", {}, "its partition is closed: take another partition; the partition main is DOWN"),
+        ("PartitionDown", {}, "its partition is down: choose another partition; the partition main is DOWN"),
         ("PartitionInactive", {}, "the partition main is DOWN"),
         ("AccountNotAllowed", {}, "main allows gold, not silver"),
         (
@@ -153,8 +154,8 @@ def test_partition(
         ("QOSMaxCpuPerJobLimit", "MaxTRESPJ of the QOS normal: 2 CPUs"),
         ("QOSMinGRES", "MinTRESPJ of the QOS normal: 1 GPUs"),
         # A limit that is hidden from the user is not guessed.
-        ("AssocGrpMemLimit", "the jobs of its account have as much memory as it allows"),
-        ("QOSMaxMemoryPerUser", "your jobs have as much memory as its QOS allows you"),
+        ("AssocGrpMemLimit", "the jobs of its account use as much memory as it allows"),
+        ("QOSMaxMemoryPerUser", "your jobs use as much memory as its QOS allows you"),
     ],
 )
 def test_limits(slurm: SlurmScheduler, commands: SlurmCommands, text: str, told: str) -> None:
@@ -235,7 +236,7 @@ def test_the_rank_in_the_queue(slurm: SlurmScheduler, commands: SlurmCommands) -
     told[tuple(asked.split())] = time.monotonic(), "3\n5\n7\n9\n"
     described = slurm.describe("7")
     assert described is not None
-    assert "2 of the 4 jobs that wait in main are before it" in described.msg
+    assert "2 of the 4 jobs that wait in main are ahead of it" in described.msg
 
 
 def test_an_earliest_start(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
@@ -284,7 +285,7 @@ def test_one_that_never_starts(slurm: SlurmScheduler, commands: SlurmCommands) -
 
 def test_what_cannot_be_asked_is_left_out(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     commands.answer("scontrol", err="slurm_load_assoc_mgr error: Access/permission denied\n", code=1)
-    assert why(slurm, commands, "AssocGrpCpuLimit") == "the jobs of its account have as many CPUs as it allows"
+    assert why(slurm, commands, "AssocGrpCpuLimit") == "the jobs of its account use as many CPUs as it allows"
 
 
 def test_what_is_asked_beside_is_asked_once_a_minute(slurm: SlurmScheduler, commands: SlurmCommands) -> None:

@@ -10,6 +10,7 @@ from support.dashboard import until
 from support.launching import drawn, form_of, model_of, preview, row_of, type_into, words
 from support.slurm_commands import FIELD, RECORD, SlurmCommands
 
+from torchx_tui.backends.slurm.waiting import clock
 from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.job.relaunch import RelaunchDialog
 from torchx_tui.tui.jobs.screen import JobsScreen
@@ -102,8 +103,7 @@ async def test_where_there_is_room_and_when_it_would_start(app, commands, script
         screen = await form_of(pilot, app, "train.sbatch")
         await type_into(pilot, screen, "arg1", "a.yaml")
         await answered(pilot, screen)
-        clock = time.strftime("%H:%M", time.localtime(start))
-        assert f"Slurm would start it at {clock} on n[1-2]" in drawn(screen, "#form-warnings")
+        assert f"Slurm would start it at {clock(start)} on n[1-2]" in drawn(screen, "#form-warnings")
         if width < 160:
             await pilot.press("ctrl+t", "ctrl+t", "ctrl+t")
 
@@ -113,7 +113,7 @@ async def test_where_there_is_room_and_when_it_would_start(app, commands, script
         await until(pilot, lambda: "short" in places(), "the partitions")
         rows = [line.split() for line in places().splitlines()[1:3]]
         assert [row[:4] for row in rows] == [["main", "1/2", "2/2", "none"], ["short", "1/2", "2/2", "5m"]]
-        assert rows[0][4] == "in" if width == 160 else rows[0][4].startswith(clock)
+        assert rows[0][4] == "in" if width == 160 else rows[0][4].startswith(clock(start).rpartition(" ")[2])
         assert rows[1][-2:] == ["too", "short"]
 
 
