@@ -206,13 +206,15 @@ async def test_counts_of_each_backend_where_there_is_room(scheduler, tmp_path, w
 
 async def test_one_backend_shows_how_far_its_jobs_are(scheduler, tmp_path):
     app = make_app(scheduler, tmp_path)
+    usual, one = ["STATE", "NAME", "ON", "REPL", "↓AGE"], ["STATE", "NAME", "PROGRESS", "↓AGE"]
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await filled(pilot, app)
-        assert header(screen) == ["STATE", "NAME", "ON", "REPL", "↓AGE"]
+        assert header(screen) == usual
         await pilot.press("1")
-        assert header(screen) == ["STATE", "NAME", "PROGRESS", "↓AGE"]
+        assert header(screen) == one
         await pilot.resize_terminal(160, 45)
-        assert header(screen)[:5] == ["STATE", "NAME", "ON", "REPL", "PROGRESS"]
+        await until(pilot, lambda: header(screen)[:5] == [*usual[:4], "PROGRESS"], "the columns of a wide screen")
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: header(screen) == one, "those of a narrow one")
         await pilot.press("0")
-        await pilot.resize_terminal(120, 40)
-        assert header(screen) == ["STATE", "NAME", "ON", "REPL", "↓AGE"]
+        assert header(screen) == usual
