@@ -96,6 +96,10 @@ def _priority(job: Job, facts: Facts) -> Iterator[str]:
     if rank is not None:
         before, waiting = rank
         yield f"{before} of the {waiting} jobs that wait in {plain(job.partition)} are ahead of it"
+    factors = facts.priority(job.job_id)
+    if factors and job.priority.isdecimal():
+        parts = ", ".join(f"{name} {value:,}" for name, value in factors.items())
+        yield f"its priority is {int(job.priority):,}: {parts}"
 
 
 def _begin(job: Job, _facts: Facts) -> Iterator[str]:

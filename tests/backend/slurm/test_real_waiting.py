@@ -115,7 +115,7 @@ def test_twenty_six_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Cal
         submit("-p", "main", "-N2", "--exclusive", "--nice=-100"): " CPUs of main are free, and it asks for ",
     }  # fmt: skip
     last = submit("-p", "main", "-N2", "--exclusive", "--nice=5000")
-    expected[last] = "jobs that wait in main are ahead of it"
+    expected[last] = "jobs that wait in main are ahead of it; its priority is "
     told: dict[str, str] = {}
 
     def all_told() -> bool:

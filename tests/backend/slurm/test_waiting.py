@@ -239,6 +239,21 @@ def test_the_rank_in_the_queue(slurm: SlurmScheduler, commands: SlurmCommands) -
     assert "2 of the 4 jobs that wait in main are ahead of it" in described.msg
 
 
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("        310|       9894|      6000|0|0|0|0|cpu=10,gres/gpu=20|100\n",
+         "1,000: age 310, fair share 9,894, size 6,000, resources 30, nice 100"),
+        ("310|nan|6000|0|0|0|0||-5\n", "1,000: age 310, size 6,000, nice -5"),
+        ("310|9894\n", ""),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_the_factors_of_a_priority(slurm: SlurmScheduler, commands: SlurmCommands, printed: str, expected: str) -> None:
+    commands.answer("sprio", printed)
+    assert why(slurm, commands, "Priority").partition("its priority is ")[2] == expected
+
+
 def test_an_earliest_start(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     told = why(slurm, commands, "BeginTime", EligibleTime="1827000000", StartTime="1827000000")
     assert "its begin time has not come; it may start at 2027-11-" in told
