@@ -3,6 +3,7 @@
 import pytest
 from support.canned import HOUR, MINUTE, NOW
 from support.dashboard import slurm_app, until
+from support.launching import form_of, type_into
 from support.pictures import SIZES
 from support.slurm_commands import SlurmCommands
 
@@ -69,3 +70,33 @@ def test_queue(snap_compare, app):
 
 def test_chain_unfolded(snap_compare, app):
     assert snap_compare(app, terminal_size=(120, 40), run_before=at_chain("plus"))
+
+
+SCRIPT = """\
+#!/bin/bash
+# Fine-tunes llama3-8b with torchrun, a task a node.
+#SBATCH --job-name=llama3-8b-sft
+#SBATCH --partition=a100
+#SBATCH --nodes=16
+#SBATCH --gres=gpu:8
+#SBATCH --time=2-00:00:00
+set -euo pipefail
+LR=${LR:-1e-5}
+srun torchrun --nnodes $SLURM_NNODES train.py --config "$1" --lr "$LR"
+"""
+
+
+@pytest.mark.parametrize("size", [(160, 45), (120, 40)], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_form_of_a_script(snap_compare, app, tmp_path, monkeypatch, size):
+    (tmp_path / "home").mkdir()
+    monkeypatch.chdir(tmp_path / "home")
+    (tmp_path / "home" / "train.sbatch").write_text(SCRIPT)
+
+    async def filled(pilot):
+        screen = await form_of(pilot, app, "train.sbatch")
+        for name, text in {"nodes": "8", "partition": "h100", "qos": "high", "LR": "2e-5", "arg1": "sft.yaml"}.items():
+            await type_into(pilot, screen, name, text)
+        await until(pilot, lambda: screen.editor.dry_run.is_answered, "a dry run")
+        await pilot.press("ctrl+t", "ctrl+t", "ctrl+t")
+
+    assert snap_compare(app, terminal_size=size, run_before=filled)

@@ -325,7 +325,7 @@ class FormEditor(OnDashboard, Horizontal):
         if name := model.unread_resource:
             self._read_resource(name)
         self._refresh_form()
-        self.preview.set_diff(model.diff(self._last), self._last is not None)
+        self.preview.set_diff(model.diff(self._last), self._last is not None, model.script_lines())
         if model.errors() or self._config_fault:
             wrong = model.errors()[0] if model.errors() else None
             self.preview.set_note(f"{wrong.name}: {wrong.error}" if wrong else self._config_fault)
