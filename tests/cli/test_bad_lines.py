@@ -178,7 +178,7 @@ def test_a_broken_torchxconfig_keeps_a_launch_back(
 def test_a_torchxconfig_that_is_not_there_keeps_a_launch_back(command: Command, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TORCHXCONFIG", "/gone/.torchxconfig")
     ended = command("run", *HERE, "utils.echo")
-    assert "TORCHXCONFIG names /gone/.torchxconfig, which is no file" in ended.err
+    assert "TORCHXCONFIG names /gone/.torchxconfig, which is not a file" in ended.err
     assert (ended.code, ended.out, launches()) == (2, "", [])
 
 

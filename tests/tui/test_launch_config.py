@@ -159,14 +159,14 @@ async def test_a_key_goes_on_without_the_file_and_takes_it_again(app, tmp_path):
     config.write_text(f"[local_cwd\n{config.read_text()}")
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await form_of(pilot, app, NAME)
-        await until(pilot, lambda: "goes on without" in drawn(screen, "#form-warnings"), "the words")
+        await until(pilot, lambda: "continues without" in drawn(screen, "#form-warnings"), "the words")
         assert origins(screen) == {}
         await pilot.press("ctrl+l")
         await ready(pilot, screen)
         assert origins(screen) == {}
         assert "torchx-tui run --scheduler local_cwd --ignore-config" in screen.editor._command_text()
         await pilot.press("ctrl+l")
-        await until(pilot, lambda: "goes on without" in drawn(screen, "#form-warnings"), "the words")
+        await until(pilot, lambda: "continues without" in drawn(screen, "#form-warnings"), "the words")
         assert screen.editor.form.submit.disabled
         await pilot.press("ctrl+l")
         await ready(pilot, screen)
