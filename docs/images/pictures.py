@@ -145,6 +145,9 @@ async def draw_screens(folder: Path) -> None:
         runner.cancel(cancelled)
         async with app.run_test(size=(120, 34)) as pilot:
             await pilot.pause(20)
+            # One backend alone shows how far its jobs are, and why they failed.
+            await pilot.press("1")
+            await pilot.pause(2)
             save(folder, "jobs", draw(app))
             await pilot.press("l")
             await pilot.pause(3)
