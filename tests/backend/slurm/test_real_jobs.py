@@ -260,7 +260,7 @@ def test_hold_release_and_another_limit(real: SlurmScheduler) -> None:
     assert described.metadata["time limit"] == "30m"
     with pytest.raises(SchedulerError, match="is not a time"):
         real.act(app_id, "limit", "soon; rm")
-    with pytest.raises(SchedulerError, match="nothing that can be done"):
+    with pytest.raises(SchedulerError, match="is not possible now"):
         real.act(app_id, "requeue")
     real.cancel(app_id)
     assert real.actions(app_id) == []
