@@ -46,8 +46,8 @@ def asked(commands: SlurmCommands) -> list[list[str]]:
     ("answer", "estimate"),
     [
         (Answer(0, "", told(SOON)), Estimate(SOON, "n[1-2]")),
-        # The years 2707 and 4068 are what Slurm says of a job that never starts.
-        (Answer(0, "", told(23_263_372_800)), Estimate(None, fault="Slurm would never start this job as it is")),
+        # The years 2707 and 4068 are what Slurm says of a job that never starts, and of others behind jobs without a limit.
+        (Answer(0, "", told(23_263_372_800)), Estimate(None, fault="Slurm gives no estimate of the start")),
         (
             Answer(1, "", "allocation failure: Requested node configuration is not available\n"),
             Estimate(None, fault="Requested node configuration is not available"),
@@ -75,7 +75,7 @@ def test_what_is_no_estimate(said: str, kind: type[Exception]) -> None:
     ("err", "code", "level", "what"),
     [
         (told(SOON), 0, "ok", "Slurm would start it at "),
-        (told(23_263_372_800), 0, "warning", "Slurm would never start this job as it is"),
+        (told(23_263_372_800), 0, "warning", "Slurm gives no estimate of the start"),
         ("allocation failure: Requested node configuration is not available", 1, "warning", "Requested node"),
         ("sbatch: error: Invalid --time specification", 1, "error", "Invalid --time specification"),
     ],
