@@ -244,7 +244,7 @@ async def test_folders_and_packages_that_cannot_be_read_are_said(here, tmp_path,
         assert "2 components cannot be used" in screen.query_one(StatusLine).right.plain
         assert "11 builtin" in status(screen)
         await pilot.press(*"team")
-        await until(pilot, lambda: "no_such_package is not there" in documentation(screen))
+        await until(pilot, lambda: "no_such_package is missing" in documentation(screen))
         await pilot.press("ctrl+u", *"gone")
         await until(pilot, lambda: "component_folders in config.toml" in documentation(screen))
 

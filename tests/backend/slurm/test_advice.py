@@ -46,7 +46,7 @@ def asked(commands: SlurmCommands) -> list[list[str]]:
     ("answer", "estimate"),
     [
         (Answer(0, "", told(SOON)), Estimate(SOON, "n[1-2]")),
-        # The years 2707 and 4068 are what Slurm says of a job that never starts, and of others behind jobs without a limit.
+        # The years 2707 and 4068 are what Slurm says of a job that never starts, and where others have no time limit.
         (Answer(0, "", told(23_263_372_800)), Estimate(None, fault="Slurm gives no estimate of the start")),
         (
             Answer(1, "", "allocation failure: Requested node configuration is not available\n"),
