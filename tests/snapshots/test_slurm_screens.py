@@ -96,7 +96,9 @@ def test_form_of_a_script(snap_compare, app, tmp_path, monkeypatch, size):
         screen = await form_of(pilot, app, "train.sbatch")
         for name, text in {"nodes": "8", "partition": "h100", "qos": "high", "LR": "2e-5", "arg1": "sft.yaml"}.items():
             await type_into(pilot, screen, name, text)
-        await until(pilot, lambda: screen.editor.dry_run.is_answered, "a dry run")
+        preview = screen.editor.preview
+        answered = lambda: screen.editor.dry_run.is_answered and preview._places is not None  # noqa: E731
+        await until(pilot, answered, "a dry run and the partitions")
         await pilot.press("ctrl+t", "ctrl+t", "ctrl+t")
 
     assert snap_compare(app, terminal_size=size, run_before=filled)
