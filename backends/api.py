@@ -194,7 +194,7 @@ class Scheduler(abc.ABC, Generic[T]):
             NotImplementedError: this scheduler has nothing of the kind.
             JobNotFoundError: there is no such app.
         """
-        raise NotImplementedError(f"{self.backend} has nothing more to say about {app_id}")
+        raise NotImplementedError(f"{self.backend} has no description of {app_id}")
 
     def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
         """Measure what each running replica of an app uses now, where `Capabilities.usage` says so.

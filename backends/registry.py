@@ -81,7 +81,7 @@ def _create(module: str, session_name: str, **kwargs: Any) -> Scheduler[Any]:
     try:
         factory = importlib.import_module(module, __package__).create_scheduler
     except ImportError as error:
-        raise BackendUnavailableError(f"this scheduler cannot be loaded: {error}: install what it names") from error
+        raise BackendUnavailableError(f"this scheduler cannot be loaded: {error}: install that package") from error
     return factory(session_name, **kwargs)
 
 

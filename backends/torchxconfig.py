@@ -110,7 +110,7 @@ def find_configs(dirs: Iterable[str | Path] | None = None, environ: Mapping[str,
     named = (os.environ if environ is None else environ).get(CONFIG_VARIABLE)
     if named is not None:
         if named and not Path(named).is_file():
-            raise ConfigError(f"{CONFIG_VARIABLE} names {named}, which is no file: correct it, or unset it")
+            raise ConfigError(f"{CONFIG_VARIABLE} names {named}, which is not a file: correct it, or unset it")
         return [named] if named else []
     folders = [Path(folder) for folder in dirs or ()] or [
         folder for folder in (current_folder(), home_folder()) if folder is not None
@@ -152,7 +152,7 @@ def _parse(text: str, path: str) -> Sections:
                 value = parser.get(section, key)
             except configparser.InterpolationError as error:
                 place = ConfigValue("", path, section, key, line).place
-                raise ConfigError(f"{place}: a lone % is written %% ({_in_one_line(error)})") from error
+                raise ConfigError(f"{place}: write a single % as %% ({_in_one_line(error)})") from error
             values[key] = ConfigValue(value, path, section, key, line)
     return sections
 
@@ -176,7 +176,7 @@ def _fault(error: configparser.Error, path: str) -> str:
     if isinstance(error, configparser.MissingSectionHeaderError):
         return f"{where}: a section such as [local_cwd] must come first"
     if isinstance(error, configparser.DuplicateSectionError):
-        return f"{where}: the section [{error.section}] is there twice: make it one"
+        return f"{where}: the section [{error.section}] appears twice: merge them"
     if isinstance(error, configparser.DuplicateOptionError):
         return f"{where}: [{error.section}] {error.option} is given twice: remove one"
     if isinstance(error, configparser.ParsingError):

@@ -63,7 +63,7 @@ def _delete(arguments: Any, settings: Settings) -> int:
         found = described(runner, arguments.handle)
         runner.delete(arguments.handle)
         if BY_TORCHX in found.notes:
-            say(f"{arguments.handle} is not shown any more; its logs are TorchX's and stay in {plain(found.log_dir)}")
+            say(f"{arguments.handle} is no longer shown; its logs are TorchX's and stay in {plain(found.log_dir)}")
     return 0
 
 

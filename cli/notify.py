@@ -36,7 +36,7 @@ def tell_end(settings: Settings, handle: str, status: AppStatus) -> None:
         if name != "local_cwd":
             tell_of(settings, [Happened(handle, event)])
     except OSError as error:
-        say(f"the end of {handle} is not told: {error}")
+        say(f"no notification was sent for {handle}: {error}")
     if settings.notify.terminal and sys.stderr.isatty():
         sys.stderr.write(terminal_sequence(f"{app_id} {status.state.name.lower()}"))
         sys.stderr.flush()

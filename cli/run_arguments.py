@@ -75,7 +75,7 @@ def _add_flags(parser: argparse.ArgumentParser, *, dryrun_alone: bool) -> list[a
         flag("--ignore-config", "read no .torchxconfig"),
         flag("--stdin", "read what to launch as a JSON object"),
         flag("--json", "print a JSON object"),
-        flag("--verbose", "say on stderr which Python runs the component"),
+        flag("--verbose", "print on stderr which Python runs the component"),
     ]
     if dryrun_alone:
         return both
@@ -85,8 +85,8 @@ def _add_flags(parser: argparse.ArgumentParser, *, dryrun_alone: bool) -> list[a
         flag("--wait", "wait until the job ends (the default for local jobs)"),
         flag("--log", "print its logs on stderr while waiting"),
         flag("--tee_logs", "prefix each line with its replica (always on)"),
-        flag("--detach", "return at once; the job goes on"),
-        flag("--notify", "tell how it is when you are away, as [notify] of config.toml says"),
+        flag("--detach", "return at once; the job continues"),
+        flag("--notify", "send notifications about the job, as [notify] of config.toml says"),
         flag("--open", "open the dashboard on the job"),
     ]
 

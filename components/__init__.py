@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .lint import validate
     from .model import REQUIRED, ComponentDoc, ComponentSummary, Computed, LinterMessage, Parameter, ValueType
     from .role_overrides import ROLE_FIELDS, check_role_field, override_roles, read_overrides, role_texts
-    from .sbatch_script import differing_lines, is_script_name, read_script
+    from .sbatch_script import ScriptLine, differing_lines, is_script_name, lines_with_changes, read_script
     from .standalone import get_builtin_source
     from .values import check_argument, parse_value, to_text
 
@@ -48,7 +48,7 @@ _HOMES = {
     "lint": ("validate",),
     "model": ("REQUIRED", "ComponentDoc", "ComponentSummary", "Computed", "LinterMessage", "Parameter", "ValueType"),
     "role_overrides": ("ROLE_FIELDS", "check_role_field", "override_roles", "read_overrides", "role_texts"),
-    "sbatch_script": ("differing_lines", "is_script_name", "read_script"),
+    "sbatch_script": ("ScriptLine", "differing_lines", "is_script_name", "lines_with_changes", "read_script"),
     "standalone": ("get_builtin_source",),
     "values": ("check_argument", "parse_value", "to_text"),
 }
@@ -64,6 +64,7 @@ __all__ = [
     "Computed",
     "LinterMessage",
     "Parameter",
+    "ScriptLine",
     "ValueType",
     "build_app",
     "check_argument",
@@ -76,6 +77,7 @@ __all__ = [
     "get_builtin_source",
     "interpreter_of",
     "is_script_name",
+    "lines_with_changes",
     "list_components",
     "listed_by_key",
     "name_here",

@@ -144,7 +144,7 @@ def _option(key: str, value: str) -> str:
     if option.kind == "flag" or (option.kind == "text?" and value == "yes"):
         if value in ("true", "yes"):
             return f"--{key}"
-        raise ArgumentError(key, f"the script has --{key}, which no option of sbatch takes back: edit the script")
+        raise ArgumentError(key, f"the script has --{key}, which no option of sbatch undoes: edit the script")
     if not value:
         raise ArgumentError(key, f"the script sets --{key}, and sbatch takes no empty value: edit the script")
     return f"--{key}={value}"

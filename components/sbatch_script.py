@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 from ..specs import ComponentLoadError, ComponentNotFoundException
 from ..specs.files import SOURCE, read_file
@@ -150,7 +151,7 @@ class SbatchScript:
 
     @cached_property
     def _directives(self) -> list[list[str]]:
-        return [words for words in map(_split_words, _directive_lines(self.text)) if words]
+        return [words for _, line in _directive_lines(self.text) if (words := _split_words(line))]
 
 
 def read_script(name: str) -> SbatchScript:
@@ -172,7 +173,7 @@ def read_script(name: str) -> SbatchScript:
     if "\0" in text:
         raise ComponentLoadError(str(path), None, "it has NUL characters, so it is not a script")
     if not text.startswith("#!"):
-        reason = "its first line is not #! with an interpreter, such as #!/bin/bash, and sbatch wants that"
+        reason = "its first line is not #! with an interpreter, such as #!/bin/bash, which sbatch requires"
         raise ComponentLoadError(str(path), 1, reason)
     if "\r\n" in text:
         raise ComponentLoadError(str(path), 1, "it has DOS line ends, which sbatch refuses: `dos2unix` converts them")
@@ -201,11 +202,55 @@ def differing_lines(before: str, now: str) -> list[tuple[int, str, str]]:
     return found[:MOST_DIFFERENCES]
 
 
-def _directive_lines(text: str) -> Iterator[str]:
-    """Yield what stands behind `#SBATCH`, up to the first command; later lines are comments for sbatch, too."""
-    for line in text.splitlines():
+class ScriptLine(NamedTuple):
+    """A line of a script, and what is submitted beside it.
+
+    Args:
+        number: its number, from 1; 0 for an option that the script does not have.
+        text: the line; empty for an option that the script does not have.
+        given: the options and values that win over those of the line, each as ``name=value``.
+    """
+
+    number: int
+    text: str
+    given: tuple[str, ...] = ()
+
+
+def lines_with_changes(text: str, changed: Mapping[str, str]) -> list[ScriptLine]:
+    """Return the lines of a script with what is submitted otherwise than they say; added options stand behind them.
+
+    Args:
+        text: the script.
+        changed: the options, arguments and variables that are not as in the script, with their texts.
+    """
+    lines, left = text.splitlines(), dict(changed)
+    directives = dict(_directive_lines(text))
+    given: dict[int, list[str]] = {}
+    # Of several lines with an option the last one counts.
+    for number, words in sorted(directives.items(), reverse=True):
+        for key in [key for key in _options_of(_split_words(words)) if key in left]:
+            given.setdefault(number, []).append(f"{key}={left.pop(key)}")
+    for name in [name for name in left if name not in OPTIONS]:
+        value = left.pop(name)
+        # A positional argument that the script gives no name is called after its number.
+        word = name.removeprefix("arg") if name.removeprefix("arg").isdecimal() else re.escape(name)
+        read = re.compile(rf"\$\{{?{word}\b|^\s*(?:export\s+)?{word}=")
+        place = next((place for place, line in enumerate(lines, 1) if read.search(line)), None)
+        if place is not None:
+            given.setdefault(place, []).append(f"{name}={value}")
+    made = [ScriptLine(number, line, tuple(given.get(number, ()))) for number, line in enumerate(lines, 1)]
+    last = max(directives, default=1)
+    return [*made[:last], *(ScriptLine(0, "", (f"{name}={value}",)) for name, value in left.items()), *made[last:]]
+
+
+def _directive_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the numbers of `#SBATCH` lines with what stands behind it, up to the first command.
+
+    Later lines are comments for sbatch, too.
+    """
+    for number, line in enumerate(text.splitlines(), 1):
         if found := _DIRECTIVE.match(line):
-            yield found["words"] or ""
+            yield number, found["words"] or ""
         elif line.strip() and not line.lstrip().startswith("#"):
             return
 

@@ -85,9 +85,10 @@ def _backend_findings(runner: Runner) -> Iterator[tuple[str, list[Finding]]]:
         try:
             # Each has its own: those that hang are not laid at another's door.
             caller = LimitedCaller(f"doctor-{name}")
-            yield name, caller.call(lambda name=name: runner.check(name), PATIENCE_SECONDS) or [Finding("ok", "there")]
+            findings = caller.call(lambda name=name: runner.check(name), PATIENCE_SECONDS)
+            yield name, findings or [Finding("ok", "available")]
         except NoAnswerError as error:
-            yield name, [Finding("error", str(error), "see whether what it asks, and the way to it, answers at all")]
+            yield name, [Finding("error", str(error), "check that its server is running and can be reached from here")]
         except Exception as error:  # whatever the scheduler of another package raises
             hint = "" if isinstance(error, ConfigError) else _MORE
             logger.exception("checking %s failed", name)

@@ -145,11 +145,11 @@ def notify_findings(settings: NotifySettings) -> Iterator[Finding]:
 
     names = [*channels(settings), *(["this terminal"] if settings.terminal else [])]
     if not names:
-        yield Finding("ok", "nothing is told when you are away: [notify] of config.toml sets it up")
+        yield Finding("ok", "notifications are off: [notify] of config.toml sets them up")
         return
-    yield Finding("ok", f"{', '.join(settings.events) or 'nothing'}: told by {', '.join(names)}")
+    yield Finding("ok", f"{', '.join(settings.events) or 'nothing'}: sent by {', '.join(names)}")
     if settings.command and shutil.which(settings.command[0]) is None:
-        yield Finding("error", f"notify.command: there is no program {settings.command[0]}", "give its whole path")
+        yield Finding("error", f"notify.command: the program {settings.command[0]} is not found", "give its full path")
     for name in dict.fromkeys(
         name for text in (settings.webhook, *settings.headers.values()) for name in variables(text)
     ):
@@ -157,4 +157,4 @@ def notify_findings(settings: NotifySettings) -> Iterator[Finding]:
             hint = "set it in the environment that jobs are launched from"
             yield Finding("error", f"notify.webhook: the variable {name} is not set", hint)
     if settings.mail and find_sendmail() is None:
-        yield Finding("error", "notify.mail: there is no program sendmail", "install one, such as msmtp-mta")
+        yield Finding("error", "notify.mail: the program sendmail is not found", "install one, such as msmtp-mta")

@@ -22,7 +22,7 @@ def plugin_findings(runner: Runner) -> Iterator[Finding]:
     Whether a scheduler can be loaded is told with what else is said of it.
     """
     if fault := plugin_sources_error():
-        yield Finding("error", fault, "both are looked at; set it to one of these, or unset it")
+        yield Finding("error", fault, "both sources are used; set it to one of these, or unset it")
     found = [*_schedulers(runner), *_components(), *_named_resources()]
     yield from found
     if not found:

@@ -338,7 +338,7 @@ class GuestProcess:
         self._drain()
         if "ended" in data:
             output, frames = _split_traceback(self._text())
-            raise GuestError(f"{late} and was ended" if frames else _describe_end(data["ended"]), output, frames)
+            raise GuestError(f"{late} and was stopped" if frames else _describe_end(data["ended"]), output, frames)
         self._busy_until = None
         for item in data.get("files") or ():
             self._files.setdefault(str(item[0]), int(item[1]))

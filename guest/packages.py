@@ -48,13 +48,13 @@ def installed_packages(failed: Callable[[str, str], object]) -> Iterator[Compone
         try:
             modules = tuple(submodules(base))
         except Exception as error:  # finders of editable installs may raise anything
-            failed(entry.name, f"its module {base} cannot be looked for: {describe_error(error)}")
+            failed(entry.name, f"its module {base} cannot be searched for: {describe_error(error)}")
             continue
         if modules:
             # TorchX's rule: a name that begins with an underscore adds no prefix.
             yield ComponentPackage("" if entry.name.startswith("_") else entry.name, base, modules)
         else:
-            failed(entry.name, f"its module {base} is not there: install the package that gives it again, or remove it")
+            failed(entry.name, f"its module {base} is missing: reinstall its package, or remove it")
 
 
 def _entry_points(failed: Callable[[str, str], object]) -> Iterator[EntryPoint]:

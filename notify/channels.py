@@ -120,7 +120,7 @@ def fill_in(text: str) -> str:
     """
     for name in variables(text):
         if not os.environ.get(name):
-            raise ConfigError(f"the variable {name} is not set: notify.webhook and notify.headers take it")
+            raise ConfigError(f"the variable {name} is not set: notify.webhook or notify.headers uses it")
     return _VARIABLE.sub(lambda found: os.environ[found[1] or found[2]], text)
 
 
@@ -165,7 +165,7 @@ def _post(settings: NotifySettings, message: Message) -> None:
     url = fill_in(settings.webhook)
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError("notify.webhook is no URL that begins with http:// or https://")
+        raise ConfigError("notify.webhook is not a URL that begins with http:// or https://")
     headers = {"Content-Type": "application/json", "User-Agent": "torchx-tui"}
     headers.update({name: fill_in(value) for name, value in settings.headers.items()})
     body = json.dumps(webhook_body(parts.hostname, message)).encode()
@@ -193,7 +193,7 @@ def find_sendmail() -> str | None:
 def _mail(settings: NotifySettings, message: Message) -> None:
     program = find_sendmail()
     if program is None:
-        raise PermanentError("there is no program sendmail on the PATH")
+        raise PermanentError("the program sendmail is not on the PATH")
     mail = EmailMessage()
     mail["To"] = settings.mail
     mail["From"] = user_name()

@@ -329,7 +329,7 @@ def settings_that_hold() -> tuple[Settings, str]:
     try:
         data = _read(path, named=True)
     except ConfigError:
-        return Settings(), f"{fault}; the defaults are in force"
+        return Settings(), f"{fault}; the defaults are used"
     sound: dict[str, Any] = {}
     # What is set elsewhere may name a profile.
     for name, value in sorted(data.items(), key=lambda item: item[0] != "profiles"):
@@ -342,7 +342,7 @@ def settings_that_hold() -> tuple[Settings, str]:
                     table[key] = item
             if table:
                 sound[name] = table
-    return _decode(sound, path), f"{fault}; the rest of the file is in force"
+    return _decode(sound, path), f"{fault}; the rest of the file is used"
 
 
 def _holds(data: Mapping[str, Any], path: Path) -> bool:
@@ -413,7 +413,7 @@ def _check_keys(keys: Mapping[str, str], path: Path) -> None:
     """Refuse what is no key; names are checked by the dashboard, which alone knows them."""
     for name, text in keys.items():
         if not all(_KEY.fullmatch(key) for key in text.split(",")):
-            words = "write keys as n, N, f5, ctrl+n or slash, parted by commas"
+            words = "write keys as n, N, f5, ctrl+n or slash, separated by commas"
             raise ConfigError(f'{path}: keys: {name} = "{text}": {words}')
 
 

@@ -55,7 +55,7 @@ class LimitedCaller:
         """
         self._hanging = [thread for thread in self._hanging if thread.is_alive()]
         if len(self._hanging) >= _MAX_HANGING:
-            raise NoAnswerError(f"no answer to {len(self._hanging)} questions, they still hang")
+            raise NoAnswerError(f"{len(self._hanging)} earlier requests still hang")
         call = AwaitedCall(function, self._name)
         began = time.monotonic()
         reported = False
@@ -63,7 +63,7 @@ class LimitedCaller:
             waited = time.monotonic() - began
             if dropped():
                 self._hanging.append(call.thread)
-                raise CallDroppedError("the answer is not wanted any more")
+                raise CallDroppedError("the answer is no longer needed")
             if waited >= limit:
                 self._hanging.append(call.thread)
                 raise NoAnswerError(f"no answer within {limit:g} s")

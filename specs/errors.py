@@ -191,7 +191,7 @@ def describe_error(error: BaseException) -> str:
     if isinstance(error, FileNotFoundError) and error.filename is None:
         return "the current folder was deleted: change to another folder"
     if isinstance(error, RuntimeError) and first == "Could not determine home directory.":
-        return "there is no home folder that ~ could stand for: set HOME"
+        return "~ has no home folder to stand for: set HOME"
     name = type(error).__name__
     return f"{name}: {first}" if first else name
 

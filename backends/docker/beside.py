@@ -30,7 +30,7 @@ def run_beside(engine: Engine, app_id: str, role: str, k: int, argv: Sequence[st
     container = find_replica(engine, app_id, role, k)
     state = container.get("State", "")
     if state != "running":
-        raise SchedulerError(f"{role}/{k} of {app_id} is {state}: it does not run")
+        raise SchedulerError(f"{role}/{k} of {app_id} is {state}, not running")
     deadline = time.monotonic() + timeout_s
     with engine.translate_errors(app_id):
         api = engine.client().api

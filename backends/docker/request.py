@@ -143,7 +143,7 @@ def name_faults(app: AppDef) -> Iterator[NameFault]:
 def _check_ports(role: str, port_map: dict[str, int]) -> None:
     for name, port in port_map.items():
         if not 0 < port < 65536:
-            raise AppDefError(f"Role {role}: port {port} ({name}) is none: ports are 1 to 65535")
+            raise AppDefError(f"Role {role}: port {port} ({name}) is not valid: ports are 1 to 65535")
 
 
 @dataclass

@@ -46,7 +46,7 @@ def shell_command(engine: Engine, app_id: str, role: str, k: int) -> list[str]:
     container = find_replica(engine, app_id, role, k)
     state = container.get("State", "")
     if state != "running":
-        raise SchedulerError(f"{role}/{k} of {app_id} is {state}: a shell needs a replica that runs")
+        raise SchedulerError(f"{role}/{k} of {app_id} is {state}: a shell needs a running replica")
     shell = _find_shell(engine, container, f"{role}/{k}")
     client = shutil.which("docker")
     if client is None:

@@ -91,7 +91,7 @@ def describe_unavailable(error: BaseException, host: str, context: str) -> str:
         if type(cause).__name__ == "ProxyError":
             return f"the proxy to {where} does not work: {_first_line(cause)}: check HTTPS_PROXY or proxy-url"
         if isinstance(cause, FileNotFoundError):
-            return f"{_of(context)} needs {cause.filename}, which is not there: check the kubeconfig"
+            return f"{_of(context)} needs {cause.filename}, which does not exist: check the kubeconfig"
         if type(cause).__name__ == "ConfigException":
             return f"the kubeconfig cannot be used: {_first_line(cause)}"
         if isinstance(cause, (ConnectionError, EOFError)) or type(cause).__name__ == "ProtocolError":

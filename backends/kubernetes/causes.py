@@ -45,7 +45,7 @@ _TELLING: tuple[tuple[int, re.Pattern[str]], ...] = (
 )
 _NOT_MADE = {
     "CreateContainerConfigError": "its container cannot be set up",
-    "CreateContainerError": "its container cannot be made",
+    "CreateContainerError": "its container cannot be created",
     "RunContainerError": "its container cannot be started",
 }
 _LONGEST = 400
@@ -197,7 +197,7 @@ def not_picked_up(job: KubernetesObject, queue_exists: bool | None, age: float) 
     """
     queue = (job.get("spec") or {}).get("queue") or "default"
     if queue_exists is False:
-        return f"the queue {plain(queue)} does not exist: Volcano leaves its jobs alone; choose another queue"
+        return f"the queue {plain(queue)} does not exist: Volcano ignores its jobs; choose another queue"
     return (
         f"Volcano has not picked the job up for {short_time(age)}: "
         "is its controller running? `kubectl -n volcano-system get pods` shows it"
@@ -219,7 +219,7 @@ def _pending_reason(pod: KubernetesObject, events: list[KubernetesObject]) -> st
     if told := summarize_events(events).text:
         return told
     if status.get("containerStatuses"):
-        return "its container is being made"
+        return "its container is being created"
     return "" if (pod.get("spec") or {}).get("nodeName") else "waits for a node"
 
 

@@ -206,7 +206,7 @@ class CredentialPlugin:
         finally:
             self._end(process)
         if self._closed:
-            raise BackendUnavailableError(f"{name}, was ended, as nobody waits for it any more")
+            raise BackendUnavailableError(f"{name}, was stopped: its answer is no longer needed")
         if process.returncode:
             raise BackendUnavailableError(f"{name}, failed (exit code {process.returncode}){_stderr_text(errors)}")
         return _parse_credential(output, str(settings.get("apiVersion") or ""), name)
@@ -220,7 +220,7 @@ class CredentialPlugin:
 
     def _start(self, command: list[str], environ: Mapping[str, str], folder: Path) -> subprocess.Popen[bytes]:
         if self._closed:
-            raise BackendUnavailableError(f"{plain(command[0])}, is not asked any more")
+            raise BackendUnavailableError(f"{plain(command[0])}, is no longer asked")
         # A session of its own: without one it could still open this terminal as /dev/tty.
         process = subprocess.Popen(
             command,

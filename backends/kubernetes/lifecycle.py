@@ -87,7 +87,7 @@ def _describe_missing(error: ApiError, namespace: str) -> str:
     if error.details.get("name"):
         return str(error)
     return (
-        "the cluster has no Volcano, which runs the jobs: there is no batch.volcano.sh/v1alpha1; who runs the cluster "
+        "the cluster has no Volcano, which runs the jobs: there is no batch.volcano.sh/v1alpha1; its administrator "
         "can install it (https://volcano.sh)"
     )
 
@@ -104,7 +104,7 @@ def _explain_admission(answer: str) -> str:
     if match := _QUOTA.search(answer):
         return (
             f"the quota {match['name']} of the namespace does not allow it: {match['asked']} is asked for, "
-            f"{match['used']} is used, {match['most']} is most: ask for less, or wait until jobs have ended"
+            f"{match['used']} is used, {match['most']} is the limit: ask for less, or wait until jobs have ended"
         )
     if match := _NO_ACCOUNT.search(answer):
         return describe_missing_account(match["name"], "the namespace")
@@ -145,13 +145,11 @@ def validate(server: ApiServer, resource: Mapping[str, Any], namespace: str = ""
     try:
         server.request("POST", jobs_path(namespace), params={"dryRun": "All"}, body=job, timeout=_TIMEOUT_S)
     except BackendUnavailableError as error:
-        raise BackendUnavailableError(
-            f"{error}. The job was to be checked there: with validate_spec off it is not"
-        ) from error
+        raise BackendUnavailableError(f"{error}. validate_spec=false launches without this check") from error
     except ApiError as error:
         words = explain_refusal(error, namespace, job)
         if error.status in (400, 413, 422):
-            raise AppDefError(f"The server would not take the job: {words}") from error
+            raise AppDefError(f"The server would reject the job: {words}") from error
         raise ApiError(words, error.status, error.reason, error.details) from error
 
 
@@ -178,7 +176,7 @@ def launch(
     """
     if job.images_to_push:
         if push_images is None:
-            raise SchedulerError(f"{len(job.images_to_push)} images must be pushed, but there is no program for it")
+            raise SchedulerError(f"{len(job.images_to_push)} images must be pushed, but no Docker engine can do it")
         push_images(job.images_to_push)
     made, namespace = _placed(job.resource, namespace)
     _refuse_missing_accounts(server, made, namespace)

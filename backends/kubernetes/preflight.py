@@ -178,7 +178,7 @@ def _volcano(server: ApiServer) -> list[Finding]:
         return findings
     items = pods.get("items") or []
     if items and not any((pod.get("status") or {}).get("phase") == "Running" for pod in items):
-        findings.append(Finding("warning", "Volcano's controller does not run: jobs stay as they are",
+        findings.append(Finding("warning", "Volcano's controller is not running: jobs stay as they are",
                              f"`kubectl -n {namespace} get pods` shows why"))  # fmt: skip
     return findings
 
@@ -302,7 +302,7 @@ def _images(app: AppDef, image_repo: str | None) -> Iterator[Finding]:
     hint = "set image_repo to a repository that it can be pushed to, and that nodes can pull from"
     for role in app.roles:
         if role.workspace:
-            yield Finding("error", f"{role.name}: an image is built of its workspace, and nodes cannot have it", hint)
+            yield Finding("error", f"{role.name}: an image is built from its workspace, but nodes cannot pull it", hint)
         elif role.image.startswith("sha256:"):
             yield Finding("error", f"{role.name}: only the local Docker engine has its image {role.image:.19}", hint)
 
@@ -355,7 +355,7 @@ def _queue(server: ApiServer, queue: str) -> Iterator[Finding]:
         yield Finding(
             "warning",
             f"there is no queue {queue}",
-            "Volcano would not look at the job, and not say so: `kubectl get queues` lists them",
+            "Volcano would ignore the job without a message: `kubectl get queues` lists them",
         )
     elif (state := (answer.get("status") or {}).get("state") or "Open") in ("Closed", "Closing"):
         yield Finding(
@@ -382,7 +382,7 @@ def _claims(server: ApiServer, app: AppDef, namespace: str) -> Iterator[Finding]
         modes = set((answer.get("spec") or {}).get("accessModes") or [])
         if modes and modes <= {"ReadWriteOnce", "ReadWriteOncePod"} and sum(role.num_replicas for role in roles) > 1:
             yield Finding(
-                "warning", f"{name}: the claim {claim} is for one node", "replicas on other nodes will wait for ever"
+                "warning", f"{name}: the claim {claim} is for one node", "replicas on other nodes would never start"
             )
 
 

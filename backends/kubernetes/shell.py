@@ -81,11 +81,11 @@ def find_running_container(server: ApiServer, app_id: str, role: str, k: int) ->
     look = replica_pods(server).look(server, app_id, time.monotonic())
     pod = look.pods.get(find_pod_name(look, app_id, role, k))
     if pod is None:
-        raise SchedulerError(f"the pod of {role}/{k} of {app_id} is not there: this needs a replica that runs")
+        raise SchedulerError(f"the pod of {role}/{k} of {app_id} does not exist: this needs a running replica")
     container = main_container(pod)
     if not run_of(pod, container).is_running:
         phase = str((pod.get("status") or {}).get("phase") or "unknown").lower()
-        raise SchedulerError(f"{role}/{k} of {app_id} is {phase}: this needs a replica that runs")
+        raise SchedulerError(f"{role}/{k} of {app_id} is {phase}: this needs a running replica")
     return pod, container
 
 

@@ -199,7 +199,7 @@ def _hand_over(starting: subprocess.Popen[bytes], message: Mapping[str, Any]) ->
         starting.stdin.close()
         while not answer.endswith(b"}\n"):
             if not answering.poll(max(0.0, deadline - time.monotonic()) * 1000):
-                raise TimeoutError(f"the supervisor does not answer within {_ANSWER_SECONDS:.0f} s")
+                raise TimeoutError(f"the supervisor did not answer within {_ANSWER_SECONDS:.0f} s")
             data = os.read(starting.stdout.fileno(), 65536)
             if not data:
                 break

@@ -223,7 +223,7 @@ def _judge(run: Run) -> None:
     run.here = document["host"] == os.uname().nodename
     if document["format"] > FORMAT:
         run.read_only = True
-        run.notes.append("written by a newer torchx-tui: it can be looked at only, install that version to change it")
+        run.notes.append("written by a newer torchx-tui: install that version to change the job")
     if run.over:
         return
     same_boot = document["boot_id"] == boot_id()
@@ -232,14 +232,14 @@ def _judge(run: Run) -> None:
     run.supervised = True
     quiet = max(0.0, time.time() - document["heartbeat"])
     if not run.here:
-        run.notes.append(f"on {document['host']}, heard of {format_age(quiet)} ago")
+        run.notes.append(f"on {document['host']}, last heard from {format_age(quiet)} ago")
     elif not same_boot:
         _lost(run, AppState.FAILED, "the machine restarted")
     elif not is_running(document["pid"], document["pid_started"]):
         _judge_unsupervised(run)
     elif quiet > _STUCK_SECONDS and _has_ended(run):
         asked = document.get("cancel") or (run.folder / "cancel.json").exists()
-        reason = "its processes have ended, and how cannot be written: is the disk full?"
+        reason = "its processes have ended, but its state cannot be written: is the disk full?"
         _lost(run, AppState.CANCELLED if asked else AppState.UNKNOWN, reason)
     elif quiet > _QUIET_SECONDS:
         run.notes.append(f"its state was written {format_age(quiet)} ago: is the disk full?")

@@ -97,9 +97,7 @@ def _check_texts(role: str, args: list[str], env: dict[str, str]) -> None:
         if not isinstance(text, str):
             raise AppDefError(f"Role {role}: {text!r} in its arguments or environment is not text")
         if "\0" in text:
-            raise AppDefError(
-                f"Role {role}: an argument or variable has a NUL character, which no program can be given"
-            )
+            raise AppDefError(f"Role {role}: an argument or variable has a NUL character, which no program accepts")
     for name in env:
         if not name or "=" in name:
             raise AppDefError(f"Role {role}: {name!r} cannot be the name of an environment variable")

@@ -375,7 +375,7 @@ class Supervisor:
         if left and not self.ending_since:
             self.ending_since = now
             if not everything:
-                self.state["notes"].append(f"ended what its replicas had left behind: {len(left)} processes")
+                self.state["notes"].append(f"ended {len(left)} processes that its replicas left behind")
         pids = {process.pid for process in left}
         groups = {process.group for process in left if process.parent not in pids} - self.told
         self.told |= groups

@@ -263,7 +263,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
             check(ToTorchX().app(app), scheduler, resolve(given))
 
         try:
-            self._ask("take this app", refuse)
+            self._ask("accept this app", refuse)
         except SchedulerError as error:
             if isinstance(error.__cause__, ValueError):
                 raise AppDefError(str(error.__cause__)) from error

@@ -60,7 +60,7 @@ def as_given_or_first(texts: Sequence[str], places: Sequence[Place], what: str, 
     found = as_given(texts, places)
     if found is not None:
         return found
-    lost.append(f"{what} differs between its replicas: that of the first is taken for all")
+    lost.append(f"{what} differs between its replicas: that of the first is used for all")
     return literal(texts[0])
 
 
@@ -77,7 +77,7 @@ def command_as_given(
     """
     if len({len(command) for command in commands}) > 1:
         commands, places = commands[:1], places[:1]
-        lost.append(f"{role}: the arguments of its replicas differ: those of the first are taken for all")
+        lost.append(f"{role}: the arguments of its replicas differ: those of the first are used for all")
     return [
         as_given_or_first(texts, places, f"{role}: its argument {number}", lost)
         for number, texts in enumerate(zip(*commands, strict=True))

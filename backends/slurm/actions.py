@@ -15,9 +15,9 @@ from .reasons import code_of
 
 _HOLD = JobAction("hold", "It does not start until it is released.")
 _RELEASE = JobAction("release", "It may start.")
-_REQUEUE = JobAction("requeue", "It is ended, and put into the queue again under the same id.", ends_job=True)
+_REQUEUE = JobAction("requeue", "It is ended and requeued under the same id.", ends_job=True)
 _TIME_LIMIT = JobAction(
-    "limit", "It gets another time limit; most sites let you shorten it only.", value="a time, such as 1:30:00 or +30"
+    "limit", "It gets another time limit; most sites only let you shorten it.", value="a time, such as 1:30:00 or +30"
 )
 _SIGNAL = JobAction("signal", "Its processes and its batch script get a signal.", value="a signal, such as USR1")
 # The forms of time of sbatch(1), and such as `+30` to add minutes.
@@ -81,7 +81,7 @@ def run_beside(replica: Replica, argv: Sequence[str], timeout_s: float) -> Comma
     except OSError as error:
         raise SchedulerError(f"srun cannot be run: {error}: put Slurm's commands on the PATH") from error
     except OverflowError as error:
-        raise SchedulerError(f"{argv[0]} printed more than {RUN_BESIDE_BYTES >> 20} MB: it was ended") from error
+        raise SchedulerError(f"{argv[0]} printed more than {RUN_BESIDE_BYTES >> 20} MB and was stopped") from error
     said = ended.err.decode("utf-8", "replace")
     if ended.code and any(text in said for text in _NOT_BEGUN):
         raise commands.failure("srun", commands.Answer(ended.code, "", said))

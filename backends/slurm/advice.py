@@ -1,7 +1,8 @@
 """Advice before a launch and while a job waits: limits, estimates, partitions with room, what would start sooner.
 
 Estimates are those of ``sbatch --test-only``. It knows nothing of limits of accounts and QOS, and of dependencies:
-those are looked at beside it. For a job that never starts it names a date centuries ahead.
+those are looked at beside it. For a job that never starts it names a date centuries ahead, but also for jobs that start
+at once while others without a time limit run (seen with 22.05).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _TOLD = re.compile(r"to start at (?P<at>\d+) using \d+ processors on nodes (?P<n
 _REFUSED = re.compile(r"^(?:sbatch: error: )?allocation failure: ", re.MULTILINE)
 # A question is a run of the scheduler, and its answer holds for a while.
 _KEPT_S = 60.0
+_NO_ESTIMATE = "Slurm gives no estimate of the start"
 _MOST_KEPT = 200
 
 
@@ -94,7 +96,7 @@ def parse_estimate(answer: commands.Answer) -> Estimate | None:
             return None
         start = float(found["at"])
         if start > time.time() + MOST_AHEAD_S:
-            return Estimate(None, fault="Slurm would never start it as it is")
+            return Estimate(None, fault=_NO_ESTIMATE)
         return Estimate(start, plain(found["nodes"]))
     if _REFUSED.search(answer.err):
         return Estimate(None, fault=commands.error_text("sbatch", answer).replace("allocation failure: ", ""))
@@ -129,10 +131,13 @@ class Advisor:
         except BackendUnavailableError:
             return
         except SchedulerError as error:
-            yield Finding("error", str(error), "change what sbatch does not take")
+            yield Finding("error", str(error), "change what sbatch rejects")
             return
         if estimate is not None and estimate.start is None:
-            yield Finding("warning", estimate.fault, "sbatch would accept it, and it would wait for ever")
+            hint = "sbatch would accept it, but it would never start"
+            if estimate.fault == _NO_ESTIMATE:
+                hint = "it may never start, or wait for jobs without a time limit"
+            yield Finding("warning", estimate.fault, hint)
         elif estimate is not None and estimate.start is not None:
             yield Finding("ok", f"Slurm would start it at {clock(estimate.start)} on {estimate.nodes}")
 

@@ -86,7 +86,7 @@ class Cluster:
             version = plain(ask(["sinfo", "--version"])).strip()
             partitions = parse_partitions(ask(["sinfo", "--noheader", "--noconvert", "--format", _FORMAT]))
         except SchedulerError as error:
-            return [Finding("error", str(error), "ask with `scontrol ping`, or set SLURM_CONF")]
+            return [Finding("error", str(error), "check with `scontrol ping`, or set SLURM_CONF")]
         nodes = sum(partition.nodes for partition in partitions)
         names = ", ".join(plain(partition.name) for partition in partitions)
         found = [Finding("ok", f"{version}: {nodes} nodes in the partitions {names}")]

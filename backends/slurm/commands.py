@@ -102,7 +102,7 @@ def run(
     except (OSError, ValueError) as error:
         raise BackendUnavailableError(f"{program} cannot be run: {error}: put Slurm's commands on the PATH") from error
     except OverflowError as error:
-        raise BackendUnavailableError(f"{program} printed more than {MAX_BYTES >> 20} MB: it was ended") from error
+        raise BackendUnavailableError(f"{program} printed more than {MAX_BYTES >> 20} MB and was stopped") from error
     if ended.code is None:
         raise BackendUnavailableError(f"{program} did not answer within {timeout:g} s: the controller is busy or down")
     return Answer(ended.code, ended.out.decode("utf-8", "replace"), ended.err.decode("utf-8", "replace"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -21,20 +22,27 @@ from .ports import served_ports
 from .reasons import code_of, reason
 from .records import Launch
 from .request import without_key
-from .waiting import dependency_ids
+from .waiting import clock, dependency_ids, expected_start
 
 # Below this, GPUs mostly wait.
 _IDLE_GPU_PERCENT = 25
+_TASKS = {
+    AppState.FAILED: "failed",
+    AppState.CANCELLED: "cancelled",
+    AppState.SUCCEEDED: "done",
+    AppState.RUNNING: "running",
+    AppState.PENDING: "pending",
+}
 _PASSING = {
-    "COMPLETING": "it has ended, its last processes and the clean-up of its nodes have not",
-    "CONFIGURING": "its nodes boot",
-    "STAGE_OUT": "its data is copied back",
-    "SUSPENDED": "suspended by an administrator, or by a job of a better partition",
-    "STOPPED": "stopped, it keeps its nodes",
-    "REQUEUED": "it goes back to the queue",
-    "REQUEUE_HOLD": "it went back to the queue and is held: release it",
-    "SPECIAL_EXIT": "it went back to the queue and is held: release it",
-    "RESIZING": "its size is changed",
+    "COMPLETING": "it has ended, and its nodes are being cleaned up",
+    "CONFIGURING": "its nodes are booting",
+    "STAGE_OUT": "its data is being copied back",
+    "SUSPENDED": "it was suspended by an administrator or by a job of higher priority",
+    "STOPPED": "it was stopped by a signal and keeps its nodes",
+    "REQUEUED": "it is being requeued",
+    "REQUEUE_HOLD": "it was requeued and is held: release it",
+    "SPECIAL_EXIT": "it was requeued and is held: release it",
+    "RESIZING": "it is being resized",
     LOST: "it has left the queue, and accounting does not say how it ended",
 }
 
@@ -64,7 +72,7 @@ def list_row(
         replicas_wanted=wanted,
         replicas_succeeded=succeeded,
         user=app.first.user,
-        msg=_after(app, known) or _why(app),
+        msg=_after(app, known) or _row_why(app),
         host=_nodes(app) if state is AppState.RUNNING else "",
         notes=[BY_TORCHX] if by_torchx else [],
         limit_at=_limit_at(app),
@@ -160,16 +168,24 @@ def _why(app: App, batch_output: str = "", peak: int = 0) -> str:
     return next(filter(None, told), "")
 
 
+def _row_why(app: App) -> str:
+    """Return why an app is in its state; while it waits, Slurm's own word and estimate go first: cells are narrow."""
+    why, job = _why(app), app.first
+    word = plain(code_of(job.reason))
+    if app.state is not AppState.PENDING or job.state != "PENDING" or word in ("", "None") or word in why:
+        return why
+    at = expected_start(job)
+    return f"{word}, start {clock(at)}: {why}" if at is not None else f"{word}: {why}"
+
+
 def _why_array(app: App) -> str:
-    """Return how many tasks of an array that runs failed, and how many wait and why."""
-    count = app.task_count()
-    failed = sum(len(job.task_numbers()) for job in app.jobs if job.app_state is AppState.FAILED)
-    waiting = [job for job in app.jobs if job.app_state is AppState.PENDING]
-    told = [f"{failed} of {count} tasks failed"] if failed else []
-    if waiting:
-        number = sum(len(job.task_numbers()) for job in waiting)
-        told.append(f"{number} of {count} tasks wait: {_why_job(waiting[0])}")
-    return "; ".join(told)
+    """Return how many tasks of an array that runs are in which state, and why those wait that do."""
+    tasks: Counter[AppState] = Counter()
+    for job in app.jobs:
+        tasks[job.app_state] += len(job.task_numbers())
+    counts = ", ".join(f"{tasks[state]} {word}" for state, word in _TASKS.items() if tasks[state])
+    waiting = next((job for job in app.jobs if job.app_state is AppState.PENDING), None)
+    return f"{counts}: {_why_job(waiting)}" if waiting else counts
 
 
 def _why_job(job: Job, batch_output: str = "", peak: int = 0) -> str:

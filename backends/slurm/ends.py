@@ -73,12 +73,12 @@ def why_ended(job: Job, batch_output: str = "", peak: int | None = None) -> str:
         return format_cancelled(user_name(job.cancelled_by), ran)
     if state == "TIMEOUT":
         limit = f" of {format_duration(job.limit)}" if job.limit else ""
-        return f"its time limit{limit} was reached: ask for a longer time, or go on from a checkpoint"
+        return f"its time limit{limit} was reached: ask for more time, or resume from a checkpoint"
     if state == "OUT_OF_MEMORY":
         return _out_of_memory(job, peak)
     if state == "NODE_FAIL":
         node = f"the node {plain(job.failed_node)} failed" if job.failed_node else f"a node failed{_of_nodes(job)}"
-        return f"{node}: launch it again, without that node"
+        return f"{node}: launch it again and exclude that node"
     if state == "PREEMPTED":
         return "a job of higher priority took its nodes"
     if state == "DEADLINE":
@@ -103,7 +103,7 @@ def user_name(user: str) -> str:
 def _failed(job: Job, batch_output: str) -> str:
     said = next((found["said"] for pattern in _SAID if (found := pattern.search(batch_output))), "")
     if job.reason == "BadConstraints":
-        return "no node can fulfil what it asked for: change its constraint or resources"
+        return "no node has what it asked for: change its constraint or resources"
     if (job.signal == _LAUNCH_FAILED and not job.exit_code) or job.state == "LAUNCH_FAILED":
         return f"it could not be launched: {_unusable_folder(job)}"
     ended = format_exit(-job.signal if job.signal else job.exit_code)
@@ -131,7 +131,7 @@ def _unusable_folder(job: Job) -> str:
     folders = [Path(job.work_dir or "/"), *(path.parent for path in log_files(job) if path is not None)]
     missing = next((folder for folder in folders if not folder.is_dir()), None)
     if missing is not None:
-        return f"there is no folder {plain(str(missing))}: create it, or take another one"
+        return f"the folder {plain(str(missing))} does not exist: create it, or choose another one"
     on = f" on the node {plain(job.node_list)}" if job.node_list else ""
     return f"its folder {plain(job.work_dir)}, or that of its output, cannot be used{on}"
 

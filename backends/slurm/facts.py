@@ -22,6 +22,18 @@ logger = logging.getLogger(__name__)
 _KEPT_S = 60.0
 _MOST_KEPT = 200
 _NODE_FIELDS = ("NodeList", "Partition", "StateLong", "CPUsState", "Gres", "GresUsed", "Memory", "AllocMem", "Reason")
+# The formats of sprio(1), and what each prints. A nice value is taken off.
+_FACTORS = {
+    "%A": "age",
+    "%F": "fair share",
+    "%J": "size",
+    "%P": "partition",
+    "%Q": "QOS",
+    "%B": "association",
+    "%S": "site",
+    "%T": "resources",
+    "%N": "nice",
+}
 # Flags behind a state: a node that does not respond, is powered down, reserved, and so on.
 _STATE_FLAGS = "*~#!%$@^-+"
 _UNUSABLE = (
@@ -144,6 +156,20 @@ class Facts:
         ids = text.split()
         return (ids.index(job_id), len(ids)) if job_id in ids else None
 
+    def priority(self, job_id: str) -> dict[str, int]:
+        """Return the weighted factors of a waiting job's priority that are not 0, as sprio(1) names them.
+
+        Empty where priorities have no factors (slurm.conf(5): PriorityType).
+        """
+        text = self._ask("sprio", "--noheader", "--jobs", job_id, "--format", "|".join(_FACTORS))
+        values = text.partition("\n")[0].split("|")
+        if len(values) != len(_FACTORS):
+            return {}
+        # Trackable resources are printed one by one: cpu=10,gres/gpu=20.
+        parts = (parse_tres(value).values() if "=" in value else [value] for value in values)
+        sums = (sum(map(_whole, part)) for part in parts)
+        return {name: value for name, value in zip(_FACTORS.values(), sums, strict=True) if value}
+
     def _ask(self, *command: str) -> str:
         now = time.monotonic()
         with self._lock:
@@ -222,6 +248,13 @@ def unusable(nodes: Sequence[Node], names: Sequence[str] = ()) -> list[Node]:
 def _has_limit(value: str) -> bool:
     names = parse_tres(value) or ("",)
     return any(limit_and_use(value, name) is not None for name in names)
+
+
+def _whole(text: str) -> int:
+    try:
+        return round(float(text))
+    except (ValueError, OverflowError):
+        return 0
 
 
 def _gpus(text: str) -> int:

@@ -16,7 +16,7 @@ from .facts import Facts, limit_and_use
 from .jobs import format_duration, parse_count, parse_duration
 from .options import SlurmOpts
 
-_PENDS = "sbatch would accept it, and it would wait for ever"
+_PENDS = "sbatch would accept it, but it would never start"
 
 
 class Asked(NamedTuple):
@@ -79,14 +79,14 @@ def limit_findings(asked: Asked, facts: Facts, default_partition: str) -> Iterat
 def _of_partition(name: str, told: Mapping[str, str], asked: Asked) -> Iterator[Finding]:
     name = plain(name)
     if (state := told.get("State", "UP")) != "UP":
-        yield Finding("warning", f"the partition {name} is {plain(state)}", "it starts no jobs now: take another one")
+        yield Finding("warning", f"the partition {name} is {plain(state)}", "it starts no jobs now: choose another one")
     most = parse_duration(told.get("MaxTime", ""))
     if most is not None and asked.time is not None and asked.time > most:
         what = f"it asks for {format_duration(asked.time)}, and the partition {name} allows {format_duration(most)}"
         yield Finding("warning", what, f"{_PENDS}: set time to at most {format_duration(most)}")
     nodes = min((count for key in ("MaxNodes", "TotalNodes") if (count := parse_count(told.get(key, "")))), default=0)
     if nodes and asked.nodes > nodes:
-        what = f"it asks for {asked.nodes} nodes, and the partition {name} gives at most {nodes}"
+        what = f"it asks for {asked.nodes} nodes, and the partition {name} allows at most {nodes}"
         yield Finding("warning", what, f"{_PENDS}: ask for fewer nodes")
     cpus = parse_count(told.get("TotalCPUs", ""))
     if cpus and asked.cpus > cpus:
@@ -96,7 +96,7 @@ def _of_partition(name: str, told: Mapping[str, str], asked: Asked) -> Iterator[
         allowed = told.get(key, "ALL") or "ALL"
         if value and allowed != "ALL" and value not in allowed.split(","):
             what = f"the partition {name} does not allow the {option} {plain(value)}"
-            yield Finding("warning", what, f"{_PENDS}: take {join_names(map(plain, allowed.split(',')))}")
+            yield Finding("warning", what, f"{_PENDS}: choose {join_names(map(plain, allowed.split(',')))}")
 
 
 def _of_job(whose: str, told: Mapping[str, str], asked: Asked) -> Iterator[Finding]:

@@ -27,59 +27,59 @@ class Reason(NamedTuple):
 
 
 _REASONS = {
-    "None": Reason("the scheduler has not looked at it yet"),
-    "Resources": Reason("it is next, and its resources are not free yet", "ask for less, or for a shorter time"),
-    "Priority": Reason("jobs with a higher priority are before it"),
+    "None": Reason("the scheduler has not considered it yet"),
+    "Resources": Reason("it is next, and its resources are not free yet", "ask for less, or for less time"),
+    "Priority": Reason("jobs with a higher priority are ahead of it"),
     "Dependency": Reason("it waits for other jobs"),
     "DependencyNeverSatisfied": Reason(
-        "a job that it depends on ended otherwise than it asks for, so it never starts", "cancel it", True
+        "a job that it depends on did not end as required, so it never starts", "cancel it", True
     ),
-    "BeginTime": Reason("its earliest start has not come"),
+    "BeginTime": Reason("its begin time has not come"),
     "JobHeldUser": Reason("it is held by its user", "release it", True),
     "JobHeldAdmin": Reason("it is held by an administrator", "ask them to release it", True),
     "JobHoldMaxRequeue": Reason(
-        "it could not be launched several times, and is held", "look at the nodes, then release it", True
+        "its launch failed several times, and it is held", "check its nodes, then release it", True
     ),
-    "JobArrayTaskLimit": Reason("as many tasks of its array run as may at once", "raise the array's limit (%N)"),
+    "JobArrayTaskLimit": Reason("its array runs as many tasks as it may at once", "raise the array's limit (%N)"),
     "Licenses": Reason("the licences that it asks for are in use"),
     "Reservation": Reason("its reservation has not begun"),
-    "ReservationDeleted": Reason("its reservation was deleted", "cancel it, and take another reservation", True),
-    "ReservationInvalid": Reason("its reservation cannot be used", "take another reservation", True),
+    "ReservationDeleted": Reason("its reservation was deleted", "cancel it, and choose another reservation", True),
+    "ReservationInvalid": Reason("its reservation cannot be used", "choose another reservation", True),
     "ReqNodeNotAvail": Reason(
-        "nodes that it names are down, drained or reserved", "take other nodes, or a shorter time"
+        "nodes that it asks for are down, drained or reserved", "choose other nodes, or ask for less time"
     ),
     "NodeDown": Reason("a node that it needs is down"),
-    "PartitionDown": Reason("its partition is closed", "take another partition"),
-    "PartitionInactive": Reason("its partition takes no jobs and starts none", "take another partition"),
-    "PartitionTimeLimit": Reason("its time limit is over that of its partition", "ask for a shorter time", True),
+    "PartitionDown": Reason("its partition is down", "choose another partition"),
+    "PartitionInactive": Reason("its partition is inactive: it accepts and starts no jobs", "choose another partition"),
+    "PartitionTimeLimit": Reason("its time limit exceeds that of its partition", "ask for less time", True),
     "PartitionNodeLimit": Reason(
         "it asks for more or fewer nodes than its partition allows or has", "ask for another number of nodes", True
     ),
     "PartitionConfig": Reason(
-        "its partition can never run it: it asks for more than there is, or is not let in", "ask for less", True
+        "its partition can never run it: it asks for too much, or has no access", "ask for less", True
     ),
-    "AccountNotAllowed": Reason("its account may not use this partition", "take another account or partition", True),
-    "QOSNotAllowed": Reason("its QOS may not use this partition", "take another QOS or partition", True),
-    "BadConstraints": Reason("no node can fulfil what it asks for", "change its constraint or resources", True),
-    "InvalidAccount": Reason("its account is not valid any more", "take another account", True),
-    "InvalidQOS": Reason("its QOS is not valid any more", "take another QOS", True),
-    "QOSUsageThreshold": Reason("its QOS asks for a better fair share than it has"),
-    "MaxJobsPerAccount": Reason("as many jobs of its account run in this QOS as may"),
-    "MaxCpuPerAccount": Reason("its account's running jobs take all CPUs that it may have in this QOS"),
-    "MaxGRESPerAccount": Reason("its account's running jobs take all GPUs that it may have in this QOS"),
+    "AccountNotAllowed": Reason("its account may not use this partition", "choose another account or partition", True),
+    "QOSNotAllowed": Reason("its QOS may not use this partition", "choose another QOS or partition", True),
+    "BadConstraints": Reason("no node has what it asks for", "change its constraint or resources", True),
+    "InvalidAccount": Reason("its account is no longer valid", "choose another account", True),
+    "InvalidQOS": Reason("its QOS is no longer valid", "choose another QOS", True),
+    "QOSUsageThreshold": Reason("its QOS requires a higher fair share than it has"),
+    "MaxJobsPerAccount": Reason("its account runs as many jobs in this QOS as it may"),
+    "MaxCpuPerAccount": Reason("its account's running jobs use all CPUs that it may use in this QOS"),
+    "MaxGRESPerAccount": Reason("its account's running jobs use all GPUs that it may use in this QOS"),
     "MaxMemPerLimit": Reason("it asks for more memory per CPU than is allowed", "ask for less memory", True),
-    "Cleaning": Reason("what is left of its last run is removed"),
-    "Prolog": Reason("its nodes are prepared"),
-    "SchedDefer": Reason("the scheduler looks at new jobs later"),
+    "Cleaning": Reason("its last run is being cleaned up"),
+    "Prolog": Reason("its nodes are being prepared"),
+    "SchedDefer": Reason("the scheduler considers new jobs later"),
     "SystemFailure": Reason("Slurm itself failed", "ask an administrator"),
-    "FrontEndDown": Reason("the front end is down"),
+    "FrontEndDown": Reason("the front-end node is down"),
     "NodesDown": Reason(
-        "its nodes are down, drained or kept for jobs of partitions before its own", "wait, or take other nodes"
+        "its nodes are down, drained or reserved for partitions of higher priority", "wait, or choose other nodes"
     ),
-    "BurstBufferStageIn": Reason("its data is copied to the burst buffer"),
+    "BurstBufferStageIn": Reason("its data is being copied to the burst buffer"),
     "BurstBufferResources": Reason("the burst buffer is full"),
-    "JobLaunchFailure": Reason("it could not be launched", "look at the folder of its output"),
-    "MaxRequeueExceeded": Reason("it was requeued as often as may be", "release it", True),
+    "JobLaunchFailure": Reason("it could not be launched", "check the folder of its output"),
+    "MaxRequeueExceeded": Reason("it was requeued as often as Slurm allows", "release it", True),
 }
 # Texts that Slurm shows in the code's place.
 _TEXTS = (
@@ -155,21 +155,23 @@ def limit_reason(code: str) -> Reason | None:
     much = "as many" if is_counted else "as much"
     if limit.kind == "Min":
         less = "fewer" if is_counted else "less"
-        sentence = f"it asks for {less} {what} than {whose} wants of a job"
-        return Reason(sentence, "ask for more, or take another QOS", True)
+        sentence = f"it asks for {less} {what} than {whose} requires of a job"
+        return Reason(sentence, "ask for more, or choose another QOS", True)
     if limit.time == "Minutes" and limit.kind == "Grp":
-        return Reason(f"the budget of {whose} for {what} is used up", "take another account or QOS")
+        return Reason(f"the budget of {whose} for {what} is used up", "choose another account or QOS")
     if limit.time == "RunMinutes":
         return Reason(
-            f"the running work of {whose}, by its time limits, is at the limit for {what}", "ask for a shorter time"
+            f"the running jobs of {whose}, with their time limits, reach its limit for {what}", "ask for less time"
         )
     if limit.what in ("wall", "wallduration") and limit.kind == "Max":
-        return Reason(f"its time limit is over that of {whose}", "ask for a shorter time", True)
+        return Reason(f"its time limit exceeds that of {whose}", "ask for less time", True)
     if limit.kind == "Max" and (limit.per in ("PerJob", "PerNode") or limit.time):
         of = "time and size" if limit.time else what
         return Reason(f"it asks for more {of} than {whose} allows a job", "ask for less", True)
-    if limit.kind == "Max" and limit.what in ("jobs", "job"):
-        return Reason(f"as many of your jobs run as {whose} allows")
+    if what.endswith("jobs"):
+        verb = "have" if what.startswith("queued") else "run"
+        who, of = ("you", whose) if limit.kind == "Max" else (f"the users of {whose}", "it")
+        return Reason(f"{who} {verb} as many {what} as {of} allows")
     if limit.kind == "Max":
-        return Reason(f"your jobs have {much} {what} as {whose} allows you", "wait for them, or take another QOS")
-    return Reason(f"the jobs of {whose} have {much} {what} as it allows")
+        return Reason(f"your jobs use {much} {what} as {whose} allows you", "wait for them, or choose another QOS")
+    return Reason(f"the jobs of {whose} use {much} {what} as it allows")

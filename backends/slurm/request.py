@@ -213,7 +213,7 @@ def check_app(app: AppDef) -> None:
             if not isinstance(text, str):
                 raise AppDefError(f"role {role.name}: {text!r} in its arguments or environment is not text")
             if "\0" in text:
-                raise AppDefError(f"role {role.name}: an argument or variable has a NUL character: take it out")
+                raise AppDefError(f"role {role.name}: an argument or variable has a NUL character: remove it")
         for name in role.env:
             if _VARIABLE.fullmatch(name) is None:
                 raise AppDefError(

@@ -185,7 +185,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
             SchedulerError: there is no job_dir, or a workspace cannot be copied.
         """
         if any(role.workspace for role in roles) and not cfg.get("job_dir"):
-            raise SchedulerError("a workspace is copied into job_dir: set it to a folder that is not there yet")
+            raise SchedulerError("a workspace is copied into job_dir: set it to a folder that does not exist yet")
         super().build_workspaces(roles, cfg)
 
     def schedule(self, dryrun_info: AppDryRunInfo[SlurmRequest]) -> str:
@@ -278,7 +278,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         except ValueError as error:
             raise SchedulerError(str(error)) from error
         if replica.job.app_state is not AppState.RUNNING:
-            raise SchedulerError(f"{app_id} does not run: a shell needs its allocation, wait until it has started")
+            raise SchedulerError(f"{app_id} is not running: a shell needs its allocation; wait until it has started")
         return shell_command(replica)
 
     def run_beside(
@@ -287,7 +287,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         """Run a command on a replica's node, in a step beside it; see `Scheduler.run_beside`."""
         replica = self._replica(self._get(app_id), role_name, k)
         if replica.job.app_state is not AppState.RUNNING:
-            raise SchedulerError(f"{role_name}/{k} of {app_id} does not run")
+            raise SchedulerError(f"{role_name}/{k} of {app_id} is not running")
         return run_beside(replica, argv, timeout_s)
 
     # Ending
@@ -313,7 +313,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         """Do one of `actions`; see `Scheduler.act`."""
         app = self._get(app_id)
         if action not in {offered.name for offered in job_actions(app)}:
-            raise SchedulerError(f"{app_id} is {app.state.name}, and {action} is nothing that can be done with it now")
+            raise SchedulerError(f"{app_id} is {app.state.name}, so {action} is not possible now")
         try:
             act(app.app_id, action, value)
         finally:

@@ -63,7 +63,7 @@ def expected_start(job: Job) -> float | None:
 
 def clock(at: float) -> str:
     """Return a time of today as ``18:00``, of another day with its date."""
-    then, now = time.localtime(at), time.localtime()
+    then, now = time.localtime(at), time.localtime(time.time())
     return time.strftime("%H:%M" if then[:3] == now[:3] else "%Y-%m-%d %H:%M", then)
 
 
@@ -95,7 +95,11 @@ def _priority(job: Job, facts: Facts) -> Iterator[str]:
     rank = facts.pending_before(job.partition, job.job_id)
     if rank is not None:
         before, waiting = rank
-        yield f"{before} of the {waiting} jobs that wait in {plain(job.partition)} are before it"
+        yield f"{before} of the {waiting} jobs that wait in {plain(job.partition)} are ahead of it"
+    factors = facts.priority(job.job_id)
+    if factors and job.priority.isdecimal():
+        parts = ", ".join(f"{name} {value:,}" for name, value in factors.items())
+        yield f"its priority is {int(job.priority):,}: {parts}"
 
 
 def _begin(job: Job, _facts: Facts) -> Iterator[str]:

@@ -41,7 +41,7 @@ class WandbFile(GrowingFile):
             if len(data) < _HEAD:
                 return [], 0
             if not data.startswith(_MAGIC):
-                raise ForeignFileError("it is no .wandb file")
+                raise ForeignFileError("it is not a .wandb file")
             at = _HEAD
         while at + _RECORD_HEAD <= len(data):
             left = _BLOCK - (self._offset + at) % _BLOCK

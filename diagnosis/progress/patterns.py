@@ -32,7 +32,7 @@ def compile_pattern(text: str) -> Any:
         except re2.error as error:
             raise ValueError(f"{text} is not a regular expression of RE2: {error}") from None
     if not {_text(name) for name in compiled.groupindex} - set(PLACES):
-        raise ValueError(f"{text} names no value: write one as (?P<loss>[-+.e0-9]+), and the step as (?P<step>[0-9]+)")
+        raise ValueError(f"{text} names no value: name it, as in (?P<loss>[-+.e0-9]+) and (?P<step>[0-9]+)")
     return compiled
 
 

@@ -114,7 +114,7 @@ def find_pause(
     if not is_silent and not is_idle:
         return Observation(Kind.QUIET, text, moved_at, passed)
     evidence = ["no replica prints anything"] if is_silent else []
-    evidence += ["none uses its processor"] if is_idle else []
+    evidence += ["none uses its CPU"] if is_idle else []
     return Observation(Kind.STALLED, f"{text}; {' and '.join(evidence)}", moved_at, passed)
 
 
@@ -131,7 +131,7 @@ def find_buffered_output(size: int, printed_at: float, now: float, cores: Collec
     if not works or now - printed_at < _BUFFERED_AFTER_S or size % _BUFFER:
         return None
     passed = _pause(now - printed_at)
-    sentence = f"nothing was printed for {passed}, but its processor works: is PYTHONUNBUFFERED=1 set?"
+    sentence = f"nothing was printed for {passed}, but it uses its CPU: is PYTHONUNBUFFERED=1 set?"
     return Observation(Kind.BUFFERED, sentence, printed_at)
 
 

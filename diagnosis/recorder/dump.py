@@ -107,7 +107,7 @@ class _PlainUnpickler(pickle._Unpickler):  # pyrefly: ignore
         raise pickle.UnpicklingError(f"it asks for {module}.{name}")
 
     def persistent_load(self, pid: Any) -> Any:
-        raise pickle.UnpicklingError("it asks for an object from elsewhere")
+        raise pickle.UnpicklingError("it asks for an object that it does not contain")
 
 
 def read_dump(path: Path, limit: int = LARGE) -> Dump:
@@ -138,7 +138,7 @@ def parse_dump(data: bytes) -> Dump:
         value = decode_json(data) if data[:1] in (b"{", b"[") else _PlainUnpickler(io.BytesIO(data)).load()
     except KeyError as error:
         # The dispatch table has no such opcode.
-        raise DumpError(f"it has more than plain data: opcode {error}, nothing of it was run") from error
+        raise DumpError(f"it has more than plain data (opcode {error}): nothing of it was run") from error
     except Exception as error:  # whatever broken bytes make of an unpickler
         raise DumpError(f"it is not a dump of the flight recorder: {str(error)[:_MOST_TEXT]}") from error
     return _dump_of(value)

@@ -244,7 +244,7 @@ def _all_there(group: _Group, seq: int, here: Mapping[int, Collective]) -> Verdi
             "unseen",
             (),
             f"{name_ranks(here)} {waits} in {call.op} #{seq}{group.title}{_place(call)}; "
-            f"of {name_ranks(unseen)} there is no recorder that could be read",
+            f"no recorder of {name_ranks(unseen)} could be read",
             tuple(sorted(here)),
             call,
             min(call.created_ns for call in here.values()),
@@ -275,7 +275,7 @@ def _crossed(chained: list[tuple[_Group, Mapping[int, Collective]]]) -> Verdict:
     ]
     call = inner[0][1][min(inner[0][1])]
     if len(inner) == 1:
-        reason = "nobody else of that group is in it"
+        reason = "no other rank of that group is in it"
     else:
         reason = "each waits for a rank that waits in the other group: they use the groups in different orders"
     since = min(call.created_ns for _, here in inner for call in here.values())

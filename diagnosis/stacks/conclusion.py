@@ -205,7 +205,9 @@ def _ended(take: Take, verdict: Verdict | None, errors: Mapping[int, str]) -> tu
 
 def _all_ended(ends: Mapping[int, object]) -> str:
     return (
-        "the job is over, and its ranks say nothing of each other" if ends else "the job is over: there are no stacks"
+        "the job has ended, and no rank says anything about another"
+        if ends
+        else "the job has ended: there are no stacks"
     )
 
 

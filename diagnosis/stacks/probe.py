@@ -322,7 +322,7 @@ def by_pyspy(process, native=False):
         ended = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                timeout=NATIVE_S if native else PYSPY_S)  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise NotRead("py-spy did not come back within %d s" % PYSPY_S)
+        raise NotRead("py-spy did not return within %d s" % PYSPY_S)
     except OSError as error:
         raise NotRead("py-spy cannot be run: %s" % error)
     if ended.returncode:
@@ -330,7 +330,7 @@ def by_pyspy(process, native=False):
     try:
         return {"threads": json.loads(ended.stdout.decode("utf-8", "replace"))}
     except ValueError:
-        raise NotRead("py-spy printed something else")
+        raise NotRead("py-spy printed no stacks")
 
 
 def refused(process, text):
@@ -345,7 +345,7 @@ def refused(process, text):
         return "not allowed: it is a process of user %s: ask as that user, or as root with CAP_SYS_PTRACE" % owner
     if scope not in (b"", b"0") and not has_right:
         return ("not allowed: ptrace_scope is %s: launch the job here, so that the worker server answers, "
-                "or have sysctl kernel.yama.ptrace_scope=0 set" % scope.decode())  # fmt: skip
+                "or ask root for sysctl kernel.yama.ptrace_scope=0" % scope.decode())  # fmt: skip
     return "not allowed (%s): the container needs CAP_SYS_PTRACE" % line
 
 

@@ -189,7 +189,7 @@ class Take:
                 continue
             try:
                 if not line.get("way"):
-                    raise DumpError(plain(str(line.get("reason") or "it was not got")))
+                    raise DumpError(plain(str(line.get("reason") or "it was not received")))
                 dumps[rank] = parse_dump(_unpacked(line.get("data")))
             except DumpError as error:
                 faults[rank] = str(error)
@@ -305,7 +305,7 @@ def take_stacks(
     if role not in statuses:
         raise ValueError(f"{handle} has no role {role}. Its roles: {join_names(statuses) or 'none yet'}")
     if not described.has_ended and described.state not in _RUNS:
-        raise SchedulerError(f"{handle} is {described.state.name}: it does not run yet, and has no stacks")
+        raise SchedulerError(f"{handle} is {described.state.name}: it is not running yet and has no stacks")
     name = handle.partition("://")[0]
     capabilities = runner.capabilities(name)
     if not capabilities.run_beside and not described.has_ended:
@@ -469,7 +469,7 @@ def _unpacked(data: Any) -> bytes:
         unpack = zlib.decompressobj()
         plain_bytes = unpack.decompress(b64decode(str(data)), _MOST_DUMP_BYTES)
     except (ValueError, zlib.error) as error:
-        raise DumpError(f"it came broken: {error}") from error
+        raise DumpError(f"it arrived damaged: {error}") from error
     if unpack.unconsumed_tail:
         raise DumpError(f"it has more than {_MOST_DUMP_BYTES >> 20} MB")
     return plain_bytes

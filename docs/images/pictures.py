@@ -29,6 +29,8 @@ PATIENCE_SECONDS = 60.0
 THEME = "torchx-dark"
 CELL_WIDTH = 12.2
 """The width of a terminal's cell in the pictures, as Rich's SVG has it."""
+FONT_SIZE = f"{CELL_WIDTH / 0.602:.2f}px"
+"""At this size a character of the usual monospaced fonts is as wide as a cell: librsvg does not stretch text to it."""
 
 _TEXT = re.compile(r'(<text [^>]*?x=")([\d.]+)(" [^>]*?textLength=")([\d.]+)("[^>]*>)(.*?)</text>')
 _FONT_FACES = re.compile(r"\s*@font-face \{.*?\n    \}", re.DOTALL)
@@ -56,7 +58,7 @@ def tidy(svg: str) -> str:
         length = float(match[4]) - CELL_WIDTH * (spaces + after)
         return f"{head}{float(x) + CELL_WIDTH * spaces:.1f}{middle}{length:.1f}{tail}{body}</text>"
 
-    return _TEXT.sub(shift, _FONT_FACES.sub("", svg))
+    return _TEXT.sub(shift, _FONT_FACES.sub("", svg)).replace("font-size: 20px", f"font-size: {FONT_SIZE}")
 
 
 def animate(frames: list[tuple[str, float]], still: int) -> str:
@@ -83,13 +85,13 @@ def animate(frames: list[tuple[str, float]], still: int) -> str:
 
 @contextmanager
 def dashboard() -> Iterator[TorchXTuiApp]:
-    """Give the application, on a state of its own, without Slurm."""
+    """Give the application, on a state of its own, with this machine as the only backend."""
+    from torchx_tui.backends import registry
     from torchx_tui.backends.runner import Runner
-    from torchx_tui.backends.slurm import commands
     from torchx_tui.settings.config import Settings
     from torchx_tui.tui.app import TorchXTuiApp
 
-    commands.is_set_up = lambda: False
+    registry.is_set_up = lambda name: name == "local_cwd"
     settings = Settings(theme=THEME)
     with tempfile.TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = os.environ["XDG_CACHE_HOME"] = state
@@ -143,6 +145,9 @@ async def draw_screens(folder: Path) -> None:
         runner.cancel(cancelled)
         async with app.run_test(size=(120, 34)) as pilot:
             await pilot.pause(20)
+            # One backend alone shows how far its jobs are, and why they failed.
+            await pilot.press("1")
+            await pilot.pause(2)
             save(folder, "jobs", draw(app))
             await pilot.press("l")
             await pilot.pause(3)

@@ -44,7 +44,7 @@ class CostlyPatternError(PatternError):
     def __init__(self, pattern: str) -> None:
         super().__init__(
             f"the search for {pattern} was stopped: it takes too long on some line. "
-            "Take away a repeat within a repeat, such as (a+)+, or a reference back"
+            "Remove a nested repeat, such as (a+)+, or a backreference"
         )
 
 

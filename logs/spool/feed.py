@@ -114,7 +114,7 @@ class SpoolFeed:
                 self._retries.wait(self._stop)
         except Exception:
             _log.exception("reading the log of %s failed", self._spool.name)
-            self._spool.add_notice(f"{self._spool.name}: reading its log failed; the log file of this program says why")
+            self._spool.add_notice(f"{self._spool.name}: reading its log failed; torchx-tui.log says why")
 
     def _read_stream(self) -> bool:
         """Read a stream until it ends; return whether the log has ended with it."""
@@ -170,7 +170,7 @@ class SpoolFeed:
             return self._end(f"the rest of its log cannot be read: {reason}")
         if now - self._lost_at > _REPORT_LOSS_AFTER_S and not self._loss_reported:
             self._loss_reported = True
-            self._spool.report_trouble(f"{self._spool.name}: its log is cut off and will be taken up again: {reason}")
+            self._spool.report_trouble(f"{self._spool.name}: its log broke off and will be resumed: {reason}")
         return False
 
     def _report_reconnected(self) -> None:

@@ -141,7 +141,7 @@ class LogFollower(LogThread):
             self._follow()
         except Exception as error:
             _log.exception("reading a log failed")
-            self.failure = f"the log cannot be read any more: {error}"
+            self.failure = f"the log can no longer be read: {error}"
             self._unacknowledged.clear()
             self._notify()
         finally:

@@ -74,7 +74,7 @@ def test_the_environment_names_the_only_file(project: Path, monkeypatch: pytest.
     assert find_configs([project], {"TORCHXCONFIG": str(other)}) == [str(other)]
     assert find_configs(environ={"TORCHXCONFIG": ""}) == []
     monkeypatch.setenv("TORCHXCONFIG", str(project / "none.ini"))
-    with pytest.raises(ConfigError, match=r"none\.ini, which is no file"):
+    with pytest.raises(ConfigError, match=r"none\.ini, which is not a file"):
         find_configs()
 
 
@@ -120,10 +120,10 @@ def test_keys_are_case_sensitive_and_a_value_keeps_its_equal_signs(project: Path
     [
         ("queue = 1\n", ":1: a section such as [local_cwd] must come first"),
         ("[local_cwd]\n\nlog_dir\n", ":3: this is neither [section] nor key = value"),
-        ("[a]\nx = 1\n[a]\n", ":3: the section [a] is there twice"),
+        ("[a]\nx = 1\n[a]\n", ":3: the section [a] appears twice"),
         ("[a]\nx = 1\nx = 2\n", ":3: [a] x is given twice"),
-        ("[a]\nx = 50%\n", ":2: [a] x: a lone % is written %%"),
-        ("[a]\nx = %(gone)s\n", ":2: [a] x: a lone % is written %%"),
+        ("[a]\nx = 50%\n", ":2: [a] x: write a single % as %%"),
+        ("[a]\nx = %(gone)s\n", ":2: [a] x: write a single % as %%"),
     ],
 )
 def test_a_broken_file_is_named_with_its_line(project: Path, text: str, words: str) -> None:

@@ -153,9 +153,9 @@ def test_stdin_takes_nothing_beside_it(command: Command, monkeypatch: pytest.Mon
 
 
 BROKEN = {
-    "a lone %": ("[local_cwd]\nlog_dir = /logs/%\n", ":2: [local_cwd] log_dir: a lone % is written %%"),
+    "a lone %": ("[local_cwd]\nlog_dir = /logs/%\n", ":2: [local_cwd] log_dir: write a single % as %%"),
     "no section": ("log_dir = /logs\n", ":1: a section such as [local_cwd] must come first"),
-    "a section twice": ("[local_cwd]\n[local_cwd]\n", ":2: the section [local_cwd] is there twice: make it one"),
+    "a section twice": ("[local_cwd]\n[local_cwd]\n", ":2: the section [local_cwd] appears twice: merge them"),
     "a header that is not closed": ("[local_cwd\n", ":1: a section such as [local_cwd] must come first"),
     "a bad bool": ("[local_cwd]\nprepend_cwd = perhaps\n", ":2: [local_cwd] prepend_cwd: `perhaps` is not true or"),
 }
@@ -178,7 +178,7 @@ def test_a_broken_torchxconfig_keeps_a_launch_back(
 def test_a_torchxconfig_that_is_not_there_keeps_a_launch_back(command: Command, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TORCHXCONFIG", "/gone/.torchxconfig")
     ended = command("run", *HERE, "utils.echo")
-    assert "TORCHXCONFIG names /gone/.torchxconfig, which is no file" in ended.err
+    assert "TORCHXCONFIG names /gone/.torchxconfig, which is not a file" in ended.err
     assert (ended.code, ended.out, launches()) == (2, "", [])
 
 

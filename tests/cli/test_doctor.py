@@ -71,7 +71,7 @@ def test_config_faults_are_told_with_their_place(command: Command, tmp_path: Pat
     found = findings(command)
     assert found["config.toml"][0][:2] == (
         "error",
-        f"{config}: thmee is not a setting; did you mean theme?; the rest of the file is in force",
+        f"{config}: thmee is not a setting; did you mean theme?; the rest of the file is used",
     )
     told = [what for _, what, _ in found["profiles and .torchxconfig"]]
     file = f"{tmp_path}/.torchxconfig"

@@ -161,7 +161,7 @@ def test_logs_of_torchx_stay_where_a_job_is_deleted(command: Command, scheduler:
     scheduler.described["job-1"].notes = [BY_TORCHX]
     scheduler.described["job-1"].log_dir = "/logs/job-1"
     said = command("delete", HANDLE).err
-    assert said == f"torchx-tui: {HANDLE} is not shown any more; its logs are TorchX's and stay in /logs/job-1\n"
+    assert said == f"torchx-tui: {HANDLE} is no longer shown; its logs are TorchX's and stay in /logs/job-1\n"
     scheduler.add("job-1", AppState.SUCCEEDED, 60)
     assert command("delete", HANDLE).err == ""
 

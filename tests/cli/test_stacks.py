@@ -31,7 +31,7 @@ def test_a_job_that_runs_and_one_that_is_over(command: Command) -> None:
     command("wait", handle)
     over = command("stacks", handle)
     assert over.code == 0
-    assert "over" in over.out
+    assert "has ended" in over.out
 
 
 def test_what_cannot_be_asked(command: Command) -> None:

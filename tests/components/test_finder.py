@@ -381,7 +381,7 @@ def test_entry_points_that_give_nothing_are_said_and_the_others_are_listed(
         (info / "entry_points.txt").write_text(text, errors="surrogateescape")
     listed = {summary.name: summary for summary in list_components() if summary.kind == "plugin"}
     assert listed["team.jobs.deep"].error is None
-    assert "no_such_package.jobs is not there" in str(listed["gone"].error)
+    assert "no_such_package.jobs is missing" in str(listed["gone"].error)
     assert "not a module" in str(listed["odd"].error)
     assert "broken.py:1: syntax error" in str(listed["team.broken"].error)
     assert "entry points cannot be read" in str(listed["damaged"].error)

@@ -11,6 +11,7 @@ from torchx_tui.components import (
     component_key,
     describe,
     differing_lines,
+    lines_with_changes,
     list_components,
     name_here,
     parse_command_line,
@@ -188,6 +189,17 @@ def test_the_command_line_and_back(folder: Path) -> None:
 def test_what_differs_between_two_scripts() -> None:
     assert differing_lines("a\nb\nc\n", "a\nB\nc\nd\n") == [(2, "b", "B"), (4, "", "d")]
     assert differing_lines("a\n" * 3000, "a\n" * 2999) == [(1, "3,000 lines", "2,999 lines, others than before")]
+
+
+def test_what_is_submitted_beside_the_lines_of_a_script() -> None:
+    text = "#!/bin/sh\n#SBATCH -p a --nodes=4\n#SBATCH --nodes=2\nLR=${LR:-1}\n#SBATCH --time=1\nsrun a ${TOKENS}\n"
+    changed = {"partition": "b", "nodes": "8", "time": "2", "LR": "3", "TOKEN": "4", "args": "5"}
+    found = lines_with_changes(text, changed)
+    assert [(line.number, line.given) for line in found] == [
+        # The last of several lines counts, none behind the first command; a name is a whole word.
+        (1, ()), (2, ("partition=b",)), (3, ("nodes=8",)), (0, ("time=2",)), (4, ("LR=3",)), (5, ()), (6, ()),
+    ]  # fmt: skip
+    assert [line.text for line in found if line.number] == text.splitlines()
 
 
 def test_a_python_file_without_a_function_is_no_script(folder: Path) -> None:

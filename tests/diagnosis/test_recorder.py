@@ -141,7 +141,8 @@ DONE, WAITS = {}, {"done": False}
         ),
         pytest.param(
             [[("all_reduce", 2, WAITS)], [("all_reduce", 2, WAITS)], None],
-            "unseen", (), "ranks 0-1 wait in all_reduce #2; of rank 2 there is no recorder", id="the suspect has none",
+            "unseen", (), "ranks 0-1 wait in all_reduce #2; no recorder of rank 2 could be read",
+            id="the suspect has none",
         ),
         pytest.param(
             [[("all_reduce", 1, {**WAITS, "group": "1"})], [("all_reduce", 1, {**WAITS, "group": "2"})]],

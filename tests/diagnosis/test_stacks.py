@@ -171,8 +171,8 @@ LOST = "RuntimeError: [../gloo/pair.cc:525] Connection closed by peer [127.0.0.1
         ([(None, "SIGKILL", 5.0), (1, "", 6.0)], {1: LOST}, (0,), "rank 0 ended first (SIGKILL)"),
         ([(1, "", 5.0), (1, "", 4.0)], {0: LOST, 1: LOST}, (1,), "rank 1 ended first (exit 1)"),
         # Replicas that have nothing to do with each other.
-        ([(0, "", 5.0), (7, "", 6.0)], {1: "ValueError: x"}, (), "its ranks say nothing of each other"),
-        ([(1, "", None), (1, "", None)], {0: LOST, 1: LOST}, (), "its ranks say nothing of each other"),
+        ([(0, "", 5.0), (7, "", 6.0)], {1: "ValueError: x"}, (), "no rank says anything about another"),
+        ([(1, "", None), (1, "", None)], {0: LOST, 1: LOST}, (), "no rank says anything about another"),
     ],
 )  # fmt: skip
 def test_jobs_that_are_over(ends, errors, culprits, words):
@@ -222,7 +222,7 @@ def test_what_others_print_is_harmless():
     found = conclude(take)
     assert "\x1b" not in found.sentence
     assert take.dumps == {}
-    assert "came broken" in take.dump_faults[0]
+    assert "arrived damaged" in take.dump_faults[0]
     assert all(text.isprintable() for who, why in take.not_read for text in (who, why))
     assert take.world_size == 1
 

@@ -32,7 +32,7 @@ def test_the_dashboard_opens_and_says_it_until_the_next_key(terminal, broken, ow
 def test_the_shell_says_it_and_goes_on(broken):
     listed = shell("list", "-s", "local_cwd")
     assert (listed.returncode, listed.stdout.split()[:2]) == (0, ["APP", "HANDLE"])
-    assert listed.stderr == f"torchx-tui: {broken}: {WORDS}; the rest of the file is in force\n"
+    assert listed.stderr == f"torchx-tui: {broken}: {WORDS}; the rest of the file is used\n"
 
 
 def test_a_file_of_the_command_line_must_be_sound(broken, tmp_path):

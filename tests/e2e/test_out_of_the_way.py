@@ -75,11 +75,11 @@ def test_a_launch_that_takes_long_does_not_take_the_focus(terminal, backend):
     # Longer than it takes until the dialog would come.
     app.wait(r"waiting: (?:[89]\d|\d{3,}) of 999")
     app.wait("No job matches state:py")
-    assert "Go on in the background" not in app.text()
+    assert "Continue in the background" not in app.text()
     app.press("escape")
     app.wait(r"\bone\b")
     app.press(":", "show the launch", "enter")
-    app.wait("Go on in the background")
+    app.wait("Continue in the background")
     # No letter ends it.
     app.press("y", "x", "enter")
     backend.release("schedule")

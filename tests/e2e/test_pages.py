@@ -6,9 +6,9 @@ A fenced block that begins with ```sh is run. ```sh docker, ```sh kubernetes and
 
 from __future__ import annotations
 
-import ast
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +25,7 @@ _BLOCK = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _QUOTE = re.compile(r"^> (.+)$", re.MULTILINE)
 _LONGEST_PAGE = 200
+_DIALECT = re.compile(r"\b(?:any more|be had|does not run|for ever|goes on|in force|take (?:another|other))\b")
 
 # `doctor` exits with 1 where it finds an error, such as a machine without Docker.
 _PRELUDE = """set -eu
@@ -87,15 +88,37 @@ def test_no_page_is_longer_than_a_reader_is_patient() -> None:
     assert {name: length for name, length in lengths.items() if length > _LONGEST_PAGE} == {}
 
 
-def test_troubleshooting_quotes_what_the_program_prints() -> None:
-    rooms = ("backends", "cli", "components", "diagnosis", "doctor", "guest", "settings", "specs", "tui")
-    printed = [(PROJECT / "Makefile").read_text()]
-    for path in (path for room in rooms for path in (PROJECT / room).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                printed.append(node.value)
+@pytest.fixture(scope="module")
+def messages() -> list[str]:
+    """All that the program says, as docs/reference/messages.py lists it."""
+    listing = runpy.run_path(str(PROJECT / "docs" / "reference" / "messages.py"))
+    files = (path for room in listing["ROOMS"] for path in (PROJECT / room).rglob("*.py"))
+    return [message.text for path in files for message in listing["messages"](path)]
+
+
+def test_troubleshooting_quotes_what_the_program_prints(messages: list[str]) -> None:
+    printed = [*messages, (PROJECT / "Makefile").read_text()]
     quoted = _QUOTE.findall((PROJECT / "docs" / "troubleshooting.md").read_text(encoding="utf-8"))
     assert len(quoted) >= 20
     parts = [part.strip(" .") for quote in quoted for part in quote.split("...")]
     missing = [part for part in parts if not any(part in text for text in printed)]
     assert missing == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "the dashboard needs a terminal; `torchx-tui list` works without one",  # a call's argument, in parts
+        "Stacks of all ranks: why it hangs",  # the description of a key
+        "delete finished jobs and their logs",  # a help text
+        "the terminal has {columns}x{rows}, less than 80x24",  # a finding
+        "it was requeued and is held: release it",  # a value of a table
+        "its time limit{limit} was reached: ask for more time, or resume from a checkpoint",
+    ],
+)
+def test_the_list_of_messages_has_each_kind(messages: list[str], message: str) -> None:
+    assert any(message in text for text in messages)
+
+
+def test_messages_use_the_words_of_the_field(messages: list[str]) -> None:
+    assert [text for text in messages if _DIALECT.search(text)] == []

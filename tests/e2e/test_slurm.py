@@ -65,7 +65,7 @@ def test_a_script_of_ones_own(terminal, slurm_cluster, tmp_path: Path):
 
     assert shown("TimeLimit") == "00:20:00"
     app.press("A")
-    app.wait("What to do with it")
+    app.wait("More actions")
     app.press("j")
     app.press("enter")
     app.wait("limit: a time")

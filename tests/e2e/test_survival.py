@@ -141,7 +141,7 @@ def test_supervisors_and_replicas_die(terminal):
     app.wait(r"(?s)Why.*SIGKILL")
     app.press("escape")
     app.wait("STATE")
-    # The supervisor alone: the job goes on unsupervised.
+    # The supervisor alone: the job continues unsupervised.
     name = start_another(app)
     os.kill(parent_of(processes_of_job(name)[0]), signal.SIGKILL)
     app.wait("unsupervised")

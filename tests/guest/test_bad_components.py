@@ -123,7 +123,7 @@ def test_what_hangs_is_ended_and_says_where(
     monkeypatch.setattr(guests.settings, "timeout_s", 1.0)
     monkeypatch.chdir(component_file.path.parent)
     error = failure(component_file, text)
-    assert error.reason.startswith("it did not return within 1 s and was ended")
+    assert error.reason.startswith("it did not return within 1 s and was stopped")
     assert error.line == component_file.line_of(line)
     wait_until(lambda: not left_in(component_file.path.parent), "the end of the guest")
 

@@ -115,7 +115,7 @@ def test_what_is_broken_there_is_listed_with_its_reason(project: Project) -> Non
     project.install("bad", "bad = bad", text="def f(:\n")
     names = listed()
     assert names["site.jobs.train"] is None
-    assert "no_such_module is not there" in str(names["gone"])
+    assert "no_such_module is missing" in str(names["gone"])
     assert "syntax error" in str(names["bad.jobs"])
 
 

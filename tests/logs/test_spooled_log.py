@@ -140,7 +140,7 @@ def test_a_stream_that_is_lost_for_a_while_says_so(
     reading.wait_for(as_shown(numbered(0, 3)))
     scheduler.failure = ConnectionError("the server is away")
     scheduler.cut(0)
-    reading.wait_for_notice("trainer/0", "cut off", "the server is away")
+    reading.wait_for_notice("trainer/0", "broke off", "the server is away")
     scheduler.write(0, *numbered(3, 6))
     scheduler.failure = None
     reading.wait_for(as_shown(numbered(0, 6)))

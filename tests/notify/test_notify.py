@@ -104,7 +104,7 @@ def test_what_cannot_work_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "cannot be started" in errors[f"command {tmp_path / 'none'}"]
     assert "NOT_SET is not set" in errors["webhook 127.0.0.1"]
     said = [finding.what for finding in notify_findings(settings) if finding.level == "error"]
-    assert any("there is no program" in what for what in said)
+    assert any("is not found" in what for what in said)
     assert any("NOT_SET is not set" in what for what in said)
 
 

@@ -7,10 +7,12 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import textual.app
 import textual.pilot
 import textual.screen
@@ -24,6 +26,8 @@ from textual.pilot import Pilot
 from torchx_tui.backends.api import Scheduler
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.slurm import shared_answer
+from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.guest.host import GuestProcess
 from torchx_tui.settings.config import Settings
 from torchx_tui.tui.app import TorchXTuiApp
@@ -56,6 +60,18 @@ def make_app(
     )
     app.who = "alice@login03"
     return app
+
+
+@contextmanager
+def slurm_app(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TorchXTuiApp]:
+    """Give the application on Slurm's commands, or on programs that stand for them; every question is asked anew."""
+    monkeypatch.setattr(shared_answer, "_SLOW_FACTOR", 0.0)
+    monkeypatch.setattr(shared_answer, "_QUICK_FACTOR", 0.0)
+    scheduler = SlurmScheduler("torchx", interval=0, quick_interval=0)
+    app = make_app(scheduler, folder, name="slurm")
+    monkeypatch.setattr(app.runner, "scheduler_names", lambda: ["slurm"])
+    yield app
+    scheduler.close()
 
 
 async def _handled(*_limits: float) -> None:

@@ -31,7 +31,7 @@ done
 [ ! -e "$FAKE_SLURM/$best.err" ] || cat "$FAKE_SLURM/$best.err" >&2
 [ ! -e "$FAKE_SLURM/$best.code" ] || exit "$(cat "$FAKE_SLURM/$best.code")"
 """
-PROGRAMS = ("sbatch", "squeue", "sacct", "scontrol", "scancel", "sinfo", "sstat", "srun", "sacctmgr")
+PROGRAMS = ("sbatch", "squeue", "sacct", "scontrol", "scancel", "sinfo", "sstat", "srun", "sacctmgr", "sprio")
 JOB: dict[str, str] = {
     "JobID": "7", "ArrayTaskID": "N/A", "HetJobID": "N/A", "HetJobOffset": "N/A", "Name": "train", "UserName": "alice",
     "State": "RUNNING", "Reason": "None", "SubmitTime": "1795258000", "EligibleTime": "1795258000",

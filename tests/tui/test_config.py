@@ -117,7 +117,7 @@ def test_a_file_that_was_named_must_be_there(tmp_path, monkeypatch):
         load_settings()
     settings, problem = settings_that_hold()
     assert settings == Settings()
-    assert problem.endswith("; the defaults are in force")
+    assert problem.endswith("; the defaults are used")
 
 
 def test_of_a_broken_file_the_rest_holds(tmp_path, monkeypatch):
@@ -125,7 +125,7 @@ def test_of_a_broken_file_the_rest_holds(tmp_path, monkeypatch):
     path = write(tmp_path, f'read_only = true\nthmee = "pink"\n{text}')
     monkeypatch.setenv("TORCHX_TUI_CONFIG", str(path))
     settings, problem = settings_that_hold()
-    assert problem == f"{path}: thmee is not a setting; did you mean theme?; the rest of the file is in force"
+    assert problem == f"{path}: thmee is not a setting; did you mean theme?; the rest of the file is used"
     assert settings.read_only
     assert (settings.launch.profile, settings.launch.most_of_a_sweep) == ("p", 64)
     assert settings.local.grace_seconds == 3.0

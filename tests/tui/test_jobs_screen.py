@@ -303,10 +303,10 @@ def test_to_delete_a_job_of_torchxs_leaves_its_logs():
     ours, theirs = (JobRow(f"local_cwd://torchx/{name}", "local_cwd", name, AppState.FAILED) for name in "ab")
     theirs = replace(theirs, notes=(BY_TORCHX,))
     assert DeleteDialog([theirs]).consequence() == [
-        "It is not shown any more. Its logs are in a folder of TorchX's: they stay."
+        "The job is no longer shown. Its logs are in TorchX's folder and stay."
     ]
     assert DeleteDialog([ours]).consequence() == ["Logs and history of it are removed. This cannot be undone."]
-    assert DeleteDialog([ours, theirs]).consequence()[-1] == "The logs of 1 job are in a folder of TorchX's: they stay."
+    assert DeleteDialog([ours, theirs]).consequence()[-1] == "The logs of 1 job are in TorchX's folder and stay."
 
 
 async def test_filter_while_typing_then_back(app):

@@ -120,7 +120,7 @@ async def test_a_broken_file_keeps_the_form_back_until_it_is_corrected(app, tmp_
     async with app.run_test(size=(160, 40)) as pilot:
         screen = await form_of(pilot, app, NAME)
         await until(pilot, lambda: ".torchxconfig:2: [local_cwd] prepend_cwd" in drawn(screen, "#form-warnings"))
-        assert "ctrl+l goes on without .torchxconfig" in drawn(screen, "#form-warnings")
+        assert "ctrl+l continues without .torchxconfig" in drawn(screen, "#form-warnings")
         assert screen.editor.form.submit.disabled
         await type_into(pilot, screen, "batch", "64")
         app.status.say("before")
@@ -170,14 +170,14 @@ async def test_a_key_goes_on_without_the_file_and_takes_it_again(app, tmp_path):
     config.write_text(f"[local_cwd\n{config.read_text()}")
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await form_of(pilot, app, NAME)
-        await until(pilot, lambda: "goes on without" in drawn(screen, "#form-warnings"), "the words")
+        await until(pilot, lambda: "continues without" in drawn(screen, "#form-warnings"), "the words")
         assert origins(screen) == {}
         await pilot.press("ctrl+l")
         await ready(pilot, screen)
         assert origins(screen) == {}
         assert "torchx-tui run --scheduler local_cwd --ignore-config" in commands_text(model_of(screen))
         await pilot.press("ctrl+l")
-        await until(pilot, lambda: "goes on without" in drawn(screen, "#form-warnings"), "the words")
+        await until(pilot, lambda: "continues without" in drawn(screen, "#form-warnings"), "the words")
         assert screen.editor.form.submit.disabled
         await pilot.press("ctrl+l")
         await ready(pilot, screen)

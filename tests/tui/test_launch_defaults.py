@@ -162,5 +162,5 @@ def test_a_broken_file_is_a_fault_and_the_other_one_is_read(project: Path, own_h
 
 def test_a_missing_file_that_the_environment_names_is_a_fault(project: Path) -> None:
     defaults = LaunchDefaults.load(load_settings(), environ={"TORCHXCONFIG": "/gone"})
-    assert defaults.faults == ("TORCHXCONFIG names /gone, which is no file: correct it, or unset it",)
+    assert defaults.faults == ("TORCHXCONFIG names /gone, which is not a file: correct it, or unset it",)
     assert defaults.scheduler() is None

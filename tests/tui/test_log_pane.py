@@ -145,8 +145,8 @@ async def test_a_log_that_cannot_be_read_says_why(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(MergedLog, "open", broken)
     app = LogApp(logs_of(replicas(tmp_path, 1)))
     async with app.run_test(size=(80, 10)):
-        await app.until(lambda: app.rows() == [" the log cannot be read any more: the disk is gone"])
-        assert app.status_row().rstrip() == "the log cannot be read any more: the disk is gone"
+        await app.until(lambda: app.rows() == [" the log can no longer be read: the disk is gone"])
+        assert app.status_row().rstrip() == "the log can no longer be read: the disk is gone"
 
 
 async def test_leaving_the_app_ends_the_reading_thread(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_each_component_is_there_once_whatever_is_pinned_or_was_launched():
     names = list(listed)
     pinned, recent = ("dist.ddp", "gone", "dist.ddp"), ("gone.too", *reversed(names))
     sections = arranged(listed, pinned, recent)
-    assert [section.title for section in sections] == ["Pinned", "Launched lately", "Components"]
+    assert [section.title for section in sections] == ["Pinned", "Launched recently", "Components"]
     assert sections[0].keys == ("dist.ddp",)
     late = [name for name in reversed(names) if name != "dist.ddp"][:MOST_RECENT]
     assert sections[1].keys == tuple(late)
@@ -110,7 +110,7 @@ async def test_pinned_come_first_then_those_launched_lately_then_the_rest(app, h
             "Pinned",
             "dist.ddp – Cancelled 1m",
             "jobs.py:job mine",
-            "Launched lately",
+            "Launched recently",
             "utils.echo ✗ Failed 2h",
             shown[5],
             "Components",
@@ -139,7 +139,7 @@ async def test_a_component_of_another_folder_is_chosen_with_its_last_launch(app,
     launched(app.runner.journal, "train.py:job", HOUR, "SUCCEEDED", cwd=str(tmp_path / "elsewhere"))
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
-        assert rows(screen)[0] == "Launched lately"
+        assert rows(screen)[0] == "Launched recently"
         await until(pilot, lambda: "Launched 1 time, last 1h ago" in documentation(screen), "the documentation")
         await pilot.press("enter")
         await until(pilot, lambda: screen.editor.model is not None and screen.editor.form.rows, "the form")
@@ -244,7 +244,7 @@ async def test_folders_and_packages_that_cannot_be_read_are_said(here, tmp_path,
         assert "2 components cannot be used" in screen.query_one(StatusLine).right.plain
         assert "11 builtin" in status(screen)
         await pilot.press(*"team")
-        await until(pilot, lambda: "no_such_package is not there" in documentation(screen))
+        await until(pilot, lambda: "no_such_package is missing" in documentation(screen))
         await pilot.press("ctrl+u", *"gone")
         await until(pilot, lambda: "component_folders in config.toml" in documentation(screen))
 

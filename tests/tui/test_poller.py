@@ -406,7 +406,7 @@ def test_calls_that_hang_do_not_pile_up():
         for _ in range(3):
             with pytest.raises(NoAnswerError, match="no answer within"):
                 caller.call(lambda: released.wait(PATIENCE), 0.01)
-        with pytest.raises(NoAnswerError, match="3 questions"):
+        with pytest.raises(NoAnswerError, match="3 earlier requests"):
             caller.call(lambda: 1, 1)
         assert running() == 3
     finally:

@@ -202,3 +202,19 @@ async def test_counts_of_each_backend_where_there_is_room(scheduler, tmp_path, w
         assert text.endswith("docker  1 running" if width == 200 else "failed")
         await pilot.press("2")
         assert screen.counts().plain == "1 running"
+
+
+async def test_one_backend_shows_how_far_its_jobs_are(scheduler, tmp_path):
+    app = make_app(scheduler, tmp_path)
+    usual, one = ["STATE", "NAME", "ON", "REPL", "↓AGE"], ["STATE", "NAME", "PROGRESS", "↓AGE"]
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        assert header(screen) == usual
+        await pilot.press("1")
+        assert header(screen) == one
+        await pilot.resize_terminal(160, 45)
+        await until(pilot, lambda: header(screen)[:5] == [*usual[:4], "PROGRESS"], "the columns of a wide screen")
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: header(screen) == one, "those of a narrow one")
+        await pilot.press("0")
+        assert header(screen) == usual

@@ -45,7 +45,7 @@ class JobActions(BaseScreen):
         Binding("D", "delete", "Delete", id="jobs.delete", show=False),
         Binding("y", "copy_handle", "Copy the handle", id="jobs.copy_handle", show=False),
         Binding("Y", "copy_command", "Copy the torchx command", id="jobs.copy_command", show=False),
-        Binding("A", "menu", "What else can be done with it", id="jobs.menu", show=False),
+        Binding("A", "menu", "More actions", id="jobs.menu", show=False),
         Binding("R", "refresh_jobs", "Refresh", id="jobs.refresh", show=False),
     ]
 
@@ -98,7 +98,7 @@ class JobActions(BaseScreen):
 
         row = message.row
         if not message.actions:
-            self.dashboard.status.say(f"{row.name} has ended: nothing else can be done with it", failed=True)
+            self.dashboard.status.say(f"{row.name} has ended: no other action is possible", failed=True)
             return
         self.app.push_screen(
             ActionsDialog(row, message.actions), lambda answer: self._take_action(row, *answer) if answer else None
@@ -249,7 +249,7 @@ class JobActions(BaseScreen):
             nonlocal told_at
             if len(rows) > 1 and done < len(rows) and time.monotonic() - told_at > _TELL_SECONDS:
                 told_at = time.monotonic()
-                dashboard.post_from_thread(Told(f"{doing} {count(len(rows), 'job')}: {done:,} asked"))
+                dashboard.post_from_thread(Told(f"{doing} {count(len(rows), 'job')}: {done:,} done"))
 
         def work() -> None:
             done = act_on_jobs(rows, act, verb, after, forget=forget, most=_AT_ONCE, on_done=tell)

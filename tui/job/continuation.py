@@ -43,7 +43,7 @@ def find_continuation(app: TorchXTuiApp, row: JobRow, record: LaunchRecord | Non
     if found is None:
         app.post_from_thread(Told("no checkpoint was found in its folder or its logs"))
     elif not name:
-        app.post_from_thread(Told(f"its newest checkpoint is {plain(str(found))}: no argument is called after it"))
+        app.post_from_thread(Told(f"its newest checkpoint is {plain(str(found))}: no argument is named for it"))
     else:
         changes[name] = str(found)
     return changes

@@ -97,7 +97,7 @@ class ConfirmDialog(Dialog[bool]):
     def compose_question(self) -> ComposeResult:
         """Ask for the count where there is more than one job."""
         if len(self.rows) > 1:
-            yield Static(Text(f"Type {len(self.rows)} to go on", STYLES.muted), markup=False)
+            yield Static(Text(f"Type {len(self.rows)} to continue", STYLES.muted), markup=False)
             count_input = Input(compact=True, id="dialog-count")
             count_input.cursor_blink = False
             yield count_input
@@ -173,9 +173,9 @@ class CancelDialog(ConfirmDialog):
 
     def consequence(self) -> list[str]:
         """Say that every process ends and what stays."""
-        which = "The job stays" if len(self.rows) == 1 else "The jobs stay"
+        which, of = ("The job stays", "it") if len(self.rows) == 1 else ("The jobs stay", "them")
         return [
-            "Every process of it is ended, politely first, then by force.",
+            f"Every process of {of} is ended, politely first, then by force.",
             f"{which} listed as Cancelled{', logs are kept.' if self._lost_logs == [] else '.'}",
             *(line for sentence in self._lost_logs or () for line in wrap(plain(sentence), TEXT_WIDTH)),
         ]
@@ -240,12 +240,15 @@ class DeleteDialog(ConfirmDialog):
     def consequence(self) -> list[str]:
         """Say that logs and history go."""
         live = sum(not row.is_final and not row.history for row in self.rows)
-        first = f"{count(live, 'job')} still active is cancelled first." if live else ""
+        first = f"{count(live, 'active job')} {'is' if live == 1 else 'are'} cancelled first." if live else ""
         theirs = sum(BY_TORCHX in row.notes for row in self.rows)
-        last = f"The logs of {count(theirs, 'job')} are in a folder of TorchX's: they stay." if theirs else ""
-        lines = (first, "Logs and history of it are removed. This cannot be undone.", last)
+        last = f"The logs of {count(theirs, 'job')} are in TorchX's folder and stay." if theirs else ""
+        one = len(self.rows) == 1
+        of = "it" if one else "them"
+        lines = (first, f"Logs and history of {of} are removed. This cannot be undone.", last)
         if theirs == len(self.rows):
-            lines = (first, "It is not shown any more. Its logs are in a folder of TorchX's: they stay.")
+            which = "The job is no longer shown. Its" if one else "The jobs are no longer shown. Their"
+            lines = (first, f"{which} logs are in TorchX's folder and stay.")
         return [line for line in lines if line]
 
 
@@ -334,7 +337,7 @@ class QuitDialog(Dialog[Any]):
             lines.append(name_text(plain(handle.rpartition("/")[2]), TEXT_WIDTH, glyphs, bold=True))
         if len(self.handles) > MOST_LISTED:
             lines.append(Text(f"and {len(self.handles) - MOST_LISTED} more", STYLES.faint))
-        lines += [Text(), Text("Kept jobs go on without the terminal and are found again.", STYLES.muted)]
+        lines += [Text(), Text("Kept jobs continue without the terminal and are found again.", STYLES.muted)]
         for warning in self.warnings:
             lines.append(Text(f"But {plain(warning.what)}.", STYLES.pending))
             for line in wrap(f"What helps: {plain(warning.hint)}", TEXT_WIDTH):

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from ..rows import JobRow
     from ..ui.base import BaseScreen
 
-SOONER = JobAction("sooner", "Ask what would start sooner: other partitions, a shorter time.")
-CONTINUE = JobAction("continue", "Launch a job that goes on when this one has ended, from its newest checkpoint.")
+SOONER = JobAction("sooner", "Ask what would start sooner: other partitions, less time.")
+CONTINUE = JobAction("continue", "Launch a job that continues from the newest checkpoint when this job has ended.")
 _NAME_WIDTH = 10
 
 
@@ -87,7 +87,7 @@ class ActionsDialog(ListDialog[tuple[JobAction, str]]):
 
     def heading(self) -> str:
         """Return the title."""
-        return "What to do with it"
+        return "More actions"
 
     def lines(self) -> list[Text]:
         """Return the job's name."""

@@ -55,7 +55,7 @@ class JobScreen(JobActions):
     CSS_PATH = "../styles/job.tcss"
     BINDINGS = [
         Binding("escape", "back", "Back", id="job.back", show=False),
-        Binding("i", "tab('native')", "What the backend itself says", id="job.native", show=False),
+        Binding("i", "tab('native')", "The backend's own description", id="job.native", show=False),
         Binding("right_square_bracket", "next_tab(1)", "Next tab", key_display="]", id="job.next_tab", show=False),
         Binding(
             "left_square_bracket", "next_tab(-1)", "Previous tab", key_display="[", id="job.previous_tab", show=False
@@ -332,7 +332,7 @@ class JobScreen(JobActions):
             try:
                 text = runner.describe_native(handle)
             except Exception as error:
-                text = str(error) or f"{backend_word(self.row.scheduler)} has nothing more to say"
+                text = str(error) or f"{backend_word(self.row.scheduler)} has no description of this job"
             pane.post_message(TextPane.Loaded(text))
 
         self.run_worker(work, thread=True, group="native", exclusive=True, exit_on_error=False)

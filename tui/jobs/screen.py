@@ -138,6 +138,7 @@ class JobsScreen(JobActions):
     def choose_view(self, view: JobView) -> None:
         """Show other jobs, in place of those that are shown."""
         self.view = view
+        self.table.show_one_backend(view.backend is not None)
         keep = self.dashboard.ui_state.change
         keep(filter=view.filter, mine=bool(view.user), torchx_only=view.torchx_only)
         # A long history follows in turns, but for what the cursor and the marks are on.

@@ -104,6 +104,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.dimmed: frozenset[str] = frozenset()
         self._columns: list[tuple[Column, int]] = []
         self._wanted: tuple[str, ...] = ()
+        self._one_backend = False
         self._progress: dict[str, RowProgress] = {}
         self._last_sent: JobRow | None = None
         # Whether a person has chosen a row; until then the cursor is on the newest job.
@@ -178,8 +179,17 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Show these columns, by their keys, as far as they fit; none: those for the width."""
         self._wanted = tuple(key for key in wanted if key in COLUMNS_BY_KEY)
         if self._columns:
-            self._columns = column_widths(self._width, self.app.size.width, self._wanted)
+            self._columns = self._fitting_columns()
             self.refresh()
+
+    def show_one_backend(self, one_backend: bool) -> None:
+        """Choose the columns for the jobs of one backend, or of all."""
+        if one_backend != self._one_backend:
+            self._one_backend = one_backend
+            self._columns = self._fitting_columns()
+
+    def _fitting_columns(self) -> list[tuple[Column, int]]:
+        return column_widths(self._width, self.app.size.width, self._wanted, one_backend=self._one_backend)
 
     @property
     def shown_columns(self) -> list[str]:
@@ -371,7 +381,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def on_resize(self, _event: events.Resize) -> None:
         """Choose the columns for the new width."""
-        self._columns = column_widths(self._width, self.app.size.width, self._wanted)
+        self._columns = self._fitting_columns()
         self._resize_virtual()
         self._keep_cursor()
         self.refresh()

@@ -63,7 +63,7 @@ def run_command(
 def plan_command(plan: LaunchPlan, parameters: Sequence[Parameter]) -> list[str]:
     """Return the argument list of a plan of the form; of one that is no component's, only the job's name."""
     if plan.base is not None:
-        return ["#", plan.base.name, "was made by no component that is known here"]
+        return ["#", plan.base.name, "was not made by a component that is known here"]
     arguments, cfg = dict(plan.arguments), dict(plan.cfg)
     return run_command(
         plan.component,

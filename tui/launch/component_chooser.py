@@ -54,7 +54,7 @@ class ComponentChooser(OnDashboard, Horizontal):
     BINDINGS = [
         Binding("down", "pick(1)", "Next component", priority=True, id="picker.down", show=False),
         Binding("up", "pick(-1)", "Previous component", priority=True, id="picker.up", show=False),
-        Binding("pagedown", "pick(10)", "Ten further", priority=True, id="picker.page_down", show=False),
+        Binding("pagedown", "pick(10)", "Ten forward", priority=True, id="picker.page_down", show=False),
         Binding("pageup", "pick(-10)", "Ten back", priority=True, id="picker.page_up", show=False),
         Binding("ctrl+k", "pin", "Pin, or unpin: it comes first", priority=True, id="picker.pin", show=False),
         Binding("ctrl+e", "edit_file", "Open its file in your editor", priority=True, id="picker.edit", show=False),

@@ -61,7 +61,7 @@ def arranged(listed: Mapping[str, ComponentSummary], pinned: Sequence[str], rece
     first = tuple(key for key in dict.fromkeys(pinned) if key in listed)
     late = tuple(key for key in recent if key in listed and key not in first)[:MOST_RECENT]
     rest = tuple(key for key in listed if key not in first and key not in late)
-    sections = [Section("Pinned", first), Section("Launched lately", late)]
+    sections = [Section("Pinned", first), Section("Launched recently", late)]
     sections = [section for section in sections if section.keys]
     return [*sections, Section("Components" if sections else "", rest)]
 

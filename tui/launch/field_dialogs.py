@@ -32,7 +32,7 @@ class ItemsDialog(Dialog[str]):
     """
 
     HELP_TITLE = "Items"
-    BINDINGS = [Binding("ctrl+s", "take", "Take them", priority=True, id="dialog.take", show=False)]
+    BINDINGS = [Binding("ctrl+s", "take", "Use them", priority=True, id="dialog.take", show=False)]
 
     def __init__(self, field: Field) -> None:
         super().__init__()

@@ -33,7 +33,7 @@ ROLE_HELP = (
     "Enter shows what can be changed in this role, whatever its component gave: replicas, image, resources, "
     "environment, mounts, retries, workspace, program."
 )
-SCHEDULER_HELP = "Where the job runs. Space and the arrows go on to the next."
+SCHEDULER_HELP = "Where the job runs. Space and the arrows choose the next."
 
 
 class LaunchForm(Vertical):

@@ -284,7 +284,7 @@ class FormEditor(OnDashboard, Horizontal):
         if self.model is None or row is None:
             return
         if not row.field.can_be_several:
-            self.dashboard.status.say(f"{row.field.name} is one for all jobs of a launch", failed=True)
+            self.dashboard.status.say(f"{row.field.name} is the same for all jobs of a launch", failed=True)
             return
         self.model.toggle_several(row.field)
         await self.form.replace_row(row)
@@ -323,7 +323,7 @@ class FormEditor(OnDashboard, Horizontal):
         self._failure, self._findings, self._may_try_again = "", [], False
         self._read_resource()
         self._refresh_form()
-        self.preview.set_diff(model.diff(self._last), self._last is not None)
+        self.preview.set_diff(model.diff(self._last), self._last is not None, model.script_lines())
         if model.errors() or self._config_fault:
             wrong = model.errors()[0] if model.errors() else None
             self.preview.set_note(f"{wrong.name}: {wrong.error}" if wrong else self._config_fault)
@@ -491,5 +491,5 @@ def _config_fault(defaults: LaunchDefaults) -> str:
     """Return why config cannot be read and how to go on, empty where it can be."""
     if not defaults.faults:
         return ""
-    way = f"ctrl+l goes on without {CONFIG_FILE}" if defaults.has_file_faults else "ctrl+o chooses another profile"
+    way = f"ctrl+l continues without {CONFIG_FILE}" if defaults.has_file_faults else "ctrl+o chooses another profile"
     return f"{defaults.faults[0]}; correct it and press ctrl+s, or {way}"

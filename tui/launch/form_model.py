@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...backends.history.launch_record import ARGUMENT_PREFIX
 from ...backends.shared.secrets import mask_text
-from ...components import ComponentDoc, differing_lines, role_texts
+from ...components import ComponentDoc, ScriptLine, differing_lines, lines_with_changes, role_texts
 from ...specs import AppDef, Resource, runopts
 from ...specs.batch_script import script_of
 from .form_field import (
@@ -362,6 +362,14 @@ class FormModel:
         if record.scheduler != self.scheduler:
             rows.append(("scheduler", record.scheduler, self.scheduler))
         return rows
+
+    def script_lines(self) -> list[ScriptLine]:
+        """Return the lines of the batch script with what is submitted beside them; none where it is no script."""
+        if not self.doc.text:
+            return []
+        fields = [field for field in self.section(ARGUMENT) if field.text != field.default and field.text]
+        changed = {field.name: mask_text(field.name, field.text) for field in fields}
+        return lines_with_changes(mask_text("", self.doc.text), changed)
 
     def _script_diff(self, record: LaunchRecord) -> list[tuple[str, str, str]]:
         """Return the lines of the script that are others than at an earlier launch."""

@@ -85,7 +85,7 @@ def places_text(found: PlacesFound | None, *, is_narrow: bool = False) -> Text:
         is_narrow: say only how long it is until a start.
     """
     if found is None:
-        return Text("The backend is asked for its estimates", STYLES.faint)
+        return Text("Asking the backend for its estimates", STYLES.faint)
     if found.error:
         return Text(plain(found.error), STYLES.removed)
     text = Text(end="", no_wrap=True)

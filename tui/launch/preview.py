@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -13,23 +14,28 @@ from ...logs.text.sanitize import plain
 from ..format import bytes_words, count
 from ..ui.palette import STYLES
 from ..ui.pane import Pane
+from ..ui.theme import glyphs_of
 from ..ui.yaml_text import yaml_text
 from .places import places_text
 
 if TYPE_CHECKING:
     from ...backends.api import WorkspaceListing
+    from ...components import ScriptLine
+    from ..ui.glyphs import Glyphs
     from .messages import PlacesFound
 
-TABS = ("dry run", "diff", "command", "places", "workspace")
+TABS = ("dry run", "diff", "command", "script", "places", "workspace")
 _WORDS = {
     "dry run": "Dry run",
     "diff": "Diff",
     "command": "Command",
+    "script": "Script",
     "places": "Partitions",
     "workspace": "Workspace",
 }
 # Files that are listed, the largest first.
 _MOST_FILES = 500
+_MOST_LINES = 500
 
 
 class Preview(Pane):
@@ -50,6 +56,7 @@ class Preview(Pane):
         self._note = ""
         self._diff: list[tuple[str, str, str]] = []
         self._compared = False
+        self._script: Sequence[ScriptLine] = ()
         self._command = ""
         self._label = ""
         self._interpreter = ""
@@ -122,9 +129,15 @@ class Preview(Pane):
         self._note = note
         self._draw()
 
-    def set_diff(self, rows: list[tuple[str, str, str]], compared: bool) -> None:
-        """Show what differs from the last launch; ``compared`` is False if there was none."""
-        self._diff, self._compared = rows, compared
+    def set_diff(self, rows: list[tuple[str, str, str]], compared: bool, script: Sequence[ScriptLine] = ()) -> None:
+        """Show what differs from the last launch; ``compared`` is False if there was none.
+
+        Args:
+            rows: name, earlier and present text of each field that differs.
+            compared: whether there was a last launch.
+            script: the lines of a batch script with what is submitted beside them.
+        """
+        self._diff, self._compared, self._script = rows, compared, script
         self._draw()
 
     def set_command(self, text: str) -> None:
@@ -149,7 +162,8 @@ class Preview(Pane):
 
     def _tabs(self) -> tuple[str, ...]:
         has_tab = self._has_places and not self.has_panel
-        left_out = {*([] if self._workspace else ["workspace"]), *([] if has_tab else ["places"])}
+        there = {"workspace": self._workspace, "places": has_tab, "script": self._script}
+        left_out = {tab for tab, is_there in there.items() if not is_there}
         return tuple(tab for tab in TABS if tab not in left_out)
 
     def _draw(self) -> None:
@@ -174,6 +188,8 @@ class Preview(Pane):
         if self.tab == "command":
             lines = [plain(line) for line in self._command.splitlines()]
             return Text("\n\n".join(line if line.startswith("#") else f"$ {line}" for line in lines), STYLES.log)
+        if self.tab == "script":
+            return script_text(self._script, glyphs_of(self.app))
         if self.tab == "places":
             return places_text(self._places)
         if self.tab == "workspace":
@@ -196,7 +212,7 @@ def workspace_text(listing: WorkspaceListing | None, unreadable: str) -> Text:
         return Text(plain(unreadable), STYLES.removed)
     if listing is None:
         return Text("Reading the workspace", STYLES.faint)
-    more = "" if listing.is_whole else " and more: not all of it was looked at"
+    more = "" if listing.is_whole else " and more: not all files were counted"
     text = Text(f"{count(len(listing.files), 'file')}, {bytes_words(listing.total)}{more}\n", STYLES.text, end="")
     if not listing.rules:
         text.append("no ignore file: everything is shipped\n", STYLES.faint)
@@ -211,6 +227,21 @@ def workspace_text(listing: WorkspaceListing | None, unreadable: str) -> Text:
     if len(largest) > _MOST_FILES:
         text.append(f"and {len(largest) - _MOST_FILES:,} smaller ones\n", STYLES.faint)
     return text
+
+
+def script_text(lines: Sequence[ScriptLine], glyphs: Glyphs) -> Text:
+    """Return the lines of a script, each with what is submitted in its place."""
+    text = Text(end="")
+    for line in lines[:_MOST_LINES]:
+        sign = "+" if not line.number else glyphs.differs if line.given else " "
+        text.append(f"{line.number or '':>4} ", STYLES.faint).append(f"{sign} ", STYLES.pending)
+        text.append(plain(line.text), STYLES.log if line.text.startswith("#SBATCH") else STYLES.muted)
+        if line.given:
+            text.append("   " if line.text else "").append(plain(" ".join(line.given)), STYLES.added)
+        text.append("\n")
+    if len(lines) > _MOST_LINES:
+        text.append(f"and {count(len(lines) - _MOST_LINES, 'more line')}\n", STYLES.faint)
+    return text.append("\nThe file stays as it is: sbatch gets the changes beside it.", STYLES.faint)
 
 
 def diff_text(rows: list[tuple[str, str, str]], compared: bool) -> Text:

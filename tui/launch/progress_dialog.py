@@ -54,7 +54,7 @@ class LaunchDialog(Dialog[None]):
 
     def compose_buttons(self) -> ComposeResult:
         """Yield the two ways out; the first ends nothing."""
-        yield Button("Go on in the background", compact=True, id="background")
+        yield Button("Continue in the background", compact=True, id="background")
         # No letter ends it: the dialog comes by itself, perhaps while somebody reaches for a key of the screen below.
         yield Button("End the launch", compact=True, id="end")
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 INDENT = 1
 """Text starts so many cells from its pane's edge."""
-WIDE_NAME = 28
+WIDE_NAME, LEAST_NAME = 28, 16
 
 
 @dataclass(frozen=True)
@@ -288,19 +288,31 @@ def first_failed(replicas: Sequence[ReplicaStatus]) -> int:
     return min(failed)[1] if failed else 0
 
 
-def column_widths(width: int, screen_width: int, wanted: Sequence[str] = ()) -> list[tuple[Column, int]]:
+def column_widths(
+    width: int, screen_width: int, wanted: Sequence[str] = (), *, one_backend: bool = False
+) -> list[tuple[Column, int]]:
     """Return the columns for a table of ``width`` cells on a screen of ``screen_width``, with their widths.
 
     The last flexible column takes what is left. Of columns that were chosen those at the right go that do not fit.
+
+    Args:
+        width: the cells of a row.
+        screen_width: the cells of a row of the screen.
+        wanted: the keys of the columns that were chosen; those for the width if empty.
+        one_backend: whether all jobs run at one place: how far they are, or why they wait, says more than that.
     """
+    name_width = WIDE_NAME
     if wanted:
         chosen = _fitting([COLUMNS[0], *(COLUMNS_BY_KEY[key] for key in wanted)], width)
+    elif one_backend and screen_width < (COLUMNS_BY_KEY["progress"].from_width or 0):
+        chosen = [COLUMNS[0], *(COLUMNS_BY_KEY[key] for key in ("state", "name", "progress", "age"))]
+        name_width = max(LEAST_NAME, width // 4)
     else:
         chosen = [column for column in COLUMNS if column.from_width is not None and screen_width >= column.from_width]
     taker = next((column for column in reversed(chosen) if column.flexible), None)
     # Once another column takes what is left, a name has a width of its own, in which most unique suffixes still fit.
     wide = not wanted and taker is not None and taker.key != "name"
-    widths = [WIDE_NAME if column.key == "name" and wide else column.width for column in chosen]
+    widths = [name_width if column.key == "name" and wide else column.width for column in chosen]
     spare = width - INDENT - sum(widths) - sum(column.gap for column in chosen[:-1])
     if wide and spare < 0:
         taker = COLUMNS_BY_KEY["name"]  # it gives what the others lack

@@ -31,7 +31,7 @@ _NOT_YET = -1
 # In what a server says whose node does not answer: the path that it asked there.
 _OF_NODE = "/containerLogs/"
 # Nothing to tell of: it takes a moment.
-_MOMENTS = ("its container is being made", "waits for a node")
+_MOMENTS = ("its container is being created", "waits for a node")
 
 
 class Item(NamedTuple):

@@ -108,7 +108,7 @@ def _check_role(role: Role) -> None:
                 "- between them, 15 characters at most"
             )
         if not 0 < port < 65536:
-            raise AppDefError(f"{where}: port {port} ({name}) is none: ports are 1 to 65535")
+            raise AppDefError(f"{where}: port {port} ({name}) is not valid: ports are 1 to 65535")
     for name, value in role.env.items():
         if not _VARIABLE.fullmatch(name):
             raise AppDefError(

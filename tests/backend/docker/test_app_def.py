@@ -43,7 +43,7 @@ def test_what_the_image_brings_is_not_the_roles() -> None:
 def test_what_differs_by_no_macro_is_said() -> None:
     role, notes = rebuilt(container(0, ["run", "a"]), container(1, ["run", "b"]))
     assert role.args == ["a"]
-    assert notes == ["worker: its argument 1 differs between its replicas: that of the first is taken for all"]
+    assert notes == ["worker: its argument 1 differs between its replicas: that of the first is used for all"]
     role, notes = rebuilt(container(0, ["run", "a"]), container(1, ["run"]))
     assert role.args == ["a"]
-    assert notes == ["worker: the arguments of its replicas differ: those of the first are taken for all"]
+    assert notes == ["worker: the arguments of its replicas differ: those of the first are used for all"]

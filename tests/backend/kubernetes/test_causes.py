@@ -23,15 +23,15 @@ def waiting(reason: str, message: str = "") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("pod", "words", "asks"),
     [
-        (pending(waiting("ContainerCreating")), "its container is being made", True),
-        (pending(waiting("PodInitializing")), "its container is being made", True),
-        (pending({"waiting": {}}), "its container is being made", True),
-        (pending({"running": {}}), "its container is being made", True),
-        (pending(waiting("CreateContainerError", "no")), "its container cannot be made: no", False),
+        (pending(waiting("ContainerCreating")), "its container is being created", True),
+        (pending(waiting("PodInitializing")), "its container is being created", True),
+        (pending({"waiting": {}}), "its container is being created", True),
+        (pending({"running": {}}), "its container is being created", True),
+        (pending(waiting("CreateContainerError", "no")), "its container cannot be created: no", False),
         (pending(waiting("ContainerCreating"), waiting("Odd", "x")), "Odd: x", False),
         (pending(waiting("ErrImagePull", "no")), "image one:1 cannot be pulled: no (ErrImagePull)", False),
         (pending(waiting("ImagePullBackOff")), "image one:1 cannot be pulled: ImagePullBackOff", True),
-        (pending({"terminated": {"exitCode": 0}}), "its container is being made", True),
+        (pending({"terminated": {"exitCode": 0}}), "its container is being created", True),
         (
             pending({"terminated": {"exitCode": 3}}, key="initContainerStatuses"),
             "the container c0, which prepares it, failed: exit 3",

@@ -176,7 +176,7 @@ def test_a_queue_that_does_not_exist(server, kubernetes_cluster):
 def test_one_replica_fails_while_others_run(server, kubernetes_cluster):
     script = 'case "$HOSTNAME" in *-0-0) exit 4;; *) sleep 600;; esac'
     app_id = start_job(kubernetes_cluster, make_job("mixed", script, replicas=2, minAvailable=1))
-    # Until it has failed, its container is being made.
+    # Until it has failed, its container is being created.
     response = says(server, app_id, "exit 4: worker/0; 1 of 2 run")
     assert response.state is AppState.RUNNING
     remove(server, app_id, "")

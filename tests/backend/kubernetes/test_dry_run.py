@@ -53,7 +53,7 @@ def test_without_a_kubeconfig(tmp_path: Any) -> None:
         app = AppDef("job", [role()])
         offline = runner.dryrun(app, "kubernetes", {"queue": "default", "validate_spec": False})
         assert "kind: Job" in str(offline)
-        with pytest.raises(BackendUnavailableError, match=r"There is no kubeconfig.*with validate_spec off"):
+        with pytest.raises(BackendUnavailableError, match=r"There is no kubeconfig.*validate_spec=false launches"):
             runner.dryrun(app, "kubernetes", {"queue": "default"})
 
 

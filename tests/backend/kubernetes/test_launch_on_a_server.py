@@ -143,4 +143,4 @@ class TestPreflight:
         wait_until(is_enforced, "the quota")
         (said,) = self.found(kubernetes_cluster)
         assert said.startswith("warning: worker: the quota small of the namespace does not allow it")
-        assert "limits.memory=8M is most" in said
+        assert "limits.memory=8M is the limit" in said

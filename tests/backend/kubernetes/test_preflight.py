@@ -68,7 +68,7 @@ def test_no_namespace(server: ScriptedServer) -> None:
 
 
 def test_no_queue(server: ScriptedServer) -> None:
-    assert "no queue other: Volcano would not look at the job" in the_one(found(server, queue="other"), "warning")
+    assert "no queue other: Volcano would ignore the job" in the_one(found(server, queue="other"), "warning")
 
 
 def test_a_queue_that_is_closed(server: ScriptedServer) -> None:

@@ -78,7 +78,7 @@ def test_an_image_without_a_shell(job: Job) -> None:
 
 def test_a_replica_that_does_not_run(job: Job) -> None:
     job.start("true").wait()
-    with pytest.raises(SchedulerError, match=r"worker/0 of .* is succeeded: this needs a replica that runs"):
+    with pytest.raises(SchedulerError, match=r"worker/0 of .* is succeeded: this needs a running replica"):
         shell_command(job.server, job.app_id, "worker", 0)
     with pytest.raises(ValueError, match="worker"):
         shell_command(job.server, job.app_id, "nobody", 0)

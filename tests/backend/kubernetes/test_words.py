@@ -80,7 +80,7 @@ def around(error: BaseException) -> Exception:
             ProxyError("refused\nmore"),
             "the proxy to the API server of prod (h) does not work: refused: check",
         ),
-        (FileNotFoundError(2, "x", "/a.pem"), "the API server of prod needs /a.pem, which is not there"),
+        (FileNotFoundError(2, "x", "/a.pem"), "the API server of prod needs /a.pem, which does not exist"),
         (ConfigException("no context"), "the kubeconfig cannot be used: no context"),
         (ConnectionResetError(), "the API server of prod (h) closed the connection during an answer"),
         (EOFError(), "the API server of prod (h) closed the connection during an answer"),

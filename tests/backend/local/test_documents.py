@@ -504,7 +504,7 @@ def test_an_app_whose_processes_end_while_its_supervisor_lives_is_over_before_lo
     job_id = "local_cwd://nobody/has-1"
     quiet = make(entry(), **lives, heartbeat=time.time() - 100, job_id=job_id)
     assert (quiet.state, quiet.over) == (AppState.UNKNOWN, True)
-    assert quiet.reason.startswith("its processes have ended, and how cannot be written")
+    assert quiet.reason.startswith("its processes have ended, but its state cannot be written")
     asked = make(entry(), **lives, heartbeat=time.time() - 100, job_id=job_id, cancel={"by": "a", "at": 1.0})
     assert asked.state is AppState.CANCELLED
     fresh = make(entry(), **lives, heartbeat=time.time(), job_id=job_id)

@@ -39,11 +39,11 @@ def test_another_host(frozen: tuple[Local, str]) -> None:
     local.edit_state(app_id, host="node7", boot_id="other", pid=1, heartbeat=time.time() - 40)
     run = local.run(app_id)
     assert run.state == AppState.RUNNING
-    assert run.notes in (["on node7, heard of 40 s ago"], ["on node7, heard of 41 s ago"])
+    assert run.notes in (["on node7, last heard from 40 s ago"], ["on node7, last heard from 41 s ago"])
     # Never called dead, however long it is quiet.
     local.edit_state(app_id, host="node7", heartbeat=time.time() - 90000)
     assert local.run(app_id).state == AppState.RUNNING
-    assert local.run(app_id).notes == ["on node7, heard of 25 h ago"]
+    assert local.run(app_id).notes == ["on node7, last heard from 25 h ago"]
 
 
 def test_another_host_is_never_signalled(frozen: tuple[Local, str], monkeypatch: pytest.MonkeyPatch) -> None:

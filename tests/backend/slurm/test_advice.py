@@ -46,8 +46,8 @@ def asked(commands: SlurmCommands) -> list[list[str]]:
     ("answer", "estimate"),
     [
         (Answer(0, "", told(SOON)), Estimate(SOON, "n[1-2]")),
-        # The years 2707 and 4068 are what Slurm says of a job that never starts.
-        (Answer(0, "", told(23_263_372_800)), Estimate(None, fault="Slurm would never start it as it is")),
+        # The years 2707 and 4068 are what Slurm says of a job that never starts, and where others have no time limit.
+        (Answer(0, "", told(23_263_372_800)), Estimate(None, fault="Slurm gives no estimate of the start")),
         (
             Answer(1, "", "allocation failure: Requested node configuration is not available\n"),
             Estimate(None, fault="Requested node configuration is not available"),
@@ -75,7 +75,7 @@ def test_what_is_no_estimate(said: str, kind: type[Exception]) -> None:
     ("err", "code", "level", "what"),
     [
         (told(SOON), 0, "ok", "Slurm would start it at "),
-        (told(23_263_372_800), 0, "warning", "Slurm would never start it as it is"),
+        (told(23_263_372_800), 0, "warning", "Slurm gives no estimate of the start"),
         ("allocation failure: Requested node configuration is not available", 1, "warning", "Requested node"),
         ("sbatch: error: Invalid --time specification", 1, "error", "Invalid --time specification"),
     ],
@@ -101,7 +101,7 @@ def test_a_controller_that_is_away_warns_of_nothing(slurm: SlurmScheduler, comma
     [
         ({"time": "2-0"}, {}, "it asks for 2d, and the partition main allows 1d"),
         ({"time": "2-0"}, {"time": "10"}, ""),
-        ({"nodes": "9"}, {}, "it asks for 9 nodes, and the partition main gives at most 3"),
+        ({"nodes": "9"}, {}, "it asks for 9 nodes, and the partition main allows at most 3"),
         ({"ntasks": "5", "cpus-per-task": "4"}, {}, "it asks for 20 CPUs, and the partition main has 12"),
         ({"nodes": "2", "ntasks-per-node": "8"}, {}, "it asks for 16 CPUs"),
         ({"account": "gold"}, {}, "the partition main does not allow the account gold"),

@@ -34,20 +34,20 @@ def ended(slurm: SlurmScheduler, commands: SlurmCommands, *steps: dict[str, str]
         ({"State": "FAILED", "ExitCode": "9:0", "DerivedExitCode": "0:9"}, "killed by SIGKILL"),
         (
             {"State": "TIMEOUT", "TimelimitRaw": "90"},
-            "its time limit of 1h 30m was reached: ask for a longer time, or go on from a checkpoint",
+            "its time limit of 1h 30m was reached: ask for more time, or resume from a checkpoint",
         ),
         (
             {"State": "OUT_OF_MEMORY", "ExitCode": "0:125"},
             "out of memory: it used more than the 200M that it asked for: ask for more memory",
         ),
-        ({"State": "NODE_FAIL"}, "a node failed (it ran on n1): launch it again, without that node"),
-        ({"State": "NODE_FAIL", "FailedNode": "n1"}, "the node n1 failed: launch it again, without that node"),
+        ({"State": "NODE_FAIL"}, "a node failed (it ran on n1): launch it again and exclude that node"),
+        ({"State": "NODE_FAIL", "FailedNode": "n1"}, "the node n1 failed: launch it again and exclude that node"),
         ({"State": "PREEMPTED"}, "a job of higher priority took its nodes"),
         ({"State": "DEADLINE"}, "it could not end before its deadline"),
         ({"State": "BOOT_FAIL"}, "a node did not boot (it ran on n1): launch it again"),
         (
             {"State": "FAILED", "ExitCode": "1:0", "Reason": "BadConstraints"},
-            "no node can fulfil what it asked for: change its constraint or resources",
+            "no node has what it asked for: change its constraint or resources",
         ),
         ({"State": "CANCELLED"}, "cancelled after 1m"),
         ({"State": f"CANCELLED by {os.getuid()}"}, f"cancelled by {pwd.getpwuid(os.getuid()).pw_name} after 1m"),
@@ -83,7 +83,7 @@ def test_a_job_that_could_not_be_launched(
     described = slurm.describe("7")
     assert described is not None
     assert described.msg == (
-        f"it could not be launched: there is no folder {tmp_path / 'no'}: create it, or take another one"
+        f"it could not be launched: the folder {tmp_path / 'no'} does not exist: create it, or choose another one"
     )
 
 

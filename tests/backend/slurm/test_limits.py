@@ -44,7 +44,7 @@ def answers(commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch, tmp_path: 
         ({"time": "1:00:00"}, "it asks for 1h, and the partition main allows 30m"),
         ({"time": "25"}, "it asks for 25m, and the account silver allows 20m"),
         ({"time": "15", "qos": "fast"}, "it asks for 15m, and the QOS fast allows 10m"),
-        ({"nodes": "3"}, "it asks for 3 nodes, and the partition main gives at most 2"),
+        ({"nodes": "3"}, "it asks for 3 nodes, and the partition main allows at most 2"),
         ({"cpu": 13}, "it asks for 13 CPUs, and the partition main has 12"),
         ({"cpu": 10}, "it asks for 10 CPUs, and the account silver allows 9 (GrpTRES)"),
         ({"cpu": 3, "qos": "fast"}, "it asks for 3 CPUs, and the QOS fast allows 2 (MaxTRESPJ)"),

@@ -141,7 +141,7 @@ def test_a_time_limit(real: SlurmScheduler) -> None:
     app_id = real.submit(AppDef("job", [role("echo begun; sleep 600")]), {"time": "1"})
     described = end_of(real, app_id)
     assert described.state is AppState.FAILED
-    assert described.msg.startswith("its time limit of 1m was reached: ask for a longer time")
+    assert described.msg.startswith("its time limit of 1m was reached: ask for more time")
     assert lines(real, app_id, "batch")[-1:] != []
     assert "DUE TO TIME LIMIT" in "".join(lines(real, app_id, "batch"))
 
@@ -161,7 +161,7 @@ def test_a_folder_that_is_missing(real: SlurmScheduler, cluster: OwnSlurm, tmp_p
     app_id = cluster.run("sbatch", "--parsable", f"--output={tmp_path}/none/out", "--wrap=true")
     described = end_of(real, app_id)
     assert described.msg == (
-        f"it could not be launched: there is no folder {tmp_path}/none: create it, or take another one"
+        f"it could not be launched: the folder {tmp_path}/none does not exist: create it, or choose another one"
     )
 
 
@@ -260,7 +260,7 @@ def test_hold_release_and_another_limit(real: SlurmScheduler) -> None:
     assert described.metadata["time limit"] == "30m"
     with pytest.raises(SchedulerError, match="is not a time"):
         real.act(app_id, "limit", "soon; rm")
-    with pytest.raises(SchedulerError, match="nothing that can be done"):
+    with pytest.raises(SchedulerError, match="is not possible now"):
         real.act(app_id, "requeue")
     real.cancel(app_id)
     assert real.actions(app_id) == []

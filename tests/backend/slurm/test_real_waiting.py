@@ -89,10 +89,10 @@ def test_twenty_six_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Cal
     )  # fmt: skip
     expected = {
         submit("--hold"): "it is held by its user: release it",
-        submit("--begin=now+2hours"): "its earliest start has not come; it may start at ",
+        submit("--begin=now+2hours"): "its begin time has not come; it may start at ",
         submit(f"--dependency=afterok:{first}"): f"until wrap ({first}), which is RUNNING, has succeeded",
         submit(f"--dependency=afterok:{failed}"): "so it never starts: cancel it",
-        array: "as many tasks of its array run as may at once: raise the array's limit (%N); 1 at once",
+        array: "its array runs as many tasks as it may at once: raise the array's limit (%N); 1 at once",
         submit("-p", "quiet", "--reservation=later"): "the reservation later begins at ",
         submit("-p", "broken", "-w", "n3"): "n3 is drained (bad fan)",
         submit("-p", "short"): "it asks for 30m, and short allows 1m",
@@ -115,7 +115,7 @@ def test_twenty_six_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Cal
         submit("-p", "main", "-N2", "--exclusive", "--nice=-100"): " CPUs of main are free, and it asks for ",
     }  # fmt: skip
     last = submit("-p", "main", "-N2", "--exclusive", "--nice=5000")
-    expected[last] = "jobs that wait in main are before it"
+    expected[last] = "jobs that wait in main are ahead of it; its priority is "
     told: dict[str, str] = {}
 
     def all_told() -> bool:

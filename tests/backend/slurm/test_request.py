@@ -203,7 +203,8 @@ class TestScript:
 
     @pytest.mark.parametrize(("restarts", "requeued"), [("", True), ("1", True), ("2", False)])
     def test_retries(self, slurm: SlurmScheduler, tmp_path: Path, restarts: str, requeued: bool) -> None:
-        script = self.script(slurm, role(entrypoint="false", max_retries=2))
+        roles = (role("a", entrypoint="false", max_retries=2), role("b", entrypoint="true", max_retries=5))
+        script = self.script(slurm, *roles)
         variables = {"SLURM_RESTART_COUNT": restarts} if restarts else {}
         assert run_script(script, tmp_path / "run", **variables).returncode == 1
         assert (tmp_path / "run" / "requeued").exists() is requeued

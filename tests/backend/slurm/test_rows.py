@@ -56,9 +56,7 @@ def test_an_array_is_one_row(slurm: SlurmScheduler, commands: SlurmCommands) -> 
     (row,) = slurm.list()
     assert (row.app_id, row.state) == ("41", AppState.RUNNING)
     assert (row.replicas_wanted, row.replicas_running, row.replicas_succeeded) == (19, 2, 1)
-    assert row.msg.startswith(
-        "1 of 19 tasks failed; 15 of 19 tasks wait: as many tasks of its array run as may at once"
-    )
+    assert row.msg.startswith("1 failed, 1 done, 2 running, 15 pending: its array runs as many tasks as it may at once")
     described = slurm.describe("41")
     assert described is not None
     (status,) = described.roles_statuses

@@ -60,5 +60,5 @@ def test_a_shell(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     with pytest.raises(SchedulerError, match="no replica 3"):
         slurm.shell_command("7", "batch", 3)
     commands.queue({"State": "PENDING", "StartTime": "N/A"})
-    with pytest.raises(SchedulerError, match="does not run"):
+    with pytest.raises(SchedulerError, match="is not running"):
         slurm.shell_command("7", "batch", 0)

@@ -73,32 +73,33 @@ def why(slurm: SlurmScheduler, commands: SlurmCommands, text: str, *others: dict
     assert described is not None
     assert described.state.name == "PENDING"
     rows = {row.app_id: row for row in slurm.list()}
-    # The row says the same, without what is asked beside; of a dependency it has the names.
-    assert described.msg.startswith(rows["7"].msg) or rows["7"].msg.startswith("after ")
+    # The row says the same after Slurm's own word, without what is asked beside; of a dependency it has the names.
+    word, _, sentence = rows["7"].msg.partition(": ")
+    assert described.msg.startswith((rows["7"].msg, sentence or "none")) or word.startswith("after ")
     return described.msg
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("None", "the scheduler has not looked at it yet"),
+        ("None", "the scheduler has not considered it yet"),
         ("Dependency", "it waits for other jobs"),
         ("JobHeldUser", "it is held by its user: release it"),
         ("JobHeldAdmin", "it is held by an administrator: ask them to release it"),
         (
             "JobHoldMaxRequeue",
-            "it could not be launched several times, and is held: look at the nodes, then release it",
+            "its launch failed several times, and it is held: check its nodes, then release it",
         ),
         ("job requeued in held state", "it is held by its user: release it"),
-        ("launch failed requeued held", "it could not be launched several times, and is held"),
-        ("ReservationDeleted", "its reservation was deleted: cancel it, and take another reservation"),
-        ("InvalidAccount", "its account is not valid any more: take another account"),
-        ("InvalidQOS", "its QOS is not valid any more: take another QOS"),
-        ("QOSUsageThreshold", "its QOS asks for a better fair share than it has"),
+        ("launch failed requeued held", "its launch failed several times, and it is held"),
+        ("ReservationDeleted", "its reservation was deleted: cancel it, and choose another reservation"),
+        ("InvalidAccount", "its account is no longer valid: choose another account"),
+        ("InvalidQOS", "its QOS is no longer valid: choose another QOS"),
+        ("QOSUsageThreshold", "its QOS requires a higher fair share than it has"),
         ("MaxMemPerLimit", "it asks for more memory per CPU than is allowed: ask for less memory"),
-        ("Cleaning", "what is left of its last run is removed"),
-        ("Prolog", "its nodes are prepared"),
-        ("BurstBufferStageIn", "its data is copied to the burst buffer"),
+        ("Cleaning", "its last run is being cleaned up"),
+        ("Prolog", "its nodes are being prepared"),
+        ("BurstBufferStageIn", "its data is being copied to the burst buffer"),
         ("SomethingOfTomorrow", "Slurm says SomethingOfTomorrow"),
         # Control characters of a reason do not reach the screen.
         ("odd\x1b[31m", "Slurm says odd"),
@@ -114,13 +115,13 @@ def test_a_sentence(slurm: SlurmScheduler, commands: SlurmCommands, text: str, s
         ("PartitionTimeLimit", {}, "it asks for 1h, and main allows 30m"),
         ("PartitionNodeLimit", {"NumNodes": "9"}, "it asks for 9 nodes, and main allows 1 to 2 of its 3"),
         ("PartitionConfig", {"NumCPUs": "99"}, "it asks for 99 CPUs on 1 nodes, and main has 12 on 3"),
-        ("PartitionDown", {}, "its partition is closed: take another partition; the partition main is DOWN"),
+        ("PartitionDown", {}, "its partition is down: choose another partition; the partition main is DOWN"),
         ("PartitionInactive", {}, "the partition main is DOWN"),
         ("AccountNotAllowed", {}, "main allows gold, not silver"),
         (
             "Job's account not permitted to use this partition (goldonly allows gold not silver)",
             {},
-            "its account may not use this partition: take another account or partition; main allows gold, not silver",
+            "its account may not use this partition: choose another account or partition; main allows gold, not silver",
         ),
         ("QOSNotAllowed", {}, "main allows fast, not normal"),
         ("BadConstraints", {"Feature": "v100"}, "it asks for v100"),
@@ -153,8 +154,8 @@ def test_partition(
         ("QOSMaxCpuPerJobLimit", "MaxTRESPJ of the QOS normal: 2 CPUs"),
         ("QOSMinGRES", "MinTRESPJ of the QOS normal: 1 GPUs"),
         # A limit that is hidden from the user is not guessed.
-        ("AssocGrpMemLimit", "the jobs of its account have as much memory as it allows"),
-        ("QOSMaxMemoryPerUser", "your jobs have as much memory as its QOS allows you"),
+        ("AssocGrpMemLimit", "the jobs of its account use as much memory as it allows"),
+        ("QOSMaxMemoryPerUser", "your jobs use as much memory as its QOS allows you"),
     ],
 )
 def test_limits(slurm: SlurmScheduler, commands: SlurmCommands, text: str, told: str) -> None:
@@ -235,17 +236,32 @@ def test_the_rank_in_the_queue(slurm: SlurmScheduler, commands: SlurmCommands) -
     told[tuple(asked.split())] = time.monotonic(), "3\n5\n7\n9\n"
     described = slurm.describe("7")
     assert described is not None
-    assert "2 of the 4 jobs that wait in main are before it" in described.msg
+    assert "2 of the 4 jobs that wait in main are ahead of it" in described.msg
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("        310|       9894|      6000|0|0|0|0|cpu=10,gres/gpu=20|100\n",
+         "1,000: age 310, fair share 9,894, size 6,000, resources 30, nice 100"),
+        ("310|nan|6000|0|0|0|0||-5\n", "1,000: age 310, size 6,000, nice -5"),
+        ("310|9894\n", ""),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_the_factors_of_a_priority(slurm: SlurmScheduler, commands: SlurmCommands, printed: str, expected: str) -> None:
+    commands.answer("sprio", printed)
+    assert why(slurm, commands, "Priority").partition("its priority is ")[2] == expected
 
 
 def test_an_earliest_start(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     told = why(slurm, commands, "BeginTime", EligibleTime="1827000000", StartTime="1827000000")
-    assert "its earliest start has not come; it may start at 2027-11-" in told
+    assert "its begin time has not come; it may start at 2027-11-" in told
 
 
 def test_the_limit_of_an_array(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     told = why(slurm, commands, "JobArrayTaskLimit", ArrayTaskID="2-19%2")
-    assert told == "as many tasks of its array run as may at once: raise the array's limit (%N); 2 at once"
+    assert told == "its array runs as many tasks as it may at once: raise the array's limit (%N); 2 at once"
 
 
 def test_licences(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
@@ -284,7 +300,7 @@ def test_one_that_never_starts(slurm: SlurmScheduler, commands: SlurmCommands) -
 
 def test_what_cannot_be_asked_is_left_out(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     commands.answer("scontrol", err="slurm_load_assoc_mgr error: Access/permission denied\n", code=1)
-    assert why(slurm, commands, "AssocGrpCpuLimit") == "the jobs of its account have as many CPUs as it allows"
+    assert why(slurm, commands, "AssocGrpCpuLimit") == "the jobs of its account use as many CPUs as it allows"
 
 
 def test_what_is_asked_beside_is_asked_once_a_minute(slurm: SlurmScheduler, commands: SlurmCommands) -> None:

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.dashboard import make_app
+from support.dashboard import slurm_app
 from support.slurm_commands import SlurmCommands
 
-from torchx_tui.backends.slurm import accounting, shared_answer
-from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+from torchx_tui.backends.slurm import accounting
 from torchx_tui.tui.app import TorchXTuiApp
 
 
@@ -22,14 +21,9 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmCommands:
 
 @pytest.fixture
 def app(commands: SlurmCommands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TorchXTuiApp]:
-    """Give the application; every question is asked anew."""
-    monkeypatch.setattr(shared_answer, "_SLOW_FACTOR", 0.0)
-    monkeypatch.setattr(shared_answer, "_QUICK_FACTOR", 0.0)
+    """Give the application, in a folder of its own."""
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
-    scheduler = SlurmScheduler("torchx", interval=0, quick_interval=0)
-    made = make_app(scheduler, tmp_path, name="slurm")
-    monkeypatch.setattr(made.runner, "scheduler_names", lambda: ["slurm"])
-    yield made
-    scheduler.close()
+    with slurm_app(tmp_path, monkeypatch) as made:
+        yield made

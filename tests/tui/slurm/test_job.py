@@ -100,7 +100,7 @@ async def test_why_it_waits_with_its_evidence_and_what_slurm_has_beside(app, com
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
         assert screen.why.reason.splitlines()[:2] == [
-            "its time limit is over that of its partition: ask for a shorter time",
+            "its time limit exceeds that of its partition: ask for less time",
             "  it asks for 2h, and main allows 1h",
         ]
         assert "partition     main" in screen.why.reason

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from support.dashboard import until
 from support.launching import drawn, form_of, model_of, preview, row_of, type_into, words
 from support.slurm_commands import FIELD, RECORD, SlurmCommands
 
+from torchx_tui.backends.slurm.waiting import clock
 from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.job.relaunch import RelaunchDialog
 from torchx_tui.tui.jobs.screen import JobsScreen
@@ -60,6 +60,13 @@ async def test_a_script_is_picked_changed_and_launched_again(app, commands, scri
         assert "torchx-tui run --scheduler slurm train.sbatch --arg1 a.yaml --time 2:00:00" in commands_text(
             model_of(screen)
         )
+        # The script with what is submitted beside it.
+        await pilot.press("ctrl+t", "ctrl+t", "ctrl+t")
+        shown = preview(screen).splitlines()
+        assert shown[2:5] == [
+            "   3 ≠ #SBATCH --time=10   time=2:00:00", "   4   #SBATCH --partition=main",
+            '   5 ≠ srun python train.py --config "$1"   arg1=a.yaml',
+        ]  # fmt: skip
         await pilot.press("ctrl+s")
         await until(pilot, lambda: app.runner.journal.find("slurm://torchx/7"), "the launch")
         command = submitted(commands)
@@ -103,11 +110,9 @@ async def test_where_there_is_room_and_when_it_would_start(app, commands, script
         screen = await form_of(pilot, app, "train.sbatch")
         await type_into(pilot, screen, "arg1", "a.yaml")
         await answered(pilot, screen)
-        clock = time.strftime("%H:%M", time.localtime(start))
-        # Another day's is with its date.
-        assert re.search(rf"Slurm would start it at (\S+ )?{clock} on n\[1-2\]", drawn(screen, "#form-warnings"))
+        assert f"Slurm would start it at {clock(start)} on n[1-2]" in drawn(screen, "#form-warnings")
         if width < 160:
-            await pilot.press("ctrl+t", "ctrl+t", "ctrl+t")
+            await pilot.press("ctrl+t", "ctrl+t", "ctrl+t", "ctrl+t")
 
         def places() -> str:
             return preview(screen) if width < 160 else drawn(screen, "#places-panel")
@@ -115,7 +120,7 @@ async def test_where_there_is_room_and_when_it_would_start(app, commands, script
         await until(pilot, lambda: "short" in places(), "the partitions")
         rows = [line.split() for line in places().splitlines()[1:3]]
         assert [row[:4] for row in rows] == [["main", "1/2", "2/2", "none"], ["short", "1/2", "2/2", "5m"]]
-        assert rows[0][4] == "in" if width == 160 else any(cell.startswith(clock) for cell in rows[0][4:6])
+        assert rows[0][4] == "in" if width == 160 else rows[0][4].startswith(clock(start).split()[0])
         assert rows[1][-2:] == ["too", "short"]
 
 

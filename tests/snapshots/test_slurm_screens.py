@@ -1,0 +1,104 @@
+"""Pictures of a queue of Slurm: arrays, chains, reasons; the numbers of jobs stand behind their names."""
+
+import pytest
+from support.canned import HOUR, MINUTE, NOW
+from support.dashboard import slurm_app, until
+from support.launching import form_of, type_into
+from support.pictures import SIZES
+from support.slurm_commands import SlurmCommands
+
+from torchx_tui.backends.slurm import accounting
+from torchx_tui.specs.files import user_name
+from torchx_tui.tui.jobs.screen import JobsScreen
+
+CHAIN = "slurm://torchx/184311"
+
+
+def job(number, name, state="RUNNING", *, minutes, **more):
+    """Return what squeue prints of a job that was submitted so many minutes ago, and started a minute later."""
+    times = {"SubmitTime": f"{NOW - minutes * MINUTE:.0f}", "StartTime": f"{NOW - (minutes - 1) * MINUTE:.0f}"}
+    waits = {"StartTime": "N/A", "NodeList": ""} if state == "PENDING" else {}
+    return {"JobID": str(number), "Name": name, "UserName": user_name(), "State": state, **times, **waits, **more}
+
+
+def array(number, tasks, **more):
+    of_array = {"ArrayJobID": "184350", "ArrayTaskID": tasks, "minutes": 18}
+    return job(number, "eval-sweep", **of_array, **more)
+
+
+QUEUE = (
+    *(array(184400 + task, str(task), state="COMPLETED", EndTime=f"{NOW - 2 * MINUTE:.0f}") for task in range(62)),
+    *(array(184400 + task, str(task)) for task in range(62, 70)),
+    array(184350, "70-99%8", state="PENDING", Reason="JobArrayTaskLimit"),
+    job(184360, "vit-l16-ft", "PENDING", minutes=34, Reason="QOSMaxGRESPerUser"),
+    job(184305, "llama3-8b-sft", minutes=41, TimeLimit="6:00:00"),
+    job(184299, "mixtral-8x7b", "PENDING", minutes=130, Reason="Priority", StartTime=f"{NOW + 3 * HOUR:.0f}"),
+    job(184311, "pretrain", minutes=590, StartTime=f"{NOW - 3 * HOUR:.0f}", TimeLimit="4:00:00"),
+    job(184312, "pretrain", "PENDING", minutes=580, Reason="Dependency", Dependency="afterany:184311(unfulfilled)"),
+    job(184313, "pretrain", "PENDING", minutes=570, Reason="Dependency", Dependency="afterany:184312(unfulfilled)"),
+    job(184314, "nightly-eval", "PENDING", minutes=300, Reason="BeginTime", StartTime=f"{NOW + 5 * HOUR:.0f}"),
+    job(184315, "debug-nccl", "PENDING", minutes=660, Reason="JobHeldUser"),
+    job(184290, "sdxl-ft", "TIMEOUT", minutes=430, TimeLimit="6:00:00", EndTime=f"{NOW - HOUR:.0f}"),
+)
+
+
+@pytest.fixture
+def app(tmp_path, monkeypatch):
+    monkeypatch.setattr(accounting, "_known_from", 0)
+    SlurmCommands(tmp_path / "slurm", monkeypatch).queue(*QUEUE)
+    with slurm_app(tmp_path, monkeypatch) as made:
+        yield made
+
+
+def at_chain(*keys):
+    async def run_before(pilot):
+        app = pilot.app
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count == 8, "the rows")
+        screen = app.screen
+        await pilot.press("1")
+        screen.table.move_to(CHAIN)
+        await until(pilot, lambda: screen._described is not None and screen._described.app_id == "184311", "its words")
+        for key in keys:
+            await pilot.press(key)
+
+    return run_before
+
+
+def test_queue(snap_compare, app):
+    assert snap_compare(app, sizes=SIZES, run_before=at_chain())
+
+
+def test_chain_unfolded(snap_compare, app):
+    assert snap_compare(app, terminal_size=(120, 40), run_before=at_chain("plus"))
+
+
+SCRIPT = """\
+#!/bin/bash
+# Fine-tunes llama3-8b with torchrun, a task a node.
+#SBATCH --job-name=llama3-8b-sft
+#SBATCH --partition=a100
+#SBATCH --nodes=16
+#SBATCH --gres=gpu:8
+#SBATCH --time=2-00:00:00
+set -euo pipefail
+LR=${LR:-1e-5}
+srun torchrun --nnodes $SLURM_NNODES train.py --config "$1" --lr "$LR"
+"""
+
+
+@pytest.mark.parametrize("size", [(160, 45), (120, 40)], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_form_of_a_script(snap_compare, app, tmp_path, monkeypatch, size):
+    (tmp_path / "home").mkdir()
+    monkeypatch.chdir(tmp_path / "home")
+    (tmp_path / "home" / "train.sbatch").write_text(SCRIPT)
+
+    async def filled(pilot):
+        screen = await form_of(pilot, app, "train.sbatch")
+        for name, text in {"nodes": "8", "partition": "h100", "qos": "high", "LR": "2e-5", "arg1": "sft.yaml"}.items():
+            await type_into(pilot, screen, name, text)
+        preview = screen.editor.preview
+        answered = lambda: screen.editor.dry_run.is_answered and (preview._places or not preview.has_panel)  # noqa: E731
+        await until(pilot, answered, "a dry run and the partitions")
+        await pilot.press("ctrl+t", "ctrl+t", "ctrl+t")
+
+    assert snap_compare(app, terminal_size=size, run_before=filled)
