@@ -139,8 +139,7 @@ class JobsScreen(JobActions):
         """Show other jobs, in place of those that are shown."""
         self.view = view
         self.table.show_one_backend(view.backend is not None)
-        keep = self.dashboard.ui_state.change
-        keep(filter=view.filter, mine=bool(view.user), torchx_only=view.torchx_only)
+        self.dashboard.ui_state.change(filter=view.filter, mine=bool(view.user), torchx_only=view.torchx_only)
         # A long history follows in turns, but for what the cursor and the marks are on.
         past = self._past.of([*self.table.marks, *([row.handle] if (row := self.table.cursor_row) else [])])
         self.table.set_rows(self.chains.fold([*self.dashboard.jobs.rows.values(), *past], view.has)[0])
