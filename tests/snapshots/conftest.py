@@ -14,6 +14,7 @@ from support.canned import NOW, busy_scheduler
 from support.dashboard import make_app, settled
 
 from torchx_tui.logs.pattern import engine
+from torchx_tui.tui.jobs import screen as jobs_screen
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +24,8 @@ def frozen(monkeypatch):
     ticks = itertools.count()  # records that are made one after the other differ in their times
     monkeypatch.setattr(time, "time", lambda: NOW + next(ticks) / 1e6)
     monkeypatch.setattr(engine, "MARK_LIMIT_S", 60.0)
+    # How far jobs are comes after seconds: only a picture that waits for it shows it.
+    monkeypatch.setattr(jobs_screen, "_PROGRESS_SECONDS", 3600.0)
     time.tzset()
     yield
     monkeypatch.undo()

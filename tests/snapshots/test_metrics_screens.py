@@ -10,6 +10,7 @@ from support.pictures import RUNNING, SIZES, at_job
 from torchx_tui.settings.config import Settings
 from torchx_tui.specs import AppState
 from torchx_tui.tui.job.screen import JobScreen
+from torchx_tui.tui.jobs import screen as jobs_screen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.metrics.chart import ChartPane
 from torchx_tui.tui.metrics.screen import MetricsScreen
@@ -114,7 +115,9 @@ def test_stalled_job(snap_compare, tmp_path):
     assert snap_compare(app, sizes=SIZES, run_before=at_job(RUNNING, "enter", wait=is_stalled))
 
 
-def test_card_with_a_chart(snap_compare, tmp_path):
+def test_card_with_a_chart(snap_compare, tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs_screen, "_PROGRESS_SECONDS", 0.2)
+
     def is_charted(app):
         screen = app.screen
         charts = [pane.rule.right.plain for pane in screen.query(ChartPane)] if isinstance(screen, JobsScreen) else []

@@ -50,12 +50,12 @@ def _is_program(arguments: tuple[Any, ...]) -> bool:
 
 
 def _caller(frame: FrameType | None) -> str | None:
-    """Return where in the product a call was made by way of Textual; None for an import, and for a test's own call."""
+    """Return where in the product Textual led to a call; None for an import, a traceback, and a test's own call."""
     ours: list[str] = []
     by_textual = False
     while frame is not None:
         path = frame.f_code.co_filename
-        if path.startswith("<frozen importlib"):
+        if path.startswith("<frozen importlib") or path.endswith("/linecache.py"):
             return None
         if path.startswith(_ENVIRONMENT):
             by_textual = by_textual or "textual" in path
