@@ -60,19 +60,18 @@ async def test_charts_are_chosen_zoomed_and_drawn_in_other_ways(scheduler: Canne
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot)
-        assert shown(screen) == ["loss", "lr"]
+        await until(pilot, lambda: shown(screen) == ["loss", "lr"], "both charts")
         first = screen.query(ChartPane).first()
-        assert first.rule.right.plain == "1.5100"
+        await until(pilot, lambda: first.rule.right.plain == "1.5100", "all of the log")
         drawn = text_of(first)
         await pilot.press("s", "s")
-        assert "ema" not in first.rule.info.plain
-        assert text_of(first) != drawn
+        await until(pilot, lambda: "ema" not in first.rule.info.plain and text_of(first) != drawn, "no smoothing")
         await pilot.press("L")
-        assert "log" in first.rule.info.plain
+        await until(pilot, lambda: "log" in first.rule.info.plain, "the log scale")
         await pilot.press("t")
-        assert screen.summary().plain.startswith("x time")
+        await until(pilot, lambda: screen.summary().plain.startswith("x time"), "time")
         await pilot.press("enter")
-        assert (shown(screen), screen.has_class("-zoomed")) == (["loss"], True)
+        await until(pilot, lambda: (shown(screen), screen.has_class("-zoomed")) == (["loss"], True), "the zoom")
         await until(pilot, lambda: first.size.width == 120, "the chart on all of the screen")
         assert screen.focused is screen.left.list
         await pilot.press("escape", "space")
