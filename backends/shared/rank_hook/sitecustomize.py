@@ -119,7 +119,7 @@ def _prepare():
         try:
             if os.getpid() == _PID:
                 _dump_on_failure()
-        except Exception:
+        except Exception:  # the job ends as it would without this file
             pass
 
     sys.meta_path.insert(0, _AfterImport(_MODULE, _start_server))
@@ -146,6 +146,6 @@ try:
     # Of a worker that was spawned the stack is read from outside.
     if os.environ.get(_FOLDER, "0") != "0" and "RANK" in os.environ and "--multiprocessing-fork" not in sys.argv:
         _prepare()
-except Exception:
+except Exception:  # the job starts as it would without this file
     pass
 _chain()
