@@ -11,10 +11,12 @@ import pytest
 from support.canned import CannedScheduler, busy_scheduler
 from support.dashboard import make_app, until
 from support.pictures import FAILED, RUNNING, at_job
+from textual import events
 from textual.pilot import Pilot
 
 from torchx_tui.diagnosis.metrics.export import write_csv
 from torchx_tui.diagnosis.metrics.series import Series
+from torchx_tui.diagnosis.progress.activity import Activity
 from torchx_tui.specs import AppState
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
@@ -148,6 +150,27 @@ async def test_job_screen_says_what_a_running_job_does(scheduler: CannedSchedule
         assert screen.doing.rule.title.plain == "Stalled"
         assert (screen.why.display, screen.progress_row.display) == (False, False)
         assert screen.focused is screen.doing.chart
+
+
+async def test_key_pressed_while_the_chart_appears_is_not_undone(scheduler: CannedScheduler, tmp_path: Path) -> None:
+    """The chart takes the focus of Why, and not that of the replicas, which `tab` has just chosen."""
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await at_job(RUNNING, "enter")(pilot)
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.doing.display, "what it does")
+        screen = app.screen
+        assert isinstance(screen, JobScreen)
+        activity, nothing = screen._activity, Activity()
+        screen._activity = nothing
+        screen._show_doing()
+        await until(pilot, lambda: screen.focused is screen.why.body, "the reason")
+        # The key is queued before the chart appears, and acts after it.
+        app.post_message(events.Key("tab", None))
+        screen._activity = activity
+        screen._show_doing()
+        await until(pilot, lambda: screen.focused is not screen.doing.chart, "the key")
+        await pilot.pause()
+        assert screen.focused is screen.replicas.grid
 
 
 async def test_columns_of_progress(scheduler: CannedScheduler, tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ class ActionsDialog(ListDialog[tuple[JobAction, str]]):
         self._value.update(Text(f"\n{action.name}: {action.value}", STYLES.muted))
         self._value.display = self._input.display = True
         self._input.placeholder = action.value
-        self._input.focus()
+        self.set_focus(self._input)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Take the value; an empty one is none."""

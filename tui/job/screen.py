@@ -114,7 +114,7 @@ class JobScreen(JobActions):
         self.logs.show_row(self.row)
         self._watch()
         self._refresh_head()
-        self.why.body.focus()
+        self.set_focus(self.why.body)
 
     def on_screen_resume(self) -> None:
         """Ask for the job again."""
@@ -212,7 +212,8 @@ class JobScreen(JobActions):
             words, seconds = (stalled.sentence, stalled.seconds) if stalled else ("", 0.0)
             self.dashboard.ended_jobs.announce_stall(handle, words, seconds)
         if had_focus and self._tab == "overview" and self.is_active:
-            (self.doing.chart if doing else self.why.body).focus()
+            # At once: a later call would take the focus back from where a key has put it.
+            self.set_focus(self.doing.chart if doing else self.why.body)
 
     def on_screen_suspend(self) -> None:
         """Measure nothing that nobody sees."""
@@ -317,7 +318,7 @@ class JobScreen(JobActions):
             self._load_native()
         overview = self.doing.chart if self._is_doing else self.why.body
         target = overview if self._tab == "overview" else self.query_one(f"#{self._tab}", TextPane).body
-        target.focus()
+        self.set_focus(target)
         self._refresh_head()
 
     def action_next_tab(self, step: int) -> None:

@@ -109,7 +109,7 @@ class JobsScreen(JobActions):
     def on_mount(self) -> None:
         """Start with the focus on the table."""
         self.chains = Chains(self.dashboard.jobs.rows)
-        self.table.focus()
+        self.set_focus(self.table)
         self.set_interval(30, self.table.refresh_ages)
         self.set_interval(_PROGRESS_SECONDS, self._watch_progress)
         self._restore()
@@ -181,7 +181,7 @@ class JobsScreen(JobActions):
         self.query_one("#jobs-body").display = not nothing
         if not nothing and self.focused is None:
             # What is hidden loses the focus, and does not get it back by itself.
-            self.table.focus()
+            self.set_focus(self.table)
         if nothing:
             self.first_run.show(jobs.schedulers, jobs.findings, jobs.outages)
         self.table.placeholder = self._placeholder(self._total)
@@ -426,7 +426,7 @@ class JobsScreen(JobActions):
         if self.table_pane.filter.display:
             self.table_pane.filter.value = ""
             self.table_pane.filter.display = False
-            self.table.focus()
+            self.set_focus(self.table)
             self.refresh_bars()
         elif self.table.marks:
             self.table.clear_marks()

@@ -447,7 +447,7 @@ class FormEditor(OnDashboard, Horizontal):
             return f"the run options of {model.scheduler} are not known yet"
         wrong = model.errors()
         if wrong and (row := self.form.row(wrong[0].section, wrong[0].name)):
-            row.input.focus()
+            self.screen.set_focus(row.input)
         elif self._config_fault:
             # It may have been corrected meanwhile.
             self.read_config()

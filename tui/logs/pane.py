@@ -201,7 +201,7 @@ class LogPane(Vertical):
 
     def focus_log(self) -> None:
         """Give the lines the focus."""
-        self._view.focus()
+        self.screen.set_focus(self._view)
 
     def state_text(self) -> Text:
         """Return the state in its colour, such as ``Following``."""

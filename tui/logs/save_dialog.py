@@ -135,7 +135,7 @@ class SaveDialog(Dialog[SaveRequest]):
             self._asked = message.request
             self._say(f"{message.request.path} exists already.")
             self._relabel("y", "Replace it")
-            self.query_one("#keep", Button).focus()
+            self.set_focus(self.query_one("#keep", Button))
         else:
             self.dismiss(message.request)
 

@@ -136,7 +136,7 @@ class MetricsScreen(BaseScreen):
         self._readers = ActivityReaders(self, self.dashboard.runner, self.dashboard.settings.metrics, self.clock)
         for row in self.rows:
             self._readers.look_up(row.handle)
-        self.left.list.focus()
+        self.set_focus(self.left.list)
         self._draw()
 
     def on_unmount(self) -> None:

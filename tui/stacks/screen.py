@@ -143,7 +143,7 @@ class StacksScreen(BaseScreen):
 
     def on_mount(self) -> None:
         """Take the stacks."""
-        self._groups.list.focus()
+        self.set_focus(self._groups.list)
         self._draw()
         self.action_take()
 
