@@ -1,6 +1,8 @@
 """Every test has a home of its own; nothing of the person's who runs it is read or written. Real services, by name."""
 
+import itertools
 import os
+import re
 import signal
 import sys
 from contextlib import ExitStack
@@ -53,10 +55,25 @@ def usual_signals():
             signal.signal(number, usual)
 
 
+@pytest.fixture
+def tmp_path(request, tmp_path_factory):
+    """Give an empty folder of the test's own, as pytest does, which lists the folders of all tests for each new one."""
+    return _new_folder(tmp_path_factory, re.sub(r"\W", "_", request.node.name)[:30])
+
+
+def _new_folder(factory, name):
+    folder = factory.getbasetemp() / f"{name}{next(_numbers)}"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+_numbers = itertools.count()
+
+
 @pytest.fixture(autouse=True)
 def own_home(tmp_path_factory, monkeypatch):
     """Point the XDG folders and HOME at an empty folder, and take away what would change the screens."""
-    home = tmp_path_factory.mktemp("home")
+    home = _new_folder(tmp_path_factory, "home")
     monkeypatch.setenv("HOME", str(home))
     for variable, folder in (("XDG_STATE_HOME", "state"), ("XDG_CACHE_HOME", "cache"), ("XDG_CONFIG_HOME", "config")):
         monkeypatch.setenv(variable, str(home / folder))

@@ -92,12 +92,15 @@ class SchedulerContract:
     def test_submit_runs_to_success(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
         app_id = scheduler.submit(self.app("exit 0"), cfg)
         seen = [AppState.SUBMITTED]
-        deadline = time.monotonic() + PATIENCE
-        while seen[-1] not in (AppState.SUCCEEDED, AppState.FAILED) and time.monotonic() < deadline:
+
+        def ends() -> bool:
             described = scheduler.describe(app_id)
             assert described is not None
             assert may_follow(seen[-1], described.state), f"{described.state} after {seen}"
             seen.append(described.state)
+            return seen[-1] in (AppState.SUCCEEDED, AppState.FAILED)
+
+        wait_until(ends, f"the end of {app_id}")
         assert seen[-1] == AppState.SUCCEEDED
         described = self.ended(scheduler, app_id)
         states = [change.state for change in described.timeline]

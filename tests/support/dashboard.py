@@ -21,6 +21,8 @@ from support.waiting import PATIENCE
 from textual._compositor import Compositor
 from textual._context import active_app
 from textual.app import App
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 
 from torchx_tui.backends.api import Scheduler
@@ -109,6 +111,21 @@ def _render_if_seen(compositor: Compositor, full: bool = False, **options: Any) 
 
 
 Compositor.render_update = _render_if_seen  # type: ignore[method-assign]
+
+
+# Each application would parse the same style sheets, which takes as long as drawing its screen.
+_parse_rules = Stylesheet._parse_rules
+_parsed: dict[Any, list[RuleSet]] = {}
+
+
+def _parse_once(sheet: Stylesheet, css: str, *where: Any, **more: Any) -> list[RuleSet]:
+    key = (css, where, *more.items(), *sheet._variables.items())
+    if key not in _parsed:
+        _parsed[key] = _parse_rules(sheet, css, *where, **more)
+    return _parsed[key]
+
+
+Stylesheet._parse_rules = _parse_once  # type: ignore[method-assign]
 
 
 def _has_messages(app: App[Any]) -> bool:

@@ -97,8 +97,8 @@ class LaunchScreen(BaseScreen):
 
     def on_form_editor_opened(self) -> None:
         """Go on to the form."""
-        self.set_class(False, "-picking")
-        self.set_class(True, "-filling")
+        # Together: each change styles every field anew.
+        self.update_classes({"-picking": False, "-filling": True})
         self.editor.form.focus_first()
         self.refresh_bars()
 
@@ -193,8 +193,7 @@ class LaunchScreen(BaseScreen):
         if self.has_class("-previewing"):
             self.remove_class("-previewing")
         elif self.has_class("-filling") and self._record is None and self._foreign is None:
-            self.set_class(False, "-filling")
-            self.set_class(True, "-picking")
+            self.update_classes({"-filling": False, "-picking": True})
             self.editor.close()
             self.chooser.picker.search.focus()
             self.refresh_bars()
