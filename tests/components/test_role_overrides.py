@@ -68,7 +68,7 @@ def changed(role: Role, **texts: str) -> Role:
 # There and back
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(ROLES)
 def test_the_texts_of_a_role_make_the_same_role(role: Role) -> None:
     """Of a bare role with the same name, the texts alone make the role that they were taken from."""

@@ -69,7 +69,7 @@ RULES = st.lists(
 
 
 @pytest.mark.usefixtures("small_blocks")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 @given(LOGS, RULES, st.booleans())
 def test_lines_are_kept_and_dropped_by_what_is_shown(
     data: bytes, typed: list[tuple[str, bool, bool, bool]], grown: bool

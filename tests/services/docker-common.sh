@@ -8,6 +8,8 @@
 #   DOCKER_TEST_PYTHON   the interpreter that goes into python:local    (default /usr/bin/python3)
 #   DOCKER_TEST_IMAGES   the images to make                             (default "busybox:local python:local")
 #   DOCKER_TEST_DRIVERS  storage drivers to try, in order               (default "overlay2 vfs")
+# Go collects garbage each time that a small heap doubles.
+export GOGC=${GOGC:-400}
 DIR=${DOCKER_TEST_DIR:-${TMPDIR:-/tmp}/torchx-tui-docker}
 SOCK=${DOCKER_TEST_SOCK:-$DIR.sock}
 BRIDGE=${DOCKER_TEST_BRIDGE:-txtui0}

@@ -8,6 +8,8 @@
 #   KUBERNETES_TEST_NET     the first three numbers of their addresses      (default 10.246.0)
 #   KUBERNETES_TEST_PYTHON  the interpreter that goes into python:local     (default /usr/bin/python3)
 # Clusters with settings of their own run side by side.
+# Go collects garbage each time that a small heap doubles, which is a fifth of the API server's time.
+export GOGC=${GOGC:-400}
 DIR=${KUBERNETES_TEST_DIR:-${TMPDIR:-/tmp}/torchx-tui-kubernetes}
 CACHE=${KUBERNETES_TEST_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/torchx-tui-tests/kubernetes}
 BRIDGE=${KUBERNETES_TEST_BRIDGE:-txtuik8s0}

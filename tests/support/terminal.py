@@ -174,10 +174,12 @@ class Terminal:
         """
         test = wanted if callable(wanted) else re.compile(wanted, re.MULTILINE).search
         deadline = time.monotonic() + patience
+        before = None
         while True:
             text = self.text()
-            if test(text):
+            if (text != before or callable(wanted)) and test(text):
                 return text
+            before = text
             if time.monotonic() > deadline or not (self.process.isalive() or test(self.text())):
                 raise AssertionError(f"waited for {wanted!r}, the screen shows:\n{text}\n{self._end()}")
             time.sleep(0.03)

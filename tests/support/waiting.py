@@ -20,5 +20,5 @@ def wait_until(condition: Callable[[], Any], what: str, seconds: float = PATIENC
         passed = time.monotonic() - begin
         assert passed < seconds, f"{what} did not come about within {seconds:.0f} s"
         # Most conditions ask a backend, which works on what is waited for: asked more often, it would take longer.
-        time.sleep(min(max(0.02, passed / 10), 0.3))
+        time.sleep(min(max(0.02, passed / 5), 0.3))
     return found
