@@ -12,14 +12,14 @@ from torchx_tui.backends.docker.log_stream import open_stream, read_lines
 from torchx_tui.backends.types import LogQuery
 from torchx_tui.specs import SchedulerError
 
-# Numbered lines on both streams, some ten thousand a second.
+# Numbered lines on both streams, some thousands a second.
 FLOOD = """
 import itertools, os, threading, time
 def write(fd, name):
     for number in itertools.count():
         os.write(fd, b"%s %d\\n" % (name, number))
         if number % 20 == 0:
-            time.sleep(0.002)
+            time.sleep(0.01)
 threading.Thread(target=write, args=(2, b"err"), daemon=True).start()
 write(1, b"out")
 """

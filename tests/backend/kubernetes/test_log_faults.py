@@ -23,13 +23,13 @@ from torchx_tui.specs import BackendUnavailableError
 
 from .support import Job, job_on
 
-# Numbered lines, some thousands a second.
+# Numbered lines, some hundreds a second.
 FLOOD = """
 import itertools, time
 for number in itertools.count():
     print("line", number, flush=True)
     if number % 10 == 0:
-        time.sleep(0.004)
+        time.sleep(0.02)
 """
 
 
