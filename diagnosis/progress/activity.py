@@ -18,6 +18,7 @@ from ..metrics.series import Series
 from ..metrics.store import load_series, save_series
 from .blocks import LogBlock
 from .stalls import Observation, check_loss, find_buffered_output, find_pause
+from .stragglers import find_slow_replica
 from .tracker import Progress, ProgressTracker
 
 if TYPE_CHECKING:
@@ -187,4 +188,6 @@ class JobActivity:
         if self.is_read and not any(found):
             since = tracker.printed_at or self.place.since or self._began_at
             found.append(find_buffered_output(tracker.size, since, now, cores))
+        paces = [printer.pace() for printer in tracker.printers()]
+        found.append(find_slow_replica(paces, now) if len(paces) > 1 else None)
         return [item for item in found if item is not None] + check_loss(series)
