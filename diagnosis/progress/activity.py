@@ -17,7 +17,7 @@ from ..metrics.find import Folder, find_metric_files
 from ..metrics.series import Series
 from ..metrics.store import load_series, save_series
 from .blocks import LogBlock
-from .stalls import Observation, check_loss, find_buffered_output, find_pause
+from .stalls import Kind, Observation, check_loss, find_buffered_output, find_pause
 from .stragglers import find_slow_replica
 from .tracker import Progress, ProgressTracker
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from ...backends.runner import Runner
     from ...backends.types import DescribeAppResponse
 
-_STEP, _TOTAL = "step", "total"
+STEP, TOTAL = "step", "total"
+"""The facts that are kept of a job beside its series."""
 # How long the journal is searched for the folder in which a job was launched (s).
 _JOURNAL_S = 1.0
 
@@ -89,6 +90,10 @@ class Activity:
     def main(self) -> Series | None:
         """The series that is shown first: the loss, else the first one."""
         return main_series(self.series)
+
+    def observed(self, *kinds: Kind) -> Observation | None:
+        """Return the first observation of some kinds; None if there is none."""
+        return next((observation for observation in self.observations if observation.kind in kinds), None)
 
 
 def main_series(series: dict[str, Series]) -> Series | None:
@@ -154,7 +159,7 @@ class JobActivity:
     def save(self) -> None:
         """Keep the series on disk, once all of the log is read; a full disk costs them."""
         series, progress = self._series(), self._progress()
-        facts = {_STEP: progress.step, _TOTAL: progress.total}
+        facts = {STEP: progress.step, TOTAL: progress.total}
         if series and self.is_read:
             with suppress(OSError):
                 save_series(self.handle, series, {name: value for name, value in facts.items() if value is not None})
@@ -171,8 +176,8 @@ class JobActivity:
         steps = [metric.steps()[-1] for metric in self._files.series().values() if len(metric)]
         step = max(steps, default=None)
         if progress.step is None:
-            step = self._facts.get(_STEP) if step is None else step
-            return replace(progress, step=step, total=total or self._facts.get(_TOTAL))
+            step = self._facts.get(STEP) if step is None else step
+            return replace(progress, step=step, total=total or self._facts.get(TOTAL))
         if step is None or step <= progress.step:
             return replace(progress, total=total)
         # A bar that counts the steps of an epoch, or is drawn once at the end, is behind the files.

@@ -2,7 +2,7 @@
 
 Ranks of synchronous training make their steps together, whoever holds them up: there only a time that each rank prints
 of its own work, such as that of loading data, tells which is slow. Replicas that do not wait for each other differ in
-their steps. Times vary, so a replica is named only where nearly all of its last times are above the usual one elsewhere.
+their steps. Times vary, so a replica is named only where nearly all of its last times are above the median elsewhere.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ _NEARLY_ALL = 7 / 8
 _PART_OF_STEP = 0.1
 # The work that a rank does alone: backward passes and steps of the optimizer wait for the other ranks.
 _OWN_TIME = re.compile(
-    r"(?i)(?:.*/)?(?:(?:train|avg|mean|last|local)[_ ])?(?:(?:(?:step|iter(?:ation)?|batch|data|data[_ ]?load(?:er|ing)?"
-    r"|load(?:ing)?|forward|fwd)[_ -](?:time|timing|duration|secs?)|data|time)(?: in s|[_ ]\(?m?s\)?)?"
+    r"(?i)(?:.*/)?(?:(?:train|avg|mean|last|local)[_ ])?"
+    r"(?:(?:(?:step|iter(?:ation)?|batch|data|(?:data[_ ]?)?load(?:er|ing)?|forward|fwd)"
+    r"[_ -](?:time|timing|duration|secs?)|data|time)(?: in s|[_ ]\(?m?s\)?)?"
     r"|elapsed time per iteration \(ms\))"
 )
 

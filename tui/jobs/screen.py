@@ -265,7 +265,7 @@ class JobsScreen(JobActions):
             self.dashboard.feed.watch(handle)
 
     def _watch_progress(self) -> None:
-        self.dashboard.feed.watch_progress(self.table.running_on_screen if self.is_active else [])
+        self.dashboard.feed.watch_progress(*(self.table.on_screen if self.is_active else ((), ())))
 
     def show_progress(self, message: ProgressRead) -> None:
         """Show how far running jobs are."""
