@@ -239,7 +239,7 @@ async def test_slow_replica_is_marked_with_its_evidence(tmp_path: Path) -> None:
         )
         await until(
             pilot,
-            lambda: screen.summary().plain == "Metrics from the log loss, data_time; rate of the last 5 min",
+            lambda: screen.summary().plain == "Metrics from the log: loss, data_time; rate over 5 min",
             "where they come from",
         )
 

@@ -127,7 +127,7 @@ def _capital(sentence: str) -> str:
 
 
 def sources(activity: Activity) -> str:
-    """Return where the figures come from: `Metrics from metrics.csv, and from the log lr, tok/s`."""
+    """Return where the figures come from: `Metrics from metrics.csv, and from the log: lr, tok/s`."""
     series = activity.series.values()
     logged = [metric.name for metric in series if metric.origin.startswith("log of ")]
     files = dict.fromkeys(Path(metric.origin).name for metric in series if metric.name not in logged)
@@ -136,10 +136,10 @@ def sources(activity: Activity) -> str:
     if files:
         words.append(f"from {', '.join(files) if len(files) <= _MOST_FILES else f'{len(files)} files'}")
     if logged:
-        words.append(f"from the log {names}")
+        words.append(f"from the log: {names}")
     if not words:
         return ""
-    rate = "; rate of the last 5 min" if activity.progress.rate and activity.progress.moved_at is not None else ""
+    rate = "; rate over 5 min" if activity.progress.rate and activity.progress.moved_at is not None else ""
     return plain(f"Metrics {', and '.join(words)}{rate}")
 
 
