@@ -21,6 +21,7 @@ from torchx_tui.diagnosis.progress.activity import Activity
 from torchx_tui.specs import AppState
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.jobs.table import JobTable
 from torchx_tui.tui.metrics.chart import ChartPane
 from torchx_tui.tui.metrics.legend import swept_values
 from torchx_tui.tui.metrics.screen import MetricsScreen
@@ -119,6 +120,18 @@ async def test_metrics_of_marked_jobs_are_overlaid(scheduler: CannedScheduler, t
         assert RUNNING not in [row.handle for _, row in overlay._lines(overlay._series_of("loss"))]
         await pilot.press("right_square_bracket")
         await until(pilot, lambda: overlay.legend.chosen == overlay.legend.order[1], "the next job")
+        # From the metrics of another job too.
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is screen, "the table")
+        screen.table.post_message(JobTable.MarksChanged())
+        await until(pilot, lambda: len(app.jobs.marked) == 4, "the marks")
+        screen.table.move_to(RUNNING)
+        await pilot.press("enter", "p")
+        await until(pilot, lambda: isinstance(app.screen, MetricsScreen) and len(app.screen.rows) == 1, "one job")
+        await pilot.press("o")
+        await until(
+            pilot, lambda: isinstance(app.screen, MetricsScreen) and len(app.screen.rows) == 4, "all marked jobs"
+        )
 
 
 async def test_metrics_are_saved(scheduler: CannedScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
