@@ -118,6 +118,8 @@ class JobActivity:
         self.handle = handle
         self.is_read = False
         """Whether the log that there was at first is taken in; until then the series of the last time are shown."""
+        self.is_current = False
+        """Whether all that was printed by now is taken in; until then its pace is that of an earlier time."""
         self.place = place
         self._tracker = tracker
         self._files = MetricFiles()
@@ -184,13 +186,15 @@ class JobActivity:
         return replace(progress, step=step, total=total if total and total >= step else None)
 
     def _observations(self, series: dict[str, Series], now: float, cores: Collection[float]) -> list[Observation]:
+        if not self.is_current:
+            return check_loss(series)
         tracker, main = self._tracker, self._tracker.main
         found: list[Observation | None] = []
         if main is not None:
             pauses, moved_at = main.moments.pauses(), main.moments.last
             excused = tracker.is_excused
             found.append(find_pause(pauses, moved_at, tracker.printed_at, now, is_excused=excused, cores=cores))
-        if self.is_read and not any(found):
+        if not any(found):
             since = tracker.printed_at or self.place.since or self._began_at
             found.append(find_buffered_output(tracker.size, since, now, cores))
         paces = [printer.pace() for printer in tracker.printers()]
