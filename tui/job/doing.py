@@ -139,8 +139,10 @@ def sources(activity: Activity) -> str:
         words.append(f"from the log: {names}")
     if not words:
         return ""
-    rate = "; rate over 5 min" if activity.progress.rate and activity.progress.moved_at is not None else ""
-    return plain(f"Metrics {', and '.join(words)}{rate}")
+    # Of a job that pauses no rate is shown.
+    paused = activity.observed(Kind.QUIET, Kind.STALLED)
+    has_rate = activity.progress.rate and activity.progress.moved_at is not None and paused is None
+    return plain(f"Metrics {', and '.join(words)}{'; rate over 5 min' if has_rate else ''}")
 
 
 class ProgressRow(Widget):
