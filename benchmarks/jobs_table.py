@@ -89,7 +89,7 @@ async def our_seconds(count: int, *, progress: bool = False) -> float:
             app.on_jobs_changed(message)
             if progress:
                 told = RowProgress(step, step / ROUNDS, 60.0 * step, "loss", f"{step}.25")
-                app.on_progress_read(ProgressRead(dict.fromkeys(app.screen.table.running_on_screen, told)))
+                app.on_progress_read(ProgressRead(dict.fromkeys(app.screen.table.on_screen[0], told)))
             await pilot.pause()
             taken.append(time.perf_counter() - began)
         app.ui_state.flush()

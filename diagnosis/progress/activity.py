@@ -17,14 +17,16 @@ from ..metrics.find import Folder, find_metric_files
 from ..metrics.series import Series
 from ..metrics.store import load_series, save_series
 from .blocks import LogBlock
-from .stalls import Observation, check_loss, find_buffered_output, find_pause
+from .stalls import Kind, Observation, check_loss, find_buffered_output, find_pause
+from .stragglers import find_slow_replica
 from .tracker import Progress, ProgressTracker
 
 if TYPE_CHECKING:
     from ...backends.runner import Runner
     from ...backends.types import DescribeAppResponse
 
-_STEP, _TOTAL = "step", "total"
+STEP, TOTAL = "step", "total"
+"""The facts that are kept of a job beside its series."""
 # How long the journal is searched for the folder in which a job was launched (s).
 _JOURNAL_S = 1.0
 
@@ -89,6 +91,10 @@ class Activity:
         """The series that is shown first: the loss, else the first one."""
         return main_series(self.series)
 
+    def observed(self, *kinds: Kind) -> Observation | None:
+        """Return the first observation of some kinds; None if there is none."""
+        return next((observation for observation in self.observations if observation.kind in kinds), None)
+
 
 def main_series(series: dict[str, Series]) -> Series | None:
     """Return the series that is shown first: the loss of the training, else any loss, else the first one."""
@@ -112,6 +118,8 @@ class JobActivity:
         self.handle = handle
         self.is_read = False
         """Whether the log that there was at first is taken in; until then the series of the last time are shown."""
+        self.is_current = False
+        """Whether all that was printed by now is taken in; until then its pace is that of an earlier time."""
         self.place = place
         self._tracker = tracker
         self._files = MetricFiles()
@@ -153,7 +161,7 @@ class JobActivity:
     def save(self) -> None:
         """Keep the series on disk, once all of the log is read; a full disk costs them."""
         series, progress = self._series(), self._progress()
-        facts = {_STEP: progress.step, _TOTAL: progress.total}
+        facts = {STEP: progress.step, TOTAL: progress.total}
         if series and self.is_read:
             with suppress(OSError):
                 save_series(self.handle, series, {name: value for name, value in facts.items() if value is not None})
@@ -170,21 +178,25 @@ class JobActivity:
         steps = [metric.steps()[-1] for metric in self._files.series().values() if len(metric)]
         step = max(steps, default=None)
         if progress.step is None:
-            step = self._facts.get(_STEP) if step is None else step
-            return replace(progress, step=step, total=total or self._facts.get(_TOTAL))
+            step = self._facts.get(STEP) if step is None else step
+            return replace(progress, step=step, total=total or self._facts.get(TOTAL))
         if step is None or step <= progress.step:
             return replace(progress, total=total)
         # A bar that counts the steps of an epoch, or is drawn once at the end, is behind the files.
         return replace(progress, step=step, total=total if total and total >= step else None)
 
     def _observations(self, series: dict[str, Series], now: float, cores: Collection[float]) -> list[Observation]:
+        if not self.is_current:
+            return check_loss(series)
         tracker, main = self._tracker, self._tracker.main
         found: list[Observation | None] = []
         if main is not None:
             pauses, moved_at = main.moments.pauses(), main.moments.last
             excused = tracker.is_excused
             found.append(find_pause(pauses, moved_at, tracker.printed_at, now, is_excused=excused, cores=cores))
-        if self.is_read and not any(found):
+        if not any(found):
             since = tracker.printed_at or self.place.since or self._began_at
             found.append(find_buffered_output(tracker.size, since, now, cores))
+        paces = [printer.pace() for printer in tracker.printers()]
+        found.append(find_slow_replica(paces, now) if len(paces) > 1 else None)
         return [item for item in found if item is not None] + check_loss(series)

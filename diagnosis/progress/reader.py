@@ -97,6 +97,7 @@ class ActivityReader(LogThread):
         saved_at = time.monotonic()
         while not self._stop.is_set():
             more = self._read_log(blocks)
+            self._job.is_current = not more and blocks.caught_up
             now = time.monotonic()
             if now - polled_at > _FILE_INTERVAL_S:
                 paths: Collection[Path] = ()
@@ -121,7 +122,9 @@ class ActivityReader(LogThread):
         found, more = blocks.poll()
         for block in found:
             self._job.feed(block)
-            self._publish()
+            # Once it has caught up, what is known between two blocks is that of an earlier time.
+            if not self._job.is_current:
+                self._publish()
             if self._stop.wait(_PAUSE_S):
                 break
         return more
@@ -163,7 +166,7 @@ def read_activity(
     paths = job.find_files()
     while job.read_files(paths):
         pass
-    job.is_read = True
+    job.is_read = job.is_current = True
     job.save()
     return job.snapshot(time.time(), is_final=is_final)
 

@@ -46,6 +46,7 @@ class Kind(Enum):
     BUFFERED = "buffered"
     NAN = "nan"
     SPIKE = "spike"
+    SLOW = "slow"
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,14 @@ class Observation:
         sentence: the same as a sentence, with its evidence.
         since: since when (seconds since the epoch); nan where that is not known.
         seconds: how long the job has paused; nan for the others.
+        replica: which replica it is about, such as ``trainer/0``; empty where it is about the job.
     """
 
     kind: Kind
     sentence: str
     since: float = math.nan
     seconds: float = math.nan
+    replica: str = ""
 
 
 def pause_limit(pauses: Sequence[float]) -> float | None:

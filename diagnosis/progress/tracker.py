@@ -18,6 +18,7 @@ from .prefilter import candidate_lines, compile_needles
 from .recipe import Recipe, Source
 from .shapes import Shapes
 from .stalls import EXCUSES
+from .stragglers import KEPT_TIMES, Pace, is_own_time
 
 # A value is shown from its second point on: what is printed once is a setting or a result.
 FEWEST_POINTS = 2
@@ -26,6 +27,8 @@ RATE_WINDOW_S = 300.0
 # Printers, such as ranks of one job, whose values are kept; of others only the counts are.
 _MOST_PRINTERS = 8
 _MOST_SERIES = 300
+# Names of times that are kept of each printer.
+_MOST_TIMES = 4
 # A printer is far ahead with so many times as many values, and so many more.
 _FAR_AHEAD, _MORE = 1.1, 8
 # Of the lines after the last step, so many bytes are looked at for what the job does instead.
@@ -125,6 +128,12 @@ class Moments:
         times = [time for time, _ in self._moments]
         return [after - before for before, after in itertools.pairwise(times)]
 
+    def step_times(self) -> list[float]:
+        """Return the seconds a step of the last `KEPT_TIMES` changes, the first ones first."""
+        last = list(self._moments)[-KEPT_TIMES - 1 :]
+        steps = ((after[0] - before[0], after[1] - before[1]) for before, after in itertools.pairwise(last))
+        return [seconds / made for seconds, made in steps if made > 0]
+
     def rate(self) -> float | None:
         """Return steps a second over the last `RATE_WINDOW_S`."""
         known = [(time, step) for time, step in self._moments if not math.isnan(step)]
@@ -142,16 +151,18 @@ class Printer:
 
     Args:
         label: what it is called, such as ``trainer/0``.
+        replica: whose log it is in.
         keeps: keep its values; its steps are followed anyhow.
     """
 
-    def __init__(self, label: str, keeps: bool) -> None:
-        self.label = label
+    def __init__(self, label: str, replica: str, keeps: bool) -> None:
+        self.label, self.replica = label, replica
         self.points = 0
         self.moments = Moments()
         self.series: dict[str, Series] = {}
         self.step: float | None = None
         self._keeps = keeps
+        self._own_times: dict[str, deque[float]] = {}
         self._total: float | None = None
         self._in_epoch = False
         self._offset = 0.0
@@ -210,6 +221,13 @@ class Printer:
         if left is None and self._eta is not None:
             left = self._eta[1]
         return Progress(step, total, self._epoch, self._epochs, rate, left, self.moments.last)
+
+    def pace(self) -> Pace:
+        """Return how fast it works."""
+        step, moved_at = self.step or 0.0, self.moments.last or 0.0
+        return Pace(
+            self.label, self.replica, step, moved_at, self.moments.pauses(), self.moments.step_times(), self._own_times
+        )
 
     def shown(self) -> dict[str, Series]:
         """Return the series that have enough points to be some."""
@@ -319,6 +337,8 @@ class Printer:
 
     def _add(self, name: str, at: float, value: float, time: float, printed: str) -> None:
         self.points += 1
+        if is_own_time(name):
+            self._add_time(name, value)
         if not self._keeps:
             return
         series = self.series.get(name)
@@ -329,6 +349,13 @@ class Printer:
         # Without any step the epoch tells where a point is, or its number.
         elsewhere = series.points if self._epoch is None else self._epoch
         series.add(at if self.step is not None else elsewhere, value, time, printed)
+
+    def _add_time(self, name: str, value: float) -> None:
+        times = self._own_times.get(name)
+        if times is None and len(self._own_times) < _MOST_TIMES:
+            times = self._own_times[name] = deque(maxlen=KEPT_TIMES)
+        if times is not None and math.isfinite(value):
+            times.append(value)
 
 
 class ProgressTracker:
@@ -429,7 +456,7 @@ class ProgressTracker:
         printer = self._printers.get(key)
         if printer is None:
             label = replica if rank < 0 else f"{replica} rank {rank}".strip()
-            printer = self._printers[key] = Printer(label, len(self._printers) < _MOST_PRINTERS)
+            printer = self._printers[key] = Printer(label, replica, len(self._printers) < _MOST_PRINTERS)
         return printer
 
 

@@ -16,10 +16,12 @@ from textual.pilot import Pilot
 
 from torchx_tui.diagnosis.metrics.export import write_csv
 from torchx_tui.diagnosis.metrics.series import Series
+from torchx_tui.diagnosis.metrics.store import save_series
 from torchx_tui.diagnosis.progress.activity import Activity
 from torchx_tui.specs import AppState
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.jobs.table import JobTable
 from torchx_tui.tui.metrics.chart import ChartPane
 from torchx_tui.tui.metrics.legend import swept_values
 from torchx_tui.tui.metrics.screen import MetricsScreen
@@ -118,6 +120,18 @@ async def test_metrics_of_marked_jobs_are_overlaid(scheduler: CannedScheduler, t
         assert RUNNING not in [row.handle for _, row in overlay._lines(overlay._series_of("loss"))]
         await pilot.press("right_square_bracket")
         await until(pilot, lambda: overlay.legend.chosen == overlay.legend.order[1], "the next job")
+        # From the metrics of another job too.
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is screen, "the table")
+        screen.table.post_message(JobTable.MarksChanged())
+        await until(pilot, lambda: len(app.jobs.marked) == 4, "the marks")
+        screen.table.move_to(RUNNING)
+        await pilot.press("enter", "p")
+        await until(pilot, lambda: isinstance(app.screen, MetricsScreen) and len(app.screen.rows) == 1, "one job")
+        await pilot.press("o")
+        await until(
+            pilot, lambda: isinstance(app.screen, MetricsScreen) and len(app.screen.rows) == 4, "all marked jobs"
+        )
 
 
 async def test_metrics_are_saved(scheduler: CannedScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +194,7 @@ async def test_columns_of_progress(scheduler: CannedScheduler, tmp_path: Path) -
         await at_job(RUNNING)(pilot)
         screen = app.screen
         assert isinstance(screen, JobsScreen)
-        assert RUNNING in screen.table.running_on_screen
+        assert RUNNING in screen.table.on_screen[0]
 
         table = screen.table
 
@@ -188,6 +202,59 @@ async def test_columns_of_progress(scheduler: CannedScheduler, tmp_path: Path) -
             return next((text for y in range(30) if "sft-…kdfd" in (text := table.render_line(y).text)), "")
 
         await until(pilot, lambda: "step 14,990" in line() and "1.5100" in line(), "its progress")
+
+
+async def test_ended_job_has_the_metric_that_was_kept(scheduler: CannedScheduler, tmp_path: Path) -> None:
+    """Its log is not read again."""
+    series = Series("loss")
+    for step in range(3):
+        series.add(step, 0.5, printed="0.50719")
+    save_series(FAILED, {"loss": series}, {"step": 270, "total": 1000})
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(160, 40)) as pilot:
+        await at_job(RUNNING)(pilot)
+        screen = app.screen
+        assert isinstance(screen, JobsScreen)
+        table = screen.table
+
+        def line() -> str:
+            return next((text for y in range(30) if "✗ Failed" in (text := table.render_line(y).text)), "")
+
+        await until(pilot, lambda: "27 %" in line() and "0.50719" in line(), "how far it came")
+
+
+async def test_slow_replica_is_marked_with_its_evidence(tmp_path: Path) -> None:
+    """In the grid, beside the facts of that replica, above the chart, and on the card."""
+    scheduler = CannedScheduler(logs=tmp_path / "logs")
+    scheduler.add("train-zq2wmx7v5hkdfd", AppState.RUNNING, 900, replicas=3)
+    for k in range(3):
+        seconds = 0.212 if k == 2 else 0.118
+        lines = [(21.0 - step * 0.5, "o", f"step {step}/90 loss 1.5 data_time: {seconds}\n") for step in range(40)]
+        scheduler.write_log("train-zq2wmx7v5hkdfd", k, lines)
+    words = "slow 1.8x: trainer/2, its data_time is 0.212, elsewhere 0.118"
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(160, 45)) as pilot:
+        await at_job("local_cwd://torchx/train-zq2wmx7v5hkdfd")(pilot)
+        jobs = app.screen
+        assert isinstance(jobs, JobsScreen)
+        await until(pilot, lambda: words in jobs.card.body.slow.plain, "the card")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.replicas.grid.slow, "the grid")
+        screen = app.screen
+        assert isinstance(screen, JobScreen)
+        assert screen.replicas.rule.right.plain == "1 slow"
+        await until(pilot, lambda: " 0 ●   1 ●   2 !" in screen.replicas.grid.render_line(0).text, "the sign")
+        assert f"! S{words[1:]}" in str(screen.doing._notes.render())
+        assert words not in screen.replicas.facts.render().plain
+        await pilot.press("tab", "right", "right")
+        await until(
+            pilot, lambda: "! " + words.replace(", ", "\n", 1) in screen.replicas.facts.render().plain, "its facts"
+        )
+        await until(
+            pilot,
+            lambda: screen.summary().plain == "Metrics from the log: loss, data_time; rate over 5 min",
+            "where they come from",
+        )
 
 
 def test_csv_tells_what_each_row_stands_for() -> None:

@@ -80,7 +80,7 @@ async def test_only_rows_that_look_different_are_drawn_again(tmp_path: Path, mon
         await until(pilot, lambda: RUNNING in app.jobs.rows, "the job")
         assert isinstance(app.screen, JobsScreen)
         table = app.screen.table
-        await until(pilot, lambda: RUNNING in table.running_on_screen, "its row")
+        await until(pilot, lambda: RUNNING in table.on_screen[0], "its row")
         first = RowProgress(4, 0.5, None, "loss", "0.871")
         app.on_progress_read(ProgressRead({RUNNING: first}))
         assert "0.871" in screen_text(app)

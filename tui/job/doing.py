@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -14,7 +15,7 @@ from textual.widgets import Static
 from ...diagnosis.metrics.chart import Options, sparkline, wants_log
 from ...diagnosis.metrics.series import Series
 from ...diagnosis.progress.activity import Activity
-from ...diagnosis.progress.stalls import Kind, Observation
+from ...diagnosis.progress.stalls import Kind
 from ...logs.text.sanitize import plain
 from ..format import clock
 from ..metrics.chart import ChartView
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _OPTIONS = Options()
 _SPARK_WIDTH = 8
+# Names and files that the status line has room for.
+_MOST_NAMES, _MOST_FILES = 4, 2
 # Values beside the chart: the usual ones first, then the others.
 _FIRST_VALUES = ("lr", "learning_rate", "learning rate", "tok/s", "tps", "grad_norm", "grad norm")
 
@@ -63,7 +66,7 @@ class DoingPane(Pane):
         """Show what a job is doing, and of a stalled one where its ranks stand."""
         self._activity = activity
         main = activity.main
-        stalled = stall_of(activity)
+        stalled = activity.observed(Kind.STALLED)
         self.rule.title = Text("Stalled" if stalled else "Doing")
         info = Text(plain(main.name) if main else "")
         if stalled and not math.isnan(stalled.since):
@@ -123,9 +126,23 @@ def _capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
-def stall_of(activity: Activity) -> Observation | None:
-    """Return that a job is stalled; None where it is not."""
-    return next((observation for observation in activity.observations if observation.kind is Kind.STALLED), None)
+def sources(activity: Activity) -> str:
+    """Return where the figures come from: `Metrics from metrics.csv, and from the log: lr, tok/s`."""
+    series = activity.series.values()
+    logged = [metric.name for metric in series if metric.origin.startswith("log of ")]
+    files = dict.fromkeys(Path(metric.origin).name for metric in series if metric.name not in logged)
+    names = ", ".join(logged[:_MOST_NAMES]) + (", ..." if len(logged) > _MOST_NAMES else "")
+    words = []
+    if files:
+        words.append(f"from {', '.join(files) if len(files) <= _MOST_FILES else f'{len(files)} files'}")
+    if logged:
+        words.append(f"from the log: {names}")
+    if not words:
+        return ""
+    # Of a job that pauses no rate is shown.
+    paused = activity.observed(Kind.QUIET, Kind.STALLED)
+    has_rate = activity.progress.rate and activity.progress.moved_at is not None and paused is None
+    return plain(f"Metrics {', and '.join(words)}{'; rate over 5 min' if has_rate else ''}")
 
 
 class ProgressRow(Widget):

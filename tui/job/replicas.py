@@ -29,6 +29,7 @@ from .replica_facts import port_lines, reach_line, replica_lines, usage_lines
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse, PublishedPort, ReplicaUsage
+    from ...diagnosis.progress.stalls import Observation
 
 CELL_WIDTH = 6
 # Samples that are kept of each replica, and the cells beside their picture.
@@ -52,6 +53,8 @@ class ReplicaGrid(Widget, can_focus=True):
 
     replicas: reactive[tuple[ReplicaStatus, ...]] = reactive((), layout=True)
     chosen: reactive[int] = reactive(0)
+    slow: reactive[str] = reactive("")
+    """Which replica is slower than the others, such as ``trainer/7``."""
 
     @dataclass
     class Chosen(Message):
@@ -83,7 +86,10 @@ class ReplicaGrid(Widget, can_focus=True):
             replica = self.replicas[number]
             style = STYLES.muted if replica.state is not ReplicaState.FAILED else STYLES.failed
             cell = Text(f"{number:>2} ", style, end="")
-            cell.append(glyphs.state(replica.state), state_style(replica.state))
+            if f"{replica.role}/{replica.id}" == self.slow:
+                cell.append("!", STYLES.pending)
+            else:
+                cell.append(glyphs.state(replica.state), state_style(replica.state))
             if number == self.chosen:
                 cell.stylize(STYLES.cursor if self.has_focus else STYLES.cursor_unfocused)
             line.append_text(cell)
@@ -124,6 +130,7 @@ class ReplicasPane(Pane):
         self.grid = ReplicaGrid(id="replica-grid")
         self.facts = FactLines()
         self._picked = False
+        self._slow: Observation | None = None
         self._ports: list[PublishedPort] = []
         self._usages: dict[tuple[str, int], deque[ReplicaUsage]] = {}
 
@@ -142,6 +149,13 @@ class ReplicasPane(Pane):
             self.grid.replicas = replicas
             if not self._picked:
                 self.grid.chosen = first_failed(replicas)
+        self._show_facts()
+
+    def show_slow(self, slow: Observation | None) -> None:
+        """Mark the replica that is slower than the others."""
+        self._slow = slow
+        self.grid.slow = slow.replica if slow else ""
+        self.rule.right = Text("1 slow" if slow else "", STYLES.pending)
         self._show_facts()
 
     def add_usage(self, usages: Sequence[ReplicaUsage]) -> None:
@@ -173,6 +187,9 @@ class ReplicasPane(Pane):
         replica = self.chosen
         if replica is not None:
             lines = (*replica_lines(replica, self), *port_lines(self._chosen_ports()))
+            if self._slow is not None and self._slow.replica == f"{replica.role}/{replica.id}":
+                who, _, evidence = plain(self._slow.sentence).partition(", ")
+                lines = (*lines, Text(f"! {who}", STYLES.pending), Text(evidence, STYLES.muted))
             samples = self._usages.get((replica.role, replica.id))
             if samples:
                 width = max(8, self.facts.size.width - _USAGE_WORDS)

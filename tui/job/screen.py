@@ -29,7 +29,7 @@ from ..ui.pane import Divider
 from ..ui.text_pane import TextPane
 from ..ui.title_rule import TitleRule
 from .actions import JobActions
-from .doing import DoingPane, ProgressRow, stall_of
+from .doing import DoingPane, ProgressRow, sources
 from .replicas import ReplicaGrid, ReplicasPane
 from .shell import ReplicaShell
 from .timeline import Timeline
@@ -202,11 +202,11 @@ class JobScreen(JobActions):
         doing = self._is_doing
         had_focus = self.focused in (self.why.body, self.doing.chart, None)
         self.doing.display, self.why.display = doing, not doing
-        self.progress_row.show(
-            self._activity.progress.fraction if doing else None, is_stalled=stall_of(self._activity) is not None
-        )
+        stalled = self._activity.observed(Kind.STALLED)
+        self.progress_row.show(self._activity.progress.fraction if doing else None, is_stalled=stalled is not None)
+        self.replicas.show_slow(self._activity.observed(Kind.SLOW) if doing else None)
         if doing:
-            handle, stalled = self.row.handle, stall_of(self._activity)
+            handle = self.row.handle
             taken = self.dashboard.jobs.taken_since(handle, stalled.since) if stalled else None
             self.doing.show(self._activity, taken)
             words, seconds = (stalled.sentence, stalled.seconds) if stalled else ("", 0.0)
@@ -288,14 +288,7 @@ class JobScreen(JobActions):
         self.state_line.left, self.state_line.right = left, where
 
     def _append_doing(self, left: Text) -> None:
-        pause = next(
-            (
-                observation
-                for observation in self._activity.observations
-                if observation.kind in (Kind.QUIET, Kind.STALLED)
-            ),
-            None,
-        )
+        pause = self._activity.observed(Kind.QUIET, Kind.STALLED)
         words = self._activity.progress.words
         if pause is not None:
             left.append(f"   {pause.sentence.partition(';')[0]}", f"bold {STYLES.pending}")
@@ -347,6 +340,10 @@ class JobScreen(JobActions):
     def counts(self) -> Text:
         """Return the handle."""
         return Text(plain(self.row.handle), STYLES.faint)
+
+    def summary(self) -> Text:
+        """Return where the figures of what it does come from."""
+        return Text(sources(self._activity) if self._is_doing else "", STYLES.faint)
 
     def hints(self) -> list[Hint]:
         """Return the keys that act on this job."""

@@ -64,6 +64,7 @@ class JobCard(Pane):
         if row is None or row.handle != self._handle:
             self._handle = row.handle if row else ""
             self.remove_class("-charted")
+            self.body.slow = Text()
             if self._readers is not None:
                 self._readers.keep_only(self._handle)
         if row is None:
@@ -94,11 +95,15 @@ class JobCard(Pane):
 
     def _draw_chart(self, handle: str) -> None:
         from ...diagnosis.metrics.chart import Options, wants_log
+        from ...diagnosis.progress.stalls import Kind
+        from ...logs.text.sanitize import plain
         from ..metrics.chart import ChartPane
 
         if self._readers is None or handle != self._handle or not self.is_attached:
             return
-        main = self._readers.latest(handle).main
+        activity = self._readers.latest(handle)
+        main, slow = activity.main, activity.observed(Kind.SLOW)
+        self.body.slow = _fact("straggler", Text(f"! {plain(slow.sentence)}", STYLES.pending)) if slow else Text()
         charted = main is not None and main.points >= _FEWEST_POINTS
         self.set_class(charted, "-charted")
         if main is not None and charted:
@@ -128,11 +133,13 @@ class CardBody(Widget):
     DEFAULT_CSS = "CardBody { width: 1fr; height: 1fr; padding: 0 1; }"
 
     facts: reactive[tuple[Text, ...]] = reactive(())
+    slow: reactive[Text] = reactive(Text)
+    """Which replica is slower than the others, where one is."""
 
     def render(self) -> Text:
         """Draw the lines, cut at the widget's width."""
         lines = []
-        for fact in self.facts:
+        for fact in (*self.facts, *([self.slow] if self.slow else [])):
             line = fact.copy()
             line.truncate(self.size.width, overflow="ellipsis")
             lines.append(line)
@@ -164,10 +171,12 @@ def card_lines(
     elif row.wanted:
         facts.append(("replicas", Text(f"{row.running}/{row.wanted}", STYLES.text)))
     for label, value in facts[:6]:
-        line = Text(f"{label:<{LABEL_WIDTH}}", STYLES.faint, end="")
-        line.append_text(value)
-        lines.append(line)
+        lines.append(_fact(label, value))
     return tuple(lines)
+
+
+def _fact(label: str, value: Text) -> Text:
+    return Text(f"{label:<{LABEL_WIDTH}}", STYLES.faint, end="").append_text(value)
 
 
 def _found_line(found: Conclusion) -> Text:

@@ -216,8 +216,7 @@ class JobsScreen(JobActions):
     def _refresh_title(self) -> None:
         shown, total = self.table.row_count, self._total
         info = f"{total:,}" if shown == total and not self.view.filter else f"{shown:,} of {total:,}"
-        if self.table.marks:
-            info += f"  {len(self.table.marks):,} marked"
+        info += f"  {len(self.table.marks):,} marked" if self.table.marks else ""
         newest = self.table.sort.column == "age" and not self.table.sort.reverse
         info += "  newest first" if newest else f"  by {self.table.sort.column}"
         info += "".join(f", {word}" for word in self.view.words)
@@ -265,7 +264,7 @@ class JobsScreen(JobActions):
             self.dashboard.feed.watch(handle)
 
     def _watch_progress(self) -> None:
-        self.dashboard.feed.watch_progress(self.table.running_on_screen if self.is_active else [])
+        self.dashboard.feed.watch_progress(*(self.table.on_screen if self.is_active else ((), ())))
 
     def show_progress(self, message: ProgressRead) -> None:
         """Show how far running jobs are."""
@@ -287,6 +286,7 @@ class JobsScreen(JobActions):
 
     def on_job_table_marks_changed(self, _message: JobTable.MarksChanged) -> None:
         """Say how many are marked."""
+        self.dashboard.jobs.marked = self.table.marked_rows() if self.table.marks else []
         self.jobs_updated()
 
     def on_job_table_opened(self, message: JobTable.Opened) -> None:

@@ -197,11 +197,12 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         return list(self._wanted) or [column.key for column, _ in self._columns if column.label]
 
     @property
-    def running_on_screen(self) -> list[str]:
-        """The running jobs that are on the screen: how far they are, and whether one is stalled, is shown."""
+    def on_screen(self) -> tuple[list[str], list[str]]:
+        """The running jobs that are on the screen, of which it is shown how far they are, and those that have ended."""
         first = self.scroll_offset.y
         seen = self.rows[first : first + self.size.height]
-        return [row.handle for row in seen if row.state is AppState.RUNNING]
+        running = [row.handle for row in seen if row.state is AppState.RUNNING]
+        return running, [row.handle for row in seen if row.is_final]
 
     def show_progress(self, progress: Mapping[str, RowProgress]) -> None:
         """Show how far jobs are."""

@@ -15,7 +15,7 @@ from ...diagnosis.metrics.export import best_value, rank
 from ...diagnosis.metrics.scale import x_label
 from ...diagnosis.metrics.series import Series, smoothed
 from ...logs.text.sanitize import plain
-from ..format import cut
+from ..format import cut, state_word
 from ..rows import JobRow
 from ..ui.job_cells import name_text, state_text
 from ..ui.palette import STYLES
@@ -31,6 +31,8 @@ _BEFORE, _AFTER = 20, 12
 _DIVERGED, _FEWEST_POINTS = 1.1, 20
 _SMOOTHING = 0.91
 _COLORS = 8
+# Sentences under the table about jobs that left the others.
+_MOST_SENTENCES = 2
 
 
 def curve_style(number: int) -> str:
@@ -130,9 +132,8 @@ class Legend(Widget):
         letters = {row.handle: number for number, row in enumerate(self._rows)}
         first = max(0, min(self.cursor - _MOST_JOBS + 1, len(self._rows) - _MOST_JOBS))
         order = self.order
-        diverged = {
-            row.handle for row in order if row.handle in self._series and _has_diverged(self._series[row.handle])
-        }
+        turns = {row.handle: _turn(self._series[row.handle]) for row in order if row.handle in self._series}
+        diverged = {handle: turn for handle, turn in turns.items() if turn is not None}
         best = next((row for row in order if row.handle not in diverged), None)
         for place, row in list(enumerate(order))[first : first + _MOST_JOBS]:
             number = letters[row.handle]
@@ -156,7 +157,27 @@ class Legend(Widget):
                 line.stylize(STYLES.cursor)
             line.truncate(self.size.width, overflow="crop")
             text.append("\n").append_text(line)
+        left = [row for row in order if row.handle in diverged][:_MOST_SENTENCES]
+        for number, row in enumerate(left):
+            sentence = self._divergence(row, diverged[row.handle], letters[row.handle])
+            text.append("\n" if number else "\n\n").append_text(sentence)
         return text
+
+    def _divergence(self, row: JobRow, turn: float, number: int) -> Text:
+        """Say from which step on a job left the others, and how it ended or where it is."""
+        step = x_label(self._series[row.handle].steps()[-1], False)
+        line = Text(" ", end="", no_wrap=True)
+        line.append(LETTERS[number % len(LETTERS)], f"bold {curve_style(number)}")
+        line.append(f" left the others at step {x_label(turn, False)}", STYLES.text)
+        if row.is_final:
+            why = f": {plain(row.why)}" if row.why else ""
+            line.append(f" and {state_word(row.state).lower()} at {step}{why}", STYLES.text)
+        else:
+            line.append(f" and is at {step}", STYLES.text)
+        if line.cell_len > self.size.width:
+            line.truncate(self.size.width - 1, overflow="crop")
+            line.append(glyphs_of(self.app).cut)
+        return line
 
     def _figures(self) -> list[tuple[str, int, Callable[[Series], str]]]:
         """Return the columns of figures: name, width, what stands there. The first two are the last that go."""
@@ -213,8 +234,13 @@ def _words(series: Series | None, *, is_best: bool, has_diverged: bool) -> Text:
     return words
 
 
-def _has_diverged(series: Series) -> bool:
+def _turn(series: Series) -> float | None:
+    """Return the step from which on the average of a loss has risen; None where it has not."""
     if best_value(series) != series.best_low:
-        return False
-    averages = [value for value in smoothed(series.means(), _SMOOTHING) if value == value]
-    return len(averages) >= _FEWEST_POINTS and averages[-1] > min(averages) * _DIVERGED > 0
+        return None
+    averages = zip(smoothed(series.means(), _SMOOTHING), series.steps(), strict=True)
+    known = [(average, step) for average, step in averages if average == average]
+    if len(known) < _FEWEST_POINTS:
+        return None
+    lowest, step = min(known)
+    return step if known[-1][0] > lowest * _DIVERGED > 0 else None

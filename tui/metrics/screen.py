@@ -79,7 +79,7 @@ class MetricsScreen(BaseScreen):
         Binding("right", "step(1)", "Cursor to the right", id="metrics.right", show=False),
         Binding("plus,equals_sign", "zoom_axis(0.5)", "Zoom in", key_display="+", id="metrics.zoom_in", show=False),
         Binding("minus", "zoom_axis(2)", "Zoom out", key_display="-", id="metrics.zoom_out", show=False),
-        Binding("o", "overlay", "Overlay the jobs of the sweep", id="metrics.overlay", show=False),
+        Binding("o", "overlay", "Overlay the marked jobs, or those of the sweep", id="metrics.overlay", show=False),
         Binding("y", "copy", "Copy as CSV", id="metrics.copy", show=False),
         Binding("S", "export", "Save as CSV and SVG", id="metrics.export", show=False),
         Binding("right_square_bracket", "next_job(1)", "Next job", key_display="]", id="metrics.next_job", show=False),
@@ -308,7 +308,7 @@ class MetricsScreen(BaseScreen):
             return None
         if action == "next_job" and not self._is_overlay:
             return None
-        if action == "overlay" and not self._sweep():
+        if action == "overlay" and not self._others():
             return None
         return super().check_action(action, parameters)
 
@@ -409,14 +409,14 @@ class MetricsScreen(BaseScreen):
         return start, start + width
 
     def action_overlay(self) -> None:
-        """Show the metrics of all jobs of this job's sweep in one chart."""
-        if self._sweep():
-            self.app.push_screen(MetricsScreen(self._sweep(), self._relaunch))
+        """Show the metrics of the marked jobs, or of all jobs of this job's sweep, in one chart."""
+        if self._others():
+            self.app.push_screen(MetricsScreen(self._others(), self._relaunch))
 
-    def _sweep(self) -> list[JobRow]:
-        """Return the jobs that were launched together with this one; none where it was launched alone."""
-        group = self.rows[0].group
-        rows = [row for row in self.dashboard.jobs.rows.values() if group and row.group == group]
+    def _others(self) -> list[JobRow]:
+        """Return the marked jobs, else those that were launched together with this one; none where it is alone."""
+        group, marked = self.rows[0].group, self.dashboard.jobs.marked
+        rows = marked or [row for row in self.dashboard.jobs.rows.values() if group and row.group == group]
         return sorted(rows, key=lambda row: row.submitted_at or 0) if len(rows) > 1 and not self._is_overlay else []
 
     def action_copy(self) -> None:

@@ -217,10 +217,10 @@ class Feed:
         """Measure what this job's replicas use from now on, or nobody's."""
         self._usage_watcher.watch(handle)
 
-    def watch_progress(self, handles: Collection[str]) -> None:
-        """Read how far these jobs are from now on, or nobody; the answers are `ProgressRead`."""
+    def watch_progress(self, running: Collection[str], ended: Collection[str] = ()) -> None:
+        """Read how far these jobs are or came from now on, or nobody; the answers are `ProgressRead`."""
         if self._progress_watcher is None:
-            if not handles:
+            if not running and not ended:
                 return
             from ...settings.config import MetricsSettings
             from .progress import ProgressWatcher
@@ -228,7 +228,7 @@ class Feed:
             metrics = self._metrics_settings or MetricsSettings()
             self._progress_watcher = ProgressWatcher(self._runner, self._post, metrics)
             self._progress_watcher.start()
-        self._progress_watcher.watch(handles)
+        self._progress_watcher.watch(running, ended)
 
     def explain(self, handle: str, logs: list[ReplicaLog], first_failed: int, error_patterns: Sequence[str]) -> None:
         """Read the logs of a failed job for its cause; the answer is a `FailureExplained`."""

@@ -1,4 +1,7 @@
-"""Reads how far running jobs are, for the table: by the end of their logs, where these are files on this machine."""
+"""Reads how far jobs are, for the table.
+
+Of running jobs by the end of their logs, where these are files on this machine; of ended ones by what was kept of them.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from ...backends.replica_logs import replica_logs
-from ...diagnosis.progress.activity import main_series
+from ...diagnosis.metrics.store import load_series, metrics_path
+from ...diagnosis.progress.activity import STEP, TOTAL, main_series
 from ...diagnosis.progress.reader import last_written, read_tail
 from ...diagnosis.progress.stalls import Kind, find_pause
-from ...diagnosis.progress.tracker import Moments, ProgressTracker
+from ...diagnosis.progress.tracker import Moments, Progress, ProgressTracker
 from ...specs import parse_app_handle
 from ..messages import ProgressRead
 from ..rows import RowProgress
@@ -87,36 +91,57 @@ class ProgressWatcher(WatchingThread):
         self._post = post
         self._settings = settings
         self._handles: tuple[str, ...] = ()
+        self._ended_handles: tuple[str, ...] = ()
+        self._kept: dict[str, float] = {}
         self._jobs: dict[str, WatchedJob] = {}
         self._asked_server_at = -_SERVER_PAUSE_S
 
-    def watch(self, handles: Collection[str]) -> None:
+    def watch(self, running: Collection[str], ended: Collection[str] = ()) -> None:
         """Look at these jobs from now on, or at none."""
-        chosen = tuple(handles)
-        if chosen != self._handles:
-            self._handles = chosen
+        chosen = tuple(running), tuple(ended)
+        if chosen != (self._handles, self._ended_handles):
+            self._handles, self._ended_handles = chosen
             self._wake.set()
 
     def run(self) -> None:
         """Look until `end`."""
         while not self._ended.is_set():
             found = {}
-            for handle in self._handles:
+            running, ended = self._handles, self._ended_handles
+            # A row that comes back is told again.
+            self._kept = {handle: kept_at for handle, kept_at in self._kept.items() if handle in ended}
+            for handle in (*running, *ended):
                 if self._ended.is_set():
                     return
                 try:
-                    found[handle] = self._look(handle)
+                    found[handle] = self._look(handle) if handle in running else self._look_at_kept(handle)
                 except Exception as error:
                     logger.debug("progress of %s: %s", handle, error)
             known = {handle: progress for handle, progress in found.items() if progress is not None}
             if known:
                 self._post(ProgressRead(known))
-            self._wake.wait(_INTERVAL_S if self._handles else None)
+            self._wake.wait(_INTERVAL_S if running or ended else None)
             self._wake.clear()
 
     def _look(self, handle: str) -> RowProgress | None:
         watched = self._watched(handle)
         return watched.look(self._settings, time.time()) if watched else None
+
+    def _look_at_kept(self, handle: str) -> RowProgress | None:
+        """Return how far an ended job came, if that was kept since the last time."""
+        try:
+            kept_at = metrics_path(handle).stat().st_mtime
+        except OSError:
+            return None
+        if self._kept.get(handle) == kept_at:
+            return None
+        self._kept[handle] = kept_at
+        series, facts = load_series(handle)
+        main = main_series(series)
+        progress = Progress(facts.get(STEP), facts.get(TOTAL))
+        return RowProgress(
+            progress.step, progress.fraction, None, main.name if main else "", main.printed if main else ""
+        )
 
     def _watched(self, handle: str) -> WatchedJob | None:
         if handle in self._jobs:

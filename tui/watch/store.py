@@ -42,6 +42,8 @@ class JobStore:
         self.capabilities: dict[str, Capabilities] = {}
         self.taken: dict[str, StacksTaken] = {}
         """The last stacks that were taken of jobs, and what they mean."""
+        self.marked: list[JobRow] = []
+        """The jobs that are marked in the table."""
         # Kept as rows come and go: with many jobs, counting them would cost more than drawing the screen.
         self._counts: Counter[tuple[str, AppState]] = Counter()
         self._changes: dict[str, list[tuple[AppState, float]]] = {}

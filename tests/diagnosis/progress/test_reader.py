@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -217,3 +218,31 @@ def test_the_log_goes_on_where_a_file_is_behind(reader: ActivityReader, folder: 
     points = [(bucket.step, bucket.last) for bucket in series.buckets()]
     assert points == [(1, 2.123456 - 1), (2, 2.123456 - 2), (3, -0.88), (4, -1.88)]
     assert (series.origin, series.printed) == ("trainer_state.json, then the log of trainer/0", "-1.88")
+
+
+def test_pace_is_judged_once_the_log_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two blocks of an old log, the last step that is known is long ago: that is no stall."""
+    monkeypatch.setattr("torchx_tui.diagnosis.progress.reader._PUBLISH_INTERVAL_S", 0.0)
+    end = time.time()
+    clock = [end]
+    lines = [f"step {step}/999 loss 1.5 {'x' * 900}\n" for step in range(400)]
+    write(folder / "combined.log", "".join(lines))
+    starts = [0, *accumulate(map(len, lines))]
+    write(folder / "combined.index", "".join(f"{starts[n]} {end - 400 + n:.3f} o\n" for n in range(400)))
+    log = ReplicaLog("trainer", 0, combined=folder / "combined.log")
+    seen_at: dict[float, tuple[str, ...]] = {}
+
+    def note() -> None:
+        reader.acknowledge()
+        seen_at[reader.latest.progress.step or 0] = tuple(item.sentence for item in reader.latest.observations)
+
+    reader = ActivityReader(HANDLE, [log], JobPlace, note, now=lambda: clock[0])
+    reader.start()
+    wait_until(lambda: seen_at.get(399) == (), "all of the log")
+    wait_until(lambda: reader.latest.is_read, "its end")
+    clock[0] += 40
+    wait_until(lambda: "no step for 41s" in "".join(seen_at[399]), "the stall")
+    reader.close()
+    assert reader.join(30)
+    assert len(seen_at) > 5
+    assert [words for step, words in seen_at.items() if words and step != 399] == []
