@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING
 
 from ...backends.types import Stream
 from ...specs import parse_app_handle
-from ...specs.files import open_file
+from ...specs.files import read_tail
 from .conclusion import conclude
+from .error_files import fill_ends
 from .kept import kept_takes
 from .take import take_stacks
 from .torchrun import explain_torchrun, read_ends
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from ...backends.runner import Runner
     from ...logs.source.replica_log import ReplicaLog
@@ -40,9 +39,12 @@ def explain_end(runner: Runner, handle: str, logs: Sequence[ReplicaLog]) -> tupl
         TorchXTuiError: the job's backend cannot be asked.
         OSError: its logs cannot be read.
     """
-    by_torchrun = explain_torchrun(read_ends(logs))
+    capabilities = runner.capabilities(parse_app_handle(handle).scheduler_backend)
+    ends = read_ends(logs)
+    described = runner.describe(handle) if capabilities.log_files else None
+    by_torchrun = explain_torchrun(fill_ends(ends, described, len(logs)) if described else list(ends.values()))
     lines: list[str] = []
-    if runner.capabilities(parse_app_handle(handle).scheduler_backend).run_beside:
+    if capabilities.run_beside:
         take = take_stacks(runner, handle)
         if take.ranks:
             return ()
@@ -71,19 +73,5 @@ def error_texts(runner: Runner, take: Take) -> dict[int, str]:
     for rank, reply in take.exited.items():
         path = scheduler.log_path(app_id, take.role, reply.replica, stream) if reply else None
         if path is not None:
-            texts[rank] = _tail(path)
+            texts[rank] = read_tail(path, _TAIL_BYTES).decode("utf-8", "replace")
     return texts
-
-
-def _tail(path: Path) -> str:
-    try:
-        file = open_file(path)
-    except OSError:
-        return ""
-    try:
-        size = os.fstat(file).st_size
-        return os.pread(file, _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode("utf-8", "replace")
-    except OSError:
-        return ""
-    finally:
-        os.close(file)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
+import tempfile
 import textwrap
 import time
 from importlib.util import find_spec
@@ -13,9 +16,11 @@ from support.waiting import wait_until
 
 from torchx_tui.backends.replica_logs import replica_logs
 from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.diagnosis.stacks.ended import explain_end
+from torchx_tui.diagnosis.stacks.error_files import fill_ends, read_error
 from torchx_tui.diagnosis.stacks.torchrun import explain_torchrun, read_torchrun
-from torchx_tui.specs import AppDef, Role
+from torchx_tui.specs import AppDef, AppState, Role
 
 DATA = Path(__file__).parent / "data" / "torchrun"
 RULE, THIN = "=" * 60, "-" * 60
@@ -160,7 +165,31 @@ def test_what_is_said_is_short() -> None:
     assert len(sentence) < 400
 
 
-@pytest.mark.skipif(find_spec("torch") is None, reason="needs torch: pip install torch")
+def ended(tmp_path: Path, body: str, *options: str) -> tuple[str, ...]:
+    """Return what is said of a real torchrun of two ranks, each of which runs these lines below `@record`."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import os, signal, sys, time\nfrom pathlib import Path\n"
+        "from torch.distributed.elastic.multiprocessing.errors import record\n"
+        'RANK, AGAIN = os.environ["RANK"], os.environ["TORCHELASTIC_RESTART_COUNT"]\n'
+        f"@record\ndef main():\n{textwrap.indent(textwrap.dedent(body), '    ')}\n    time.sleep(600)\nmain()\n"
+    )
+    arguments = ["-m", "torch.distributed.run", "--nproc-per-node", "2", *options, str(script)]
+    role = Role("trainer", str(tmp_path), entrypoint=sys.executable, args=arguments)
+    runner = Runner(scheduler_params={"local_cwd": {"root": tmp_path / "root"}})
+    handle = runner.run(AppDef("ends", [role]), "local_cwd", {})
+    try:
+        described = wait_until(lambda: (d := runner.describe(handle)) and d.has_ended and d, "its end")
+        return explain_end(runner, handle, replica_logs(runner.replica_log, handle, described))
+    finally:
+        runner.delete(handle)
+        runner.close()
+
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="needs torch: pip install torch")
+
+
+@needs_torch
 @pytest.mark.parametrize(
     ("ends", "sentence"),
     [
@@ -170,31 +199,103 @@ def test_what_is_said_is_short() -> None:
 )
 def test_a_real_run(tmp_path: Path, ends: str, sentence: str) -> None:
     """From a launched job to the sentences, with `@record` and torchrun's own error file."""
-    script = tmp_path / "train.py"
-    script.write_text(
-        textwrap.dedent(
-            f"""
-            import os, signal, time
-            from torch.distributed.elastic.multiprocessing.errors import record
-            @record
-            def main():
-                if os.environ["RANK"] == "1":
-                    {ends}
-                time.sleep(600)
-            main()
-            """
-        )
-    )
-    arguments = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--tee", "3", str(script)]
-    role = Role("trainer", str(tmp_path), entrypoint=sys.executable, args=arguments)
-    runner = Runner(scheduler_params={"local_cwd": {"root": tmp_path / "root"}})
-    handle = runner.run(AppDef("ends", [role]), "local_cwd", {})
-    try:
-        described = wait_until(lambda: (d := runner.describe(handle)) and d.has_ended and d, "its end")
-        logs = replica_logs(runner.replica_log, handle, described)
-        found = explain_end(runner, handle, logs)
-        assert sentence in found
-        assert "torchrun ended rank 0" in found
-    finally:
-        runner.delete(handle)
-        runner.close()
+    found = ended(tmp_path, f"if RANK == '1':\n    {ends}", "--tee", "3")
+    assert sentence in found
+    assert "torchrun ended rank 0" in found
+
+
+@needs_torch
+@pytest.mark.parametrize("options", [[], ["--log-dir", "own/logs"]])
+def test_a_real_run_whose_attempts_say_why_in_their_error_files_only(tmp_path: Path, options: list[str]) -> None:
+    """torchrun reports the last attempt, and with redirected output nothing of the others is in its log."""
+    body = "if RANK == AGAIN:\n    raise KeyError('batch ' + AGAIN)"
+    found = ended(tmp_path, body, "--redirects", "3", "--max-restarts", "1", *options)
+    assert found[0] == "rank 1 failed: exit 1, KeyError: 'batch 1'"
+    assert found[-1] == "torchrun started its ranks again; attempt 1 of 2: rank 0, exit 1, KeyError: 'batch 0'"
+
+
+@needs_torch
+def test_a_real_run_whose_torchrun_was_killed(tmp_path: Path) -> None:
+    """It leaves no report: a rank's own error file tells what happened."""
+    body = """
+    if RANK == "1":
+        os.kill(os.getppid(), signal.SIGSTOP)
+        raise ValueError("bad batch")
+    mine = Path(os.environ["TORCHELASTIC_ERROR_FILE"])
+    while not (mine.parents[1] / "1" / "error.json").exists():
+        time.sleep(0.05)
+    os.kill(os.getppid(), signal.SIGKILL)
+    """
+    found = ended(tmp_path, body, "--redirects", "3", "--log-dir", str(tmp_path / "logs"))
+    assert found[0] == "rank 1 failed: ValueError: bad batch"
+    assert found[1].startswith(f"torchrun left no report; the errors are those in {tmp_path}/logs/")
+
+
+# ---- Files of single ranks
+
+
+def left(folder: Path, name: str = "42_x", **errors: object) -> Path:
+    """Leave the error files of a run, each named ``attempt_rank``; return the folder of the run."""
+    for key, value in errors.items():
+        attempt, rank = key[1:].split("_")
+        place = folder / name / f"attempt_{attempt}" / rank
+        place.mkdir(parents=True)
+        text = value if isinstance(value, str) else json.dumps({"message": value})
+        (place / "error.json").write_text(text)
+    return folder / name
+
+
+def described(folder: Path, *args: str, env: dict[str, str] | None = None) -> DescribeAppResponse:
+    role = Role("trainer", str(folder), entrypoint="bash", args=list(args), env=env or {})
+    return DescribeAppResponse("42", AppState.FAILED, roles=[role], started_at=time.time())
+
+
+def test_which_folder_is_that_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the id that torchrun was given, or the only one of the job's time; of two nobody knows."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    said = {"message": "ValueError: x", "extraInfo": {"timestamp": "1795354907"}}
+
+    def first(job: DescribeAppResponse, replicas: int = 1) -> str:
+        return next(iter(explain_torchrun(fill_ends({}, job, replicas))), "")
+
+    assert first(described(tmp_path)) == ""
+    run = left(tmp_path / "tmp" / "torchelastic_a", a0_3=said)
+    assert first(described(tmp_path)) == "rank 3 failed: ValueError: x"
+    assert first(described(tmp_path), replicas=2) == ""
+    left(tmp_path / "tmp" / "torchelastic_b", a0_1=said)
+    assert first(described(tmp_path)) == ""
+    own = left(tmp_path / "logs", "none_y", a0_2=said)
+    for job in (
+        described(tmp_path, "-c", f"torchrun --log_dir={tmp_path}/logs 'a b.py'"),
+        described(tmp_path, "-m", "torch.distributed.run", "--log-dir", "logs"),
+        described(tmp_path, env={"PET_LOG_DIR": str(tmp_path / "logs")}),
+    ):
+        assert first(job) == "rank 2 failed: ValueError: x"
+    os.utime(own / "attempt_0", (5, 5))
+    assert first(described(tmp_path, "--log-dir", "logs")) == ""
+    (tmp_path / "logs" / "42_link").symlink_to(run)
+    assert first(described(tmp_path, "--log-dir", "logs")) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("RuntimeError: flat", "RuntimeError: flat"),
+        ({"message": "KeyError: 'a'\nmore"}, "KeyError: 'a'"),
+        ({"message": "\x1b[31mred"}, "red"),
+        ({"message": "E: " + "x" * 10_000}, "E: " + "x" * 297),
+        ({"message": 3}, ""),
+        (None, ""),
+        ("{", ""),
+        ('"' + "x" * (2 << 20) + '"', ""),
+    ],
+    ids=range(8),
+)
+def test_error_files(tmp_path: Path, value: object, said: str) -> None:
+    raw = value if isinstance(value, str) and value[0] in '{"' else json.dumps({"message": value})
+    assert read_error(left(tmp_path, a0_0=raw) / "attempt_0" / "0") == said
+
+
+def test_an_error_file_that_is_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "error.json")
+    assert read_error(tmp_path) == ""
