@@ -10,14 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from ..recorder.verdict import Verdict, find_verdicts, name_ranks, without_dump
 from .frames import main_frames, own_frame
 from .groups import Group, Standing, describe_groups, group_ranks, says_nothing
-from .take import Take
-
-Pace = Literal["hangs", "moves", ""]
+from .take import Pace, Take
 
 # A wait that has just begun is none: ranks are read one after the other, and a job that runs waits all the time.
 _LEAST_WAIT_S = 1.0
@@ -58,11 +55,11 @@ def conclude(take: Take, earlier: Take | None = None, errors: Mapping[int, str] 
 
     Args:
         take: the take.
-        earlier: one of the same job some seconds before.
+        earlier: one of the same job some seconds before; without one, what was found then counts.
         errors: of ranks that are over the end of what they wrote to stderr.
     """
     groups = group_ranks(take.states)
-    pace = compare(take, earlier) if earlier is not None else ""
+    pace = compare(take, earlier) if earlier is not None else take.pace
     is_one_host = len({stack.host for stack in take.ranks.values()}) <= 1
     verdicts = find_verdicts(take.dumps, take.world_size, is_one_host)
     verdict = next((found for found in verdicts if found.kind != "agree" and _is_settled(found, take)), None)

@@ -57,7 +57,8 @@ def explain_end(runner: Runner, handle: str, logs: Sequence[ReplicaLog]) -> tupl
         before = conclude(earlier)
         if before.culprits:
             at = time.strftime("%H:%M:%S", time.localtime(earlier.at))
-            lines.append(f"Before that, {at}: {before.sentence}")
+            hung = "; it hung" if before.pace == "hangs" else ""
+            lines.append(f"Before that, {at}: {before.sentence}{hung}")
     return tuple(lines)
 
 
