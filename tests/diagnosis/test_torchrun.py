@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import tempfile
 import textwrap
@@ -19,6 +20,8 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.diagnosis.stacks.ended import explain_end
 from torchx_tui.diagnosis.stacks.error_files import fill_ends, read_error
+from torchx_tui.diagnosis.stacks.kept import keep_take
+from torchx_tui.diagnosis.stacks.take import Take
 from torchx_tui.diagnosis.stacks.torchrun import explain_torchrun, read_torchrun
 from torchx_tui.specs import AppDef, AppState, Role
 
@@ -180,7 +183,7 @@ def ended(tmp_path: Path, body: str, *options: str) -> tuple[str, ...]:
     handle = runner.run(AppDef("ends", [role]), "local_cwd", {})
     try:
         described = wait_until(lambda: (d := runner.describe(handle)) and d.has_ended and d, "its end")
-        return explain_end(runner, handle, replica_logs(runner.replica_log, handle, described))
+        return explain_end(runner, handle, replica_logs(runner.replica_log, handle, described)).sentences
     finally:
         runner.delete(handle)
         runner.close()
@@ -299,3 +302,41 @@ def test_error_files(tmp_path: Path, value: object, said: str) -> None:
 def test_an_error_file_that_is_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "error.json")
     assert read_error(tmp_path) == ""
+
+
+# ---- Where its ranks stood
+
+
+@pytest.mark.parametrize("has_dumps", [True, False])
+def test_where_the_ranks_of_a_failed_job_stood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_dumps: bool
+) -> None:
+    """By the recorders that they left, else by those of the last take; its stack tells what the rank did."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    runner = Runner(scheduler_params={"local_cwd": {"root": tmp_path / "root"}})
+    role = Role("trainer", str(tmp_path), entrypoint="false", num_replicas=4, env={"RANK": "${replica_id}"})
+    handle = runner.run(AppDef("hung", [role]), "local_cwd", {})
+    try:
+        job = wait_until(lambda: (d := runner.describe(handle)) and d.has_ended and d, "its end")
+        document = json.loads((DATA.parent / "takes" / "checkpoint.json").read_text())
+        keep_take(Take.from_document({**document, "handle": handle, "pace": "hangs"}))
+        for path in (DATA.parent / "fr" / "sleep").iterdir() if has_dumps else ():
+            shutil.copy(path, Path(job.insight_dir, "trainer"))
+        end = explain_end(runner, handle, replica_logs(runner.replica_log, handle, job))
+    finally:
+        runner.delete(handle)
+        runner.close()
+    stood = [(each.ranks, each.is_culprit) for each in end.standings]
+    if has_dumps:
+        assert end.sentences[0].startswith("rank 2 never reached all_reduce #46")
+        assert end.sentences[-1].startswith("Before that, ")
+        assert stood == [((2,), True), ((0, 1, 3), False)]
+        assert end.evidence.startswith("flight recorder, 4 of 4 ranks   #46 has ")
+    else:
+        assert end.sentences[0].startswith("While it ran, ")
+        assert stood == [((0,), True), ((1, 2, 3), False)]
+        assert end.evidence.startswith("flight recorder, 4 of 4 ranks, ")
+    assert end.sentences[-1].endswith("train.py:61 in save_checkpoint; it hung")
+    rank, calls = (2, ["main", "train_step"]) if has_dumps else (0, ["main", "go_wrong", "save_checkpoint"])
+    assert end.stack_words.startswith(f"What rank {rank} did, by its stack of ")
+    assert [frame.function for frame in end.stack][-len(calls) :] == calls
