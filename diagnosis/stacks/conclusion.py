@@ -24,6 +24,8 @@ _LOST = re.compile(
     r"|failed to (?:recv|send)",
     re.IGNORECASE,
 )
+# Of gloo and of NCCL's watchdog.
+_TIMED_OUT = re.compile(r"Timed out waiting \d+ ?ms for |collective operation timeout", re.IGNORECASE)
 _ERROR = re.compile(
     r"^(?:\S+: )?(?:[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b.*|terminate called.*|Killed|.*what\(\): .*)"
 )
@@ -211,6 +213,11 @@ def _all_ended(ends: Mapping[int, object]) -> str:
 def is_lost(text: str) -> bool:
     """Tell whether a line says that a connection was lost, which is never the cause."""
     return _LOST.search(text) is not None
+
+
+def is_timeout(text: str) -> bool:
+    """Tell whether an error is that a collective took too long: who says so waited for another rank."""
+    return _TIMED_OUT.search(text) is not None
 
 
 def own_error(text: str) -> str:

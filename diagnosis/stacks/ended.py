@@ -66,7 +66,8 @@ def explain_end(runner: Runner, handle: str, logs: Sequence[ReplicaLog]) -> End:
     capabilities = runner.capabilities(parse_app_handle(handle).scheduler_backend)
     ends = read_ends(logs)
     described = runner.describe(handle) if capabilities.log_files else None
-    by_torchrun = explain_torchrun(fill_ends(ends, described, len(logs)) if described else list(ends.values()))
+    torchruns = fill_ends(ends, described, len(logs)) if described else list(ends.values())
+    by_torchrun = explain_torchrun(torchruns)
     lines: list[str] = []
     taken: tuple[Take, Conclusion] | None = None
     culprits: tuple[int, ...] = ()
@@ -79,20 +80,22 @@ def explain_end(runner: Runner, handle: str, logs: Sequence[ReplicaLog]) -> End:
             found = conclude(take, None, {} if by_torchrun else error_texts(runner, take))
             lines = [found.sentence, *found.details] if found.culprits or found.verdict else []
             taken, culprits = (take, found) if found.verdict else None, found.culprits
-    lines += by_torchrun
+    # That a collective timed out says less than what was seen while the others waited in it.
+    only_waited = any(each.waited for each in torchruns) and not any(each.by_themselves for each in torchruns)
     end = End()
     for earlier in kept_takes(handle, 1):
         before = conclude(earlier)
         at = time.strftime("%H:%M:%S", time.localtime(earlier.at))
         if before.culprits:
-            hung = "; it hung" if before.pace == "hangs" else ""
-            lines.append(f"{'Before that' if lines else 'While it ran'}, {at}: {before.sentence}{hung}")
+            when = "While it ran" if only_waited or not (lines or by_torchrun) else "Before that"
+            said = f"{when}, {at}: {before.sentence}{'; it hung' if before.pace == 'hangs' else ''}"
+            by_torchrun = (said, *by_torchrun) if only_waited else (*by_torchrun, said)
             taken = taken or ((earlier, before) if before.verdict else None)
         for rank in (culprits or before.culprits)[:1]:
             end = _with_stack(end, earlier, rank, at)
     if taken is not None:
         end = _with_standings(end, *taken)
-    return replace(end, sentences=tuple(lines))
+    return replace(end, sentences=(*lines, *by_torchrun))
 
 
 def _with_standings(end: End, take: Take, found: Conclusion) -> End:

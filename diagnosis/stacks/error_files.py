@@ -135,7 +135,7 @@ def _run_folder(described: DescribeAppResponse) -> Path | None:
         return None
     named, others = [], []
     for role in described.roles:
-        for folder, is_of_role in _log_folders(role):
+        for folder, is_of_role in _log_folders(described, role):
             for name in _names(folder):
                 run = folder / name
                 if name.startswith(f"{described.app_id}_") and _is_own_folder(run):
@@ -146,15 +146,14 @@ def _run_folder(described: DescribeAppResponse) -> Path | None:
     return found[0] if len(found) == 1 else None
 
 
-def _log_folders(role: Role) -> Iterator[tuple[Path, bool]]:
+def _log_folders(described: DescribeAppResponse, role: Role) -> Iterator[tuple[Path, bool]]:
     """Yield the folders in which a role's torchrun may have one for its run, and whether the role names it."""
     told = list(_given([role.entrypoint, *role.args])) or [path for path in [role.env.get("PET_LOG_DIR")] if path]
+    if not told and described.log_dir:
+        # A local job's replicas are given this one.
+        yield Path(described.log_dir, "torchelastic", role.name), True
     if not told:
-        try:
-            paths = Path(tempfile.gettempdir()).glob("torchelastic_*")
-            yield from ((path, False) for path in islice(paths, _MOST_FOLDERS))
-        except OSError:
-            pass
+        yield from ((path, False) for path in islice(Path(tempfile.gettempdir()).glob("torchelastic_*"), _MOST_FOLDERS))
     for text in told:
         # A relative one is in the folder that the job was started in.
         for base in (Path(role.image), Path.cwd()) if not Path(text).is_absolute() else (Path("/"),):

@@ -20,7 +20,7 @@ from ...logs.source.replica_log import ReplicaLog
 from ...logs.text.shown import shown_text
 from ...logs.view.merge import MergedLog
 from ..recorder.verdict import name_ranks
-from .conclusion import is_lost, own_error
+from .conclusion import is_lost, is_timeout, own_error
 
 MOST_SAID = 300
 _MOST_LINES, _MOST_SECONDS, _MOST_ERRORS, _MOST_OWN_LINES = 20_000, 2.0, 4096, 60
@@ -121,13 +121,17 @@ class TorchrunEnd:
 
     @property
     def by_themselves(self) -> list[RankEnd]:
-        """The ranks that failed, not because torchrun ended them or another rank was gone."""
-        found = []
-        for end in self.failed:
-            was_ended = end.pid in self.last.closed and (end.exit_code < 0 or not end.said)
-            if not was_ended and end not in self.lost:
-                found.append(end)
-        return found
+        """The ranks that failed, not because torchrun ended them or another rank was gone or late."""
+        others = [*self.lost, *self.waited]
+        return [end for end in self.failed if not self._was_ended(end) and end not in others]
+
+    def _was_ended(self, end: RankEnd) -> bool:
+        return end.pid in self.last.closed and (end.exit_code < 0 or not end.said)
+
+    @property
+    def waited(self) -> list[RankEnd]:
+        """The ranks that failed because others did not come to a collective."""
+        return [end for end in self.failed if is_timeout(end.said)]
 
     @property
     def lost(self) -> list[RankEnd]:
@@ -142,7 +146,7 @@ class TorchrunEnd:
     @property
     def ended(self) -> list[RankEnd]:
         """The ranks that torchrun ended."""
-        kept = [*self.by_themselves, *self.lost]
+        kept = [*self.by_themselves, *self.lost, *self.waited]
         return [end for end in self.failed if end not in kept]
 
     @property
@@ -239,16 +243,19 @@ def explain_torchrun(ends: Sequence[TorchrunEnd]) -> tuple[str, ...]:
     """
     causes = [end for torchrun in ends for end in torchrun.by_themselves]
     lost = [end.rank for torchrun in ends for end in torchrun.lost]
+    waited = [end for torchrun in ends for end in torchrun.waited]
     ended = [end.rank for torchrun in ends for end in torchrun.ended]
-    left = [] if causes else [rank for torchrun in ends for rank in torchrun.left]
+    left = [] if causes or not (lost or waited) else [rank for torchrun in ends for rank in torchrun.left]
     sentences = []
     if len(causes) == 1:
         sentences.append(f"{name_ranks([causes[0].rank])} failed: {causes[0].words}")
     elif causes:
         told = "; ".join(f"{name_ranks([end.rank])}: {end.words}" for end in causes[:3])
         sentences.append(f"{name_ranks(end.rank for end in causes)} failed, each by itself: {told}")
-    elif left and lost:
+    elif left:
         sentences.append(f"{name_ranks(left)} left before the others, with exit code 0")
+    elif waited:
+        sentences.append(f"{name_ranks(end.rank for end in waited)} ended as a collective timed out: {waited[0].words}")
     elif signals := {torchrun.signal for torchrun in ends if torchrun.signal}:
         names = ", ".join(signal_name(-number) for number in sorted(signals))
         sentences.append(f"torchrun itself was sent {names}, and ended its ranks")
@@ -258,6 +265,8 @@ def explain_torchrun(ends: Sequence[TorchrunEnd]) -> tuple[str, ...]:
     if lost and sentences and (causes or left):
         to = "to it" if len(causes) + len(left) == 1 else "to the others"
         follows.append(f"{name_ranks(lost)} then lost the connection {to}")
+    if waited and (causes or left):
+        follows.append(f"for {name_ranks(end.rank for end in waited)} a collective timed out")
     if ended:
         follows.append(f"torchrun ended {name_ranks(ended)}")
     if follows:

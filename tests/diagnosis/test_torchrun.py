@@ -9,6 +9,7 @@ import sys
 import tempfile
 import textwrap
 import time
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from support.waiting import wait_until
 from torchx_tui.backends.replica_logs import replica_logs
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import DescribeAppResponse
-from torchx_tui.diagnosis.stacks.ended import explain_end
+from torchx_tui.diagnosis.stacks.ended import End, explain_end
 from torchx_tui.diagnosis.stacks.error_files import fill_ends, read_error
 from torchx_tui.diagnosis.stacks.kept import keep_take
 from torchx_tui.diagnosis.stacks.take import Take
@@ -135,6 +136,29 @@ def test_an_exception_of_several_lines() -> None:
     assert told(report((0, 0, 1, 1, chained))) == ("rank 0 failed: exit 1, RuntimeError: no batch",)
 
 
+TIMEOUT = "RuntimeError: [gloo/unbound_buffer.cc:78] Timed out waiting 40000ms for recv operation to complete"
+
+
+def test_a_collective_that_timed_out() -> None:
+    """Ranks that say so waited for another: it is the cause, or unknown."""
+    closing = "W api.py:1028] Sending process 11 closing signal SIGTERM\n"
+    nccl = "what(): [Rank 2] Watchdog caught collective operation timeout: WorkNCCL("
+    waited = [(0, 0, 1, 10, TIMEOUT), (2, 2, -6, 12, nccl)]
+    ended = (1, 1, -15, 11, "Signal 15 (SIGTERM) received by PID 11")
+    assert told(closing + report(*waited, ended)) == (
+        f"ranks 0, 2 ended as a collective timed out: exit 1, {TIMEOUT}",
+        "torchrun ended rank 1",
+    )
+    assert told(report(*waited, (1, 1, 3, 11, "ValueError: x"))) == (
+        "rank 1 failed: exit 3, ValueError: x",
+        "for ranks 0, 2 a collective timed out",
+    )
+    assert told(report(*waited)) == (
+        "rank 1 left before the others, with exit code 0",
+        "for ranks 0, 2 a collective timed out",
+    )
+
+
 def test_a_rank_that_left_is_not_told_beside_a_cause() -> None:
     lost = (0, 0, 1, 10, "RuntimeError: Connection closed by peer")
     assert told(report(lost, (2, 2, 7, 12, "<N/A>"))) == (
@@ -208,7 +232,7 @@ def test_a_real_run(tmp_path: Path, ends: str, sentence: str) -> None:
 
 
 @needs_torch
-@pytest.mark.parametrize("options", [[], ["--log-dir", "own/logs"]])
+@pytest.mark.parametrize("options", [[], ["--log-dir", "own/logs"]], ids=["", "log-dir"])
 def test_a_real_run_whose_attempts_say_why_in_their_error_files_only(tmp_path: Path, options: list[str]) -> None:
     """torchrun reports the last attempt, and with redirected output nothing of the others is in its log."""
     body = "if RANK == AGAIN:\n    raise KeyError('batch ' + AGAIN)"
@@ -218,7 +242,8 @@ def test_a_real_run_whose_attempts_say_why_in_their_error_files_only(tmp_path: P
 
 
 @needs_torch
-def test_a_real_run_whose_torchrun_was_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_folder", [True, False])
+def test_a_real_run_whose_torchrun_was_killed(tmp_path: Path, has_folder: bool) -> None:
     """It leaves no report: a rank's own error file tells what happened."""
     body = """
     if RANK == "1":
@@ -229,9 +254,11 @@ def test_a_real_run_whose_torchrun_was_killed(tmp_path: Path) -> None:
         time.sleep(0.05)
     os.kill(os.getppid(), signal.SIGKILL)
     """
-    found = ended(tmp_path, body, "--redirects", "3", "--log-dir", str(tmp_path / "logs"))
+    options = ["--log-dir", str(tmp_path / "logs")] if has_folder else []
+    found = ended(tmp_path, body, "--redirects", "3", *options)
     assert found[0] == "rank 1 failed: ValueError: bad batch"
-    assert found[1].startswith(f"torchrun left no report; the errors are those in {tmp_path}/logs/")
+    folder = tmp_path / ("logs" if has_folder else "root")
+    assert found[1].startswith(f"torchrun left no report; the errors are those in {folder}/")
 
 
 # ---- Files of single ranks
@@ -307,25 +334,45 @@ def test_an_error_file_that_is_a_pipe(tmp_path: Path) -> None:
 # ---- Where its ranks stood
 
 
+def end_after_a_take(tmp_path: Path, role: Role, pace: str = "", dumps: Iterable[Path] = ()) -> End:
+    """Return what is known of the end of a real job, of which stacks are kept, and dumps where its ranks leave them."""
+    runner = Runner(scheduler_params={"local_cwd": {"root": tmp_path / "root"}})
+    handle = runner.run(AppDef("hung", [role]), "local_cwd", {})
+    try:
+        job = wait_until(lambda: (d := runner.describe(handle)) and d.has_ended and d, "its end")
+        document = json.loads((DATA.parent / "takes" / "checkpoint.json").read_text())
+        keep_take(Take.from_document({**document, "handle": handle, "pace": pace}))
+        for path in dumps:
+            shutil.copy(path, Path(job.insight_dir, role.name))
+        return explain_end(runner, handle, replica_logs(runner.replica_log, handle, job))
+    finally:
+        runner.delete(handle)
+        runner.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [(TIMEOUT, ("While it ran, ", "rank 0 ended as")), ("KeyError: 1", ("rank 0 failed", "Before that, "))],
+)
+def test_a_hang_is_told_before_the_timeout_that_it_ended_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, order: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "report").write_text(report((0, 0, 1, 10, text)))
+    role = Role("trainer", str(tmp_path), entrypoint="sh", args=["-c", f"cat {tmp_path}/report >&2; exit 1"])
+    end = end_after_a_take(tmp_path, role)
+    assert [said[: len(words)] for said, words in zip(end.sentences, order, strict=True)] == list(order)
+
+
 @pytest.mark.parametrize("has_dumps", [True, False])
 def test_where_the_ranks_of_a_failed_job_stood(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_dumps: bool
 ) -> None:
     """By the recorders that they left, else by those of the last take; its stack tells what the rank did."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    runner = Runner(scheduler_params={"local_cwd": {"root": tmp_path / "root"}})
     role = Role("trainer", str(tmp_path), entrypoint="false", num_replicas=4, env={"RANK": "${replica_id}"})
-    handle = runner.run(AppDef("hung", [role]), "local_cwd", {})
-    try:
-        job = wait_until(lambda: (d := runner.describe(handle)) and d.has_ended and d, "its end")
-        document = json.loads((DATA.parent / "takes" / "checkpoint.json").read_text())
-        keep_take(Take.from_document({**document, "handle": handle, "pace": "hangs"}))
-        for path in (DATA.parent / "fr" / "sleep").iterdir() if has_dumps else ():
-            shutil.copy(path, Path(job.insight_dir, "trainer"))
-        end = explain_end(runner, handle, replica_logs(runner.replica_log, handle, job))
-    finally:
-        runner.delete(handle)
-        runner.close()
+    dumps = (DATA.parent / "fr" / "sleep").iterdir() if has_dumps else ()
+    end = end_after_a_take(tmp_path, role, "hangs", dumps)
     stood = [(each.ranks, each.is_culprit) for each in end.standings]
     if has_dumps:
         assert end.sentences[0].startswith("rank 2 never reached all_reduce #46")
