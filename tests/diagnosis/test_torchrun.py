@@ -233,8 +233,11 @@ def test_a_real_run(tmp_path: Path, ends: str, sentence: str) -> None:
 
 @needs_torch
 @pytest.mark.parametrize("options", [[], ["--log-dir", "own/logs"]], ids=["", "log-dir"])
-def test_a_real_run_whose_attempts_say_why_in_their_error_files_only(tmp_path: Path, options: list[str]) -> None:
+def test_a_real_run_whose_attempts_say_why_in_their_error_files_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
     """torchrun reports the last attempt, and with redirected output nothing of the others is in its log."""
+    monkeypatch.chdir(tmp_path)
     body = "if RANK == AGAIN:\n    raise KeyError('batch ' + AGAIN)"
     found = ended(tmp_path, body, "--redirects", "3", "--max-restarts", "1", *options)
     assert found[0] == "rank 1 failed: exit 1, KeyError: 'batch 1'"
