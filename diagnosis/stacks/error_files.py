@@ -142,7 +142,7 @@ def _run_folder(described: DescribeAppResponse) -> Path | None:
                     named.append(run)
                 elif is_of_role and _is_own_folder(run) and _is_of_time(run, since, until):
                     others.append(run)
-    found = named or others
+    found = list(dict.fromkeys(named or others))
     return found[0] if len(found) == 1 else None
 
 

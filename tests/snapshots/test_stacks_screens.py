@@ -71,7 +71,8 @@ def test_job_that_hung_and_failed(snap_compare, tmp_path, monkeypatch):
     scheduler = busy_scheduler(tmp_path / "logs")
 
     def stands(app):
-        return stands_at_cause(app) and app.screen.why._end is not None
+        why = app.screen.why
+        return stands_at_cause(app) and why._end is not None and why._failure is not None
 
     run_before = at_job(FAILED, "enter", wait=stands)
     assert snap_compare(make_app(scheduler, tmp_path), sizes=SIZES, run_before=run_before)
