@@ -286,6 +286,7 @@ def described(folder: Path, *args: str, env: dict[str, str] | None = None) -> De
 def test_which_folder_is_that_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the id that torchrun was given, or the only one of the job's time; of two nobody knows."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    monkeypatch.chdir(tmp_path)
     said = {"message": "ValueError: x", "extraInfo": {"timestamp": "1795354907"}}
 
     def first(job: DescribeAppResponse, replicas: int = 1) -> str:
