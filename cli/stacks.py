@@ -46,6 +46,7 @@ def _stacks(arguments: Any, settings: Settings) -> int:
             take = take_stacks(runner, arguments.handle, role=take.role, native=arguments.native)
         found = conclude(take, earlier, error_texts(runner, take))
     if take.ranks:
+        take.pace = found.pace
         keep_take(take)
     if arguments.json:
         put_json(_as_data(take, found))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...specs import AppState
+from ...specs import AppState, SchedulerError
 from ..types import ReplicaUsage
 from .accounting import job_with_steps, parse_clock, parse_size
 from .commands import ask
@@ -19,7 +20,8 @@ from .layout import Replica
 _FIELD = "|"
 _FIELDS = ("JobID", "NTasks", "AveCPU", "AveRSS")
 # It asks the node of every task: seldom enough for jobs of thousands.
-_KEPT_S = 30.0
+_KEPT_S, _TIMEOUT_S = 30.0, 10.0
+_MOST_APPS, _MOST_JOBS = 16, 100
 
 
 class StepUsage(NamedTuple):
@@ -36,52 +38,80 @@ class StepUsage(NamedTuple):
     memory: int | None
 
 
+@dataclass
+class _Measured:
+    """What came of the last measurement of an app.
+
+    Args:
+        at: when that was, by the monotonic clock.
+        told: the usage.
+        cpu_seconds: what each replica had of processors.
+        error: why there is none.
+    """
+
+    at: float = 0.0
+    told: list[ReplicaUsage] = field(default_factory=list)
+    cpu_seconds: dict[tuple[str, int], float] = field(default_factory=dict)
+    error: SchedulerError | None = None
+
+
 class UsageSampler:
-    """Measures the replicas of one app after the other; every method may be called from any thread."""
+    """Measures the replicas of apps; every method may be called from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._app_id, self._at = "", 0.0
-        self._before: dict[tuple[str, int], float] = {}
-        self._told: list[ReplicaUsage] = []
+        self._apps: dict[str, _Measured] = {}
 
     def measure(self, app_id: str, replicas: Sequence[Replica]) -> list[ReplicaUsage]:
-        """Return the usage of each running replica; a measurement is kept for half a minute.
+        """Return the usage of each running replica; a measurement is kept for half a minute, and so is its failure.
+
+        Of an array with many tasks that run, the first are measured.
 
         Raises:
             SchedulerError: Slurm did not answer.
         """
         with self._lock:
-            now = time.monotonic()
-            is_same = app_id == self._app_id
-            if is_same and now - self._at < _KEPT_S:
-                return self._told
-            running = [replica for replica in replicas if replica.job.app_state is AppState.RUNNING]
-            steps = _steps_of(running) if running else {}
-            names = _step_names(app_id) if _has_several_roles(running) else {}
-            before, self._before = (self._before if is_same else {}), {}
-            told = []
-            for replica in running:
-                used = _of_replica(replica, steps.get(replica.job.job_id, {}), names)
-                if used is None:
-                    continue
-                key = replica.role, replica.number
-                self._before[key] = used.cpu_seconds
-                cpu = max(0.0, used.cpu_seconds - before[key]) / (now - self._at) if key in before else None
-                asked = asked_memory(replica.job)
-                tasks = max(1, sum(other.job is replica.job for other in running))
-                told.append(
-                    ReplicaUsage(
-                        replica.role,
-                        replica.number,
-                        cpu=cpu,
-                        cpu_total=replica.job.cpus / tasks if replica.job.cpus else None,
-                        memory=used.memory,
-                        memory_total=asked // tasks if asked else None,
-                    )
+            before, now = self._apps.pop(app_id, None), time.monotonic()
+            if before is None or now - before.at >= _KEPT_S:
+                measured = _Measured(now)
+                try:
+                    self._measure(app_id, replicas, measured, before)
+                except SchedulerError as error:
+                    measured.error = error
+            else:
+                measured = before
+            while len(self._apps) >= _MOST_APPS:
+                del self._apps[next(iter(self._apps))]
+            self._apps[app_id] = measured
+            if measured.error is not None:
+                raise measured.error
+            return measured.told
+
+    def _measure(self, app_id: str, replicas: Sequence[Replica], measured: _Measured, before: _Measured | None) -> None:
+        running = [replica for replica in replicas if replica.job.app_state is AppState.RUNNING]
+        steps = _steps_of(running) if running else {}
+        names = _step_names(app_id) if _has_several_roles(running) else {}
+        for replica in running:
+            used = _of_replica(replica, steps.get(replica.job.job_id, {}), names)
+            if used is None:
+                continue
+            key = replica.role, replica.number
+            measured.cpu_seconds[key] = used.cpu_seconds
+            cpu = None
+            if before is not None and key in before.cpu_seconds:
+                cpu = max(0.0, used.cpu_seconds - before.cpu_seconds[key]) / (measured.at - before.at)
+            asked = asked_memory(replica.job)
+            tasks = max(1, sum(other.job is replica.job for other in running))
+            measured.told.append(
+                ReplicaUsage(
+                    replica.role,
+                    replica.number,
+                    cpu=cpu,
+                    cpu_total=replica.job.cpus / tasks if replica.job.cpus else None,
+                    memory=used.memory,
+                    memory_total=asked // tasks if asked else None,
                 )
-            self._app_id, self._at, self._told = app_id, now, told
-            return told
+            )
 
 
 def parse_usage(text: str) -> dict[str, dict[str, StepUsage]]:
@@ -97,9 +127,9 @@ def parse_usage(text: str) -> dict[str, dict[str, StepUsage]]:
 
 
 def _steps_of(replicas: Sequence[Replica]) -> dict[str, dict[str, StepUsage]]:
-    ids = ",".join(dict.fromkeys(replica.job.job_id for replica in replicas))
+    ids = ",".join([*dict.fromkeys(replica.job.job_id for replica in replicas)][:_MOST_JOBS])
     command = ["sstat", "--allsteps", "--noheader", "--parsable2", "--jobs", ids]
-    return parse_usage(ask([*command, "--format", ",".join(_FIELDS)]))
+    return parse_usage(ask([*command, "--format", ",".join(_FIELDS)], timeout=_TIMEOUT_S))
 
 
 def _has_several_roles(replicas: Sequence[Replica]) -> bool:

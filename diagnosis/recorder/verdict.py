@@ -19,7 +19,7 @@ from .dump import Call, Collective, Dump
 
 Kind = Literal["mismatch", "missing", "crossed", "p2p", "stuck", "unseen", "straggler", "agree"]
 
-_DEFAULT_GROUP = "default_pg"
+DEFAULT_GROUP = "default_pg"
 # Collectives whose inputs have the same number of elements and one type on all ranks.
 _ALIKE = re.compile(r"all_?reduce|broadcast|reduce|_?all_?gather(_base|_into_tensor)?|_?reduce_scatter(_base|_tensor)?")
 _P2P = re.compile(r"(?P<what>send|recv) (?P<own>\d+)(?:->|<-)(?P<other>\d+)")
@@ -51,6 +51,25 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Standing:
+    """Where some ranks stood, by their recorders.
+
+    Args:
+        ranks: the ranks.
+        collective: the first that they are not through with, else their last; None where they have no dump.
+        state: what became of it, in words.
+        since_ns: since when, in nanoseconds since the epoch; 0 if not known.
+        is_culprit: whether the verdict names them.
+    """
+
+    ranks: tuple[int, ...]
+    collective: Collective | None
+    state: str
+    since_ns: int = 0
+    is_culprit: bool = False
+
+
+@dataclass(frozen=True)
 class _Group:
     """The collectives of one process group, by rank and number."""
 
@@ -62,7 +81,7 @@ class _Group:
 
     @property
     def title(self) -> str:
-        return "" if self.description == _DEFAULT_GROUP else f" of group {self.name}"
+        return "" if self.description == DEFAULT_GROUP else f" of group {self.name}"
 
     def last(self, rank: int) -> int:
         return max(self.calls[rank], default=0)
@@ -97,6 +116,35 @@ def find_verdicts(dumps: Mapping[int, Dump], world_size: int = 0, is_one_host: b
     return found
 
 
+def rank_standings(dumps: Mapping[int, Dump], verdict: Verdict, world_size: int = 0) -> list[Standing]:
+    """Return where all ranks stood, those that the verdict names first, then the largest groups.
+
+    Args:
+        dumps: the dump of each rank.
+        verdict: what was found in them.
+        world_size: how many ranks the job has; that of the dumps if 0.
+    """
+    alike: dict[tuple[object, ...], list[tuple[int, Collective]]] = {}
+    group = verdict.collective.group if verdict.collective else ""
+    for rank, dump in dumps.items():
+        if dump.collectives:
+            pending = [call for call in dump.collectives if not call.is_done]
+            waits = next((call for call in pending if call.group == group), next(iter(pending), None))
+            call = waits or dump.collectives[-1]
+            key = rank in verdict.culprits, waits is None, call.group, call.seq, _signature(call), call.state
+            alike.setdefault(key, []).append((rank, call))
+    found = []
+    for (is_culprit, is_done, *_), members in alike.items():
+        call = members[0][1]
+        state = "done, began nothing since" if is_done else f"{call.state or 'called'}, waits"
+        since = min(call.created_ns for _, call in members)
+        found.append(Standing(tuple(sorted(rank for rank, _ in members)), call, state, since, bool(is_culprit)))
+    found.sort(key=lambda standing: (not standing.is_culprit, -len(standing.ranks), standing.ranks))
+    told = {rank for standing in found for rank in standing.ranks}
+    silent = tuple(rank for rank in range(world_size) if rank not in told)
+    return [*found, Standing(silent, None, "no flight recorder", 0, False)] if silent else found
+
+
 def without_dump(dumps: Mapping[int, Dump], world_size: int) -> tuple[int, ...]:
     """Return the ranks of which there is no dump."""
     return tuple(rank for rank in range(world_size) if rank not in dumps)
@@ -104,6 +152,12 @@ def without_dump(dumps: Mapping[int, Dump], world_size: int) -> tuple[int, ...]:
 
 def name_ranks(ranks: Iterable[int]) -> str:
     """Name ranks, those that follow one another as a range: ``rank 3``, ``ranks 0-6, 8-15``."""
+    numbers = list_ranks(ranks)
+    return ("rank " if numbers.isdigit() else "ranks ") + numbers
+
+
+def list_ranks(ranks: Iterable[int]) -> str:
+    """List ranks, those that follow one another as a range: ``3``, ``0-6, 8-15``."""
     spans: list[list[int]] = []
     for rank in sorted(set(ranks)):
         if spans and rank == spans[-1][1] + 1:
@@ -112,8 +166,7 @@ def name_ranks(ranks: Iterable[int]) -> str:
             spans.append([rank, rank])
     texts = [str(first) if first == last else f"{first}-{last}" for first, last in spans]
     more = f" and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
-    is_one = len(spans) == 1 and spans[0][0] == spans[0][1]
-    return ("rank " if is_one else "ranks ") + ", ".join(texts[:_MOST_NAMED]) + more
+    return ", ".join(texts[:_MOST_NAMED]) + more
 
 
 def user_call(collective: Collective) -> Call | None:
@@ -136,7 +189,7 @@ def _groups(dumps: Mapping[int, Dump], world_size: int) -> list[_Group]:
     groups = []
     for (name, description), by_rank in calls.items():
         members = told.get(name)
-        if description == _DEFAULT_GROUP:
+        if description == DEFAULT_GROUP:
             members = members or frozenset(range(world_size)) or frozenset(dumps)
         for rank in (members or frozenset()) & dumps.keys():
             by_rank.setdefault(rank, {})
@@ -185,11 +238,12 @@ def _mismatches(group: _Group) -> Iterable[Verdict]:
 def _difference(collective: Collective, other: Collective) -> tuple[str, str]:
     if collective.op != other.op:
         return collective.op, other.op
-    texts = [f"{call.op} of {_shapes(call)}" for call in (collective, other)]
+    texts = [f"{call.op} of {input_words(call)}" for call in (collective, other)]
     return texts[0], texts[1]
 
 
-def _shapes(call: Collective) -> str:
+def input_words(call: Collective) -> str:
+    """Return the shapes and types of a call's inputs: ``4x1024, 8 Float``."""
     shapes = ", ".join("x".join(map(str, shape)) or "1" for shape in call.sizes[:4]) or "nothing"
     return f"{shapes} {'/'.join(dict.fromkeys(call.dtypes))}".strip()
 
@@ -265,7 +319,7 @@ def _all_there(group: _Group, seq: int, here: Mapping[int, Collective]) -> Verdi
 def _crossed(chained: list[tuple[_Group, Mapping[int, Collective]]]) -> Verdict:
     """Tell of ranks that wait for each other in different groups."""
     # The default group has those who wait for the crossed ones, unless all are within it.
-    inner = [entry for entry in chained if entry[0].description != _DEFAULT_GROUP] or chained
+    inner = [entry for entry in chained if entry[0].description != DEFAULT_GROUP] or chained
     ranks = tuple(sorted({rank for _, here in inner for rank in here}))
     parts = [
         f"{name_ranks(here)} {'waits' if len(here) == 1 else 'wait'} in {call.op} #{call.seq} of group {group.name}"

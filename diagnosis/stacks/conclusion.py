@@ -10,14 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from ..recorder.verdict import Verdict, find_verdicts, name_ranks, without_dump
 from .frames import main_frames, own_frame
 from .groups import Group, Standing, describe_groups, group_ranks, says_nothing
-from .take import Take
-
-Pace = Literal["hangs", "moves", ""]
+from .take import Pace, Take
 
 # A wait that has just begun is none: ranks are read one after the other, and a job that runs waits all the time.
 _LEAST_WAIT_S = 1.0
@@ -27,6 +24,8 @@ _LOST = re.compile(
     r"|failed to (?:recv|send)",
     re.IGNORECASE,
 )
+# Of gloo and of NCCL's watchdog.
+_TIMED_OUT = re.compile(r"Timed out waiting \d+ ?ms for |collective operation timeout", re.IGNORECASE)
 _ERROR = re.compile(
     r"^(?:\S+: )?(?:[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b.*|terminate called.*|Killed|.*what\(\): .*)"
 )
@@ -58,11 +57,11 @@ def conclude(take: Take, earlier: Take | None = None, errors: Mapping[int, str] 
 
     Args:
         take: the take.
-        earlier: one of the same job some seconds before.
+        earlier: one of the same job some seconds before; without one, what was found then counts.
         errors: of ranks that are over the end of what they wrote to stderr.
     """
     groups = group_ranks(take.states)
-    pace = compare(take, earlier) if earlier is not None else ""
+    pace = compare(take, earlier) if earlier is not None else take.pace
     is_one_host = len({stack.host for stack in take.ranks.values()}) <= 1
     verdicts = find_verdicts(take.dumps, take.world_size, is_one_host)
     verdict = next((found for found in verdicts if found.kind != "agree" and _is_settled(found, take)), None)
@@ -214,6 +213,11 @@ def _all_ended(ends: Mapping[int, object]) -> str:
 def is_lost(text: str) -> bool:
     """Tell whether a line says that a connection was lost, which is never the cause."""
     return _LOST.search(text) is not None
+
+
+def is_timeout(text: str) -> bool:
+    """Tell whether an error is that a collective took too long: who says so waited for another rank."""
+    return _TIMED_OUT.search(text) is not None
 
 
 def own_error(text: str) -> str:

@@ -16,11 +16,18 @@ logger = logging.getLogger(__name__)
 _MOST_KEPT = 10
 
 
-def keep_take(take: Take) -> None:
-    """Keep a take; of each job the latest few are kept. A disk that is full costs this take only."""
+def keep_take(take: Take, instead_of: Take | None = None) -> None:
+    """Keep a take; of each job the latest few are kept. A disk that is full costs this take only.
+
+    Args:
+        take: the take.
+        instead_of: the one some seconds before, which it was compared with and which goes.
+    """
     try:
         folder = private_folder(_folder(take.handle))
-        write_private(folder / f"{int(take.at * 1000):015d}.json", json.dumps(take.to_document()).encode())
+        write_private(folder / _name(take), json.dumps(take.to_document()).encode())
+        if instead_of is not None and _name(instead_of) != _name(take):
+            (folder / _name(instead_of)).unlink(missing_ok=True)
         for path in sorted(folder.glob("*.json"))[:-_MOST_KEPT]:
             path.unlink(missing_ok=True)
     except OSError as error:
@@ -40,3 +47,7 @@ def kept_takes(handle: str, most: int = _MOST_KEPT) -> list[Take]:
 
 def _folder(handle: str) -> Path:
     return state_folder() / "stacks" / sha256(handle.encode()).hexdigest()[:24]
+
+
+def _name(take: Take) -> str:
+    return f"{int(take.at * 1000):015d}.json"

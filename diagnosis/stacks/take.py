@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...backends.shared.parallel import parallel_map
 from ...logs.text.sanitize import plain
@@ -41,6 +41,9 @@ _PYTHONS = ("python3", "python")
 _MOST_DUMP_BYTES = 64 << 20
 _MOST_RANKS = 1 << 17
 _RUNS = (AppState.RUNNING,)
+
+Pace = Literal["hangs", "moves", ""]
+_PACES: tuple[Pace, ...] = ("hangs", "moves")
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,8 @@ class Take:
     other_roles: tuple[str, ...] = field(default=())
     recorded: dict[int, Dump] = field(default_factory=dict)
     """Dumps that were found as files of a job that is over."""
+    pace: Pace = ""
+    """Whether the job moved since a take some seconds before, which is not kept itself."""
 
     @cached_property
     def processes(self) -> tuple[ProcessStack, ...]:
@@ -253,7 +258,7 @@ class Take:
     def to_document(self) -> dict[str, Any]:
         """Return it as JSON."""
         replies = [asdict(reply) for reply in self.replies]
-        known = {"handle": self.handle, "role": self.role, "at": self.at, "seconds": self.seconds}
+        known = {"handle": self.handle, "role": self.role, "at": self.at, "seconds": self.seconds, "pace": self.pace}
         return {"format": _FORMAT, **known, "other_roles": list(self.other_roles), "replies": replies}
 
     @classmethod
@@ -271,6 +276,7 @@ class Take:
             float(document["seconds"]),
             tuple(ReplicaReply(**reply) for reply in replies),
             tuple(document["other_roles"]),
+            pace=next((pace for pace in _PACES if pace == document.get("pace")), ""),
         )
 
     def _lines(self, kind: str) -> Iterator[dict[str, Any]]:

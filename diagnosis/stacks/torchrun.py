@@ -20,9 +20,10 @@ from ...logs.source.replica_log import ReplicaLog
 from ...logs.text.shown import shown_text
 from ...logs.view.merge import MergedLog
 from ..recorder.verdict import name_ranks
-from .conclusion import is_lost, own_error
+from .conclusion import is_lost, is_timeout, own_error
 
-_MOST_LINES, _MOST_SECONDS, _MOST_ERRORS, _MOST_OWN_LINES, _MOST_SAID = 20_000, 2.0, 4096, 60, 300
+MOST_SAID = 300
+_MOST_LINES, _MOST_SECONDS, _MOST_ERRORS, _MOST_OWN_LINES = 20_000, 2.0, 4096, 60
 _REPORT = re.compile(r"(?:torch\.distributed\.elastic\.\S{0,80}\.)?ChildFailedError: ?$")
 _ENTRY = re.compile(r"\[(\d{1,7})\]: ?$")
 _FIELD = re.compile(r"  (time|host|rank|exitcode|error_file|traceback) {0,8}: (.{0,4000})")
@@ -47,9 +48,10 @@ class RankEnd:
     Args:
         rank: the rank.
         local_rank: its number on its machine.
-        exit_code: what it exited with, a signal's number below 0.
+        exit_code: what it exited with, a signal's number below 0; 0 where that is not known.
         pid: its process.
         said: its error in one line; empty where it left none.
+        error_file: the file that it wrote its error to, on its machine; empty for none.
     """
 
     rank: int = -1
@@ -57,10 +59,13 @@ class RankEnd:
     exit_code: int = 0
     pid: int = 0
     said: str = ""
+    error_file: str = ""
 
     @property
     def words(self) -> str:
         """How it ended, and what it said."""
+        if not self.exit_code:
+            return self.said
         return format_exit(self.exit_code) + (f", {self.said}" if self.said else "")
 
 
@@ -97,11 +102,13 @@ class TorchrunEnd:
         attempts: every start of its ranks, the last one last.
         failed: the ranks that its report names.
         signal: which signal ended torchrun itself; 0 for none.
+        found_in: the folder in which the ranks' own errors were found, where there is no report.
     """
 
     attempts: list[Attempt]
     failed: list[RankEnd] = field(default_factory=list)
     signal: int = 0
+    found_in: str = ""
 
     @property
     def last(self) -> Attempt:
@@ -114,13 +121,17 @@ class TorchrunEnd:
 
     @property
     def by_themselves(self) -> list[RankEnd]:
-        """The ranks that failed, not because torchrun ended them or another rank was gone."""
-        found = []
-        for end in self.failed:
-            was_ended = end.pid in self.last.closed and (end.exit_code < 0 or not end.said)
-            if not was_ended and end not in self.lost:
-                found.append(end)
-        return found
+        """The ranks that failed, not because torchrun ended them or another rank was gone or late."""
+        others = [*self.lost, *self.waited]
+        return [end for end in self.failed if not self._was_ended(end) and end not in others]
+
+    def _was_ended(self, end: RankEnd) -> bool:
+        return end.pid in self.last.closed and (end.exit_code < 0 or not end.said)
+
+    @property
+    def waited(self) -> list[RankEnd]:
+        """The ranks that failed because others did not come to a collective."""
+        return [end for end in self.failed if is_timeout(end.said)]
 
     @property
     def lost(self) -> list[RankEnd]:
@@ -128,20 +139,20 @@ class TorchrunEnd:
         found = []
         for end in self.failed:
             told = [end.said] if end.said else self.last.lines(end.local_rank, end.rank)
-            if end.exit_code > 0 and any(is_lost(line) for line in told):
+            if end.exit_code >= 0 and any(is_lost(line) for line in told):
                 found.append(end)
         return found
 
     @property
     def ended(self) -> list[RankEnd]:
         """The ranks that torchrun ended."""
-        kept = [*self.by_themselves, *self.lost]
+        kept = [*self.by_themselves, *self.lost, *self.waited]
         return [end for end in self.failed if end not in kept]
 
     @property
     def left(self) -> list[int]:
         """The ranks that had left with exit code 0: they did not fail, and were sent no signal."""
-        if self.last.closed - {end.pid for end in self.failed}:
+        if self.found_in or self.last.closed - {end.pid for end in self.failed}:
             return []  # a rank that was sent a signal may have left with 0 because of it
         named = {end.local_rank for end in self.failed}
         there = range(max((*named, *self.last.output), default=-1) + 1)
@@ -214,11 +225,13 @@ class _Reader:
                 entry.rank, entry.local_rank = int(rank[1]), int(rank[2])
             elif told[1] == "exitcode" and (code := _EXIT.match(told[2])):
                 entry.exit_code, entry.pid = int(code[1]), int(code[2])
+            elif told[1] == "error_file" and told[2] != "<N/A>":
+                entry.error_file = told[2]
             elif told[1] == "traceback" and not _SAYS_NOTHING.search(told[2]):
-                entry.said = told[2].strip()[:_MOST_SAID]
+                entry.said = told[2].strip()[:MOST_SAID]
         elif line.startswith("  ") and not line[2:3].isspace() and entry.exit_code:
             # The traceback goes on. Its exception is indented as its first line is; a later one was raised from it.
-            text = line.strip()[:_MOST_SAID]
+            text = line.strip()[:MOST_SAID]
             entry.said = own_error(text) or (text if entry.said.startswith(_TRACEBACK) else entry.said)
 
 
@@ -230,16 +243,19 @@ def explain_torchrun(ends: Sequence[TorchrunEnd]) -> tuple[str, ...]:
     """
     causes = [end for torchrun in ends for end in torchrun.by_themselves]
     lost = [end.rank for torchrun in ends for end in torchrun.lost]
+    waited = [end for torchrun in ends for end in torchrun.waited]
     ended = [end.rank for torchrun in ends for end in torchrun.ended]
-    left = [] if causes else [rank for torchrun in ends for rank in torchrun.left]
+    left = [] if causes or not (lost or waited) else [rank for torchrun in ends for rank in torchrun.left]
     sentences = []
     if len(causes) == 1:
         sentences.append(f"{name_ranks([causes[0].rank])} failed: {causes[0].words}")
     elif causes:
         told = "; ".join(f"{name_ranks([end.rank])}: {end.words}" for end in causes[:3])
         sentences.append(f"{name_ranks(end.rank for end in causes)} failed, each by itself: {told}")
-    elif left and lost:
+    elif left:
         sentences.append(f"{name_ranks(left)} left before the others, with exit code 0")
+    elif waited:
+        sentences.append(f"{name_ranks(end.rank for end in waited)} ended as a collective timed out: {waited[0].words}")
     elif signals := {torchrun.signal for torchrun in ends if torchrun.signal}:
         names = ", ".join(signal_name(-number) for number in sorted(signals))
         sentences.append(f"torchrun itself was sent {names}, and ended its ranks")
@@ -249,11 +265,14 @@ def explain_torchrun(ends: Sequence[TorchrunEnd]) -> tuple[str, ...]:
     if lost and sentences and (causes or left):
         to = "to it" if len(causes) + len(left) == 1 else "to the others"
         follows.append(f"{name_ranks(lost)} then lost the connection {to}")
+    if waited and (causes or left):
+        follows.append(f"for {name_ranks(end.rank for end in waited)} a collective timed out")
     if ended:
         follows.append(f"torchrun ended {name_ranks(ended)}")
     if follows:
         sentences.append("; ".join(follows))
-    return (*sentences, *_attempts(ends))
+    found = [f"torchrun left no report; the errors are those in {end.found_in}" for end in ends if end.found_in]
+    return (*sentences, *_attempts(ends), *found)
 
 
 def _attempts(ends: Sequence[TorchrunEnd]) -> list[str]:
@@ -272,8 +291,8 @@ def _attempts(ends: Sequence[TorchrunEnd]) -> list[str]:
     return [f"torchrun started its ranks again; {told[0]}", *told[1:3]] if told else []
 
 
-def read_ends(logs: Sequence[ReplicaLog]) -> list[TorchrunEnd]:
-    """Read how the torchrun of each replica ended, from the ends of a job's logs; call it in a thread."""
+def read_ends(logs: Sequence[ReplicaLog]) -> dict[int, TorchrunEnd]:
+    """Read how the torchrun of each replica ended, by number, from the ends of a job's logs; call it in a thread."""
     log = MergedLog(logs)
     texts: dict[int, list[str]] = {}
     try:
@@ -285,4 +304,4 @@ def read_ends(logs: Sequence[ReplicaLog]) -> list[TorchrunEnd]:
                 texts.setdefault(line.replica, []).append(shown_text(line.data))
     finally:
         log.close()
-    return [found for number in sorted(texts) if (found := read_torchrun(texts[number])) is not None]
+    return {number: found for number in sorted(texts) if (found := read_torchrun(texts[number])) is not None}

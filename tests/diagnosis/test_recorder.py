@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from torchx_tui.diagnosis.recorder.dump import DumpError, parse_dump, rank_of_file, read_dump
-from torchx_tui.diagnosis.recorder.verdict import find_verdicts, name_ranks, without_dump
+from torchx_tui.diagnosis.recorder.verdict import find_verdicts, name_ranks, rank_standings, without_dump
 
 DATA = Path(__file__).parent / "data" / "fr"
 
@@ -168,6 +168,40 @@ def test_verdicts(dumps, kind, culprits, words):
     verdict = find_verdicts(made, len(dumps))[0]
     assert (verdict.kind, verdict.culprits) == (kind, culprits), verdict
     assert words in verdict.sentence
+
+
+def standings(dumps, world_size=0):
+    return [
+        (each.ranks, f"{each.collective.op} #{each.collective.seq}" if each.collective else "", each.state,
+         each.is_culprit)
+        for each in rank_standings(dumps, find_verdicts(dumps, world_size)[0], world_size)
+    ]  # fmt: skip
+
+
+def test_where_all_ranks_stood():
+    """Those to blame first, ranks that stood alike in one row, then those without a dump."""
+    assert standings(dumps_of("sleep"), 6) == [
+        ((2,), "all_reduce #45", "done, began nothing since", True),
+        ((0, 1, 3), "all_reduce #46", "scheduled, waits", False),
+        ((4, 5), "", "no flight recorder", False),
+    ]
+    assert standings(dumps_of("mismatch")) == [
+        ((1,), "broadcast #46", "scheduled, waits", True),
+        ((0, 2, 3), "all_reduce #46", "scheduled, waits", False),
+    ]
+    first = rank_standings(dumps_of("sleep"), find_verdicts(dumps_of("sleep"), 4)[0])[1]
+    assert first.since_ns == min(
+        call.created_ns for dump in dumps_of("sleep").values() for call in dump.collectives if not call.is_done
+    )
+
+
+def test_where_a_rank_stood_in_several_groups():
+    """It waits in the group of the verdict, where it has begun something in another before."""
+    begun = ("all_gather", 3, {"group": "1", "done": False})
+    dumps = {0: calls(begun, ("all_reduce", 2, WAITS.copy())), 1: calls(("all_reduce", 1, {}))}
+    assert standings(dumps, 2)[1][:3] == ((0,), "all_reduce #2", "started, waits")
+    dumps = {0: calls(("all_reduce", 2, WAITS.copy())), 1: parse_dump(b'{"entries": []}')}
+    assert standings(dumps, 2)[-1][:3] == ((1,), "", "no flight recorder")
 
 
 def test_members_of_a_group_are_those_that_nccl_tells():

@@ -209,6 +209,24 @@ def test_takes_are_kept_with_their_job(tmp_path, monkeypatch):
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
+def test_what_two_takes_told_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    first, second = replace(taken("sleep"), at=1000.0), replace(taken("sleep"), at=1002.0, pace="moves")
+    keep_take(first)
+    keep_take(second, instead_of=first)
+    (kept,) = kept_takes(first.handle)
+    assert (kept.at, conclude(kept).pace) == (1002.0, "moves")
+    assert conclude(kept).sentence == conclude(second).sentence
+    keep_take(second, instead_of=replace(first, at=second.at))
+    assert len(kept_takes(first.handle)) == 1
+    # As earlier versions kept it, or somebody else.
+    for pace in (None, "flies", 3):
+        document = {**first.to_document(), "pace": pace}
+        assert Take.from_document(document).pace == ""
+    del document["pace"]
+    assert Take.from_document(document).pace == ""
+
+
 def test_what_others_print_is_harmless():
     lines = (
         {"kind": "process", "rank": "x", "is_main": True, "host": "\x1b[31mh", "tried": [["a"], ["py-spy", "\x07no"]]},

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 import sys
+import tempfile
 import textwrap
 import time
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,9 +18,13 @@ from support.waiting import wait_until
 
 from torchx_tui.backends.replica_logs import replica_logs
 from torchx_tui.backends.runner import Runner
-from torchx_tui.diagnosis.stacks.ended import explain_end
+from torchx_tui.backends.types import DescribeAppResponse
+from torchx_tui.diagnosis.stacks.ended import End, explain_end
+from torchx_tui.diagnosis.stacks.error_files import fill_ends, read_error
+from torchx_tui.diagnosis.stacks.kept import keep_take
+from torchx_tui.diagnosis.stacks.take import Take
 from torchx_tui.diagnosis.stacks.torchrun import explain_torchrun, read_torchrun
-from torchx_tui.specs import AppDef, Role
+from torchx_tui.specs import AppDef, AppState, Role
 
 DATA = Path(__file__).parent / "data" / "torchrun"
 RULE, THIN = "=" * 60, "-" * 60
@@ -127,6 +136,29 @@ def test_an_exception_of_several_lines() -> None:
     assert told(report((0, 0, 1, 1, chained))) == ("rank 0 failed: exit 1, RuntimeError: no batch",)
 
 
+TIMEOUT = "RuntimeError: [gloo/unbound_buffer.cc:78] Timed out waiting 40000ms for recv operation to complete"
+
+
+def test_a_collective_that_timed_out() -> None:
+    """Ranks that say so waited for another: it is the cause, or unknown."""
+    closing = "W api.py:1028] Sending process 11 closing signal SIGTERM\n"
+    nccl = "what(): [Rank 2] Watchdog caught collective operation timeout: WorkNCCL("
+    waited = [(0, 0, 1, 10, TIMEOUT), (2, 2, -6, 12, nccl)]
+    ended = (1, 1, -15, 11, "Signal 15 (SIGTERM) received by PID 11")
+    assert told(closing + report(*waited, ended)) == (
+        f"ranks 0, 2 ended as a collective timed out: exit 1, {TIMEOUT}",
+        "torchrun ended rank 1",
+    )
+    assert told(report(*waited, (1, 1, 3, 11, "ValueError: x"))) == (
+        "rank 1 failed: exit 3, ValueError: x",
+        "for ranks 0, 2 a collective timed out",
+    )
+    assert told(report(*waited)) == (
+        "rank 1 left before the others, with exit code 0",
+        "for ranks 0, 2 a collective timed out",
+    )
+
+
 def test_a_rank_that_left_is_not_told_beside_a_cause() -> None:
     lost = (0, 0, 1, 10, "RuntimeError: Connection closed by peer")
     assert told(report(lost, (2, 2, 7, 12, "<N/A>"))) == (
@@ -160,7 +192,31 @@ def test_what_is_said_is_short() -> None:
     assert len(sentence) < 400
 
 
-@pytest.mark.skipif(find_spec("torch") is None, reason="needs torch: pip install torch")
+def ended(tmp_path: Path, body: str, *options: str) -> tuple[str, ...]:
+    """Return what is said of a real torchrun of two ranks, each of which runs these lines below `@record`."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import os, signal, sys, time\nfrom pathlib import Path\n"
+        "from torch.distributed.elastic.multiprocessing.errors import record\n"
+        'RANK, AGAIN = os.environ["RANK"], os.environ["TORCHELASTIC_RESTART_COUNT"]\n'
+        f"@record\ndef main():\n{textwrap.indent(textwrap.dedent(body), '    ')}\n    time.sleep(600)\nmain()\n"
+    )
+    arguments = ["-m", "torch.distributed.run", "--nproc-per-node", "2", *options, str(script)]
+    role = Role("trainer", str(tmp_path), entrypoint=sys.executable, args=arguments)
+    runner = Runner(scheduler_params={"local_cwd": {"root": tmp_path / "root"}})
+    handle = runner.run(AppDef("ends", [role]), "local_cwd", {})
+    try:
+        described = wait_until(lambda: (d := runner.describe(handle)) and d.has_ended and d, "its end")
+        return explain_end(runner, handle, replica_logs(runner.replica_log, handle, described)).sentences
+    finally:
+        runner.delete(handle)
+        runner.close()
+
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="needs torch: pip install torch")
+
+
+@needs_torch
 @pytest.mark.parametrize(
     ("ends", "sentence"),
     [
@@ -170,31 +226,168 @@ def test_what_is_said_is_short() -> None:
 )
 def test_a_real_run(tmp_path: Path, ends: str, sentence: str) -> None:
     """From a launched job to the sentences, with `@record` and torchrun's own error file."""
-    script = tmp_path / "train.py"
-    script.write_text(
-        textwrap.dedent(
-            f"""
-            import os, signal, time
-            from torch.distributed.elastic.multiprocessing.errors import record
-            @record
-            def main():
-                if os.environ["RANK"] == "1":
-                    {ends}
-                time.sleep(600)
-            main()
-            """
-        )
-    )
-    arguments = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--tee", "3", str(script)]
-    role = Role("trainer", str(tmp_path), entrypoint=sys.executable, args=arguments)
+    found = ended(tmp_path, f"if RANK == '1':\n    {ends}", "--tee", "3")
+    assert sentence in found
+    assert "torchrun ended rank 0" in found
+
+
+@needs_torch
+@pytest.mark.parametrize("options", [[], ["--log-dir", "own/logs"]], ids=["", "log-dir"])
+def test_a_real_run_whose_attempts_say_why_in_their_error_files_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    """torchrun reports the last attempt, and with redirected output nothing of the others is in its log."""
+    monkeypatch.chdir(tmp_path)
+    body = "if RANK == AGAIN:\n    raise KeyError('batch ' + AGAIN)"
+    found = ended(tmp_path, body, "--redirects", "3", "--max-restarts", "1", *options)
+    assert found[0] == "rank 1 failed: exit 1, KeyError: 'batch 1'"
+    assert found[-1] == "torchrun started its ranks again; attempt 1 of 2: rank 0, exit 1, KeyError: 'batch 0'"
+
+
+@needs_torch
+@pytest.mark.parametrize("has_folder", [True, False])
+def test_a_real_run_whose_torchrun_was_killed(tmp_path: Path, has_folder: bool) -> None:
+    """It leaves no report: a rank's own error file tells what happened."""
+    body = """
+    if RANK == "1":
+        os.kill(os.getppid(), signal.SIGSTOP)
+        raise ValueError("bad batch")
+    mine = Path(os.environ["TORCHELASTIC_ERROR_FILE"])
+    while not (mine.parents[1] / "1" / "error.json").exists():
+        time.sleep(0.05)
+    os.kill(os.getppid(), signal.SIGKILL)
+    """
+    options = ["--log-dir", str(tmp_path / "logs")] if has_folder else []
+    found = ended(tmp_path, body, "--redirects", "3", *options)
+    assert found[0] == "rank 1 failed: ValueError: bad batch"
+    folder = tmp_path / ("logs" if has_folder else "root")
+    assert found[1].startswith(f"torchrun left no report; the errors are those in {folder}/")
+
+
+# ---- Files of single ranks
+
+
+def left(folder: Path, name: str = "42_x", **errors: object) -> Path:
+    """Leave the error files of a run, each named ``attempt_rank``; return the folder of the run."""
+    for key, value in errors.items():
+        attempt, rank = key[1:].split("_")
+        place = folder / name / f"attempt_{attempt}" / rank
+        place.mkdir(parents=True)
+        text = value if isinstance(value, str) else json.dumps({"message": value})
+        (place / "error.json").write_text(text)
+    return folder / name
+
+
+def described(folder: Path, *args: str, env: dict[str, str] | None = None) -> DescribeAppResponse:
+    role = Role("trainer", str(folder), entrypoint="bash", args=list(args), env=env or {})
+    return DescribeAppResponse("42", AppState.FAILED, roles=[role], started_at=time.time())
+
+
+def test_which_folder_is_that_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the id that torchrun was given, or the only one of the job's time; of two nobody knows."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    monkeypatch.chdir(tmp_path)
+    said = {"message": "ValueError: x", "extraInfo": {"timestamp": "1795354907"}}
+
+    def first(job: DescribeAppResponse, replicas: int = 1) -> str:
+        return next(iter(explain_torchrun(fill_ends({}, job, replicas))), "")
+
+    assert first(described(tmp_path)) == ""
+    run = left(tmp_path / "tmp" / "torchelastic_a", a0_3=said)
+    assert first(described(tmp_path)) == "rank 3 failed: ValueError: x"
+    assert first(described(tmp_path), replicas=2) == ""
+    left(tmp_path / "tmp" / "torchelastic_b", a0_1=said)
+    assert first(described(tmp_path)) == ""
+    own = left(tmp_path / "logs", "none_y", a0_2=said)
+    for job in (
+        described(tmp_path, "-c", f"torchrun --log_dir={tmp_path}/logs 'a b.py'"),
+        described(tmp_path, "-m", "torch.distributed.run", "--log-dir", "logs"),
+        described(tmp_path, env={"PET_LOG_DIR": str(tmp_path / "logs")}),
+    ):
+        assert first(job) == "rank 2 failed: ValueError: x"
+    os.utime(own / "attempt_0", (5, 5))
+    assert first(described(tmp_path, "--log-dir", "logs")) == ""
+    (tmp_path / "logs" / "42_link").symlink_to(run)
+    assert first(described(tmp_path, "--log-dir", "logs")) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("RuntimeError: flat", "RuntimeError: flat"),
+        ({"message": "KeyError: 'a'\nmore"}, "KeyError: 'a'"),
+        ({"message": "\x1b[31mred"}, "red"),
+        ({"message": "E: " + "x" * 10_000}, "E: " + "x" * 297),
+        ({"message": 3}, ""),
+        (None, ""),
+        ("{", ""),
+        ('"' + "x" * (2 << 20) + '"', ""),
+    ],
+    ids=range(8),
+)
+def test_error_files(tmp_path: Path, value: object, said: str) -> None:
+    raw = value if isinstance(value, str) and value[0] in '{"' else json.dumps({"message": value})
+    assert read_error(left(tmp_path, a0_0=raw) / "attempt_0" / "0") == said
+
+
+def test_an_error_file_that_is_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "error.json")
+    assert read_error(tmp_path) == ""
+
+
+# ---- Where its ranks stood
+
+
+def end_after_a_take(tmp_path: Path, role: Role, pace: str = "", dumps: Iterable[Path] = ()) -> End:
+    """Return what is known of the end of a real job, of which stacks are kept, and dumps where its ranks leave them."""
     runner = Runner(scheduler_params={"local_cwd": {"root": tmp_path / "root"}})
-    handle = runner.run(AppDef("ends", [role]), "local_cwd", {})
+    handle = runner.run(AppDef("hung", [role]), "local_cwd", {})
     try:
-        described = wait_until(lambda: (d := runner.describe(handle)) and d.has_ended and d, "its end")
-        logs = replica_logs(runner.replica_log, handle, described)
-        found = explain_end(runner, handle, logs)
-        assert sentence in found
-        assert "torchrun ended rank 0" in found
+        job = wait_until(lambda: (d := runner.describe(handle)) and d.has_ended and d, "its end")
+        document = json.loads((DATA.parent / "takes" / "checkpoint.json").read_text())
+        keep_take(Take.from_document({**document, "handle": handle, "pace": pace}))
+        for path in dumps:
+            shutil.copy(path, Path(job.insight_dir, role.name))
+        return explain_end(runner, handle, replica_logs(runner.replica_log, handle, job))
     finally:
         runner.delete(handle)
         runner.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [(TIMEOUT, ("While it ran, ", "rank 0 ended as")), ("KeyError: 1", ("rank 0 failed", "Before that, "))],
+)
+def test_a_hang_is_told_before_the_timeout_that_it_ended_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, order: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "report").write_text(report((0, 0, 1, 10, text)))
+    role = Role("trainer", str(tmp_path), entrypoint="sh", args=["-c", f"cat {tmp_path}/report >&2; exit 1"])
+    end = end_after_a_take(tmp_path, role)
+    assert [said[: len(words)] for said, words in zip(end.sentences, order, strict=True)] == list(order)
+
+
+@pytest.mark.parametrize("has_dumps", [True, False])
+def test_where_the_ranks_of_a_failed_job_stood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_dumps: bool
+) -> None:
+    """By the recorders that they left, else by those of the last take; its stack tells what the rank did."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    role = Role("trainer", str(tmp_path), entrypoint="false", num_replicas=4, env={"RANK": "${replica_id}"})
+    dumps = (DATA.parent / "fr" / "sleep").iterdir() if has_dumps else ()
+    end = end_after_a_take(tmp_path, role, "hangs", dumps)
+    stood = [(each.ranks, each.is_culprit) for each in end.standings]
+    if has_dumps:
+        assert end.sentences[0].startswith("rank 2 never reached all_reduce #46")
+        assert end.sentences[-1].startswith("Before that, ")
+        assert stood == [((2,), True), ((0, 1, 3), False)]
+        assert end.evidence.startswith("flight recorder, 4 of 4 ranks   #46 has ")
+    else:
+        assert end.sentences[0].startswith("While it ran, ")
+        assert stood == [((0,), True), ((1, 2, 3), False)]
+        assert end.evidence.startswith("flight recorder, 4 of 4 ranks, ")
+    assert end.sentences[-1].endswith("train.py:61 in save_checkpoint; it hung")
+    rank, calls = (2, ["main", "train_step"]) if has_dumps else (0, ["main", "go_wrong", "save_checkpoint"])
+    assert end.stack_words.startswith(f"What rank {rank} did, by its stack of ")
+    assert [frame.function for frame in end.stack][-len(calls) :] == calls

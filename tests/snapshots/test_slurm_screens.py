@@ -50,14 +50,15 @@ def app(tmp_path, monkeypatch):
         yield made
 
 
-def at_chain(*keys):
+def at_row(handle, *keys):
     async def run_before(pilot):
         app = pilot.app
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count == 8, "the rows")
         screen = app.screen
         await pilot.press("1")
-        screen.table.move_to(CHAIN)
-        await until(pilot, lambda: screen._described is not None and screen._described.app_id == "184311", "its words")
+        screen.table.move_to(handle)
+        app_id = handle.rpartition("/")[2]
+        await until(pilot, lambda: screen._described is not None and screen._described.app_id == app_id, "its words")
         for key in keys:
             await pilot.press(key)
 
@@ -65,11 +66,17 @@ def at_chain(*keys):
 
 
 def test_queue(snap_compare, app):
-    assert snap_compare(app, sizes=SIZES, run_before=at_chain())
+    assert snap_compare(app, sizes=SIZES, run_before=at_row(CHAIN))
 
 
 def test_chain_unfolded(snap_compare, app):
-    assert snap_compare(app, terminal_size=(120, 40), run_before=at_chain("plus"))
+    assert snap_compare(app, terminal_size=(120, 40), run_before=at_row(CHAIN, "plus"))
+
+
+def test_tasks_of_an_array(snap_compare, app):
+    """The card has a sign for each."""
+    run_before = at_row(CHAIN.replace("184311", "184350"))
+    assert snap_compare(app, terminal_size=(120, 40), run_before=run_before)
 
 
 SCRIPT = """\

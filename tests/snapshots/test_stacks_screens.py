@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.canned import NOW, CannedScheduler, busy_scheduler
 from support.dashboard import make_app, until
-from support.pictures import RUNNING, SIZES, at_job
+from support.pictures import FAILED, RUNNING, SIZES, at_job, stands_at_cause
 
 from torchx_tui.diagnosis.stacks.kept import keep_take
 from torchx_tui.diagnosis.stacks.take import Take
@@ -61,3 +61,18 @@ def test_stalled_job(snap_compare, tmp_path, monkeypatch):
 
 def test_stacks(snap_compare, app):
     assert snap_compare(app, sizes=SIZES, run_before=open_stacks)
+
+
+def test_job_that_hung_and_failed(snap_compare, tmp_path, monkeypatch):
+    """The Why pane says where its ranks stood when its stacks were last taken."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    take = Take.from_document({**decode_json(TAKE.read_bytes()), "handle": FAILED, "pace": "hangs"})
+    keep_take(take)
+    scheduler = busy_scheduler(tmp_path / "logs")
+
+    def stands(app):
+        why = app.screen.why
+        return stands_at_cause(app) and why._end is not None and why._failure is not None
+
+    run_before = at_job(FAILED, "enter", wait=stands)
+    assert snap_compare(make_app(scheduler, tmp_path), sizes=SIZES, run_before=run_before)

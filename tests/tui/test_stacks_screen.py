@@ -36,7 +36,7 @@ def app(tmp_path, monkeypatch):
     """Give the application with one running job, whose stacks are those of a job that hung."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(stacks, "_PAUSE_S", 0.0)
-    monkeypatch.setattr(stacks, "take_stacks", lambda *_, **__: taken("checkpoint"))
+    monkeypatch.setattr(stacks, "take_stacks", lambda _, handle, **__: replace(taken("checkpoint"), handle=handle))
     scheduler = CannedScheduler(logs=tmp_path / "logs")
     scheduler.capabilities = replace(scheduler.capabilities, run_beside=True)
     scheduler.add("hang-zq2wmx7v5hkdfd", AppState.RUNNING, 60, replicas=4)
@@ -91,7 +91,10 @@ async def test_from_the_job_and_its_logs_and_back(app, tmp_path, monkeypatch):
         await pilot.press("l")
         await until(pilot, lambda: isinstance(app.screen, LogsScreen), "the logs")
         await pilot.press("b")
-        await until(pilot, lambda: isinstance(app.screen, StacksScreen), "the stacks again")
+        await until(pilot, lambda: isinstance(app.screen, StacksScreen) and app.screen.is_done, "the stacks again")
+        # Of the two takes before one is kept, and what both together told.
+        assert [pace for _, _, pace in app.screen.kept] == ["hangs"]
+        assert screen_text(app).count("2 places   hangs") == 1
 
 
 @pytest.mark.parametrize("is_wanted", [True, False])

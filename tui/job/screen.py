@@ -37,6 +37,7 @@ from .why import WhyPane
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse, StateChange
+    from ...diagnosis.stacks.ended import End
     from ...logs.source.replica_log import ReplicaLog
     from ..messages import FailureExplained, JobDescribed, StacksTaken, UsageSampled
 
@@ -68,9 +69,9 @@ class JobScreen(JobActions):
 
     @dataclass
     class EndExplained(Message):
-        """Which rank ended the job, a sentence each; none where that cannot be told."""
+        """Which rank ended the job."""
 
-        sentences: tuple[str, ...]
+        end: End
 
     def __init__(self, row: JobRow) -> None:
         super().__init__()
@@ -242,12 +243,11 @@ class JobScreen(JobActions):
 
         # The reason that the backend gives stands there all the same.
         with suppress(TorchXTuiError, OSError, ValueError):
-            sentences = explain_end(self.dashboard.runner, self.row.handle, logs)
-            self.dashboard.post_to(self, self.EndExplained(sentences))
+            self.dashboard.post_to(self, self.EndExplained(explain_end(self.dashboard.runner, self.row.handle, logs)))
 
     def on_job_screen_end_explained(self, message: EndExplained) -> None:
         """Begin the reason with it."""
-        self.why.show_verdict(message.sentences)
+        self.why.show_end(message.end)
 
     def on_replica_grid_chosen(self, message: ReplicaGrid.Chosen) -> None:
         """Show the chosen replica's log."""

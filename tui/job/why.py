@@ -11,6 +11,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from ...backends.shared.secrets import mask_text
+from ...diagnosis.recorder.verdict import DEFAULT_GROUP, list_ranks
 from ...logs.text.sanitize import plain
 from ...specs import NONE, AppState
 from ...specs.foreign import decode_json
@@ -21,7 +22,11 @@ from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...backends.api import DescribeAppResponse
+    from ...diagnosis.recorder.verdict import Standing
+    from ...diagnosis.stacks.ended import End
     from ...logs.view.failure import Failure, LoggedError
     from ..ui.glyphs import Glyphs
 
@@ -30,6 +35,9 @@ if TYPE_CHECKING:
 _MOST_FOLLOWERS = 4
 _LABEL_WIDTH = 13
 _MOST_OF_A_FACT = 300
+# Where the ranks stood: rows, cells between the columns.
+_MOST_STANDINGS, _GAP = 6, 2
+_STANDING_TITLES = ("RANK", "LAST COLLECTIVE", "STATE", "SINCE")
 _KEYS = (("e", "edit and relaunch"), ("l", "logs at this line"), ("y", "copy the reason"))
 
 
@@ -54,7 +62,7 @@ class WhyPane(Pane):
         self.reason = ""
         self._described: DescribeAppResponse | None = None
         self._failure: Failure | None = None
-        self._verdict: tuple[str, ...] = ()
+        self._end: End | None = None
         self._content = Static(markup=False)
         self.body = WhyScroll(self._content, id="why-scroll")
 
@@ -70,9 +78,9 @@ class WhyPane(Pane):
             self.reason = reason
             self._draw()
 
-    def show_verdict(self, sentences: tuple[str, ...]) -> None:
+    def show_end(self, end: End) -> None:
         """Begin with which rank ended the job."""
-        self._verdict = sentences
+        self._end = end
         if self._described is not None:
             self.show(self._described)
 
@@ -93,10 +101,8 @@ class WhyPane(Pane):
     def _text(self, described: DescribeAppResponse, width: int | None = None) -> Text:
         """Return the reason; where a width is given, each error that follows takes one row of it."""
         glyphs = glyphs_of(self.app)
-        text = Text(end="")
-        for number, sentence in enumerate(self._verdict):
-            text.append(f"{plain(sentence)}\n", f"bold {STYLES.text}" if number == 0 else STYLES.muted)
-        text.append("\n" if self._verdict else "").append_text(why_text(described, glyphs))
+        text = _end_text(self._end, glyphs, width) if self._end and self._end.sentences else Text(end="")
+        text.append_text(why_text(described, glyphs))
         if self._failure is not None and self._failure.cause is not None:
             text.rstrip()
             text.append_text(_failure_text(described, self._failure, glyphs, width))
@@ -165,6 +171,46 @@ def _replica_name(described: DescribeAppResponse, error: LoggedError) -> str:
     if error.replica >= len(replicas):
         return f"replica {error.replica}"
     return f"{plain(replicas[error.replica].role)}/{replicas[error.replica].id}"
+
+
+def _end_text(end: End, glyphs: Glyphs, width: int | None) -> Text:
+    """Return which rank ended the job: the finding, where all ranks stood, what else is known, and its last calls."""
+    finding, *others = end.sentences
+    text = Text(end="").append(f"{plain(finding)}\n", f"bold {STYLES.text}")
+    if end.standings:
+        text.append("\n").append_text(_standings_text(end.standings, glyphs, width))
+        text.append(f"{plain(end.evidence)}\n", STYLES.faint)
+    for number, sentence in enumerate(others):
+        text.append("\n" if end.standings and not number else "").append(f"{plain(sentence)}\n", STYLES.muted)
+    if end.stack:
+        text.append(f"\n{plain(end.stack_words)}\n", STYLES.muted)
+        for frame in end.stack:
+            _quote_line(text, f'File "{frame.file}", line {frame.line}, in {frame.function}', False, glyphs)
+    return text.append("\n")
+
+
+def _standings_text(standings: Sequence[Standing], glyphs: Glyphs, width: int | None) -> Text:
+    """Return a row for each group of ranks, the ones that are to blame in red."""
+    rows = [_STANDING_TITLES]
+    for standing in standings[:_MOST_STANDINGS]:
+        call = standing.collective
+        group = f" of {call.group}" if call and call.description != DEFAULT_GROUP else ""
+        since = clock_text(standing.since_ns / 1e9) if standing.since_ns else ""
+        called = f"{call.op} #{call.seq}{group}" if call else ""
+        rows.append((list_ranks(standing.ranks), plain(called), plain(standing.state), since))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    # The state is the longest, and its first word tells most.
+    for column, least in ((2, 8), (0, 8), (1, 12)):
+        excess = sum(widths) + _GAP * (len(widths) - 1) - (width or 10_000)
+        widths[column] = max(min(widths[column], least), widths[column] - max(0, excess))
+    text = Text(end="")
+    styles = [STYLES.faint, *(STYLES.failed if each.is_culprit else STYLES.text for each in standings)]
+    for row, style in zip(rows, styles, strict=False):
+        cells = [cut(cell, size, glyphs.cut).ljust(size) for cell, size in zip(row, widths, strict=True)]
+        text.append((" " * _GAP).join(cells).rstrip() + "\n", style)
+    if len(standings) > _MOST_STANDINGS:
+        text.append(f"and {len(standings) - _MOST_STANDINGS} more\n", STYLES.faint)
+    return text
 
 
 def _nothing_said(state: AppState) -> str:

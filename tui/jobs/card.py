@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -11,8 +12,8 @@ from textual.containers import Horizontal
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ...specs import MISSING, ReplicaState
-from ..format import age, clock, cut, duration
+from ...specs import MISSING, AppState, ReplicaState
+from ..format import age, clock, cut, duration, state_word
 from ..rows import JobRow, backend_word
 from ..ui.job_cells import name_text, state_style, state_text
 from ..ui.palette import STYLES
@@ -20,8 +21,11 @@ from ..ui.pane import Pane
 from ..ui.theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...backends.api import DescribeAppResponse
     from ...diagnosis.stacks.conclusion import Conclusion
+    from ...specs import ReplicaStatus
     from ..app import TorchXTuiApp
     from ..messages import JobDescribed
     from ..metrics.readers import ActivityChanged, ActivityReaders
@@ -31,6 +35,8 @@ LABEL_WIDTH = 12
 # The facts and a chart need so many cells and rows of the screen.
 _WIDTH_WITH_CHART, _ROWS_WITH_CHART = 90, 40
 _FEWEST_POINTS = 2
+# Replicas that are drawn in one line; more have rows.
+_IN_A_LINE, _PER_ROW, _MOST_ROWS = 16, 25, 4
 
 
 class JobCard(Pane):
@@ -197,13 +203,17 @@ def _described_facts(described: DescribeAppResponse, glyphs: Glyphs) -> list[tup
 
     facts: list[tuple[str, Text]] = []
     statuses = {status.role: status.replicas for status in described.roles_statuses}
-    for role in described.roles[:2]:
-        line = Text(f"{plain(role.name)}  ", STYLES.text)
-        replicas = statuses.get(role.name, [])
-        for replica in replicas[:16]:
+    wanted = {role.name: role.num_replicas for role in described.roles}
+    for name in [*(wanted or statuses)][:2]:
+        replicas = statuses.get(name, [])
+        if len(replicas) > _IN_A_LINE:
+            facts += _grid(replicas, glyphs)
+            continue
+        line = Text(f"{plain(name)}  ", STYLES.text)
+        for replica in replicas:
             line.append(glyphs.state(replica.state), state_style(replica.state))
         done = sum(r.state in (ReplicaState.RUNNING, ReplicaState.SUCCEEDED) for r in replicas)
-        line.append(f"  {done}/{role.num_replicas}", STYLES.muted)
+        line.append(f"  {done}/{wanted.get(name, len(replicas))}", STYLES.muted)
         facts.append(("replicas", line))
     if described.roles:
         role = described.roles[0]
@@ -215,6 +225,36 @@ def _described_facts(described: DescribeAppResponse, glyphs: Glyphs) -> list[tup
     if described.log_dir:
         facts.append(("log dir", Text(plain(described.log_dir), STYLES.muted)))
     return facts
+
+
+def _grid(replicas: Sequence[ReplicaStatus], glyphs: Glyphs) -> list[tuple[str, Text]]:
+    """Return rows of a sign for each of many replicas, such as an array's tasks, and the counts of their states.
+
+    Of more than fit, those from the first on are shown that has not succeeded.
+    """
+    ordered = sorted(replicas, key=lambda replica: replica.id)
+    rows = [ordered[start : start + _PER_ROW] for start in range(0, len(ordered), _PER_ROW)]
+    first = next((n for n, row in enumerate(rows) if any(r.state is not ReplicaState.SUCCEEDED for r in row)), 0)
+    start = max(0, min(first, len(rows) - _MOST_ROWS))
+    counts = Counter(replica.state for replica in ordered)
+    legend = [
+        Text.assemble((glyphs.state(state), state_style(state)), (f" {number:,} {_count_word(state)}", STYLES.muted))
+        for state, number in sorted(counts.items(), key=lambda item: item[0] is not ReplicaState.FAILED)
+    ]
+    facts = []
+    for number, row in enumerate(rows[start : start + _MOST_ROWS]):
+        line = Text(end="")
+        for place, replica in enumerate(row):
+            line.append(" " if place and place % 5 == 0 else "")
+            line.append(glyphs.state(replica.state), state_style(replica.state))
+        line.append(" " * (_PER_ROW + _PER_ROW // 5 + 1 - line.cell_len))
+        line.append_text(Text("  ").join(legend[number : number + 1] if number < _MOST_ROWS - 1 else legend[number:]))
+        facts.append((f"{row[0].id}-{row[-1].id}", line))
+    return facts
+
+
+def _count_word(state: AppState) -> str:
+    return "done" if state is AppState.SUCCEEDED else state_word(state).lower()
 
 
 def _resource_words(resource: object) -> str:

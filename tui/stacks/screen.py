@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from rich.text import Text
 from textual import events, work
@@ -21,7 +21,7 @@ from ...diagnosis.stacks.ended import error_texts
 from ...diagnosis.stacks.frames import main_frames
 from ...diagnosis.stacks.groups import Group, group_ranks
 from ...diagnosis.stacks.kept import keep_take, kept_takes
-from ...diagnosis.stacks.take import ProcessStack, Take, take_stacks
+from ...diagnosis.stacks.take import Pace, ProcessStack, Take, take_stacks
 from ...logs.text.sanitize import plain
 from ...specs.errors import describe_error
 from ..format import clock, count
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 # A second take so long after the first tells a job that hangs from one that is slow (s).
 _PAUSE_S = 2.0
 _WIDE = 120
+Kept: TypeAlias = tuple[float, int, Pace]
+"""Of a take when it was made, in how many places its ranks stood, and whether the job moved."""
 
 
 class GroupList(Options):
@@ -98,21 +100,21 @@ class StacksScreen(BaseScreen):
             found: what it means.
             error: why there is none.
             is_last: whether nothing else is under way.
-            kept: of the takes before, the latest first: when each was made, and in how many places its ranks stood.
+            kept: of the takes before, the latest first.
         """
 
         take: Take | None
         found: Conclusion | None
         error: str = ""
         is_last: bool = True
-        kept: tuple[tuple[float, int], ...] = ()
+        kept: tuple[Kept, ...] = ()
 
     def __init__(self, row: JobRow) -> None:
         super().__init__()
         self.row = row
         self.take: Take | None = None
         self.found: Conclusion | None = None
-        self.kept: list[tuple[float, int]] = []
+        self.kept: list[Kept] = []
         self.is_done = False
         """Whether nothing is under way."""
         self._error = ""
@@ -176,7 +178,7 @@ class StacksScreen(BaseScreen):
     def _take(self, native: bool) -> None:
         worker, dashboard, handle = get_current_worker(), self.dashboard, self.row.handle
 
-        def post(take: Take, found: Conclusion, is_last: bool, kept: tuple[tuple[float, int], ...]) -> None:
+        def post(take: Take, found: Conclusion, is_last: bool, kept: tuple[Kept, ...]) -> None:
             dashboard.post_to(self, self.Taken(take, found, "", is_last, kept))
             if take.ways:
                 dashboard.post_from_thread(StacksTaken(handle, take.at, take.how, found))
@@ -195,7 +197,10 @@ class StacksScreen(BaseScreen):
             if not (is_last or worker.is_cancelled):
                 second = take_stacks(dashboard.runner, handle)
                 found = conclude(second, first, error_texts(dashboard.runner, second))
-                post(second, found, True, (_summary(first), *kept))
+                if second.ranks:
+                    second.pace = found.pace
+                    keep_take(second, instead_of=first)
+                post(second, found, True, kept)
         except Exception as error:
             dashboard.post_to(self, self.Taken(None, None, describe_error(error)))
 
@@ -280,9 +285,11 @@ class StacksScreen(BaseScreen):
         if take is None or found is None:
             return
         text = Text(end="")
-        for number, (at, places) in enumerate([(take.at, len(found.groups)), *self.kept][:6]):
+        shown = (take.at, len(found.groups), "")
+        for number, (at, places, pace) in enumerate([shown, *self.kept][:6]):
             text.append("\n" if text else "").append(f" {clock(at, self.clock())}   ", STYLES.text)
             text.append(count(places, "place"), STYLES.muted)
+            text.append(f"   {pace}" if pace else "", STYLES.muted)
             text.append("   shown" if number == 0 else "", STYLES.accent)
         if found.pace:
             words = "Two takes alike: it hangs." if found.pace == "hangs" else "Two takes differ: it moves."
@@ -410,5 +417,5 @@ class StacksScreen(BaseScreen):
         self.dismiss()
 
 
-def _summary(take: Take) -> tuple[float, int]:
-    return take.at, len(group_ranks(take.states))
+def _summary(take: Take) -> Kept:
+    return take.at, len(group_ranks(take.states)), take.pace

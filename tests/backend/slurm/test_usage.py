@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from support.slurm_commands import SlurmCommands
 
+from torchx_tui.backends.slurm import usage
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.specs import SchedulerError
 
@@ -20,9 +23,37 @@ def test_a_script_is_all_of_its_steps(slurm: SlurmScheduler, commands: SlurmComm
     assert (used.role, used.replica, used.memory, used.memory_total) == ("batch", 0, 21 << 20, 200 << 20)
     # Cores in use are known from the second time on.
     assert (used.cpu, used.cpu_total) == (None, 2.0)
-    # It is measured at most every ten seconds.
-    slurm.usage("7")
-    assert len(commands.calls("sstat")) == 1
+
+
+def test_each_job_is_measured_every_half_minute_at_most(
+    slurm: SlurmScheduler, commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a person goes to and fro between two jobs, and where it fails: sstat asks the node of every task."""
+    clock = [1000.0]
+    monkeypatch.setattr(usage, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    commands.queue({}, {"JobID": "8"})
+    commands.answer("sstat", rows(("7.batch", "1", "00:00:01", "1M"), ("8.batch", "1", "00:00:01", "1M")))
+    for _ in range(3):
+        assert [len(slurm.usage(job)) for job in ("7", "8")] == [1, 1]
+    assert len(commands.calls("sstat")) == 2
+    clock[0] += 30
+    commands.answer("sstat", rows(("7.batch", "1", "00:00:16", "1M")))
+    assert slurm.usage("7")[0].cpu == 0.5
+    assert len(commands.calls("sstat")) == 3
+    clock[0] += 30
+    commands.answer("sstat", err="sstat: error: slurm_job_sstat: connection refused", code=1)
+    for _ in range(3):
+        with pytest.raises(SchedulerError, match="refused"):
+            slurm.usage("7")
+    assert len(commands.calls("sstat")) == 4
+
+
+def test_of_a_large_array_some_tasks_are_measured(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue(*({"JobID": str(n), "ArrayJobID": "41", "ArrayTaskID": str(n)} for n in range(100, 400)))
+    commands.answer("sstat", rows(("100.batch", "1", "00:00:01", "1M")))
+    assert len(slurm.usage("41")) == 1
+    (call,) = commands.calls("sstat")
+    assert len(call[call.index("--jobs") + 1].split(",")) == 100
 
 
 def test_an_array_has_one_for_each_task_that_runs(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
