@@ -23,13 +23,13 @@ def test_launch_read_and_cancel(terminal, slurm_cluster, tmp_path: Path):
     fill(app, {"args": "sh -c 'echo hello from a node; echo an aside >&2; sleep 600'"})
     submit(app)
     # A number is no name.
-    app.wait(r"Running\s+sh \d+", 60)
-    app.wait("hello from a node", 60)
-    app.wait("an aside", 60)
+    app.wait(r"Running\s+sh \d+")
+    app.wait("hello from a node")
+    app.wait("an aside")
     app.press("x")
     app.wait("Cancel this job")
     app.press("y")
-    app.wait(r"Cancelled\s+sh \d+", 60)
+    app.wait(r"Cancelled\s+sh \d+")
     app.press("q")
     assert app.wait_for_end() == 0
 
@@ -53,9 +53,9 @@ def test_a_script_of_ones_own(terminal, slurm_cluster, tmp_path: Path):
     fill(app, {"config": "a.yaml", "time": "20"})
     app.wait("Slurm would start it at")
     submit(app)
-    app.wait(r"Running\s+own.sbatch \d+", 60)
-    app.wait("config is a.yaml", 60)
-    app.wait(r"a task[\s\S]*a task", 60)
+    app.wait(r"Running\s+own.sbatch \d+")
+    app.wait("config is a.yaml")
+    app.wait(r"a task[\s\S]*a task")
     (job_id,) = re.findall(r"Running\s+own.sbatch (\d+)", app.text())[:1]
 
     def shown(name: str) -> str:
@@ -75,7 +75,7 @@ def test_a_script_of_ones_own(terminal, slurm_cluster, tmp_path: Path):
     app.press("x")
     app.wait("Cancel this job")
     app.press("y")
-    app.wait(r"Cancelled\s+own.sbatch \d+", 60)
+    app.wait(r"Cancelled\s+own.sbatch \d+")
     # Launched again with its form: what was given then stands there.
     app.press("e")
     app.wait(r"time\s+20\s+last run")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.hook import Hook
-from support.waiting import PROMPT, wait_until
+from support.waiting import PATIENCE, PROMPT, wait_until
 
 from torchx_tui.doctor.config_checks import notify_findings
 from torchx_tui.notify.channels import deliver, webhook_body
@@ -152,7 +152,7 @@ def test_a_job_ends_while_its_webhook_hangs(home: Path, hook: Hook) -> None:
     settings = Settings(notify=NotifySettings(("end",), webhook=hook.url))
     handle = launch(settings, "print(1)")
     with make_runner(settings) as runner:
-        status = runner.wait(handle, 0.1, timeout=60)
+        status = runner.wait(handle, 0.1, timeout=PATIENCE)
     assert status is not None
     wait_until(lambda: hook.posted, "the message")
     assert hook.posted[0][2]["sentence"] == "Every replica ended with exit code 0."

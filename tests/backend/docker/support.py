@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from docker.errors import APIError
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.scheduler import DockerScheduler
@@ -51,7 +51,7 @@ class Docker:
         assert described is not None
         return described
 
-    def wait_for(self, app_id: str, *states: AppState, seconds: float = 60.0) -> DescribeAppResponse:
+    def wait_for(self, app_id: str, *states: AppState, seconds: float = PATIENCE) -> DescribeAppResponse:
         """Wait until an app is in one of some states."""
 
         def reached() -> DescribeAppResponse | None:
@@ -60,7 +60,7 @@ class Docker:
 
         return wait_until(reached, f"{app_id}: {states}")
 
-    def ended(self, app_id: str, seconds: float = 60.0) -> DescribeAppResponse:
+    def ended(self, app_id: str, seconds: float = PATIENCE) -> DescribeAppResponse:
         """Wait for an app's end."""
         return self.wait_for(
             app_id, AppState.SUCCEEDED, AppState.FAILED, AppState.CANCELLED, AppState.UNKNOWN, seconds=seconds

@@ -13,7 +13,7 @@ import pytest
 from support.api_proxy import api_proxy
 from support.cut_proxy import CutProxy, cut_proxy
 from support.kubernetes_cluster import KubernetesCluster, OwnCluster, new_namespace
-from support.waiting import wait_until
+from support.waiting import PROMPT, wait_until
 
 from torchx_tui.backends.kubernetes.logs.container_log import ContainerLog, LogReading
 from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
@@ -129,7 +129,7 @@ def test_closing_64_streams_ends_their_connections_at_once(job: Job, proxy: CutP
     assert 64 <= proxy.count <= 64 + 8
     for follower in followers:
         follower.close()
-    wait_until(lambda: proxy.count <= 8, "the connections end", seconds=10)
+    wait_until(lambda: proxy.count <= 8, "the connections end", PROMPT)
     for follower in followers:
         follower.join()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.slurm_commands import SlurmCommands
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.slurm import shared_answer
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
@@ -204,7 +204,7 @@ def test_processes_share_the_answer(commands: SlurmCommands) -> None:
     processes = [context.Process(target=_list_once, args=(done,)) for _ in range(3)]
     for process in processes:
         process.start()
-    assert [done.get(timeout=60) for _ in processes] == [2, 2, 2]
+    assert [done.get(timeout=PATIENCE) for _ in processes] == [2, 2, 2]
     for process in processes:
         process.join()
     assert len(commands.calls("squeue")) == 1
