@@ -92,7 +92,10 @@ def failure(component_file: ComponentFile, text: str) -> ComponentLoadError:
         ("os.closerange(3, 5000)", "its process"),
     ],
 )
-def test_it_says_what_happened(component_file: ComponentFile, body: str, reason: str) -> None:
+def test_it_says_what_happened(
+    component_file: ComponentFile, monkeypatch: pytest.MonkeyPatch, body: str, reason: str
+) -> None:
+    monkeypatch.setattr(guests.settings, "timeout_s", PATIENCE)
     error = failure(component_file, component(body))
     assert reason in str(error)
     assert "\33" not in str(error)

@@ -16,7 +16,7 @@ from support.waiting import PATIENCE, PROMPT, wait_until
 from torchx_tui.backends.api import Stream
 from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
 from torchx_tui.backends.types import LogQuery
-from torchx_tui.logs.source.stream import PartsCursor
+from torchx_tui.logs.source.stream import PartsCursor, Record
 from torchx_tui.specs import JobNotFoundError, LogUnreadableError
 
 from .support import Job, job_on
@@ -101,7 +101,13 @@ def test_only_the_last_lines(job: Job) -> None:
 
 def test_a_log_is_taken_up_where_it_was_left(job: Job) -> None:
     job.python("for i in range(3000): print(i, flush=True)").wait()
-    whole = list(open_stream(job.server, job.app_id, "worker"))
+
+    def read_whole() -> list[Record] | None:
+        # On a busy machine the end of a log is written after the end of its container is known.
+        records = list(open_stream(job.server, job.app_id, "worker"))
+        return records if records and records[-1].data.endswith(b"2999\n") else None
+
+    whole = wait_until(read_whole, "the last line")
     data, cursor, record = b"", None, whole[0]
     while record is not None:
         reading = open_stream(job.server, job.app_id, "worker", cursor=cursor)
