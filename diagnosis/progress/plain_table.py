@@ -1,4 +1,4 @@
-"""Tables without rules, as fastai, spaCy and scikit-learn print them: a header that names the columns, then rows."""
+"""Tables without rules, as fastai, spaCy, skorch and scikit-learn print them: a header that names the columns, then rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 
 _HEADER = re.compile(rb"(?i)\s*(?:epoch|step|iter(?:ation)?|it|e)\s{2,}\S")
 _ROW = re.compile(rb"\s*\d+(?:\s+\S+){2,}\s*$")
+_ANSI = re.compile(rb"\x1b\[[\d;]*[mK]")
 _METRIC = re.compile(r"(?i)loss|acc|score|error|auc|f1\b|reward|perplexity")
 _CELL = re.compile(r"(-?[\d.]+(?:[eE][-+]?\d+)?|nan|-?inf)s?%?")
 _CLOCK = re.compile(r"\d+(?::\d\d)+|[\d.]+[smh]")
@@ -18,7 +19,7 @@ _PLACES = {
     "iteration": "step",
     "it": "step",
 }
-_NO_VALUES = re.compile(r"(?i)time|remaining time|eta|elapsed")
+_NO_VALUES = re.compile(r"(?i)time|remaining time|eta|elapsed|dur")
 _FEWEST_COLUMNS, _MOST_COLUMNS = 3, 40
 
 
@@ -31,6 +32,8 @@ class PlainTable:
 
     def read(self, line: bytes) -> dict[str, str] | None:
         """Return the cells of a row by name, with ``step`` and ``epoch``; None for any other line."""
+        if b"\x1b" in line:
+            line = _ANSI.sub(b"", line)
         if _HEADER.match(line):
             self._begin(line)
             return None

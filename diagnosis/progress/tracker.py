@@ -8,6 +8,7 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...specs.durations import duration
 from ..metrics.points import to_number
@@ -94,6 +95,22 @@ class Progress:
         return phrases
 
 
+class _Drawn(NamedTuple):
+    """A state of a progress bar.
+
+    Attributes:
+        step: the step.
+        values: the values as they were printed.
+        is_same_step: the step was that of the state before.
+        is_first: no state before had values.
+    """
+
+    step: float = -1.0
+    values: list[str] = []
+    is_same_step: bool = False
+    is_first: bool = False
+
+
 class Moments:
     """When the step changed: a bounded list of times and steps."""
 
@@ -175,6 +192,7 @@ class Printer:
         self._step_lines = 0
         self._bar: tuple[str, float | None] | None = None
         self._side_bars: set[tuple[str, float | None]] = set()
+        self._drawn = _Drawn()
         self._box: list[tuple[str, float, str, float]] | None = []
         self._box_names: set[str] = set()
 
@@ -203,7 +221,10 @@ class Printer:
             at = self._take_step(recipe, numbers, time)
         if recipe.rate is not None and recipe.bar is None:
             self._rate = recipe.rate.of(numbers)
-        for name, value, printed in recipe.read_values(numbers):
+        values = recipe.read_values(numbers)
+        if recipe.is_drawn and values and self._is_redrawn(recipe, numbers, [printed for _, _, printed in values]):
+            return
+        for name, value, printed in values:
             self._add(name, at, value, time, printed)
 
     def progress(self) -> Progress:
@@ -298,6 +319,20 @@ class Printer:
         else:
             self._move(step, total, recipe.in_epoch, time)
         return True
+
+    def _is_redrawn(self, recipe: Recipe, numbers: list[str], values: list[str]) -> bool:
+        """Whether a bar only repeats its values.
+
+        Many loops give a bar the values of a step first, which draws it, and then count the step, which draws it again.
+        """
+        assert recipe.step is not None
+        step, before = recipe.step.of(numbers), self._drawn
+        is_same_step = step == before.step
+        is_first = not before.values or step < before.step
+        self._drawn = _Drawn(step, values, is_same_step, is_first)
+        if values != before.values or step < before.step:
+            return False
+        return before.is_first if is_same_step else before.is_same_step
 
     def _raw(self) -> float:
         return (self.step or 0.0) - self._offset
