@@ -93,9 +93,9 @@ _BARE = re.compile(
 )
 _DENIED = re.compile(
     r"(?i)(?:pid|port|rank|seed|world_size|nranks|local_rank|host|ip|version|line|id|uuid|sha|git|ts|timestamp|asctime"
-    r"|eta|eta_seconds|remaining|elapsed|mom|v_num|train|validate step|cudadev|nvmldev|busid|exitcode|epochs?|(?:(?:train|val)[ _])?steps?"
-    r"|global_step|iteration|iter|num_updates|date|level|train_iters|max_(?:steps|iter|epochs)|channel|size|training/(?:global_step"
-    r"|epoch)|n|t|norm|nnzs|bias|total|memory|micro_step|total_timesteps|num_epochs|batch|update|it|errors?|warnings?"
+    r"|eta|eta_seconds|remaining|elapsed|mom|v_num|train|validate step|cudadev|nvmldev|busid|exitcode|epochs?"
+    r"|(?:(?:train|val)[ _])?steps?|global_step|iteration|iter|num_updates|date|level|train_iters|channel|size"
+    r"|max_(?:steps|iter|epochs)|training/(?:global_step|epoch)|n|t|norm|nnzs|bias|total|memory|micro_step|total_timesteps|num_epochs|batch|update|it|errors?|warnings?"
     r"|args?|time)"
 )
 _DENIED_ALONE = re.compile(r"(?i)(?:.*\b(?:port|version|timeout|timestamp|seconds since|usage|warning))")

@@ -13,7 +13,8 @@ from typing import Any
 _NEEDLES = (
     rb"(?i:loss|step|iter|epoch|it/s|s/it|\blr\b|\bacc|accura|\bauc|reward|learning.rate|\d%\||\d+/\d+ \["
     rb"|\|\s+[a-z_/]+ +\| +-?\d|(?m:^)\[?\d+[\]:]?\t|=-?\d|\w/\w+: -?\d"
-    rb"|(?m:^) *\d+(?: +(?:\x1b\[\d*m)?[\d.]+[\d.:e+-]*(?:\x1b\[\d*m)?){2,})"
+    rb"|(?m:^) *\d+(?: +(?:\x1b\[\d*m)?[\d.]+[\d.:e+-]*(?:\x1b\[\d*m)?){2,}"
+    rb"|(?m:^) +all(?: +[\d.]+){3,})"
 )
 
 

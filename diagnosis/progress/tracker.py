@@ -8,7 +8,6 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ...specs.durations import duration
 from ..metrics.points import to_number
@@ -17,6 +16,7 @@ from .patterns import PLACES, Patterns
 from .plain_table import PlainTable
 from .prefilter import candidate_lines, compile_needles
 from .recipe import Recipe, Source
+from .redraw import Redraws
 from .shapes import Shapes
 from .stalls import EXCUSES
 from .stragglers import KEPT_TIMES, Pace, is_own_time
@@ -38,7 +38,7 @@ _EXCUSED_BY = 4096
 _MOST_MOMENTS = 400
 # Bars of what is no training.
 _SIDE_BAR = re.compile(
-    r"(?i)writ|load|sav|download|fetch|shard|map|token|sanity|valid|eval|test|predict|warm|compil|epochs$|filter"
+    r"(?i)writ|load|sav|scan|download|fetch|shard|map|token|sanity|valid|eval|test|predict|warm|compil|epochs$|filter"
 )
 _EPOCH_BAR = re.compile(r"(?i)epochs?$")
 _ETA = re.compile(r"(?i)\beta[:=]\s?(?:(\d+) days?, )?(\d+):(\d\d):(\d\d)")
@@ -93,22 +93,6 @@ class Progress:
         if self.seconds_left is not None:
             phrases.append(f"ends in {duration(self.seconds_left)}")
         return phrases
-
-
-class _Drawn(NamedTuple):
-    """A state of a progress bar.
-
-    Attributes:
-        step: the step.
-        values: the values as they were printed.
-        is_same_step: the step was that of the state before.
-        is_first: no state before had values.
-    """
-
-    step: float = -1.0
-    values: list[str] = []
-    is_same_step: bool = False
-    is_first: bool = False
 
 
 class Moments:
@@ -192,7 +176,7 @@ class Printer:
         self._step_lines = 0
         self._bar: tuple[str, float | None] | None = None
         self._side_bars: set[tuple[str, float | None]] = set()
-        self._drawn = _Drawn()
+        self._redraws = Redraws()
         self._box: list[tuple[str, float, str, float]] | None = []
         self._box_names: set[str] = set()
 
@@ -222,8 +206,10 @@ class Printer:
         if recipe.rate is not None and recipe.bar is None:
             self._rate = recipe.rate.of(numbers)
         values = recipe.read_values(numbers)
-        if recipe.is_drawn and values and self._is_redrawn(recipe, numbers, [printed for _, _, printed in values]):
-            return
+        if recipe.is_drawn and recipe.step is not None:
+            step, total = recipe.step.of(numbers), _of(recipe.total, numbers)
+            if self._redraws.take(step, total, [printed for _, _, printed in values]):
+                return
         for name, value, printed in values:
             self._add(name, at, value, time, printed)
 
@@ -232,6 +218,8 @@ class Printer:
         step, total = self.step, self._total
         if self._bar is None and self._step_lines < FEWEST_POINTS:
             step = total = None
+        if total is not None and step is not None and step > total and not self._in_epoch:
+            total = None  # each epoch has a bar of its own
         if step is not None and self._in_epoch:
             total = total * self._epochs if total and self._epochs else None
         if step is None and self._epoch is not None and self._epochs:
@@ -265,7 +253,7 @@ class Printer:
             name: number for name, text in groups.items() if (number := to_number(text.replace(",", ""))) is not None
         }
         if "epoch" in numbers:
-            self._take_epoch(numbers["epoch"], None)
+            self._take_epoch(numbers["epoch"], numbers.get("epochs"))
         if "step" in numbers:
             self._explicit = True
             self._step_lines += 1
@@ -319,20 +307,6 @@ class Printer:
         else:
             self._move(step, total, recipe.in_epoch, time)
         return True
-
-    def _is_redrawn(self, recipe: Recipe, numbers: list[str], values: list[str]) -> bool:
-        """Whether a bar only repeats its values.
-
-        Many loops give a bar the values of a step first, which draws it, and then count the step, which draws it again.
-        """
-        assert recipe.step is not None
-        step, before = recipe.step.of(numbers), self._drawn
-        is_same_step = step == before.step
-        is_first = not before.values or step < before.step
-        self._drawn = _Drawn(step, values, is_same_step, is_first)
-        if values != before.values or step < before.step:
-            return False
-        return before.is_first if is_same_step else before.is_same_step
 
     def _raw(self) -> float:
         return (self.step or 0.0) - self._offset
