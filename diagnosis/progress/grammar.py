@@ -2,7 +2,8 @@
 
 The formats are those that trainers print: HF Trainer, Lightning, tqdm, rich, keras, xgboost, lightgbm, catboost,
 scikit-learn, Stable-Baselines3, torchtitan, Megatron-LM, DeepSpeed, fairseq, OLMo-core, verl, torchtune, mmengine,
-detectron2, timm, torchvision, NeMo, nanoGPT, and what people print themselves. What may as well be something else is
+detectron2, timm, torchvision, NeMo, nanoGPT, ignite, catalyst, poutyne, d3rlpy, SpeechBrain, PyKEEN, TabNet, NGBoost,
+flair, and what people print themselves. What may as well be something else is
 left out: a date, an address, a version, a ratio.
 """
 
@@ -58,8 +59,8 @@ _LEAD = re.compile(
     rf"|(?P<n2>\d+)/(?P<t2>\d+)(?=\s.*(?:step|{FILL}|=|\[)))"
 )
 _EVAL = re.compile(
-    r"(?i)(?:\*\s|test(?:ing|\sset)?\b|val(?:id(?:ation|ate)?)?\b|eval\w*\b|epoch\((?:val|test)\))|.*\bvalid on\b"
-    r"|.*\bvalidation\b"
+    r"(?i)(?:\*\s|test(?:ing|\sset)?\b|val(?:id(?:ation|ate)?)?\b|eval\w*\b|epoch\((?:val|test)\)|dev\s?:)"
+    r"|.*\bvalid on\b|.*\bvalidation\b"
 )
 _EVAL_LOGGER = "| valid |"
 _BOX = re.compile(r"\s*\|\s+(?P<name>[A-Za-z][\w/@ ]*?)\s+\|\s+$")
@@ -95,8 +96,8 @@ _DENIED = re.compile(
     r"(?i)(?:pid|port|rank|seed|world_size|nranks|local_rank|host|ip|version|line|id|uuid|sha|git|ts|timestamp|asctime"
     r"|eta|eta_seconds|remaining|elapsed|mom|v_num|train|validate step|cudadev|nvmldev|busid|exitcode|epochs?"
     r"|(?:(?:train|val)[ _])?steps?|global_step|iteration|iter|num_updates|date|level|train_iters|channel|size"
-    r"|max_(?:steps|iter|epochs)|training/(?:global_step|epoch)|n|t|norm|nnzs|bias|total|memory|micro_step|total_timesteps|num_epochs|batch|update|it|errors?|warnings?"
-    r"|args?|time)"
+    r"|max_(?:steps|iter|epochs)|training/(?:global_step|epoch)|n|t|norm|nnzs|bias|total|memory|micro_step"
+    r"|total_timesteps|num_epochs|batch|update|it|errors?|warnings?|args?|time)"
 )
 _DENIED_ALONE = re.compile(r"(?i)(?:.*\b(?:port|version|timeout|timestamp|seconds since|usage|warning))")
 _STEP_ROW = "total_timesteps"

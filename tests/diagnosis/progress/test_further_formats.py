@@ -114,6 +114,23 @@ def test_recall_and_precision(name: str) -> None:
     assert false <= 0.005 * wanted
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("catalyst", "epoch 12 of 12"),
+        ("ignite", "epoch 8 of 8"),
+        ("poutyne", "step 100 of 100"),
+        ("pykeen", "step 20 of 20"),
+        ("ultralytics", "step 12 of 12"),
+    ],
+)
+def test_progress_of_real_runs(name: str, words: str) -> None:
+    """Bars of evaluations and of reading data are no progress."""
+    tracker = ProgressTracker()
+    tracker.feed((LOGS / f"{name}.real.log").read_bytes())
+    assert words in tracker.progress().words
+
+
 @pytest.mark.parametrize("name", REAL)
 def test_recall_and_precision_of_real_runs(name: str) -> None:
     wanted, right, false = measure_real(name)
