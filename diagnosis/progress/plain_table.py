@@ -98,4 +98,4 @@ def _columns_of_classes(header: bytes) -> list[str]:
     names = []
     for place, (group, columns) in enumerate(re.findall(r"(\w+)\(([^)]*)\)", header.decode("utf-8", "replace"))):
         names += [f"eval/{f'{group} ' if place else ''}{column}" for column in columns.split()]
-    return names
+    return names if len(names) <= _MOST_COLUMNS else []
