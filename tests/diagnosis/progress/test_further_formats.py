@@ -121,7 +121,7 @@ def test_recall_and_precision(name: str) -> None:
         ("ignite", "epoch 8 of 8"),
         ("poutyne", "step 100 of 100"),
         ("pykeen", "step 20 of 20"),
-        ("ultralytics", "step 12 of 12"),
+        ("ultralytics", "step 16 of 16"),
     ],
 )
 def test_progress_of_real_runs(name: str, words: str) -> None:
