@@ -2,6 +2,7 @@
 
 Ten were written after the trainers' sources and documentation. The others are what short runs of real trainers
 printed into a pipe; their truths are no patterns but the values of the run itself, formatted as the trainer does.
+Before any rule was changed for them, 83.3 % of their values were found, and 84.1 % of what was found was right.
 """
 
 from __future__ import annotations
