@@ -2,7 +2,8 @@
 
 The formats are those that trainers print: HF Trainer, Lightning, tqdm, rich, keras, xgboost, lightgbm, catboost,
 scikit-learn, Stable-Baselines3, torchtitan, Megatron-LM, DeepSpeed, fairseq, OLMo-core, verl, torchtune, mmengine,
-detectron2, timm, torchvision, NeMo, nanoGPT, and what people print themselves. What may as well be something else is
+detectron2, timm, torchvision, NeMo, nanoGPT, ignite, catalyst, poutyne, d3rlpy, SpeechBrain, PyKEEN, TabNet, NGBoost,
+flair, and what people print themselves. What may as well be something else is
 left out: a date, an address, a version, a ratio.
 """
 
@@ -41,6 +42,7 @@ _BAR = re.compile(
 _OPEN_BAR = re.compile(
     rf"(?P<n>\d+)\s?(?P<unit>[a-z]\w*)\s\[[\d:]+,\s*(?P<rate>[\d.?]+)\s?(?P<per>{_UNIT_OF_RATE})(?P<rest>[^\]]*)\]?"
 )
+_ANY_BAR = re.compile(r"\d%\s?\|")
 _FILLED_BAR = re.compile(rf"{FILL}\s*(?P<n>\d+)/(?P<t>\d+)(?=\s)")
 _STEP = re.compile(
     r"""(?ix)(?<![\w/])(?:global[_ ]?step|(?:train(?:ing)?[/_ ])?step|train:\ \d+(?=\ \[)|iter(?:ation)?|num_updates
@@ -48,8 +50,8 @@ _STEP = re.compile(
     (?![\w.:%]*\d|\w)""",
 )
 _EPOCH = re.compile(
-    r"""(?ix)(?<![\w/])(?:train\s)?epoch(?:\((?P<phase>\w+)\))?['"]?\s*[:=\#]?\s*['"]?\[?\s*(?P<n>\d+(?:\.\d+)?)
-    (?:\s*(?:/|of)\s*(?P<t>\d+))?\]?:?
+    r"""(?ix)(?<![\w/])(?:(?:train\s)?epoch(?:\((?P<phase>\w+)\))?|(?:train|valid|test)(?=\ \(\d+/\d+\)\ ))
+    ['"]?\s*[:=\#]?\s*['"]?(?:\[|\((?=\d+/\d+\)))?\s*(?P<n>\d+(?:\.\d+)?)(?:\s*(?:/|of)\s*(?P<t>\d+))?[\])]?:?
     (?:\s*\[\s*(?P<i>\d+)\s*/\s*(?P<m>\d+)|\s+(?P<i2>\d+)\s/\s(?P<m2>\d+)(?=\s))?"""
 )
 _LEAD = re.compile(
@@ -57,8 +59,8 @@ _LEAD = re.compile(
     rf"|(?P<n2>\d+)/(?P<t2>\d+)(?=\s.*(?:step|{FILL}|=|\[)))"
 )
 _EVAL = re.compile(
-    r"(?i)(?:\*\s|test(?:ing|\sset)?\b|val(?:id(?:ation|ate)?)?\b|eval\w*\b|epoch\((?:val|test)\))|.*\bvalid on\b"
-    r"|.*\bvalidation\b"
+    r"(?i)(?:\*\s|test(?:ing|\sset)?\b|val(?:id(?:ation|ate)?)?\b|eval\w*\b|epoch\((?:val|test)\)|dev\s?:)"
+    r"|.*\bvalid on\b|.*\bvalidation\b"
 )
 _EVAL_LOGGER = "| valid |"
 _BOX = re.compile(r"\s*\|\s+(?P<name>[A-Za-z][\w/@ ]*?)\s+\|\s+$")
@@ -92,10 +94,10 @@ _BARE = re.compile(
 )
 _DENIED = re.compile(
     r"(?i)(?:pid|port|rank|seed|world_size|nranks|local_rank|host|ip|version|line|id|uuid|sha|git|ts|timestamp|asctime"
-    r"|eta|eta_seconds|remaining|elapsed|mom|v_num|train|validate step|cudadev|nvmldev|busid|exitcode|epochs?|steps?"
-    r"|global_step|iteration|iter|num_updates|date|level|train_iters|max_(?:steps|iter|epochs)|channel|size|training/(?:global_step"
-    r"|epoch)|n|t|norm|nnzs|bias|total|memory|micro_step|total_timesteps|num_epochs|batch|update|it|errors?|warnings?"
-    r"|args?|time)"
+    r"|eta|eta_seconds|remaining|elapsed|mom|v_num|train|validate step|cudadev|nvmldev|busid|exitcode|epochs?"
+    r"|(?:(?:train|val)[ _])?steps?|global_step|iteration|iter|num_updates|date|level|train_iters|channel|size"
+    r"|max_(?:steps|iter|epochs)|training/(?:global_step|epoch)|n|t|norm|nnzs|bias|total|memory|micro_step"
+    r"|total_timesteps|num_epochs|batch|update|it|errors?|warnings?|args?|time)"
 )
 _DENIED_ALONE = re.compile(r"(?i)(?:.*\b(?:port|version|timeout|timestamp|seconds since|usage|warning))")
 _STEP_ROW = "total_timesteps"
@@ -191,11 +193,18 @@ def learn(parts: list[str], denied: Collection[str] = (), known: Collection[str]
     anchored = recipe.step is not None or recipe.epoch is not None or is_dict or bar is not None
     values = tuple(_values(line, anchored, denied, known))
     names = [value.name for value in values]
-    if is_dict and any(name.startswith(("eval_", "val_")) for name in names):
+    # The steps of an evaluation within an epoch are told by the names alone: `Step: 1/4 ... val_loss: 0.68`.
+    is_eval_bar = recipe.in_epoch and recipe.step is not None and names and all(map(_is_eval_name, names))
+    if is_eval_bar or (is_dict and any(map(_is_eval_name, names))):
         recipe = replace(recipe, is_eval=True)
     if recipe.is_eval:
         values = tuple(value._replace(name=_eval_name(value.name)) for value in values)
-    return replace(recipe, values=values)
+    is_drawn = recipe.step is not None and bool(values) and (bar is not None or _ANY_BAR.search(line.text) is not None)
+    return replace(recipe, values=values, is_drawn=is_drawn)
+
+
+def _is_eval_name(name: str) -> bool:
+    return name.startswith(("eval_", "val_"))
 
 
 def _eval_name(name: str) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-PLACES = ("step", "total", "epoch")
+PLACES = ("step", "total", "epoch", "epochs")
 """Groups that tell where a line stands; every other one is a value."""
 
 

@@ -11,9 +11,10 @@ from typing import Any
 
 # Words of trainers; `50%|`; `5/20 [`; a row of a box table; a number at the start of a line; `name=1`; ` 3/10`.
 _NEEDLES = (
-    rb"(?i:loss|step|iter|epoch|it/s|s/it|\blr\b|\bacc|accura|\bauc|reward|learning.rate|\d%\||\d+/\d+ \["
+    rb"(?i:loss|step|iter|epoch|it/s|s/it|\blr\b|\bacc|accura|\bauc|reward|\bscore: -?\d|learning.rate|\d%\||\d+/\d+ \["
     rb"|\|\s+[a-z_/]+ +\| +-?\d|(?m:^)\[?\d+[\]:]?\t|=-?\d|\w/\w+: -?\d"
-    rb"|(?m:^) *\d+(?: +[\d.]+[\d.:e+-]*){2,})"
+    rb"|(?m:^) *\d+(?: +(?:\x1b\[\d*m)?[\d.]+[\d.:e+-]*(?:\x1b\[\d*m)?){2,}"
+    rb"|(?m:^) +all(?: +[\d.]+){3,})"
 )
 
 

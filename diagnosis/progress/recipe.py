@@ -87,6 +87,7 @@ class Recipe:
         in_epoch: step and total are those of one epoch.
         is_eval: the line tells of an evaluation.
         bar: the words before a progress bar; None if the line is none.
+        is_drawn: the line is a state of a progress bar with a step and values.
         is_box: the line is a row of a box table, whose step is in another row.
         has_eta: the line has a time left in words of its own.
         rank: the rank that is named before the message; -1 if there is none.
@@ -103,6 +104,7 @@ class Recipe:
     in_epoch: bool = False
     is_eval: bool = False
     bar: str | None = None
+    is_drawn: bool = False
     is_box: bool = False
     has_eta: bool = False
     rank: int = -1

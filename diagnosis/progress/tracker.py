@@ -16,6 +16,7 @@ from .patterns import PLACES, Patterns
 from .plain_table import PlainTable
 from .prefilter import candidate_lines, compile_needles
 from .recipe import Recipe, Source
+from .redraw import Redraws
 from .shapes import Shapes
 from .stalls import EXCUSES
 from .stragglers import KEPT_TIMES, Pace, is_own_time
@@ -37,7 +38,7 @@ _EXCUSED_BY = 4096
 _MOST_MOMENTS = 400
 # Bars of what is no training.
 _SIDE_BAR = re.compile(
-    r"(?i)writ|load|sav|download|fetch|shard|map|token|sanity|valid|eval|test|predict|warm|compil|epochs$|filter"
+    r"(?i)writ|load|sav|scan|download|fetch|shard|map|token|sanity|valid|eval|test|predict|warm|compil|epochs$|filter"
 )
 _EPOCH_BAR = re.compile(r"(?i)epochs?$")
 _ETA = re.compile(r"(?i)\beta[:=]\s?(?:(\d+) days?, )?(\d+):(\d\d):(\d\d)")
@@ -175,6 +176,7 @@ class Printer:
         self._step_lines = 0
         self._bar: tuple[str, float | None] | None = None
         self._side_bars: set[tuple[str, float | None]] = set()
+        self._redraws = Redraws()
         self._box: list[tuple[str, float, str, float]] | None = []
         self._box_names: set[str] = set()
 
@@ -203,7 +205,12 @@ class Printer:
             at = self._take_step(recipe, numbers, time)
         if recipe.rate is not None and recipe.bar is None:
             self._rate = recipe.rate.of(numbers)
-        for name, value, printed in recipe.read_values(numbers):
+        values = recipe.read_values(numbers)
+        if recipe.is_drawn and recipe.step is not None:
+            step, total = recipe.step.of(numbers), _of(recipe.total, numbers)
+            if self._redraws.take(step, total, [printed for _, _, printed in values]):
+                return
+        for name, value, printed in values:
             self._add(name, at, value, time, printed)
 
     def progress(self) -> Progress:
@@ -211,6 +218,8 @@ class Printer:
         step, total = self.step, self._total
         if self._bar is None and self._step_lines < FEWEST_POINTS:
             step = total = None
+        if total is not None and step is not None and step > total and not self._in_epoch:
+            total = None  # each epoch has a bar of its own
         if step is not None and self._in_epoch:
             total = total * self._epochs if total and self._epochs else None
         if step is None and self._epoch is not None and self._epochs:
@@ -244,7 +253,7 @@ class Printer:
             name: number for name, text in groups.items() if (number := to_number(text.replace(",", ""))) is not None
         }
         if "epoch" in numbers:
-            self._take_epoch(numbers["epoch"], None)
+            self._take_epoch(numbers["epoch"], numbers.get("epochs"))
         if "step" in numbers:
             self._explicit = True
             self._step_lines += 1

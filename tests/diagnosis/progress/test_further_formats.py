@@ -1,7 +1,13 @@
-"""Formats of ten trainers that the rules were not made for, written after the trainers' sources and documentation."""
+"""Formats of trainers that the rules were not made for.
+
+Ten were written after the trainers' sources and documentation. The others are what short runs of real trainers
+printed into a pipe; their truths are no patterns but the values of the run itself, formatted as the trainer does.
+Before any rule was changed for them, 83.3 % of their values were found, and 84.1 % of what was found was right.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -55,6 +61,23 @@ TRUTHS: dict[str, dict[str, str]] = {
 NEUTRAL = re.compile(r"(?i)time|sec|total_weights|clip|loss_scale|sents|bsz|tok/s|(?:^|/)s$|memory|batch")
 
 
+REAL = json.loads((LOGS / "real_truths.json").read_text())
+"""By trainer: its version, where the values are from, and the values of each series.
+
+``running`` has those of bars that are drawn at times only: each that is found is right, none has to be found.
+"""
+_TIMES = re.compile("^time_")
+
+
+def _found(log: str) -> dict[str, Counter[float]]:
+    tracker = ProgressTracker()
+    tracker.feed((LOGS / log).read_bytes())
+    return {
+        key: Counter(bucket.last for bucket in series.buckets() if bucket.count)
+        for key, series in tracker.series().items()
+    }
+
+
 def measure(name: str) -> tuple[int, int, int]:
     """Return the points that are wanted, those of them that were found, and the found ones that are false."""
     text = (LOGS / f"{name}.log").read_text()
@@ -71,8 +94,47 @@ def measure(name: str) -> tuple[int, int, int]:
     return sum(sum(values.values()) for values in wanted.values()), sum(right.values()), false
 
 
+def measure_real(name: str) -> tuple[int, int, int]:
+    """Return the same of a real run."""
+    found = _found(f"{name}.real.log")
+    wanted = {key: Counter(value for value in values if value == value) for key, values in REAL[name]["series"].items()}
+    running = {key: Counter(values) for key, values in REAL[name].get("running", {}).items()}
+    right = sum((found.get(key, Counter()) & values).total() for key, values in wanted.items())
+    false = sum(
+        (values - (wanted.get(key, Counter()) | running.get(key, Counter()))).total()
+        for key, values in found.items()
+        if not _TIMES.search(key)
+    )
+    return sum(values.total() for values in wanted.values()), right, false
+
+
 @pytest.mark.parametrize("name", TRUTHS)
 def test_recall_and_precision(name: str) -> None:
     wanted, right, false = measure(name)
+    assert right >= 0.98 * wanted
+    assert false <= 0.005 * wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("catalyst", "epoch 12 of 12"),
+        ("ignite", "epoch 8 of 8"),
+        ("poutyne", "step 100 of 100"),
+        ("pykeen", "step 20 of 20"),
+        ("ultralytics", "step 16 of 16"),
+    ],
+)
+def test_progress_of_real_runs(name: str, words: str) -> None:
+    """Bars of evaluations and of reading data are no progress."""
+    tracker = ProgressTracker()
+    tracker.feed((LOGS / f"{name}.real.log").read_bytes())
+    assert words in tracker.progress().words
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_recall_and_precision_of_real_runs(name: str) -> None:
+    wanted, right, false = measure_real(name)
+    assert wanted
     assert right >= 0.98 * wanted
     assert false <= 0.005 * wanted

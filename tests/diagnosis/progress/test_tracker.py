@@ -24,6 +24,8 @@ def track(*lines: str, seconds: float | None = None, start: float = 1_000.0) -> 
         (["Epoch [2/3] Step [0/100] Loss: 1.5", "Epoch [2/3] Step [50/100] Loss: 1.4"], 150, 300),
         (["Epoch: [0][ 11/300]\tLoss 1.5 (1.6)", "Epoch: [1][ 11/300]\tLoss 1.5 (1.6)"], 311, None),
         ([" 49%|####9     | 49/100 [00:10<00:09,  4.10it/s]", " 50%|##### | 50/100 [00:10<00:09,  4.1it/s]"], 50, 100),
+        # A bar of each epoch, that tells no number of epochs.
+        (["100%|##### | 10/10 [00:10<00:00,  4.1it/s]", " 10%|##### | 1/10 [00:10<00:09,  4.1it/s]"], 11, None),
         (["{'loss': 0.5, 'epoch': 0.1}", " 50%|##### | 5/10 [00:10<00:09,  1.50s/it]"], 5, 10),
         (["[1]\ttrain-auc:0.5", "[2]\ttrain-auc:0.6"], 2, None),
         (["[step=1/4000,epoch=1,eta=2h59m]", "    train/CE loss=9.1", "[step=10/4000,epoch=1,eta=2h59m]"], 10, 4000),
@@ -85,6 +87,40 @@ def test_evaluations_are_series_of_their_own() -> None:
     )
     assert [bucket.last for bucket in tracker.series()["loss"].buckets()] == [2.0, 1.5]
     assert list(tracker.series()["eval/loss"].steps()) == [10, 20]
+
+
+def test_a_bar_that_is_drawn_again_adds_no_point() -> None:
+    """The values of a step are drawn before and after it is counted; equal values of the next epoch are points."""
+    bar = "{}%|##### | {}/2 [00:10<00:09,  4.10it/s, loss={}]"
+    states = [(0, 0, 0.7), (50, 1, 0.7), (50, 1, 0.6), (100, 2, 0.6), (100, 2, 0.6), (0, 0, 0.6), (50, 1, 0.6)]
+    series = track(*(bar.format(*state) for state in states)).series()
+    assert series["loss"].means() == [0.7, 0.6, 0.6]
+
+
+def test_a_dev_set_is_an_evaluation() -> None:
+    """Its loss, as flair prints it, is no loss of the training."""
+    lines = [
+        line for n in (1, 2) for line in (f"epoch {n} - iter 5/5 - loss 0.5", "2026-11-25 03:00:15 DEV : loss 0.25")
+    ]
+    series = track(*lines).series()
+    assert (series["loss"].means(), series["eval/loss"].means()) == ([0.5, 0.5], [0.25, 0.25])
+
+
+def test_the_summary_of_all_classes_has_the_names_of_its_header() -> None:
+    """An evaluation of Ultralytics: masks have names of their own."""
+    header = (
+        "  Class     Images  Instances      Box(P          R  mAP50)     Mask(P          R  mAP50): 100% 1/1 18.8it/s"
+    )
+    row = "    all          4          4      0.1      0.2      0.3      0.4      0.5      0.6"
+    series = track(header, row, header, row).series()
+    assert {name: values.last for name, values in series.items()} == {
+        "eval/P": 0.1,
+        "eval/R": 0.2,
+        "eval/mAP50": 0.3,
+        "eval/Mask P": 0.4,
+        "eval/Mask R": 0.5,
+        "eval/Mask mAP50": 0.6,
+    }
 
 
 def test_values_of_a_table_belong_to_its_step() -> None:
