@@ -6,7 +6,7 @@ TORCHX_0_7 := $(VENV)/torchx-0.7
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # pytest-xdist's workers. End-to-end tests mostly wait, so even a small machine runs more workers than it has cores. Idle
 # workers take tests from others (worksteal), so that long tests run in parallel.
-WORKERS ?= 10
+WORKERS ?= 6
 
 .DEFAULT_GOAL := help
 .PHONY: help run check test soak oracle mutants bench lint format examples clean services-up services-down
