@@ -102,7 +102,8 @@ def _check_images(host: str) -> None:
         client = docker.DockerClient(base_url=host)
     except docker.errors.DockerException as error:
         raise NoServiceError(f"DOCKER_HOST={host}: {error}") from error
-    with_tags = {tag for image in client.images.list() for tag in image.tags}
+        # Without a look at each, which another test may have removed meanwhile.
+        with_tags = {tag for image in client.api.images() for tag in image["RepoTags"] or ()}
     client.close()
     if missing := set(IMAGES) - with_tags:
         raise NoServiceError(
