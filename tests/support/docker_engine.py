@@ -102,8 +102,7 @@ def _check_images(host: str) -> None:
         client = docker.DockerClient(base_url=host)
     except docker.errors.DockerException as error:
         raise NoServiceError(f"DOCKER_HOST={host}: {error}") from error
-        # Without a look at each, which another test may have removed meanwhile.
-        with_tags = {tag for image in client.api.images() for tag in image["RepoTags"] or ()}
+    with_tags = {tag for image in client.api.images() for tag in image["RepoTags"] or ()}
     client.close()
     if missing := set(IMAGES) - with_tags:
         raise NoServiceError(
