@@ -3,8 +3,8 @@
 The formats are those that trainers print: HF Trainer, Lightning, tqdm, rich, keras, xgboost, lightgbm, catboost,
 scikit-learn, Stable-Baselines3, torchtitan, Megatron-LM, DeepSpeed, fairseq, OLMo-core, verl, torchtune, mmengine,
 detectron2, timm, torchvision, NeMo, nanoGPT, ignite, catalyst, poutyne, d3rlpy, SpeechBrain, PyKEEN, TabNet, NGBoost,
-flair, and what people print themselves. What may as well be something else is
-left out: a date, an address, a version, a ratio.
+flair, and what people print themselves. What may as well be something else is left out: a date, an address, a version,
+a ratio.
 """
 
 from __future__ import annotations

@@ -50,6 +50,15 @@ async def opened(pilot: Pilot[Any]) -> MetricsScreen:
     return screen
 
 
+async def doing(pilot: Pilot[Any]) -> JobScreen:
+    """Open the screen of the running job, and wait until it says what the job does."""
+    await at_job(RUNNING, "enter")(pilot)
+    app = pilot.app
+    await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.doing.display, "what it does")
+    assert isinstance(app.screen, JobScreen)
+    return app.screen
+
+
 def shown(screen: MetricsScreen) -> list[str]:
     """Return the names of the charts on the screen."""
     return [pane.rule.title.plain for pane in screen.query(ChartPane) if pane.display]
@@ -154,10 +163,7 @@ async def test_job_screen_says_what_a_running_job_does(scheduler: CannedSchedule
     """The chart takes the place of Why; the head tells step and pause, and a stall is said with its evidence."""
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
-        await at_job(RUNNING, "enter")(pilot)
-        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.doing.display, "what it does")
-        screen = app.screen
-        assert isinstance(screen, JobScreen)
+        screen = await doing(pilot)
         await until(pilot, lambda: screen._activity.is_read, "all of the log")
         await until(pilot, lambda: "no step for 3m 30s, usually 10s" in screen.state_line.left.plain, "the pause")
         assert "step 14,990" in screen.state_line.left.plain
@@ -170,10 +176,7 @@ async def test_key_pressed_while_the_chart_appears_is_not_undone(scheduler: Cann
     """The chart takes the focus of Why, and not that of the replicas, which `tab` has just chosen."""
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
-        await at_job(RUNNING, "enter")(pilot)
-        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.doing.display, "what it does")
-        screen = app.screen
-        assert isinstance(screen, JobScreen)
+        screen = await doing(pilot)
         activity, nothing = screen._activity, Activity()
         screen._activity = nothing
         screen._show_doing()
