@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from actions import fill, go_to, open_form
+from actions import fill, open_form
 from support.slow_backend import ENTRY_POINTS, SETTINGS, Backend
 from support.terminal import COMMAND
 from support.waiting import PROMPT
@@ -55,18 +55,13 @@ def test_a_component_is_a_command_away(terminal, backend):
     app.wait("Run options")
 
 
-def test_a_launch_that_takes_long_does_not_take_the_focus(terminal, backend):
+def test_a_launch_that_takes_long_does_not_take_the_focus(terminal, backend, tmp_path):
     backend.has(one="RUNNING")
+    (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = slow\n")
     backend.hold("schedule")
     app = terminal(environ=backend.environ)
     app.wait("one")
     open_form(app, "utils.echo")
-    app.wait(r"\bready\b")
-    go_to(app, "scheduler")
-    while "(●) slow" not in app.text():
-        shown = app.text()
-        app.press(" ")
-        app.wait(lambda text, shown=shown: text != shown)
     app.wait(r"\bready\b")
     app.press("ctrl+s")
     leave_form(app)

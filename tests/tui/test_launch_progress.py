@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from support.canned import CannedScheduler
-from support.dashboard import make_app, until
+from support.dashboard import PATIENCE, make_app, until
 from textual.widgets import Button
 
 from torchx_tui.backends.shared.progress import current_progress
@@ -15,8 +15,6 @@ from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch import progress as launch_watch
 from torchx_tui.tui.launch.progress_dialog import LaunchDialog
 from torchx_tui.tui.launch.screen import LaunchScreen
-
-PATIENCE = 20.0
 
 
 class PullingScheduler(CannedScheduler):

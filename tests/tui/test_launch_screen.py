@@ -174,6 +174,31 @@ async def test_typing_over_a_field_that_was_entered_replaces_its_value(app, sche
         await until(pilot, lambda: text_in(screen, "steps") == "705")
 
 
+async def test_nothing_is_launched_with_the_options_of_the_scheduler_before(app, scheduler, monkeypatch):
+    answer, options_of = threading.Event(), app.runner.run_opts
+
+    def run_opts(name):
+        assert name == "local_cwd" or answer.wait(PATIENCE)
+        return options_of("local_cwd")
+
+    monkeypatch.setattr(app.runner, "scheduler_names", lambda: ["local_cwd", "other"])
+    monkeypatch.setattr(app.runner, "run_opts", run_opts)
+    monkeypatch.setattr(app.runner, "capabilities", lambda name: scheduler.capabilities)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "demo.train")
+        screen.editor.form.scheduler.choices = ("local_cwd", "other")
+        await ready(pilot, screen)
+        screen.editor.form.scheduler.focus()
+        await until(pilot, lambda: screen.editor.form.scheduler.has_focus)
+        await pilot.press("space", "ctrl+s")
+        await until(pilot, lambda: "not launched: the run options of other are not known yet" in status(screen))
+        assert "ready" not in words(screen)
+        assert scheduler.launched == []
+        answer.set()
+        await until(pilot, lambda: "ready" in words(screen), "the other scheduler's options")
+        assert screen.editor.is_ready
+
+
 async def test_a_dry_run_of_what_was_typed_before_is_given_up(app, scheduler):
     asked, given_up = threading.Event(), threading.Event()
 

@@ -263,11 +263,13 @@ class LaunchForm(Vertical):
             words.append("   ctrl+s waits for it", STYLES.faint)
         elif failure:
             words.append("the request could not be made", STYLES.removed)
+        elif not model.is_whole:
+            words.append(f"the run options of {model.scheduler} are not known yet", STYLES.muted)
         else:
             words.append("ready", STYLES.running)
             words.append(f"   ctrl+s submits {count(launches, 'job') if launches > 1 else ''}".rstrip(), STYLES.faint)
         self._submit_words.update(words)
-        self.submit.disabled = bool(errors or failure)
+        self.submit.disabled = bool(errors or failure or not model.is_whole)
         notes = Text(end="")
         if failure and not errors:
             notes.append(f"{glyphs.bad} {plain(failure)}", STYLES.removed)

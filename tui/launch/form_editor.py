@@ -256,7 +256,7 @@ class FormEditor(OnDashboard, Horizontal):
     def on_choice_field_changed(self, message: ChoiceField.Changed) -> None:
         """Take another scheduler's run options."""
         if message.field is self.form.scheduler:
-            self._load_options(message.value)
+            self._reload(message.value)
 
     def on_field_opened(self, message: FieldOpened) -> None:
         """Edit a field in a dialog, where it has one."""
@@ -307,13 +307,19 @@ class FormEditor(OnDashboard, Horizontal):
 
     def read_config(self) -> None:
         """Read config again; what was typed stays."""
-        if self.model is not None:
-            self._load_options(self.model.scheduler, refill=True)
+        self._reload(self.model.scheduler if self.model else "", refill=True)
 
     def take_profile(self, name: str | None) -> None:
         """Take the defaults of a profile, none's where None."""
         self.dashboard.profile = name
-        self._load_options("", refill=True)
+        self._reload("", refill=True)
+
+    def _reload(self, scheduler: str, *, refill: bool = False) -> None:
+        # ctrl+s may come before the new options: it must not launch with the old ones.
+        if self.model is not None:
+            self.model.expect_options(scheduler or self.model.scheduler)
+            self._refresh_form()
+        self._load_options(scheduler, refill=refill)
 
     def _changed(self, delay: float = DRY_RUN_DELAY) -> None:
         model = self.model
@@ -445,8 +451,7 @@ class FormEditor(OnDashboard, Horizontal):
         assert model is not None
         if not model.is_whole:
             return f"the run options of {model.scheduler} are not known yet"
-        wrong = model.errors()
-        if wrong and (row := self.form.row(wrong[0].section, wrong[0].name)):
+        if (wrong := model.errors()) and (row := self.form.row(wrong[0].section, wrong[0].name)):
             self.screen.set_focus(row.input)
         elif self._config_fault:
             # It may have been corrected meanwhile.

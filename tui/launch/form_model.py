@@ -102,6 +102,10 @@ class FormModel:
 
     # Filling
 
+    def expect_options(self, scheduler: str) -> None:
+        """Forget the run options until `choose_scheduler` brings them: until then nothing can be launched."""
+        self.scheduler, self._options = scheduler, None
+
     def choose_scheduler(self, name: str, options: runopts, *, takes_workspace: bool = False) -> None:
         """Take another scheduler's run options; texts of options that it has too are kept."""
         kept = {(field.section, field.name): field for field in self.fields if field.section in (OPTION, LAUNCH)}
