@@ -14,7 +14,7 @@ from rich.text import Text
 from textual.app import App
 from textual.command import CommandPalette, Provider
 from textual.containers import VerticalScroll
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
@@ -22,6 +22,7 @@ import torchx_tui.tui
 from torchx_tui.tui.terminal.textual_internals import (
     DrawnInput,
     EndedParents,
+    HiddenScreens,
     terminal_output,
     write_to_terminal,
 )
@@ -75,7 +76,7 @@ def test_no_private_module_of_textual_is_imported_elsewhere():
 
 def test_textual_has_the_names_that_are_used():
     for owner, names in {
-        App: ["_driver", "_start_widget"],
+        App: ["_background_screens", "_driver", "_screen_stack", "_start_widget"],
         Widget: ["_attach", "_closed", "_closing"],
         Screen: ["_on_timer_update"],
         Input: ["_value"],
@@ -127,3 +128,21 @@ async def test_a_widget_that_is_gone_starts_no_scrollbar():
         bars = [app.query_one("#kept").vertical_scrollbar, gone.vertical_scrollbar]
         await pilot.pause()
         assert [bar.is_running for bar in bars] == [True, False]
+
+
+async def test_a_screen_that_is_hidden_is_not_drawn():
+    class HidingApp(HiddenScreens, App[None]):
+        pass
+
+    app = HidingApp()
+    async with app.run_test() as pilot:
+        below = app.screen
+        app.push_screen(Screen())
+        await pilot.pause()
+        assert not below.is_current
+        hiding = app.screen
+        # What is below a dialog can be seen, but not below that.
+        app.push_screen(ModalScreen())
+        await pilot.pause()
+        assert hiding.is_current
+        assert not below.is_current

@@ -449,7 +449,7 @@ class FormEditor(OnDashboard, Horizontal):
         """Return what keeps the form from being launched, and go to the first wrong field."""
         model = self.model
         assert model is not None
-        if not model.is_whole:
+        if not model.is_whole and not self._config_fault:
             return f"the run options of {model.scheduler} are not known yet"
         if (wrong := model.errors()) and (row := self.form.row(wrong[0].section, wrong[0].name)):
             self.screen.set_focus(row.input)

@@ -17,13 +17,13 @@ from textual.message_pump import MessagePump
 from textual.widget import Widget
 from textual.widgets import Input
 
-from .textual_internals import EndedParents
+from .textual_internals import EndedParents, HiddenScreens
 
 # A field, or a screen that is opened, takes milliseconds; one that hangs holds up no key for longer (s).
 _LIMIT = 1.0
 
 
-class OrderedKeysApp(EndedParents, App[ReturnType]):
+class OrderedKeysApp(EndedParents, HiddenScreens, App[ReturnType]):
     """An application whose keys act in the order in which they come."""
 
     async def on_event(self, event: events.Event) -> None:

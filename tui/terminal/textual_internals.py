@@ -14,6 +14,7 @@ from textual._parser import ParseError, Peek1, Read1, TokenCallback
 from textual._xterm_parser import XTermParser
 from textual.app import App
 from textual.command import CommandPalette, Hit
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import get_current_worker
@@ -25,6 +26,7 @@ __all__ = [
     "DrawnInput",
     "EndedParents",
     "GatedUpdates",
+    "HiddenScreens",
     "KeyParser",
     "ParseError",
     "Peek1",
@@ -62,6 +64,20 @@ class EndedParents:
             widget._attach(parent)
         else:
             super()._start_widget(parent, widget)  # type: ignore[misc]
+
+
+class HiddenScreens:
+    """An app that draws nothing for screens that are hidden. Named before `App` among the bases.
+
+    Textual takes the screen below the top one for visible, also where the top one hides it: whatever changes there is
+    laid out, and the top screen is drawn again in its place. Over a slow link a key waits for that.
+    """
+
+    @property
+    def _background_screens(self) -> list[Screen[Any]]:
+        top = self._screen_stack[-1:]  # type: ignore[attr-defined]
+        hides = bool(top) and top[0].styles.background.a == 1
+        return [] if hides else super()._background_screens  # type: ignore[misc]
 
 
 class KeyParser(XTermParser):
