@@ -195,8 +195,8 @@ async def test_nothing_is_launched_with_the_options_of_the_scheduler_before(app,
         assert "ready" not in words(screen)
         assert scheduler.launched == []
         answer.set()
-        await until(pilot, lambda: "ready" in words(screen), "the other scheduler's options")
-        assert screen.editor.is_ready
+        await until(pilot, lambda: "not known yet" not in words(screen), "the other scheduler's options")
+        assert model_of(screen).scheduler == "other"
 
 
 async def test_a_dry_run_of_what_was_typed_before_is_given_up(app, scheduler):
