@@ -148,17 +148,15 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         self.schedulers = schedulers
         self.who = f"{user_name()}@{os.uname().nodename.partition('.')[0]}"
         use_themes(self, choose_theme(settings.theme, no_color))
-        # What hints show instead of the usual keys; nothing of the keymap is loaded without one.
-        self.chosen_keys: dict[tuple[str, str], str] = {}
+        # Nothing of the keymap is loaded without one.
         if settings.keys:
-            from .keymap import check_keymap, shown_keys
+            from .keymap import check_keymap
 
             try:
                 check_keymap(settings.keys)
             except ConfigError as error:
                 self._problem = self._problem or str(error)
             self.set_keymap(settings.keys)
-            self.chosen_keys = shown_keys(settings.keys)
 
     @property
     def feed(self) -> Feed:

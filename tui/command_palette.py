@@ -22,9 +22,9 @@ from .format import state_word
 from .job.bulk import job_names
 from .launch.component_list import component_folders, growing_list
 from .terminal.textual_internals import SearchedPalette
+from .ui.bars import key_words
 from .ui.fuzzy import fuzzy_match
 from .ui.governor import PacedScreen
-from .ui.keys_screen import key_words
 from .ui.options import ChangingOptions
 from .ui.palette import PALETTES
 

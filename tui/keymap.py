@@ -64,21 +64,9 @@ def _owners() -> list[type[DOMNode]]:
     return owners
 
 
-def shown_keys(keymap: Mapping[str, str]) -> dict[tuple[str, str], str]:
-    """Return what hints show instead: by the first part of a name and the usual key, the key that was chosen."""
-    from .ui.keys_screen import key_words
-
-    known = named_keys()
-    shown: dict[tuple[str, str], str] = {}
-    for name, keys in keymap.items():
-        for usual in known[name].keys.split(",") if name in known else ():
-            shown[name.partition(".")[0], key_words(usual)] = key_words(keys.partition(",")[0])
-    return shown
-
-
 def keys_page() -> str:
     """Return docs/reference/keys.md."""
-    from .ui.keys_screen import key_words
+    from .ui.bars import key_words
 
     rows = [f"| `{key.id}` | {_code(key_words(key.keys))} | {key.words} |" for key in named_keys().values()]
     return "\n".join([_PAGE_HEAD, "| name | keys | what it does |", "|---|---|---|", *rows, ""])

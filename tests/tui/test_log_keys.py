@@ -11,12 +11,14 @@ from support.dashboard import make_app, until
 from textual.binding import Binding
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.command_palette import DashboardCommands
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.logs.pane import LOG_BINDINGS
 from torchx_tui.tui.logs.screen import LogsScreen
+from torchx_tui.tui.ui.bars import KeyBar
 from torchx_tui.tui.ui.keys_screen import bindings_of
 
 # The keys of a log that are fixed, and those of every list.
@@ -95,6 +97,19 @@ async def test_the_key_bar_has_hints_that_act(tmp_path: Path) -> None:
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await logs_screen(pilot, app)
-        hinted = {key for hint in screen.hints() for key in hint.key.split()} - {"?"}
+        hints = screen.query_one(KeyBar).hints
+        hinted = {key for hint in hints for key in hint.key.split()} - {"?"}
         assert hinted <= {_shown(key) for key in bound()}
-        assert len(screen.hints()) == 10
+        assert len(hints) == 10
+
+
+async def test_a_click_on_a_hint_does_what_its_key_does(tmp_path: Path) -> None:
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await logs_screen(pilot, app)
+        bar = screen.query_one(KeyBar)
+        text = bar.render().plain
+        await pilot.click(bar, offset=(1 + text.index("Search"), 0))
+        await until(pilot, lambda: isinstance(app.focused, Input), "the field")
+        # A letter is text now, and so is the key that was clicked.
+        await until(pilot, lambda: [hint.key for hint in bar.hints] == ["F1"], "the keys of the field")

@@ -16,6 +16,7 @@ from torchx_tui.settings.config import MetricsSettings
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.messages import ProgressRead
 from torchx_tui.tui.rows import RowProgress
+from torchx_tui.tui.ui.bars import KeyBar
 from torchx_tui.tui.watch.progress import WatchedJob
 
 SENTENCE = "no step for 9m, usually 49 s; no replica prints anything"
@@ -56,7 +57,7 @@ async def test_a_stalled_job_is_said(tmp_path: Path) -> None:
         assert isinstance(screen, JobsScreen)
         await until(pilot, lambda: any(row.handle == RUNNING for row in screen.table.rows), "its row")
         screen.table.move_to(RUNNING)
-        assert not any(hint.key == "b" for hint in screen.hints())
+        assert not any(hint.key == "b" for hint in screen.query_one(KeyBar).hints)
         stalled = RowProgress(4, 0.5, None, "loss", "0.871", SENTENCE, 540.0)
         for _ in range(2):
             app.on_progress_read(ProgressRead({RUNNING: stalled}))
@@ -65,7 +66,7 @@ async def test_a_stalled_job_is_said(tmp_path: Path) -> None:
         assert "! Stalled" in line
         assert "no step for 9m" in line
         assert "0.871" in line
-        assert any(hint.key == "b" for hint in screen.hints())
+        assert any(hint.key == "b" for hint in screen.query_one(KeyBar).hints)
         notes = [note.message for note in app._notifications if "stalled" in note.message]
         assert len(notes) == 1
         assert SENTENCE in notes[0]

@@ -30,7 +30,6 @@ class DoctorScreen(BaseScreen):
     """Everything that the command ``doctor`` tells, as it is found out."""
 
     HELP_TITLE = "Doctor"
-    KEY_GROUPS = ("doctor",)
     BINDINGS = [
         Binding("R", "look", "Look again", id="doctor.look", show=False),
         Binding("y", "copy_report", "Copy the report", id="doctor.copy", show=False),
@@ -148,11 +147,11 @@ class DoctorScreen(BaseScreen):
     def hints(self) -> list[Hint]:
         """Return the keys."""
         return [
-            Hint("R", "Look again"),
-            Hint("y", "Copy report"),
-            Hint("j k", "Scroll"),
-            Hint("esc", "Back"),
-            Hint("?", "Keys"),
+            Hint("doctor.look", "Look again"),
+            Hint("doctor.copy", "Copy report"),
+            Hint("", "Scroll", key="j k"),
+            Hint("doctor.back", "Back"),
+            Hint("app.keys", "Keys"),
         ]
 
     def action_back(self) -> None:

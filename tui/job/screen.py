@@ -52,7 +52,6 @@ class JobScreen(JobActions):
     """
 
     HELP_TITLE = "Job"
-    KEY_GROUPS = ("job", "jobs")
     CSS_PATH = "../styles/job.tcss"
     BINDINGS = [
         Binding("escape", "back", "Back", id="job.back", show=False),
@@ -350,21 +349,24 @@ class JobScreen(JobActions):
         read_only = self.dashboard.runner.read_only
         final = self.row.is_final
         acting = [
-            Hint("r", "Relaunch", self.can("relaunch")),
-            Hint("e", "Edit", self.can("edit")),
-            Hint("D", "Delete", self.can("delete")) if final else Hint("x", "Cancel", self.can("cancel")),
+            Hint("jobs.relaunch", "Relaunch"),
+            Hint("jobs.edit", "Edit"),
+            Hint("jobs.delete", "Delete") if final else Hint("jobs.cancel", "Cancel"),
         ]
         return [
-            Hint("l", "Logs"),
-            *([Hint("p", "Metrics")] if self._is_doing else []),
-            *([Hint("b", "Stacks")] if self.can("stacks") else []),
+            Hint("jobs.logs", "Logs"),
+            *([Hint("jobs.metrics", "Metrics")] if self._is_doing else []),
+            *([Hint("jobs.stacks", "Stacks")] if self.can("stacks") else []),
             *([] if read_only else acting),
-            Hint("y", "Copy handle"),
-            Hint("tab", "Next pane"),
-            Hint("] [", "Tabs"),
-            Hint("z", "Zoom"),
-            Hint("esc", "Back"),
-            Hint("?", "Keys"),
+            # The pane with the focus says which of them is `y`.
+            Hint("jobs.copy_handle", "Copy handle"),
+            Hint("why.copy", "Copy reason"),
+            Hint("replicas.copy_port", "Copy ssh"),
+            Hint("", "Next pane", key="tab"),
+            Hint("job.next_tab job.previous_tab", "Tabs"),
+            Hint("job.zoom", "Zoom"),
+            Hint("job.back", "Back"),
+            Hint("app.keys", "Keys"),
         ]
 
     def action_copy_reason(self) -> None:

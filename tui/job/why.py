@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
@@ -50,7 +51,7 @@ class WhyScroll(VerticalScroll, can_focus=True):
         ("k,up", "scroll_up", "Up"),
         ("g,home", "scroll_home", "First line"),
         ("G,end", "scroll_end", "Last line"),
-        ("y", "screen.copy_reason", "Copy the reason"),
+        Binding("y", "screen.copy_reason", "Copy the reason", id="why.copy", show=False),
     ]
 
 

@@ -49,7 +49,6 @@ class JobsScreen(JobActions):
     """Every job of every backend."""
 
     HELP_TITLE = "Jobs"
-    KEY_GROUPS = ("jobs", "table")
 
     BINDINGS = [
         Binding("slash", "filter", "Filter", key_display="/", id="jobs.filter", show=False),
@@ -345,30 +344,31 @@ class JobsScreen(JobActions):
     def hints(self) -> list[Hint]:
         """Return the keys that act on the job at the cursor."""
         if self.first_run.display:
-            return [Hint("n", "New"), Hint(":", "Commands"), Hint("R", "Refresh"), Hint("q", "Quit"), Hint("?", "Keys")]
+            names = {"jobs.new": "New", "app.commands": "Commands", "jobs.refresh": "Refresh", "app.quit": "Quit"}
+            return [*(Hint(name, word) for name, word in names.items()), Hint("app.keys", "Keys")]
         if self.table_pane.filter.has_focus:
-            return [Hint("enter", "Keep filter"), Hint("esc", "Clear"), Hint("F1", "Keys")]
+            return [Hint("", "Keep filter", key="enter"), Hint("jobs.back", "Clear"), Hint("app.keys", "Keys")]
         marked = len(self.table.marks)
         many = f" {marked}" if marked else ""
         read_only = self.dashboard.runner.read_only
-        launching = [] if read_only else [Hint("n", "New")]
+        launching = [] if read_only else [Hint("jobs.new", "New")]
         acting = [
-            Hint("r", f"Relaunch{many}", self.can("relaunch")),
-            Hint("e", "Edit", self.can("edit")),
-            Hint("x", f"Cancel{many}", self.can("cancel")),
+            Hint("jobs.relaunch", f"Relaunch{many}"),
+            Hint("jobs.edit", "Edit"),
+            Hint("jobs.cancel", f"Cancel{many}"),
         ]
-        deleting = [Hint("D", f"Delete{many}", self.can("delete"))] if marked else []
+        deleting = [Hint("jobs.delete", f"Delete{many}")] if marked else []
         return [
             *launching,
-            Hint("enter", "Open", self.can("logs")),
-            *([Hint("b", "Stacks", self.can("stacks"))] if self.table.cursor_stall is not None else []),
-            Hint("l", "Logs", self.can("logs")),
+            Hint("table.open", "Open", self.can("logs")),
+            *([Hint("jobs.stacks", "Stacks")] if self.table.cursor_stall is not None else []),
+            Hint("jobs.logs", "Logs"),
             *([] if read_only else acting + deleting),
-            Hint("/", "Filter"),
-            Hint("space", "Mark"),
-            *([Hint("+", "Unfold")] if self.can("unfold") else []),
-            Hint(":", "Commands"),
-            Hint("?", "Keys"),
+            Hint("jobs.filter", "Filter"),
+            Hint("table.mark", "Mark"),
+            *([Hint("jobs.unfold", "Unfold")] if self.can("unfold") else []),
+            Hint("app.commands", "Commands"),
+            Hint("app.keys", "Keys"),
         ]
 
     # Actions

@@ -48,7 +48,6 @@ class LaunchScreen(BaseScreen):
     """
 
     HELP_TITLE = "Launch"
-    KEY_GROUPS = ("launch", "picker")
     CSS_PATH = "../styles/launch.tcss"
     BINDINGS = [
         Binding("ctrl+s", "submit", "Submit", priority=True, id="launch.submit", show=False),
@@ -224,25 +223,25 @@ class LaunchScreen(BaseScreen):
         """Return the keys of the step."""
         if self.has_class("-picking"):
             return [
-                Hint("type", "Search"),
-                Hint("enter", "Choose"),
-                Hint("↑ ↓" if not self.dashboard.ascii_glyphs else "up down", "Move"),
-                Hint("ctrl+k", "Pin"),
-                Hint("esc", "Back"),
-                Hint("ctrl+e", "Edit file"),
-                Hint("F1", "Keys"),
+                Hint("", "Search", key="type"),
+                Hint("", "Choose", key="enter"),
+                Hint("picker.up picker.down", "Move"),
+                Hint("picker.pin", "Pin"),
+                Hint("launch.back", "Back"),
+                Hint("picker.edit", "Edit file"),
+                Hint("app.keys", "Keys"),
             ]
         ready = self.editor.is_ready
         return [
-            Hint("ctrl+s", "Submit", ready),
-            Hint("ctrl+d", "Dry run", ready),
-            Hint("ctrl+t", "Diff, command"),
-            Hint("ctrl+y", "Copy command", ready),
-            Hint("ctrl+g", "Several"),
-            Hint("ctrl+o", "Profile"),
-            Hint("tab", "Next field"),
-            Hint("esc", "Back"),
-            Hint("F1", "Keys"),
+            Hint("launch.submit", "Submit", ready),
+            Hint("launch.dry_run", "Dry run", ready),
+            Hint("launch.preview", "Diff, command"),
+            Hint("launch.copy", "Copy command", ready),
+            Hint("launch.several", "Several"),
+            Hint("launch.profile", "Profile"),
+            Hint("", "Next field", key="tab"),
+            Hint("launch.back", "Back"),
+            Hint("app.keys", "Keys"),
         ]
 
 

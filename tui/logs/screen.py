@@ -29,7 +29,6 @@ class LogsScreen(BaseScreen):
     """
 
     HELP_TITLE = "Logs screen"
-    KEY_GROUPS = ("logs",)
     BINDINGS = [
         Binding("escape", "back", "Back", id="logs.back", show=False),
         Binding("b", "stacks", "Stacks of all ranks: why it hangs", id="logs.stacks", show=False),
@@ -86,16 +85,16 @@ class LogsScreen(BaseScreen):
     def hints(self) -> list[Hint]:
         """Return the keys of the log pane."""
         return [
-            Hint("f", "Follow"),
-            Hint("/", "Search"),
-            Hint("&", "Keep"),
-            Hint("e", "Error"),
-            Hint("< >", "Replica"),
-            Hint("w", "Wrap"),
-            Hint("t", "Time"),
-            Hint("v", "Select"),
-            Hint("S", "Save"),
-            Hint("?", "Keys"),
+            Hint("logs.follow", "Follow"),
+            Hint("logs.search", "Search"),
+            Hint("logs.filter", "Keep"),
+            Hint("logs.error", "Error"),
+            Hint("logs.previous logs.next", "Replica"),
+            Hint("logs.wrap", "Wrap"),
+            Hint("logs.times", "Time"),
+            Hint("logs.select", "Select"),
+            Hint("logs.save", "Save"),
+            Hint("app.keys", "Keys"),
         ]
 
     def action_metrics(self) -> None:

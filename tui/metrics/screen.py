@@ -28,7 +28,6 @@ from ..format import age, count, cut
 from ..rows import JobRow
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
-from ..ui.glyphs import ASCII
 from ..ui.job_cells import name_text, state_text
 from ..ui.palette import STYLES
 from ..ui.pane import Divider, Pane
@@ -67,7 +66,6 @@ class MetricsScreen(BaseScreen):
     """
 
     HELP_TITLE = "Metrics"
-    KEY_GROUPS = ("metrics",)
     CSS_PATH = "../styles/metrics.tcss"
     BINDINGS = [
         Binding("escape", "back", "Back", id="metrics.back", show=False),
@@ -335,16 +333,26 @@ class MetricsScreen(BaseScreen):
 
     def hints(self) -> list[Hint]:
         """Return the keys of the screen."""
-        ways = [Hint("s", "Smoothing"), Hint("L", "Log scale"), Hint("t", "Step or time")]
-        last = [Hint("esc", "Back"), Hint("?", "Keys")]
+        smoothing, log, time = "metrics.smoothing", "metrics.log", "metrics.time"
+        last = [Hint("metrics.back", "Back"), Hint("app.keys", "Keys")]
         if self._is_overlay:
-            arrows = "left right" if self.glyphs is ASCII else "← →"
-            first = [Hint("space", "Show"), Hint(arrows, "Step"), Hint("+ -", "Zoom")]
-            ways = [Hint("s", "Smooth"), Hint("L", "Log"), Hint("t", "Time")]
-            relaunch = Hint("r", "Relaunch", self.check_action("relaunch", ()) is True)
-            return [*first, *ways, Hint("y", "Copy"), relaunch, *last]
-        overlay = Hint("o", "Overlay jobs", self.check_action("overlay", ()) is True)
-        return [Hint("space", "Choose"), Hint("enter", "Zoom"), *ways, overlay, Hint("S", "Save"), *last]
+            return [
+                Hint("metrics.choose", "Show"),
+                Hint("metrics.left metrics.right", "Step"),
+                Hint("metrics.zoom_in metrics.zoom_out", "Zoom"),
+                *(Hint(smoothing, "Smooth"), Hint(log, "Log"), Hint(time, "Time")),
+                Hint("metrics.copy", "Copy"),
+                Hint("metrics.relaunch", "Relaunch"),
+                *last,
+            ]
+        return [
+            Hint("metrics.choose", "Choose"),
+            Hint("metrics.zoom", "Zoom"),
+            *(Hint(smoothing, "Smoothing"), Hint(log, "Log scale"), Hint(time, "Step or time")),
+            Hint("metrics.overlay", "Overlay jobs"),
+            Hint("metrics.export", "Save"),
+            *last,
+        ]
 
     def action_smoothing(self) -> None:
         """Take the next smoothing."""

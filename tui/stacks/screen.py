@@ -76,7 +76,6 @@ class StacksScreen(BaseScreen):
     """
 
     HELP_TITLE = "Stacks"
-    KEY_GROUPS = ("stacks",)
     CSS_PATH = "../styles/stacks.tcss"
     BINDINGS = [
         Binding("R", "take", "Take again", id="stacks.take", show=False),
@@ -400,16 +399,16 @@ class StacksScreen(BaseScreen):
     def hints(self) -> list[Hint]:
         """Return the keys."""
         return [
-            Hint("R", "Take again"),
-            Hint("t", "All threads"),
-            Hint("v", "Library"),
-            Hint("< >", "Rank"),
-            Hint("N", "Native"),
-            Hint("l", "Logs"),
-            Hint("y", "Copy"),
-            Hint("S", "Save"),
-            Hint("esc", "Back"),
-            Hint("?", "Keys"),
+            Hint("stacks.take", "Take again"),
+            Hint("stacks.threads", "All threads"),
+            Hint("stacks.library", "Library"),
+            Hint("stacks.previous_rank stacks.next_rank", "Rank"),
+            Hint("stacks.native", "Native"),
+            Hint("stacks.logs", "Logs"),
+            Hint("stacks.copy", "Copy"),
+            Hint("stacks.save", "Save"),
+            Hint("stacks.back", "Back"),
+            Hint("app.keys", "Keys"),
         ]
 
     def action_back(self) -> None:

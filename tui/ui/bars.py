@@ -2,31 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
+from textual import events
+from textual.binding import ActiveBinding
 from textual.reactive import reactive
+from textual.screen import Screen
 from textual.widget import Widget
 
 from ..format import cut
+from .glyphs import ASCII, Glyphs
 from .palette import STYLES
 from .theme import glyphs_of
+
+_KEY_WORDS = {
+    "question_mark": "?",
+    "slash": "/",
+    "colon": ":",
+    "asterisk": "*",
+    "plus": "+",
+    "minus": "-",
+    "equals_sign": "=",
+    "number_sign": "#",
+    "less_than_sign": "<",
+    "greater_than_sign": ">",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "ampersand": "&",
+    "exclamation_mark": "!",
+    "escape": "esc",
+    "pagedown": "page down",
+    "pageup": "page up",
+    "f1": "F1",
+}
+_ARROWS = {"left": "←", "right": "→", "up": "↑", "down": "↓"}
+
+
+def key_words(keys: str) -> str:
+    """Return a binding's keys as a person reads them."""
+    return " ".join(_KEY_WORDS.get(key, key) for key in keys.split(","))
 
 
 @dataclass(frozen=True)
 class Hint:
-    """One hint of the key bar.
+    """A hint that a screen wants in the key bar.
 
     Attributes:
-        key: the key as a person reads it, such as ``ctrl+s``.
-        word: what it does, in one or two words.
-        enabled: a key that does nothing now is dimmed in its place.
+        bindings: the names of the bindings whose keys are shown, parted by blanks, such as ``jobs.cancel``.
+        word: what they do, in one or two words.
+        enabled: a key that does nothing now is dimmed in its place; so is the key of a binding that is not enabled.
+        key: the key of what has no binding with a name.
     """
 
-    key: str
+    bindings: str
     word: str
     enabled: bool = True
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class ShownHint:
+    """A hint of the key bar.
+
+    Attributes:
+        keys: each as a person reads it, with the binding that a click runs.
+        word: what they do.
+        enabled: whether they do it now.
+    """
+
+    keys: tuple[tuple[str, ActiveBinding | None], ...]
+    word: str
+    enabled: bool
+
+    @property
+    def key(self) -> str:
+        """All keys, as they are shown."""
+        return " ".join(key for key, _ in self.keys)
+
+
+def acting_bindings(screen: Screen[object]) -> dict[str, ActiveBinding]:
+    """Return a screen's active bindings, by key.
+
+    While somebody types, a letter is text. Textual leaves out the keys that are, but for `slash`, `plus` and `minus`.
+    """
+    types = screen.focused is not None and screen.focused.check_consume_key("a", "a")
+    active = screen.active_bindings.items()
+    return {key: binding for key, binding in active if not (types and len(key_words(key)) == 1)}
+
+
+def shown_hints(hints: Iterable[Hint], active: Mapping[str, ActiveBinding], glyphs: Glyphs) -> tuple[ShownHint, ...]:
+    """Return hints with the first key of each binding; hints of bindings that are not active are left out.
+
+    Args:
+        hints: of a screen.
+        active: the screen's active bindings by key.
+        glyphs: those in use: arrow keys are shown as arrows or as words.
+    """
+    arrows = {} if glyphs is ASCII else _ARROWS
+    named: dict[str, tuple[str, ActiveBinding]] = {}
+    for key, binding in active.items():
+        if binding.binding.id:
+            named.setdefault(binding.binding.id, (arrows.get(key) or key_words(key), binding))
+    shown = []
+    for hint in hints:
+        found = [named[name] for name in hint.bindings.split() if name in named]
+        enabled = hint.enabled and all(binding.enabled for _, binding in found)
+        if found or hint.key:
+            shown.append(ShownHint(tuple(found) or ((hint.key, None),), hint.word, enabled))
+    return tuple(shown)
 
 
 def _two_ends(left: Text, right: Text, width: int, glyph: str) -> Text:
@@ -87,12 +172,20 @@ class StatusLine(Widget):
 
 
 class KeyBar(Widget):
-    """The keys that act now: the most used first, help last, none cut."""
+    """The keys that act now: the most used first, help last, none cut. A click does what the key does.
+
+    Textual's Footer makes widgets anew whenever the bindings change, which is with each key that moves the cursor.
+    """
 
     DEFAULT_CSS = "KeyBar { height: 1; width: 1fr; background: $bar; padding: 0 1; }"
 
-    hints: reactive[tuple[Hint, ...]] = reactive(())
+    hints: reactive[tuple[ShownHint, ...]] = reactive(())
     message: reactive[Text] = reactive(Text)
+
+    def __init__(self) -> None:
+        super().__init__()
+        # The columns of each key and its word, and what a click there runs.
+        self._spots: list[tuple[range, ActiveBinding]] = []
 
     def render(self) -> Text:
         """Draw as many hints as fit, always with the last one; a message takes the right end."""
@@ -103,19 +196,35 @@ class KeyBar(Widget):
         room = width - (message.cell_len + 2 if message else 0)
         most = 10 if width >= 100 else 7
         row = Text(no_wrap=True, end="")
-        *others, last = self.hints or (Hint("?", "Keys"),)
-        end = self._hint(last)
+        self._spots = []
+        *others, last = self.hints or (ShownHint((), "", enabled=False),)
+        end = self._hint(last).cell_len
         for hint in others[: most - 1]:
-            drawn = self._hint(hint)
-            if row.cell_len + drawn.cell_len + 3 + end.cell_len > room:
+            if row.cell_len + self._hint(hint).cell_len + 3 + end > room:
                 break
-            row.append_text(drawn)
+            self._append(row, hint)
             row.append("   ")
-        row.append_text(end)
+        self._append(row, last)
         return _two_ends(row, message, width, "")
 
+    async def on_click(self, event: events.Click) -> None:
+        """Do what the key does."""
+        offset = event.get_content_offset(self)
+        for columns, active in reversed(self._spots):
+            if offset is not None and offset.x in columns and active.enabled:
+                await self.app.run_action(active.binding.action, active.node)
+                return
+
+    def _append(self, row: Text, hint: ShownHint) -> None:
+        drawn, at = self._hint(hint), row.cell_len
+        for key, binding in hint.keys:
+            if binding is not None:
+                self._spots.append((range(at, row.cell_len + drawn.cell_len), binding))
+            at += len(key) + 1
+        row.append_text(drawn)
+
     @staticmethod
-    def _hint(hint: Hint) -> Text:
+    def _hint(hint: ShownHint) -> Text:
         text = Text(end="")
         text.append(hint.key, f"bold {STYLES.accent}" if hint.enabled else STYLES.faint)
         text.append(f" {hint.word}", STYLES.muted if hint.enabled else STYLES.faint)

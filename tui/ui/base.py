@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -10,7 +9,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen
 
-from .bars import Hint, KeyBar, StatusLine, TopBar, path_text
+from .bars import Hint, KeyBar, StatusLine, TopBar, acting_bindings, path_text, shown_hints
 from .governor import PacedScreen
 from .theme import glyphs_of, now_of
 
@@ -29,8 +28,6 @@ class BaseScreen(PacedScreen, Screen[Any]):
 
     # What the help screen is headed with, and the path in the top bar.
     HELP_TITLE = ""
-    # The first parts of the names of the keys that its hints show.
-    KEY_GROUPS: tuple[str, ...] = ()
 
     @property
     def glyphs(self) -> Glyphs:
@@ -50,7 +47,7 @@ class BaseScreen(PacedScreen, Screen[Any]):
 
     def hints(self) -> list[Hint]:
         """Return the key bar's hints, the most used first, help last."""
-        return [Hint("?", "Keys")]
+        return [Hint("app.keys", "Keys")]
 
     def path(self) -> list[str]:
         """Return the path of the top bar."""
@@ -77,6 +74,10 @@ class BaseScreen(PacedScreen, Screen[Any]):
         """Fill the bars anew: the message may be another by now."""
         self.refresh_bars()
 
+    def on_descendant_focus(self) -> None:
+        """Show the keys that act now."""
+        self.refresh_bars()
+
     def on_resize(self, event: events.Resize) -> None:
         """Move the message to where there is room for it."""
         self.call_after_refresh(self.refresh_bars)
@@ -99,19 +100,8 @@ class BaseScreen(PacedScreen, Screen[Any]):
         line = self.query_one(StatusLine)
         line.left, line.right = message or self.summary(), counts
         bar = self.query_one(KeyBar)
-        bar.hints = tuple(self._with_chosen_keys(self.hints()))
+        bar.hints = shown_hints(self.hints(), acting_bindings(self), self.glyphs)
         bar.message = Text() if tall else message
-
-    def _with_chosen_keys(self, hints: list[Hint]) -> list[Hint]:
-        """Return the hints with the keys of the settings' keymap."""
-        chosen = self.dashboard.chosen_keys
-        if not chosen:
-            return hints
-        shown = []
-        for hint in hints:
-            keys = (chosen.get((group, hint.key)) for group in (*self.KEY_GROUPS, "app"))
-            shown.append(replace(hint, key=next(filter(None, keys), hint.key)))
-        return shown
 
     def clock(self) -> float:
         """Return the time that the screen shows; frozen in pictures."""

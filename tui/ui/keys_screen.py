@@ -11,35 +11,12 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
+from .bars import acting_bindings, key_words
 from .governor import PacedScreen
 from .palette import STYLES
 
-_KEY_WORDS = {
-    "question_mark": "?",
-    "slash": "/",
-    "colon": ":",
-    "asterisk": "*",
-    "number_sign": "#",
-    "less_than_sign": "<",
-    "greater_than_sign": ">",
-    "left_square_bracket": "[",
-    "right_square_bracket": "]",
-    "ampersand": "&",
-    "exclamation_mark": "!",
-    "escape": "esc",
-    "pagedown": "page down",
-    "pageup": "page up",
-    "f1": "F1",
-}
-
-
 # Textual's own descriptions, in the words of the other screens.
 _DESCRIPTIONS = {"app.focus_next": "Next pane or field", "app.focus_previous": "Previous pane or field"}
-
-
-def key_words(keys: str) -> str:
-    """Return a binding's keys as a person reads them."""
-    return " ".join(_KEY_WORDS.get(key, key) for key in keys.split(","))
 
 
 @dataclass(frozen=True)
@@ -60,7 +37,7 @@ class KeyRow:
 def bindings_of(screen: Screen[object]) -> dict[str, list[KeyRow]]:
     """Return keys and what they do on a screen, in groups: the focused widget's, the screen's, everywhere's."""
     groups: dict[str, dict[str, KeyRow]] = {}
-    for active in screen.active_bindings.values():
+    for active in acting_bindings(screen).values():
         owner, binding = active.node, active.binding
         if binding.system or not binding.description or "super+" in binding.key:
             continue
