@@ -69,6 +69,9 @@ def _find_shell(engine: Engine, container: ContainerSummary, name: str) -> str:
                 raise
             answer, code = b"", _CANNOT_RUN[-1]
     paths = answer.decode("utf-8", "replace").split()
+    if code == 0 and not paths:
+        # The engine may lose what a program prints that ends at once.
+        paths = ["sh"]
     if code in _CANNOT_RUN or not paths:
         raise SchedulerError(
             f"the image of {name}, {container.get('Image', '')}, has no shell (neither bash nor sh): nothing to open"

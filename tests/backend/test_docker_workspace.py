@@ -220,7 +220,9 @@ def test_a_build_that_nobody_waits_for_ends_at_once(builder: Builder, tmp_path: 
     assert [type(failure) for failure in failures] == [LaunchCancelledError]
     with builder.workspace_engine() as client:
         deadline = time.monotonic() + PATIENCE
-        while any("sleep 100" in str(one.attrs["Config"]["Cmd"]) for one in client.containers.list()):
+        while any(
+            "sleep 100" in str(one.attrs["Config"]["Cmd"]) for one in client.containers.list(ignore_removed=True)
+        ):
             assert time.monotonic() < deadline, "the engine goes on with the build"
             time.sleep(0.1)
 

@@ -9,6 +9,7 @@ from log_writing import LogWriter
 from support.waiting import PATIENCE
 
 from torchx_tui.logs.source.log_file import FileState, LogFile
+from torchx_tui.logs.view import background
 from torchx_tui.logs.view.background import LogFollower, poll_interval
 from torchx_tui.logs.view.merge import MergedLog
 
@@ -105,6 +106,7 @@ def test_it_does_not_end_before_a_size_that_is_told_late(tmp_path: Path, monkeyp
         return stat(file) if late.is_set() else known.setdefault(file.path, stat(file))
 
     monkeypatch.setattr(LogFile, "stat", stat_late)
+    monkeypatch.setattr(background, "_MAX_WAIT_AFTER_END_S", PATIENCE)
     listener = Listener(MergedLog([writer.log]), final=True)
     for path in filter(None, (writer.log.combined, writer.log.index, writer.log.stdout, writer.log.stderr)):
         LogFile(path).stat()

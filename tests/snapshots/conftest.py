@@ -15,6 +15,7 @@ from support.dashboard import make_app, settled
 
 from torchx_tui.logs.pattern import engine
 from torchx_tui.tui.jobs import screen as jobs_screen
+from torchx_tui.tui.ui import status
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +27,8 @@ def frozen(monkeypatch):
     monkeypatch.setattr(engine, "MARK_LIMIT_S", 60.0)
     # How far jobs are comes after seconds: only a picture that waits for it shows it.
     monkeypatch.setattr(jobs_screen, "_PROGRESS_SECONDS", 3600.0)
+    # A message in the status line stays until the next one.
+    monkeypatch.setattr(status, "STATUS_SECONDS", 3600.0)
     time.tzset()
     yield
     monkeypatch.undo()

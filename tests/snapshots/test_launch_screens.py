@@ -105,6 +105,8 @@ def test_named_resources(snap_compare, app, size):
         await until(pilot, lambda: "makes no retries" in screen_text(pilot.app), "the dry run")
         row_of(screen, "resource", TRAINER).input.focus()
         await settled(pilot)
+        screen.query_one("#form-scroll").scroll_to_widget(row_of(screen, "resource", TRAINER), animate=False, top=True)
+        await settled(pilot)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog), "the resources")
         await pilot.press(*"p4", "down")

@@ -13,6 +13,7 @@ from textual.geometry import Region
 
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.settings.config import MetricsSettings
+from torchx_tui.tui.jobs import screen as jobs_screen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.messages import ProgressRead
 from torchx_tui.tui.rows import RowProgress
@@ -48,8 +49,10 @@ def test_the_end_of_a_log_tells_a_stall(tmp_path: Path, last: str, is_stalled: b
         assert watched.look(settings, now).stalled == ""
 
 
-async def test_a_stalled_job_is_said(tmp_path: Path) -> None:
+async def test_a_stalled_job_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a word with its sign, what takes the bar's place, one note, and the hint of the stacks."""
+    # What the job's log says takes no part.
+    monkeypatch.setattr(jobs_screen, "_PROGRESS_SECONDS", 3600.0)
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
     async with app.run_test(size=(160, 45)) as pilot:
         await until(pilot, lambda: RUNNING in app.jobs.rows, "the job")

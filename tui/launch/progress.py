@@ -64,7 +64,8 @@ class LaunchWatch:
     def _open(self, progress: Progress) -> None:
         """Show the dialog where somebody waits for the launch; who has gone on to something else is not disturbed."""
         screen, at = self._begun.get(progress, (None, 0.0))
-        if self._app.screen is screen and self._app.feed.last_key_at < at:
+        # An app that ends has no screen any more.
+        if self._app.screen_stack and self._app.screen is screen and self._app.feed.last_key_at < at:
             self.open(progress)
 
     def open(self, progress: Progress) -> None:

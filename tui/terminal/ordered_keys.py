@@ -28,6 +28,9 @@ class OrderedKeysApp(EndedParents, HiddenScreens, App[ReturnType]):
 
     async def on_event(self, event: events.Event) -> None:
         """Carry out a key whose binding is known; hand any other event on."""
+        if isinstance(event, events.Key) and not self.screen_stack:
+            # The app ends: Textual would look for the screen.
+            return
         if isinstance(event, events.Key) and not event.is_forwarded:
             if (focused := self.focused) is not None and _takes_text(focused):
                 await _has_caught_up(focused)

@@ -421,7 +421,7 @@ class TestFinished:
             folder = write_success(logs, f"n{number}-xk3v9q0w7zb2d")
             os.utime(folder / "SUCCESS", (1e9 + number, 1e9 + number))
         found = finished.scheduler._apps._look()
-        mine = {app_id for app_id in found if app_id.startswith("n")}
+        mine = {app_id for app_id in found if app_id.endswith("-xk3v9q0w7zb2d")}
         assert mine == {f"n{number}-xk3v9q0w7zb2d" for number in range(10, 30)}
         read: list[Path] = []
         monkeypatch.setattr(torchx_finished, "read_success", lambda folder: read.append(folder))
