@@ -1,9 +1,10 @@
 """Pictures of metrics: the Metrics screen, an overlay, and what the Job screen says of a job that trains."""
 
 import math
+import os
 
 import pytest
-from support.canned import CannedScheduler, busy_scheduler
+from support.canned import NOW, CannedScheduler, busy_scheduler
 from support.dashboard import make_app, until
 from support.pictures import RUNNING, SIZES, at_job
 
@@ -113,6 +114,28 @@ def test_stalled_job(snap_compare, tmp_path):
         return isinstance(screen, JobScreen) and screen.doing.rule.title.plain == "Stalled"
 
     assert snap_compare(app, sizes=SIZES, run_before=at_job(RUNNING, "enter", wait=is_stalled))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_slow_replica(snap_compare, tmp_path, monkeypatch, form):
+    """It is chosen in the grid, which marks it."""
+    scheduler = CannedScheduler(logs=tmp_path / "logs")
+    scheduler.add(TRAINING.rpartition("/")[2], AppState.RUNNING, 900.0, replicas=24)
+    for k in range(24):
+        seconds = 0.212 if k == 18 else 0.118
+        lines = [(42.0 - n * 0.5, "o", f"step {n}/90 loss {2 - n / 90:.4f} data_time: {seconds}\n") for n in range(84)]
+        scheduler.write_log(TRAINING.rpartition("/")[2], k, lines)
+        log = scheduler.logs / TRAINING.rpartition("/")[2] / "trainer" / str(k) / "combined.log"
+        os.utime(log, (NOW - 0.5, NOW - 0.5))
+    app = make(tmp_path, monkeypatch, form, scheduler)
+
+    async def chosen(pilot):
+        await at_job(TRAINING, "enter")(pilot)
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.replicas.grid.slow, "the slow one")
+        await pilot.press("tab", *["right"] * 18)
+        await until(pilot, lambda: "slow 1.8x" in app.screen.replicas.facts.render().plain, "its facts")
+
+    assert snap_compare(app, sizes=SIZES, run_before=chosen)
 
 
 def test_card_with_a_chart(snap_compare, tmp_path, monkeypatch):
