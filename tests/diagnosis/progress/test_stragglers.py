@@ -140,7 +140,7 @@ def test_replica_that_makes_no_steps_any_more_is_not_slow() -> None:
     assert not find_slow_replica(paces[:1], 1_060)
 
 
-FOLLOWED, MANY, LOOK = 16, 48, 16
+FOLLOWED, MANY, LOOK = 16, 24, 16
 
 
 def of_many(pause: Callable[[int, random.Random], float], *, seed: int = 0, minutes: int = 20) -> list[str]:
@@ -171,8 +171,8 @@ def of_many(pause: Callable[[int, random.Random], float], *, seed: int = 0, minu
 
 def test_replica_among_many_that_makes_steps_slowly_is_named() -> None:
     """It is looked at every 16 s: steps are compared over the same time in all."""
-    named = of_many(lambda k, chance: chance.gauss(3.6 if k == 30 else 2.0, 0.2))
-    assert set(named) == {"trainer/30"}
+    named = of_many(lambda k, chance: chance.gauss(3.6 if k == 20 else 2.0, 0.2))
+    assert set(named) == {"trainer/20"}
     assert len(named) > 20
 
 
