@@ -14,8 +14,6 @@ from ...logs.source.replica_reader import ReplicaReader
 from ...logs.source.segment import BLOCK, LogSegment
 
 _MOST_REPLICAS = 16
-# So much of the end of a log is read (bytes).
-_TAIL = 65_536
 # A line that does not end within so many bytes is taken as it is.
 _LONGEST_REST = 65_536
 
@@ -141,11 +139,13 @@ class LogTails:
 
     Args:
         logs: the replicas' logs.
+        most_bytes: so much of the end of a log is read at once.
         unfinished: read a last line that is not whole, too: it may be the state of a progress bar.
     """
 
-    def __init__(self, logs: Sequence[ReplicaLog], *, unfinished: bool = False) -> None:
+    def __init__(self, logs: Sequence[ReplicaLog], most_bytes: int, *, unfinished: bool = False) -> None:
         self._logs = tuple(logs)
+        self._most_bytes = most_bytes
         self._unfinished = unfinished
         self._turn = 0
         self._read_until: dict[Path, tuple[int, int]] = {}
@@ -178,7 +178,7 @@ class LogTails:
         inode, read_until = self._read_until.get(file.path, (state.inode, 0))
         if inode != state.inode or read_until > state.size:
             read_until = 0
-        start = max(read_until, state.size - _TAIL)
+        start = max(read_until, state.size - self._most_bytes)
         data = file.read(start, state.size - start) if start < state.size else b""
         first = 0 if start == read_until else data.find(b"\n") + 1
         last = len(data) if self._unfinished else max(data.rfind(b"\n"), data.rfind(b"\r")) + 1

@@ -30,9 +30,11 @@ _PUBLISH_INTERVAL_S = 0.5
 _SAVE_INTERVAL_S = 120.0
 # How long the lines of a stream that were printed already are waited for (s).
 _STREAM_TIMEOUT_S, _STREAM_INTERVAL_S = 10.0, 0.05
-# Of the logs that are not followed, so many ends are read every `_FILE_INTERVAL_S`, for at most so long (s): a turn
-# takes some 0.1 s where each has printed 64 kB, and 5 ms where they have a line more.
-_TAILS_IN_TURN, _TURN_S = 32, 0.1
+# Of the logs that are not followed, so many ends of so many bytes are read every `_FILE_INTERVAL_S`, for at most so long
+# (s): these take 0.1 s where all their lines are new metrics, and 1 ms where each has a line more.
+_TAILS_IN_TURN, _TAIL_IN_TURN, _TURN_S = 32, 16_384, 0.1
+# So much of the end of a log is read at once (bytes).
+_TAIL = 65_536
 
 
 class ActivityReader(LogThread):
@@ -78,7 +80,7 @@ class ActivityReader(LogThread):
 
     def _run(self) -> None:
         blocks = LogBlocks(self.logs)
-        self._tails = LogTails(blocks.others)
+        self._tails = LogTails(blocks.others, _TAIL_IN_TURN)
         # Reads the series of the last time, which are shown at once.
         self._job = JobActivity(self.handle, JobPlace(), self._tracker)
         try:
@@ -177,7 +179,7 @@ def read_activity(
             for block in found:
                 job.feed(block)
         if not is_final:
-            for block in LogTails(blocks.others).read(len(logs)):
+            for block in LogTails(blocks.others, _TAIL).read(len(logs)):
                 job.feed(block)
     finally:
         blocks.close()
@@ -221,7 +223,7 @@ def read_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker) -> None:
         logs: the replicas' logs.
         tracker: takes them in.
     """
-    for block in LogTails(logs, unfinished=True).read(len(logs)):
+    for block in LogTails(logs, _TAIL, unfinished=True).read(len(logs)):
         tracker.feed(*block)
 
 

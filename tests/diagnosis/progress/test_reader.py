@@ -134,7 +134,7 @@ def test_ends_are_read_in_turns(folder: Path) -> None:
     for k in range(3):
         write(folder / f"{k}.log", f"first {k}\nhalf")
     os.mkfifo(folder / "3.log")
-    tails = LogTails([ReplicaLog("a", k, stdout=folder / f"{k}.log") for k in range(5)])
+    tails = LogTails([ReplicaLog("a", k, stdout=folder / f"{k}.log") for k in range(5)], 65_536)
 
     def read(most: int) -> list[tuple[bytes, str]]:
         return [(block.data, block.replica) for block in tails.read(most)]
@@ -150,7 +150,7 @@ def test_ends_are_read_in_turns(folder: Path) -> None:
     write(folder / "1.log", "b\n")
     # No time is left for the second.
     assert [block.data for block in tails.read(5, seconds=0)] == [b"a\n"]
-    unfinished = LogTails([ReplicaLog("a", 0, stdout=folder / "4.log")], unfinished=True)
+    unfinished = LogTails([ReplicaLog("a", 0, stdout=folder / "4.log")], 100, unfinished=True)
     write(folder / "4.log", "a\r b")
     assert [block.data for block in unfinished.read(1)] == [b"a\r b"]
 
