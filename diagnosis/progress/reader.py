@@ -30,8 +30,8 @@ _PUBLISH_INTERVAL_S = 0.5
 _SAVE_INTERVAL_S = 120.0
 # How long the lines of a stream that were printed already are waited for (s).
 _STREAM_TIMEOUT_S, _STREAM_INTERVAL_S = 10.0, 0.05
-# Of the logs that are not followed, so many ends of so many bytes are read every `_FILE_INTERVAL_S`, for at most so long
-# (s): these take 0.1 s where all their lines are new metrics, and 1 ms where each has a line more.
+# Of the logs that are not followed, so many ends of so many bytes are read every `_FILE_INTERVAL_S`, for at most so
+# long (s): these take 0.1 s where all their lines are new metrics, and 1 ms where each has a line more.
 _TAILS_IN_TURN, _TAIL_IN_TURN, _TURN_S = 32, 16_384, 0.1
 # So much of the end of a log is read at once (bytes).
 _TAIL = 65_536

@@ -119,21 +119,23 @@ def test_stalled_job(snap_compare, tmp_path):
 @pytest.mark.parametrize("form", FORMS)
 def test_slow_replica(snap_compare, tmp_path, monkeypatch, form):
     """It is chosen in the grid, which marks it."""
-    scheduler = CannedScheduler(logs=tmp_path / "logs")
-    scheduler.add(TRAINING.rpartition("/")[2], AppState.RUNNING, 900.0, replicas=24)
+    app_id, logs = TRAINING.rpartition("/")[2], tmp_path / "logs"
+    scheduler = CannedScheduler(logs=logs)
+    scheduler.add(app_id, AppState.RUNNING, 900.0, replicas=24)
     for k in range(24):
         seconds = 0.212 if k == 18 else 0.118
         lines = [(42.0 - n * 0.5, "o", f"step {n}/90 loss {2 - n / 90:.4f} data_time: {seconds}\n") for n in range(84)]
-        scheduler.write_log(TRAINING.rpartition("/")[2], k, lines)
-        log = scheduler.logs / TRAINING.rpartition("/")[2] / "trainer" / str(k) / "combined.log"
-        os.utime(log, (NOW - 0.5, NOW - 0.5))
+        scheduler.write_log(app_id, k, lines)
+        os.utime(logs / app_id / "trainer" / str(k) / "combined.log", (NOW - 0.5, NOW - 0.5))
     app = make(tmp_path, monkeypatch, form, scheduler)
 
     async def chosen(pilot):
         await at_job(TRAINING, "enter")(pilot)
-        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.replicas.grid.slow, "the slow one")
+        screen = app.screen
+        assert isinstance(screen, JobScreen)
+        await until(pilot, lambda: screen.replicas.grid.slow, "the slow replica")
         await pilot.press("tab", *["right"] * 18)
-        await until(pilot, lambda: "slow 1.8x" in app.screen.replicas.facts.render().plain, "its facts")
+        await until(pilot, lambda: "slow 1.8x" in screen.replicas.facts.render().plain, "its facts")
 
     assert snap_compare(app, sizes=SIZES, run_before=chosen)
 
