@@ -40,8 +40,8 @@ def output(command: list[str], **options: Any) -> str:
 
 
 @pytest.fixture
-def launched(own_home, tmp_path):
-    """Return a function that launches a job of a kind, and returns its handle."""
+def launched(terminal, tmp_path):
+    """Return a function that launches a job of a kind, and returns its handle; `terminal` ends what is left of it."""
     (tmp_path / "train.py").write_text(SCRIPT)
     environ = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
