@@ -133,7 +133,8 @@ class ActivityReader(LogThread):
             if not self._job.is_current:
                 self._publish()
             if self._stop.wait(_PAUSE_S):
-                break
+                # Part of a log is not kept as its curves.
+                return True
         return more
 
     def _read_tails(self) -> None:

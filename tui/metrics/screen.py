@@ -42,6 +42,8 @@ from .readers import ActivityChanged, ActivityFailed, ActivityReaders
 _SMOOTHINGS = (0.91, 0.97, 0.0, 0.6)
 # Charts are drawn so often at most while the job goes on (s).
 _REDRAW_S = 2.0
+# A narrower screen has the keys that are needed first, in short words.
+_FULL_HINTS = 100
 # What is shown at first beside the main metric, as far as there is room.
 _SHOWN_FIRST = ("grad_norm", "grad norm", "tok/s", "lr", "learning_rate", "acc", "eval/loss", "eval_loss", "val_loss")
 
@@ -335,7 +337,6 @@ class MetricsScreen(BaseScreen):
 
     def hints(self) -> list[Hint]:
         """Return the keys of the screen."""
-        ways = [Hint("s", "Smoothing"), Hint("L", "Log scale"), Hint("t", "Step or time")]
         last = [Hint("esc", "Back"), Hint("?", "Keys")]
         if self._is_overlay:
             arrows = "left right" if self.glyphs is ASCII else "← →"
@@ -343,8 +344,12 @@ class MetricsScreen(BaseScreen):
             ways = [Hint("s", "Smooth"), Hint("L", "Log"), Hint("t", "Time")]
             relaunch = Hint("r", "Relaunch", self.check_action("relaunch", ()) is True)
             return [*first, *ways, Hint("y", "Copy"), relaunch, *last]
-        overlay = Hint("o", "Overlay jobs", self.check_action("overlay", ()) is True)
-        return [Hint("space", "Choose"), Hint("enter", "Zoom"), *ways, overlay, Hint("S", "Save"), *last]
+        overlays = self.check_action("overlay", ()) is True
+        choose = [Hint("space", "Choose"), Hint("enter", "Zoom")]
+        if self.app.size.width < _FULL_HINTS:
+            return [*choose, Hint("s", "Smooth"), Hint("L", "Log"), Hint("o", "Overlay", overlays), *last]
+        ways = [Hint("s", "Smoothing"), Hint("L", "Log scale"), Hint("t", "Step or time")]
+        return [*choose, *ways, Hint("o", "Overlay jobs", overlays), Hint("S", "Save"), *last]
 
     def action_smoothing(self) -> None:
         """Take the next smoothing."""

@@ -291,16 +291,37 @@ def test_the_log_goes_on_where_a_file_is_behind(reader: ActivityReader, folder: 
     assert (series.origin, series.printed) == ("trainer_state.json, then the log of trainer/0", "-1.88")
 
 
+def write_long_log(folder: Path, end: float) -> ReplicaLog:
+    """Write a log of 400 steps, a second each, which is read in many blocks."""
+    lines = [f"step {step}/999 loss 1.5 {'x' * 900}\n" for step in range(400)]
+    write(folder / "combined.log", "".join(lines))
+    starts = [0, *accumulate(map(len, lines))]
+    write(folder / "combined.index", "".join(f"{starts[n]} {end - 400 + n:.3f} o\n" for n in range(400)))
+    return ReplicaLog("trainer", 0, combined=folder / "combined.log")
+
+
+def test_curves_of_a_part_of_the_log_are_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person goes on to another job while a long log is read."""
+    monkeypatch.setattr("torchx_tui.diagnosis.progress.reader._PUBLISH_INTERVAL_S", 0.0)
+
+    def look() -> None:
+        reader.acknowledge()
+        if reader.latest.progress.step:
+            reader.close()
+
+    reader = ActivityReader(HANDLE, [write_long_log(folder, time.time())], JobPlace, look)
+    reader.start()
+    assert reader.join(30)
+    assert 0 < (reader.latest.progress.step or 0) < 399
+    assert load_series(HANDLE)[0] == {}
+
+
 def test_pace_is_judged_once_the_log_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two blocks of an old log, the last step that is known is long ago: that is no stall."""
     monkeypatch.setattr("torchx_tui.diagnosis.progress.reader._PUBLISH_INTERVAL_S", 0.0)
     end = time.time()
     clock = [end]
-    lines = [f"step {step}/999 loss 1.5 {'x' * 900}\n" for step in range(400)]
-    write(folder / "combined.log", "".join(lines))
-    starts = [0, *accumulate(map(len, lines))]
-    write(folder / "combined.index", "".join(f"{starts[n]} {end - 400 + n:.3f} o\n" for n in range(400)))
-    log = ReplicaLog("trainer", 0, combined=folder / "combined.log")
+    log = write_long_log(folder, end)
     seen_at: dict[float, tuple[str, ...]] = {}
 
     def note() -> None:
