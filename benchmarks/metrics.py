@@ -23,8 +23,9 @@ from benchmarks.log_ingest import LINES, pane_rate
 from torchx_tui.diagnosis.metrics.chart import Options, draw_chart
 from torchx_tui.diagnosis.metrics.series import Series
 from torchx_tui.diagnosis.progress.activity import JobPlace
+from torchx_tui.diagnosis.progress.blocks import LogTails
 from torchx_tui.diagnosis.progress.prefilter import candidate_lines
-from torchx_tui.diagnosis.progress.reader import ActivityReader
+from torchx_tui.diagnosis.progress.reader import _TAIL_IN_TURN, _TAILS_IN_TURN, ActivityReader
 from torchx_tui.diagnosis.progress.tracker import ProgressTracker
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.tui.metrics.chart import ChartPane
@@ -36,6 +37,7 @@ _JUDGED = ("megatron.src", "verl.src")
 _SAMPLE_LINES = 20_000
 _NOISE_BYTES = 64_000_000
 _METRICS, _POINTS = 20, 50_000
+_RANKS, _KEPT_LINES = 256, 2_000
 _CHARTS = 4
 _FRAMES = 20
 
@@ -163,12 +165,43 @@ def chart_time(series: Series) -> float:
 
 
 def memory_of_job() -> float:
-    """Return the megabytes that 20 metrics of 50,000 points take."""
+    """Return the megabytes that a job takes: shapes of its lines, metrics of its log, the pace of its ranks."""
+    lines = [
+        f"[rank{line % _RANKS if line < 40 * _RANKS else 0}]: step {line} "
+        + " ".join(f"metric_{number}={1.5 + line % 7 + number:.4f}" for number in range(_METRICS))
+        for line in range(40 * _RANKS + _KEPT_LINES)
+    ]
+    data = "\n".join(lines).encode()
     tracemalloc.start()
-    series = make_series()
+    tracker = ProgressTracker()
+    tracker.feed(data, 1e9)
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return size / 1e6 if series else 0.0
+    return size / 1e6 if len(tracker.series()) == _METRICS else math.nan
+
+
+def turn_times(folder: Path) -> tuple[float, float]:
+    """Return the milliseconds of CPU time to look at 32 replicas for the first time, and when each has a line more."""
+    logs = []
+    for k in range(_RANKS):
+        path = folder / f"{k}.log"
+        path.write_text("".join(f"step {step}/9999 loss 1.5 data_time: 0.02\n" for step in range(1_000)))
+        logs.append(ReplicaLog("bench", k, stdout=path))
+    tails, tracker = LogTails(logs, _TAIL_IN_TURN), ProgressTracker()
+
+    def turn() -> float:
+        began = time.process_time()
+        for block in tails.read(_TAILS_IN_TURN):
+            tracker.feed(*block)
+        return time.process_time() - began
+
+    first = [turn() for _ in range(_RANKS // _TAILS_IN_TURN)]
+    for log in logs:
+        assert log.stdout is not None
+        with log.stdout.open("a") as file:
+            file.write("step 1000/9999 loss 1.5 data_time: 0.02\n")
+    later = [turn() for _ in range(_RANKS // _TAILS_IN_TURN)]
+    return statistics.median(first) * 1e3, statistics.median(later) * 1e3
 
 
 def run() -> list[tuple[str, str]]:
@@ -180,6 +213,7 @@ def run() -> list[tuple[str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         without = ingest_rate(Path(folder), with_reader=False)
         beside = ingest_rate(Path(folder), with_reader=True)
+        first, later = turn_times(Path(folder))
     series = make_series()
     opened, frame = asyncio.run(screen_times(series))
     return [
@@ -190,5 +224,7 @@ def run() -> list[tuple[str, str]]:
         (f"{_METRICS} metrics x {_POINTS:,} points: open", judged(opened, 300, " ms")),
         ("a frame while they grow", judged(frame, 16, " ms", digits=1)),
         ("one chart of 70 x 13 cells", f"{chart_time(series[0]):.1f} ms"),
-        ("memory of these metrics", f"{memory_of_job():.1f} MB"),
+        (f"{_TAILS_IN_TURN} of {_RANKS} replicas looked at: for the first time", f"{first:.1f} ms"),
+        ("when each has a line more, every 2 s", f"{later:.1f} ms"),
+        (f"memory of a job with {_METRICS} metrics and {_RANKS} ranks", f"{memory_of_job():.1f} MB"),
     ]

@@ -21,8 +21,8 @@ class Scale:
     """The vertical axis.
 
     Attributes:
-        low: the value at the bottom, or its decade where `log`.
-        high: the value at the top, or its decade.
+        low: the value at the bottom, or its logarithm where `log`.
+        high: the value at the top, or its logarithm.
         log: it is logarithmic.
         labels: text by row, from the top.
     """
@@ -60,12 +60,7 @@ def fit_scale(raw: Sequence[float], smooth: Sequence[float], rows: int, *, log: 
     if high - low <= abs(high) * 1e-9:
         margin = abs(high) * 0.1 or 1.0
         low, high = low - margin, high + margin
-    most = _LABELS_TALL if rows >= _TALL else min(_LABELS, max(2, (rows + 1) // 2))
-    step, start, labels = (high - low) / most, low, most + 1
-    while labels > most:
-        step = _round_up(step * 1.01)
-        start = math.floor(low / step + 1e-9) * step
-        labels = math.ceil((high - start) / step - 1e-6) + 1
+    start, step, labels = _round_limits(low, high, rows)
     end = start + step * (labels - 1)
     texts = {
         round((labels - 1 - number) * (rows - 1) / (labels - 1)): format_label(start + number * step, step)
@@ -74,13 +69,36 @@ def fit_scale(raw: Sequence[float], smooth: Sequence[float], rows: int, *, log: 
     return Scale(start, end, False, texts)
 
 
+def _round_limits(low: float, high: float, rows: int) -> tuple[float, float, int]:
+    """Return where an axis with round labels begins, how far apart these are, and how many there are."""
+    most = _LABELS_TALL if rows >= _TALL else min(_LABELS, max(2, (rows + 1) // 2))
+    step, start, labels = (high - low) / most, low, most + 1
+    while labels > most:
+        step = _round_up(step * 1.01)
+        start = math.floor(low / step + 1e-9) * step
+        labels = math.ceil((high - start) / step - 1e-6) + 1
+    return start, step, labels
+
+
 def _between_percentiles(ordered: Sequence[float]) -> Sequence[float]:
     cut = len(ordered) // 100
     return ordered[cut : len(ordered) - cut] if cut else ordered
 
 
 def _log_scale(positive: Sequence[float], rows: int) -> Scale:
-    low, high = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
+    least, most = min(positive), max(positive)
+    if least * (1 + 1e-9) < most < least * 10:
+        # Labels at decades alone would squeeze the curve into a part of the chart.
+        start, step, labels = _round_limits(least, most, rows)
+        values = [start + number * step for number in range(labels)]
+        bottom, top = math.log10(start if start > 0 else least), math.log10(values[-1])
+        texts = {
+            round((top - math.log10(value)) * (rows - 1) / (top - bottom)): format_label(value, step)
+            for value in values
+            if value > 0
+        }
+        return Scale(bottom, top, True, texts)
+    low, high = math.floor(math.log10(least)), math.ceil(math.log10(most))
     high = max(high, low + 1)
     every = max(1, math.ceil((high - low) / (_LABELS_TALL if rows >= _TALL else _LABELS - 1)))
     texts = {

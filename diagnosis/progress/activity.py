@@ -74,7 +74,6 @@ class Activity:
         progress: how far it is.
         series: its series by name; copies, which no other thread changes.
         observations: what should be known of it.
-        size: how many bytes of its log were read.
         is_read: all of the log that there was at the beginning was read.
         failures: what is wrong with metric files.
     """
@@ -82,7 +81,6 @@ class Activity:
     progress: Progress = field(default_factory=Progress)
     series: dict[str, Series] = field(default_factory=dict)
     observations: tuple[Observation, ...] = ()
-    size: int = 0
     is_read: bool = False
     failures: tuple[str, ...] = ()
 
@@ -120,6 +118,8 @@ class JobActivity:
         """Whether the log that there was at first is taken in; until then the series of the last time are shown."""
         self.is_current = False
         """Whether all that was printed by now is taken in; until then its pace is that of an earlier time."""
+        self.size = 0
+        """How many bytes the job has printed."""
         self.place = place
         self._tracker = tracker
         self._files = MetricFiles()
@@ -129,6 +129,10 @@ class JobActivity:
     def feed(self, block: LogBlock) -> None:
         """Take in lines of its log."""
         self._tracker.feed(*block)
+
+    def end_round(self) -> None:
+        """Note how far each replica is: those that are looked at now and then were all looked at again."""
+        self._tracker.end_round()
 
     def find_files(self) -> list[Path]:
         """Look for its metric files; may be called in any thread."""
@@ -156,7 +160,7 @@ class JobActivity:
         copies = {name: series.copy() for name, series in self._series().items()}
         observations = () if is_final else tuple(self._observations(copies, now, cores))
         failures = tuple(self._files.failures)
-        return Activity(self._progress(), copies, observations, self._tracker.size, self.is_read, failures)
+        return Activity(self._progress(), copies, observations, self.is_read, failures)
 
     def save(self) -> None:
         """Keep the series on disk, once all of the log is read; a full disk costs them."""
@@ -196,7 +200,7 @@ class JobActivity:
             found.append(find_pause(pauses, moved_at, tracker.printed_at, now, is_excused=excused, cores=cores))
         if not any(found):
             since = tracker.printed_at or self.place.since or self._began_at
-            found.append(find_buffered_output(tracker.size, since, now, cores))
+            found.append(find_buffered_output(self.size, since, now, cores))
         paces = [printer.pace() for printer in tracker.printers()]
         found.append(find_slow_replica(paces, now) if len(paces) > 1 else None)
         return [item for item in found if item is not None] + check_loss(series)

@@ -1,13 +1,14 @@
-"""The logs of a job's replicas as blocks of whole lines, from their beginning on, each with its time."""
+"""The logs of a job's replicas as blocks of whole lines, each with its time: from their beginning on, or their ends."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...logs.source.log_file import LogFile, NoticeFile, Readable
+from ...logs.source.log_file import GrowingFile, LogFile, NoticeFile, Readable
 from ...logs.source.replica_log import LogReader, ReplicaLog
 from ...logs.source.replica_reader import ReplicaReader
 from ...logs.source.segment import BLOCK, LogSegment
@@ -31,20 +32,29 @@ class LogBlock(NamedTuple):
     replica: str
 
 
+def followed(logs: Sequence[ReplicaLog]) -> list[ReplicaLog]:
+    """Choose the logs that are read as they grow: of more than 16 the first ones and the last one.
+
+    Ranks of one job print the same, and in some trainers the last one alone prints.
+    """
+    return [*logs[: _MOST_REPLICAS - 1], *logs[_MOST_REPLICAS - 1 :][-1:]]
+
+
 class LogBlocks:
     """Reads logs forwards.
 
-    Of more replicas than 16 the first ones and the last one are read: ranks of one job print the same, and in some
-    trainers the last one alone prints.
-
     Args:
-        logs: the replicas' logs. Those that are streams are read from their spools, beside any log pane.
+        logs: the replicas' logs, of which some are chosen by `followed`. Those that are streams are read from their
+            spools, beside any log pane.
     """
 
     def __init__(self, logs: Sequence[ReplicaLog]) -> None:
         self._files: list[Readable] = [NoticeFile()]
         self._consumed: list[int] = [0]
-        self._readers = [self._reader(log) for log in (*logs[: _MOST_REPLICAS - 1], *logs[_MOST_REPLICAS - 1 :][-1:])]
+        self._ends: dict[int, int] = {}
+        self._readers = [self._reader(log) for log in followed(logs)]
+        self.others = list(logs[_MOST_REPLICAS - 1 : -1])
+        """The logs that are not read."""
         # What was there before the first poll has no time, where no index beside the file has it.
         self._is_timed = {id(reader): _has_times(reader.log) for reader in self._readers}
 
@@ -57,6 +67,11 @@ class LogBlocks:
     def caught_up(self) -> bool:
         """Whether the lines that streams had at the beginning have probably arrived."""
         return all(reader.caught_up for reader in self._readers)
+
+    @property
+    def size(self) -> int:
+        """The bytes that were printed; those of a line that is not whole count."""
+        return sum(self._ends.values())
 
     def poll(self) -> tuple[Iterator[LogBlock], bool]:
         """Read what was added since.
@@ -88,8 +103,9 @@ class LogBlocks:
         for segment, label, timed in found:
             if segment.stream == "n":
                 continue
+            self._ends[segment.file] = segment.end
             at = max(segment.start, self._consumed[segment.file])
-            time = segment.time if timed and segment.time is not None else math.nan
+            printed_at = segment.time if timed and segment.time is not None else math.nan
             while at < segment.end:
                 data = self._files[segment.file].read(at, min(BLOCK, segment.end - at))
                 whole = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
@@ -97,7 +113,7 @@ class LogBlocks:
                     if len(data) < _LONGEST_REST:
                         break
                     whole = len(data)
-                yield LogBlock(data[:whole], time, label)
+                yield LogBlock(data[:whole], printed_at, label)
                 at += whole
             self._consumed[segment.file] = at
 
@@ -114,6 +130,74 @@ class LogBlocks:
         self._files.append(file)
         self._consumed.append(0)
         return len(self._files) - 1
+
+
+class LogTails:
+    """Reads the ends of logs in turns; of a log that was read before, what was added since.
+
+    Logs that are streams are read where somebody else, such as a log pane, has them read into their spools.
+
+    Args:
+        logs: the replicas' logs.
+        most_bytes: so much of the end of a log is read at once.
+        unfinished: read a last line that is not whole, too: it may be the state of a progress bar.
+    """
+
+    def __init__(self, logs: Sequence[ReplicaLog], most_bytes: int, *, unfinished: bool = False) -> None:
+        self._logs = tuple(logs)
+        self._most_bytes = most_bytes
+        self._unfinished = unfinished
+        self._turn = 0
+        self._read_until: dict[Path, tuple[int, int]] = {}
+        self.rounds = 0
+        """How many times all logs were read."""
+
+    def read(self, most: int, seconds: float = math.inf) -> Iterator[LogBlock]:
+        """Read the ends of the next logs.
+
+        Args:
+            most: how many logs.
+            seconds: begin with no further log after so long, the time included that the blocks are used for.
+        """
+        deadline = time.monotonic() + seconds
+        for _ in range(min(most, len(self._logs))):
+            log = self._logs[self._turn]
+            for file in _files(log):
+                block = self._read_end(file, f"{log.role}/{log.replica}")
+                if block.data:
+                    yield block
+            self._turn = (self._turn + 1) % len(self._logs)
+            self.rounds += self._turn == 0
+            if time.monotonic() >= deadline:
+                break
+
+    def _read_end(self, file: GrowingFile, replica: str) -> LogBlock:
+        state = file.stat()
+        if state is None:
+            return LogBlock(b"", math.nan, replica)
+        inode, read_until = self._read_until.get(file.path, (state.inode, 0))
+        if inode != state.inode or read_until > state.size:
+            read_until = 0
+        start = max(read_until, state.size - self._most_bytes)
+        data = file.read(start, state.size - start) if start < state.size else b""
+        first = 0 if start == read_until else data.find(b"\n") + 1
+        last = len(data) if self._unfinished else max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+        self._read_until[file.path] = state.inode, start + last
+        return LogBlock(data[first:last], state.written_at, replica)
+
+
+def log_paths(log: ReplicaLog) -> list[Path]:
+    """Return the files that a replica's log is read from."""
+    if log.combined is not None and log.combined.exists():
+        return [log.combined]
+    return [path for path in (log.stdout, log.stderr) if path is not None]
+
+
+def _files(log: ReplicaLog) -> list[GrowingFile]:
+    if log.spool is None:
+        return [LogFile(path, keep_open=False) for path in log_paths(log)]
+    newest = log.spool.newest()
+    return [] if newest is None else [newest]
 
 
 def _notice(_sentence: str) -> LogSegment:

@@ -9,11 +9,10 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ...logs.source.log_file import LogFile
 from ...logs.source.replica_log import ReplicaLog
 from ...logs.view.background import LogThread
 from .activity import Activity, JobActivity, JobPlace
-from .blocks import LogBlocks
+from .blocks import LogBlocks, LogTails, log_paths
 from .stalls import check_loss
 from .tracker import ProgressTracker
 
@@ -31,6 +30,10 @@ _PUBLISH_INTERVAL_S = 0.5
 _SAVE_INTERVAL_S = 120.0
 # How long the lines of a stream that were printed already are waited for (s).
 _STREAM_TIMEOUT_S, _STREAM_INTERVAL_S = 10.0, 0.05
+# Of the logs that are not followed, so many ends of so many bytes are read every `_FILE_INTERVAL_S`, for at most so
+# long (s): these take 0.1 s where all their lines are new metrics, and 1 ms where each has a line more.
+_TAILS_IN_TURN, _TAIL_IN_TURN, _TURN_S = 32, 16_384, 0.1
+# So much of the end of a log is read at once (bytes).
 _TAIL = 65_536
 
 
@@ -77,6 +80,7 @@ class ActivityReader(LogThread):
 
     def _run(self) -> None:
         blocks = LogBlocks(self.logs)
+        self._tails = LogTails(blocks.others, _TAIL_IN_TURN)
         # Reads the series of the last time, which are shown at once.
         self._job = JobActivity(self.handle, JobPlace(), self._tracker)
         try:
@@ -106,6 +110,8 @@ class ActivityReader(LogThread):
                     paths = self._job.find_files()
                     find_at, find_pause = now + find_pause, min(find_pause * _FIND_GROWTH, _LAST_FIND_S)
                 polled_at = now
+                if not more and not self.is_final:
+                    self._read_tails()
                 more = self._job.read_files(paths) or more
             if not more:
                 self._job.is_read = True
@@ -122,12 +128,24 @@ class ActivityReader(LogThread):
         found, more = blocks.poll()
         for block in found:
             self._job.feed(block)
+            self._job.size = blocks.size
             # Once it has caught up, what is known between two blocks is that of an earlier time.
             if not self._job.is_current:
                 self._publish()
             if self._stop.wait(_PAUSE_S):
-                break
+                # Part of a log is not kept as its curves.
+                return True
         return more
+
+    def _read_tails(self) -> None:
+        """Read the ends of some of the other logs, which tell of slow replicas."""
+        rounds = self._tails.rounds
+        for block in self._tails.read(_TAILS_IN_TURN, _TURN_S):
+            self._job.feed(block)
+            if self._stop.wait(_PAUSE_S):
+                break
+        if self._tails.rounds != rounds:
+            self._job.end_round()
 
     def _publish(self) -> None:
         """Make what is known now the latest, at most so often; also where nothing came: that may be a stall."""
@@ -161,6 +179,9 @@ def read_activity(
             found, more = blocks.poll()
             for block in found:
                 job.feed(block)
+        if not is_final:
+            for block in LogTails(blocks.others, _TAIL).read(len(logs)):
+                job.feed(block)
     finally:
         blocks.close()
     paths = job.find_files()
@@ -193,7 +214,7 @@ def read_log(
     finally:
         blocks.close()
     series = {name: metric.copy() for name, metric in tracker.series().items()}
-    return Activity(tracker.progress(), series, tuple(check_loss(series)), tracker.size, True)
+    return Activity(tracker.progress(), series, tuple(check_loss(series)), is_read=True)
 
 
 def read_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker) -> None:
@@ -203,32 +224,16 @@ def read_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker) -> None:
         logs: the replicas' logs.
         tracker: takes them in.
     """
-    for log in logs:
-        for path in _log_paths(log):
-            file = LogFile(path)
-            try:
-                state = file.stat()
-                if state is None:
-                    continue
-                data = file.read(max(0, state.size - _TAIL), _TAIL)
-            finally:
-                file.close()
-            whole = data if state.size <= _TAIL else data[data.find(b"\n") + 1 :]
-            tracker.feed(whole, state.written_at, f"{log.role}/{log.replica}")
+    for block in LogTails(logs, _TAIL, unfinished=True).read(len(logs)):
+        tracker.feed(*block)
 
 
 def last_written(logs: Sequence[ReplicaLog]) -> tuple[float, int]:
     """Return when logs that are files were written last (seconds since the epoch), and their size in bytes."""
     latest, size = 0.0, 0
     for log in logs:
-        for path in _log_paths(log):
+        for path in log_paths(log):
             with suppress(OSError):
                 state = path.stat()
                 latest, size = max(latest, state.st_mtime), size + state.st_size
     return latest, size
-
-
-def _log_paths(log: ReplicaLog) -> list[Path]:
-    if log.combined is not None and log.combined.exists():
-        return [log.combined]
-    return [path for path in (log.stdout, log.stderr) if path is not None]

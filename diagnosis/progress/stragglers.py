@@ -7,11 +7,12 @@ their steps. Times vary, so a replica is named only where nearly all of its last
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from statistics import median
 
 from .stalls import Kind, Observation, pause_limit
@@ -42,7 +43,8 @@ class Pace:
         step: the step that it is at.
         moved_at: when that came (seconds since the epoch).
         pauses: the seconds between its steps, the first ones first.
-        step_times: the last seconds a step, by the times of its lines.
+        step_time: the usual seconds a step; nan where that is not known.
+        step_times: the last seconds a step, each over as much time as those of the others, by the times of its lines.
         own_times: the last values of the times that it prints, by name.
     """
 
@@ -51,6 +53,7 @@ class Pace:
     step: float
     moved_at: float
     pauses: Sequence[float]
+    step_time: float
     step_times: Sequence[float]
     own_times: Mapping[str, Sequence[float]]
 
@@ -70,15 +73,13 @@ def find_slow_replica(paces: Sequence[Pace], now: float) -> Observation | None:
     """
     groups: defaultdict[tuple[str, bool], list[Pace]] = defaultdict(list)
     for pace in paces:
-        limit = pause_limit(pace.pauses)
-        if limit is not None and now - pace.moved_at <= limit:
-            groups[pace.replica.rpartition("/")[0], pace.label == pace.replica].append(pace)
-    for group in groups.values():
+        groups[pace.replica.rpartition("/")[0], pace.label == pace.replica].append(pace)
+    for group in map(partial(_moving, now=now), groups.values()):
         names = dict.fromkeys(name for pace in group for name in pace.own_times)
         # A time of a part of the work says more than that of the step.
         for name in sorted(names, key=lambda name: "data" not in name.lower()):
             found = _slowest({pace: pace.own_times[name] for pace in _with(group, name)})
-            if found is not None and _matters(*found, in_ms="ms" in name[-4:]):
+            if found is not None and _matters(*found, group, in_ms="ms" in name[-4:]):
                 pace, own, usual = found
                 words = f"its {name} is {own:.3g}, elsewhere {usual:.3g}"
                 return _observation(pace, own / usual, words)
@@ -91,6 +92,13 @@ def find_slow_replica(paces: Sequence[Pace], now: float) -> Observation | None:
             behind = f"; it is at step {pace.step:,.0f}, the others at {step:,.0f}" if pace.step < step else ""
             return _observation(pace, own / usual, words + behind)
     return None
+
+
+def _moving(group: Sequence[Pace], now: float) -> list[Pace]:
+    """Return who still makes steps; the limit of the others holds for who was looked at too seldom to have its own."""
+    limits = {pace: pause_limit(pace.pauses) for pace in group}
+    shortest = min((limit for limit in limits.values() if limit is not None), default=-math.inf)
+    return [pace for pace, limit in limits.items() if now - pace.moved_at <= (shortest if limit is None else limit)]
 
 
 def _with(group: Sequence[Pace], name: str) -> Iterator[Pace]:
@@ -111,11 +119,11 @@ def _slowest(times: Mapping[Pace, Sequence[float]]) -> tuple[Pace, float, float]
     return slowest, usual[slowest], middle
 
 
-def _matters(pace: Pace, own: float, usual: float, *, in_ms: bool) -> bool:
-    """Whether what a part of the work takes too long is much of a step."""
-    if not pace.step_times:
-        return False
-    return (own - usual) / (1000 if in_ms else 1) >= _PART_OF_STEP * median(pace.step_times)
+def _matters(pace: Pace, own: float, usual: float, group: Sequence[Pace], *, in_ms: bool) -> bool:
+    """Whether what a part of the work takes too long is much of a step: its own, else that of the others."""
+    known = [other.step_time for other in group if not math.isnan(other.step_time)]
+    step_time = pace.step_time if not math.isnan(pace.step_time) else median(known or [math.inf])
+    return (own - usual) / (1000 if in_ms else 1) >= _PART_OF_STEP * step_time
 
 
 def _observation(pace: Pace, times: float, words: str) -> Observation:

@@ -8,6 +8,7 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from statistics import median
 
 from ...specs.durations import duration
 from ..metrics.points import to_number
@@ -25,8 +26,10 @@ from .stragglers import KEPT_TIMES, Pace, is_own_time
 FEWEST_POINTS = 2
 # The rate is that of so many last seconds.
 RATE_WINDOW_S = 300.0
-# Printers, such as ranks of one job, whose values are kept; of others only the counts are.
-_MOST_PRINTERS = 8
+# Printers, such as ranks of one job, whose values are kept; of others only their pace is.
+_MOST_KEPT_PRINTERS = 8
+# Printers that are told apart.
+_MOST_PRINTERS = 4096
 _MOST_SERIES = 300
 # Names of times that are kept of each printer.
 _MOST_TIMES = 4
@@ -96,10 +99,14 @@ class Progress:
 
 
 class Moments:
-    """When the step changed: a bounded list of times and steps."""
+    """When the step changed: a bounded list of times and steps.
 
-    def __init__(self) -> None:
-        self._moments: deque[tuple[float, float]] = deque(maxlen=_MOST_MOMENTS)
+    Args:
+        most: so many last changes are kept.
+    """
+
+    def __init__(self, most: int = _MOST_MOMENTS) -> None:
+        self._moments: deque[tuple[float, float]] = deque(maxlen=most)
 
     def add(self, time: float, step: float) -> None:
         """Note that the step changed; several steps at one time are one change."""
@@ -159,10 +166,11 @@ class Printer:
     def __init__(self, label: str, replica: str, keeps: bool) -> None:
         self.label, self.replica = label, replica
         self.points = 0
-        self.moments = Moments()
+        self.keeps = keeps
+        self.moments = Moments(_MOST_MOMENTS if keeps else KEPT_TIMES + 1)
+        self._rounds: Moments | None = None
         self.series: dict[str, Series] = {}
         self.step: float | None = None
-        self._keeps = keeps
         self._own_times: dict[str, deque[float]] = {}
         self._total: float | None = None
         self._in_epoch = False
@@ -233,10 +241,23 @@ class Printer:
 
     def pace(self) -> Pace:
         """Return how fast it works."""
-        step, moved_at = self.step or 0.0, self.moments.last or 0.0
+        moments = self.moments
+        own = moments.step_times()
+        step_times = own if self._rounds is None else self._rounds.step_times()
         return Pace(
-            self.label, self.replica, step, moved_at, self.moments.pauses(), self.moments.step_times(), self._own_times
-        )
+            self.label, self.replica, self.step or 0.0, moments.last or 0.0, moments.pauses(),
+            median(own) if own else math.nan, step_times, self._own_times,
+        )  # fmt: skip
+
+    def end_round(self) -> None:
+        """Note how far it is; from then on its times between steps are means of those from one round to the next.
+
+        Replicas that are looked at now and then have no others, and medians of means compare with means alone.
+        """
+        if self._rounds is None:
+            self._rounds = Moments(KEPT_TIMES + 1)
+        if self.moments.last is not None and self.step is not None:
+            self._rounds.add(self.moments.last, self.step)
 
     def shown(self) -> dict[str, Series]:
         """Return the series that have enough points to be some."""
@@ -348,7 +369,7 @@ class Printer:
         self.points += 1
         if is_own_time(name):
             self._add_time(name, value)
-        if not self._keeps:
+        if not self.keeps:
             return
         series = self.series.get(name)
         if series is None:
@@ -393,8 +414,6 @@ class ProgressTracker:
         self._main: Printer | None = None
         self.is_excused = False
         """Whether a line since the last step says that the job evaluates, saves or compiles."""
-        self.size = 0
-        """The bytes that were taken in."""
         self.printed_at: float | None = None
         """When anything was printed last (seconds since the epoch); None where that is not known."""
 
@@ -406,7 +425,6 @@ class ProgressTracker:
             time: when they were printed (seconds since the epoch); nan where that is not known.
             replica: whose they are, such as ``trainer/0``.
         """
-        self.size += len(data)
         if not math.isnan(time):
             self.printed_at = time if self.printed_at is None else max(time, self.printed_at)
         last_step = b""
@@ -441,7 +459,8 @@ class ProgressTracker:
 
         Ranks that print the same take turns at being ahead by a line, so another is taken only when it is far ahead.
         """
-        most = max(self._printers.values(), key=lambda printer: printer.points, default=None)
+        kept = (printer for printer in self._printers.values() if printer.keeps)
+        most = max(kept, key=lambda printer: printer.points, default=None)
         if most is not None and (self._main is None or most.points > self._main.points * _FAR_AHEAD + _MORE):
             self._main = most
         return self._main
@@ -460,12 +479,20 @@ class ProgressTracker:
         """Return all that print."""
         return list(self._printers.values())
 
+    def end_round(self) -> None:
+        """Note how far each printer is, see `Printer.end_round`."""
+        for printer in self._printers.values():
+            printer.end_round()
+
     def _printer(self, replica: str, rank: int) -> Printer:
         key = (replica, rank)
         printer = self._printers.get(key)
+        if printer is None and len(self._printers) >= _MOST_PRINTERS:
+            key, rank = (replica, -1), -1
+            printer = self._printers.get(key)
         if printer is None:
             label = replica if rank < 0 else f"{replica} rank {rank}".strip()
-            printer = self._printers[key] = Printer(label, replica, len(self._printers) < _MOST_PRINTERS)
+            printer = self._printers[key] = Printer(label, replica, len(self._printers) < _MOST_KEPT_PRINTERS)
         return printer
 
 

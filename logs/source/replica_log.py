@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-from .log_file import Readable
+from .log_file import GrowingFile, Readable
 from .segment import LogSegment
 
 StreamName = Literal["combined", "stdout", "stderr"]
@@ -89,6 +89,10 @@ class RemoteLog(Protocol):
             register: takes a file and returns its number.
             say: adds a notice and returns its segment.
         """
+        ...
+
+    def newest(self) -> GrowingFile | None:
+        """Return the last part of what was streamed; None while nobody reads the stream, which this does not open."""
         ...
 
 

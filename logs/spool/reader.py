@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from ..source.chunks import ChunkIndex
 from ..source.file_source import FileSource
-from ..source.log_file import Readable
+from ..source.log_file import GrowingFile, Readable
 from ..source.replica_log import LETTERS, PollResult, ReplicaLog, StreamName
 from ..source.segment import LogSegment
 from .feed import Origin
@@ -67,6 +67,12 @@ class SpooledLog:
     ) -> SpoolReader:
         """Return a reader of the log; see `RemoteLog`."""
         return SpoolReader(self, log, stream, register, say)
+
+    def newest(self) -> GrowingFile | None:
+        """Return the last part of what was streamed; see `RemoteLog`."""
+        spool = self._spools.find(self._job, self._folder("combined"))
+        segments = [] if spool is None else spool.segments()
+        return segments[-1].data if segments else None
 
     def _stream(self, stream: StreamName) -> StreamName:
         return stream if self._parted else "combined"

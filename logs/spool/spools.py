@@ -182,6 +182,12 @@ class LogSpools:
             self._ensure_feed(entry)
             return entry.spool
 
+    def find(self, job: str, folder: str) -> ReplicaSpool | None:
+        """Return the spool of a stream that somebody reads; None where nobody does. See `acquire`."""
+        with self._lock:
+            entry = self._jobs[job].spools.get(folder) if job in self._jobs else None
+            return entry.spool if entry is not None and entry.users else None
+
     def release(self, job: str, folder: str) -> None:
         """Stop reading a stream; it is closed when nobody reads it. Its spool stays."""
         with self._lock:

@@ -67,6 +67,22 @@ def test_a_replica_that_ended_before_its_app_is_not_asked_again(
     one.read().wait_for([b"runs", b"over"])
 
 
+def test_what_is_streamed_for_somebody_else_can_be_read_without_a_stream(instance: Callable[..., Instance]) -> None:
+    scheduler = RecordScheduler()
+    scheduler.write(0, "step 1\n")
+    one = instance(scheduler)
+    spool = one.logs()[0].spool
+    assert spool is not None
+    assert spool.newest() is None
+    assert scheduler.opened == 0
+    reading = one.read()
+    reading.wait_for([b"step 1"])
+    newest = spool.newest()
+    assert newest is not None
+    assert newest.read(0, 100) == b"step 1\n"
+    assert scheduler.opened == 1
+
+
 def test_lines_that_are_not_whole_are_not_cut_by_the_other_stream(instance: Callable[..., Instance]) -> None:
     scheduler = RecordScheduler()
     scheduler.write(0, "step 1", stream="o")

@@ -1,9 +1,10 @@
 """Pictures of metrics: the Metrics screen, an overlay, and what the Job screen says of a job that trains."""
 
 import math
+import os
 
 import pytest
-from support.canned import CannedScheduler, busy_scheduler
+from support.canned import NOW, CannedScheduler, busy_scheduler
 from support.dashboard import make_app, until
 from support.pictures import RUNNING, SIZES, at_job
 
@@ -115,6 +116,30 @@ def test_stalled_job(snap_compare, tmp_path):
     assert snap_compare(app, sizes=SIZES, run_before=at_job(RUNNING, "enter", wait=is_stalled))
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_slow_replica(snap_compare, tmp_path, monkeypatch, form):
+    """It is chosen in the grid, which marks it."""
+    app_id, logs = TRAINING.rpartition("/")[2], tmp_path / "logs"
+    scheduler = CannedScheduler(logs=logs)
+    scheduler.add(app_id, AppState.RUNNING, 900.0, replicas=24)
+    for k in range(24):
+        seconds = 0.212 if k == 18 else 0.118
+        lines = [(42.0 - n * 0.5, "o", f"step {n}/90 loss {2 - n / 90:.4f} data_time: {seconds}\n") for n in range(84)]
+        scheduler.write_log(app_id, k, lines)
+        os.utime(logs / app_id / "trainer" / str(k) / "combined.log", (NOW - 0.5, NOW - 0.5))
+    app = make(tmp_path, monkeypatch, form, scheduler)
+
+    async def chosen(pilot):
+        await at_job(TRAINING, "enter")(pilot)
+        screen = app.screen
+        assert isinstance(screen, JobScreen)
+        await until(pilot, lambda: screen.replicas.grid.slow, "the slow replica")
+        await pilot.press("tab", *["right"] * 18)
+        await until(pilot, lambda: "slow 1.8x" in screen.replicas.facts.render().plain, "its facts")
+
+    assert snap_compare(app, sizes=SIZES, run_before=chosen)
+
+
 def test_card_with_a_chart(snap_compare, tmp_path, monkeypatch):
     monkeypatch.setattr(jobs_screen, "_PROGRESS_SECONDS", 0.2)
 
@@ -122,7 +147,13 @@ def test_card_with_a_chart(snap_compare, tmp_path, monkeypatch):
         screen = app.screen
         charts = [pane.rule.right.plain for pane in screen.query(ChartPane)] if isinstance(screen, JobsScreen) else []
         rows = [screen.table.render_line(y).text for y in range(4)] if charts else []
-        return any("1.8022" in words for words in charts) and sum("39 %" in row for row in rows) == 2
+        is_known = sum("39 %" in row for row in rows) == 2 and any("34 %" in row for row in rows)
+        return is_known and any("1.8022" in words for words in charts)
+
+    async def charted(pilot):
+        # The cursor begins on the job that failed: its curves are kept once they are read.
+        await at_job(f"local_cwd://torchx/{list(SWEEP)[-1]}")(pilot)
+        await at_job(TRAINING, wait=is_charted)(pilot)
 
     app = make_app(sweep(tmp_path / "logs"), tmp_path)
-    assert snap_compare(app, terminal_size=(160, 45), run_before=at_job(TRAINING, wait=is_charted))
+    assert snap_compare(app, terminal_size=(160, 45), run_before=charted)

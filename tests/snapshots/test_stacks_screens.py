@@ -51,7 +51,7 @@ async def open_stalled(pilot):
     app.status.clear()
 
 
-def test_stalled_job(snap_compare, tmp_path, monkeypatch):
+def test_stalled_job_with_its_stacks(snap_compare, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     document = {**decode_json(TAKE.read_bytes()), "at": NOW - 3, "seconds": 0.31, "handle": RUNNING}
     keep_take(Take.from_document(document))

@@ -155,7 +155,7 @@ class ReplicasPane(Pane):
         """Mark the replica that is slower than the others."""
         self._slow = slow
         self.grid.slow = slow.replica if slow else ""
-        self.rule.right = Text("1 slow" if slow else "", STYLES.pending)
+        self.rule.right = Text(end="").append("1 slow" if slow else "", STYLES.pending)
         self._show_facts()
 
     def add_usage(self, usages: Sequence[ReplicaUsage]) -> None:

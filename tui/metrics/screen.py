@@ -41,6 +41,8 @@ from .readers import ActivityChanged, ActivityFailed, ActivityReaders
 _SMOOTHINGS = (0.91, 0.97, 0.0, 0.6)
 # Charts are drawn so often at most while the job goes on (s).
 _REDRAW_S = 2.0
+# A narrower screen has the keys that are needed first, in short words.
+_FULL_HINTS = 100
 # What is shown at first beside the main metric, as far as there is room.
 _SHOWN_FIRST = ("grad_norm", "grad norm", "tok/s", "lr", "learning_rate", "acc", "eval/loss", "eval_loss", "val_loss")
 
@@ -345,14 +347,12 @@ class MetricsScreen(BaseScreen):
                 Hint("metrics.relaunch", "Relaunch"),
                 *last,
             ]
-        return [
-            Hint("metrics.choose", "Choose"),
-            Hint("metrics.zoom", "Zoom"),
-            *(Hint(smoothing, "Smoothing"), Hint(log, "Log scale"), Hint(time, "Step or time")),
-            Hint("metrics.overlay", "Overlay jobs"),
-            Hint("metrics.export", "Save"),
-            *last,
-        ]
+        choose = [Hint("metrics.choose", "Choose"), Hint("metrics.zoom", "Zoom")]
+        if self.app.size.width < _FULL_HINTS:
+            ways = [Hint(smoothing, "Smooth"), Hint(log, "Log"), Hint("metrics.overlay", "Overlay")]
+            return [*choose, *ways, *last]
+        ways = [Hint(smoothing, "Smoothing"), Hint(log, "Log scale"), Hint(time, "Step or time")]
+        return [*choose, *ways, Hint("metrics.overlay", "Overlay jobs"), Hint("metrics.export", "Save"), *last]
 
     def action_smoothing(self) -> None:
         """Take the next smoothing."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ...backends.replica_logs import replica_logs
 from ...diagnosis.metrics.store import load_series, metrics_path
 from ...diagnosis.progress.activity import STEP, TOTAL, main_series
+from ...diagnosis.progress.blocks import followed
 from ...diagnosis.progress.reader import last_written, read_tail
 from ...diagnosis.progress.stalls import Kind, find_pause
 from ...diagnosis.progress.tracker import Moments, Progress, ProgressTracker
@@ -34,8 +35,6 @@ _INTERVAL_S = 5.0
 # Where a job's logs are is asked once. Servers are asked for one job in so many seconds; this machine at once.
 _SERVER_PAUSE_S = 10.0
 _MOST_KNOWN = 500
-# Of a job with more replicas the first ones are read, and the last one, which prints the metrics in some trainers.
-_MOST_LOGS = 16
 
 
 class WatchedJob:
@@ -46,7 +45,7 @@ class WatchedJob:
     """
 
     def __init__(self, logs: list[ReplicaLog]) -> None:
-        self.logs = logs if len(logs) <= _MOST_LOGS else [*logs[: _MOST_LOGS - 1], logs[-1]]
+        self.logs = followed(logs)
         self._moments = Moments()
         self._tracker: ProgressTracker | None = None
         self._written = (0.0, 0)

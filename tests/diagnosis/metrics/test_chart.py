@@ -81,6 +81,11 @@ def test_axes_have_round_figures() -> None:
     scale = fit_scale([1.71, 2.19], [], 13, log=False)
     assert list(scale.labels.values()) == ["1.7", "1.8", "1.9", "2.0", "2.1", "2.2"]
     assert list(fit_scale([0.02, 70.0], [], 13, log=True).labels.values()) == ["0.01", "0.1", "1", "10", "100"]
+    # Within a decade, a logarithmic axis is no longer than the values need.
+    scale = fit_scale([1.71, 2.19], [], 13, log=True)
+    assert sorted(scale.labels.values()) == ["1.7", "1.8", "1.9", "2.0", "2.1", "2.2"]
+    assert (scale.place(1.7), scale.place(2.2)) == pytest.approx((0, 1))
+    assert fit_scale([0.11, 0.9], [], 13, log=True).place(0.11) == 0
     assert x_axis(0, 10_000, 40, is_time=False, corner="└", rule="─") == "└0 ─────────────── 5,000 ───────── 10,000"
     assert x_axis(0, 7_384, 20, is_time=True, corner="└", rule="─").endswith(" 2h 03m")
 

@@ -18,7 +18,9 @@ from torchx_tui.diagnosis.metrics.files import MetricFiles
 from torchx_tui.diagnosis.metrics.find import Folder, find_metric_files
 from torchx_tui.diagnosis.metrics.store import load_series
 from torchx_tui.diagnosis.progress.activity import Activity, JobPlace
-from torchx_tui.diagnosis.progress.reader import ActivityReader
+from torchx_tui.diagnosis.progress.blocks import LogTails
+from torchx_tui.diagnosis.progress.reader import ActivityReader, read_activity
+from torchx_tui.diagnosis.progress.stalls import Kind
 from torchx_tui.logs.source.replica_log import ReplicaLog
 
 HANDLE = "local_cwd://torchx/train-1"
@@ -97,6 +99,75 @@ def test_series_are_there_at_once_the_next_time(reader: ActivityReader, folder: 
     again.close()
     assert again.latest.progress.step == 2
     assert set(load_series(HANDLE)[0]) == {"loss"}
+
+
+def write_replicas(folder: Path, slow: int, number: int = 48) -> list[ReplicaLog]:
+    """Write the logs of many replicas, of which one loads its data slowly; return where they are."""
+    logs = []
+    for k in range(number):
+        data_time = 0.06 if k == slow else 0.02
+        lines = [f"step {step}/999 loss 1.5 data_time: {data_time}\n" for step in range(60)]
+        starts = [0, *accumulate(map(len, lines))]
+        (folder / str(k)).mkdir()
+        write(folder / str(k) / "combined.log", "".join(lines))
+        index = "".join(f"{starts[n]} {time.time() - 12 + n / 5:.3f} o\n" for n in range(60))
+        write(folder / str(k) / "combined.index", index)
+        logs.append(ReplicaLog("trainer", k, combined=folder / str(k) / "combined.log"))
+    return logs
+
+
+def test_all_of_many_replicas_are_compared(folder: Path) -> None:
+    """Those that are not followed are looked at in turns; once for the shell."""
+    logs = write_replicas(folder, slow=33)
+    slow = "slow 3.0x: trainer/33, its data_time is 0.06, elsewhere 0.02"
+    once = read_activity(HANDLE, logs, JobPlace(), is_final=False)
+    assert [item.sentence for item in once.observations] == [slow]
+    reader = ActivityReader(HANDLE, logs, JobPlace, lambda: None)
+    reader.start()
+    wait_until(lambda: [item.sentence for item in reader.latest.observations] == [slow], "the slow replica")
+    reader.close()
+    assert reader.join(30)
+
+
+def test_ends_are_read_in_turns(folder: Path) -> None:
+    """A few at each, whole lines alone, what was added since; never what is no file, nor more than the last 64 kB."""
+    for k in range(3):
+        write(folder / f"{k}.log", f"first {k}\nhalf")
+    os.mkfifo(folder / "3.log")
+    tails = LogTails([ReplicaLog("a", k, stdout=folder / f"{k}.log") for k in range(5)], 65_536)
+
+    def read(most: int) -> list[tuple[bytes, str]]:
+        return [(block.data, block.replica) for block in tails.read(most)]
+
+    assert read(2) == [(b"first 0\n", "a/0"), (b"first 1\n", "a/1")]
+    assert (read(3), tails.rounds) == ([(b"first 2\n", "a/2")], 1)
+    write(folder / "0.log", " a line\n")
+    (folder / "1.log").write_text("new\n")
+    write(folder / "2.log", "x" * 100_000 + "\nlast\n")
+    assert read(5) == [(b"half a line\n", "a/0"), (b"new\n", "a/1"), (b"last\n", "a/2")]
+    assert (read(5), tails.rounds) == ([], 3)
+    write(folder / "0.log", "a\n")
+    write(folder / "1.log", "b\n")
+    # No time is left for the second.
+    assert [block.data for block in tails.read(5, seconds=0)] == [b"a\n"]
+    unfinished = LogTails([ReplicaLog("a", 0, stdout=folder / "4.log")], 100, unfinished=True)
+    write(folder / "4.log", "a\r b")
+    assert [block.data for block in unfinished.read(1)] == [b"a\r b"]
+
+
+def test_output_in_a_buffer_is_recognised(reader: ActivityReader, folder: Path) -> None:
+    """The job has printed one block of it, whose last line is not whole, and works."""
+    write(folder / "0.log", ("step 1/9 loss 2.5\n" * 500)[:8192])
+    clock = [time.time()]
+    reader._now = lambda: clock[0]
+    reader.cores = (0.9,)
+    reader.start()
+    wait_until(lambda: reader.latest.is_read, "the first lines")
+    assert reader.latest.observations == ()
+    clock[0] += 65
+    wait_until(lambda: reader.latest.observed(Kind.BUFFERED), "what is missed")
+    write(folder / "0.log", "more\n")
+    wait_until(lambda: not reader.latest.observations, "the next lines")
 
 
 def test_files_are_found_in_a_bounded_walk(tmp_path: Path) -> None:
@@ -220,16 +291,37 @@ def test_the_log_goes_on_where_a_file_is_behind(reader: ActivityReader, folder: 
     assert (series.origin, series.printed) == ("trainer_state.json, then the log of trainer/0", "-1.88")
 
 
+def write_long_log(folder: Path, end: float) -> ReplicaLog:
+    """Write a log of 400 steps, a second each, which is read in many blocks."""
+    lines = [f"step {step}/999 loss 1.5 {'x' * 900}\n" for step in range(400)]
+    write(folder / "combined.log", "".join(lines))
+    starts = [0, *accumulate(map(len, lines))]
+    write(folder / "combined.index", "".join(f"{starts[n]} {end - 400 + n:.3f} o\n" for n in range(400)))
+    return ReplicaLog("trainer", 0, combined=folder / "combined.log")
+
+
+def test_curves_of_a_part_of_the_log_are_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person goes on to another job while a long log is read."""
+    monkeypatch.setattr("torchx_tui.diagnosis.progress.reader._PUBLISH_INTERVAL_S", 0.0)
+
+    def look() -> None:
+        reader.acknowledge()
+        if reader.latest.progress.step:
+            reader.close()
+
+    reader = ActivityReader(HANDLE, [write_long_log(folder, time.time())], JobPlace, look)
+    reader.start()
+    assert reader.join(30)
+    assert 0 < (reader.latest.progress.step or 0) < 399
+    assert load_series(HANDLE)[0] == {}
+
+
 def test_pace_is_judged_once_the_log_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two blocks of an old log, the last step that is known is long ago: that is no stall."""
     monkeypatch.setattr("torchx_tui.diagnosis.progress.reader._PUBLISH_INTERVAL_S", 0.0)
     end = time.time()
     clock = [end]
-    lines = [f"step {step}/999 loss 1.5 {'x' * 900}\n" for step in range(400)]
-    write(folder / "combined.log", "".join(lines))
-    starts = [0, *accumulate(map(len, lines))]
-    write(folder / "combined.index", "".join(f"{starts[n]} {end - 400 + n:.3f} o\n" for n in range(400)))
-    log = ReplicaLog("trainer", 0, combined=folder / "combined.log")
+    log = write_long_log(folder, end)
     seen_at: dict[float, tuple[str, ...]] = {}
 
     def note() -> None:

@@ -140,6 +140,65 @@ def test_replica_that_makes_no_steps_any_more_is_not_slow() -> None:
     assert not find_slow_replica(paces[:1], 1_060)
 
 
+FOLLOWED, MANY, LOOK = 16, 24, 16
+
+
+def of_many(pause: Callable[[int, random.Random], float], *, seed: int = 0, minutes: int = 20) -> list[str]:
+    """Let many replicas print steps, of which most are only looked at now and then; return who was named at any look.
+
+    Args:
+        pause: the seconds that a replica takes for its next step.
+        seed: of all that varies.
+        minutes: for how long.
+    """
+    chance, tracker, named = random.Random(seed), ProgressTracker(), []
+    at, step = [1_000.0] * MANY, [0] * MANY
+    for look in range(1_000, 1_000 + 60 * minutes, LOOK):
+        for k in range(MANY):
+            last = b""
+            while (after := at[k] + pause(k, chance)) < look:
+                at[k], step[k] = after, step[k] + 1
+                last = f"step {step[k]} loss 1.5\n".encode()
+                if k < FOLLOWED:
+                    tracker.feed(last, after, f"trainer/{k}")
+            if k >= FOLLOWED and last:
+                tracker.feed(last, at[k], f"trainer/{k}")
+        tracker.end_round()
+        found = find_slow_replica([printer.pace() for printer in tracker.printers()], look)
+        named += [found.replica] if found else []
+    return named
+
+
+def test_replica_among_many_that_makes_steps_slowly_is_named() -> None:
+    """It is looked at every 16 s: steps are compared over the same time in all."""
+    named = of_many(lambda k, chance: chance.gauss(3.6 if k == 20 else 2.0, 0.2))
+    assert set(named) == {"trainer/20"}
+    assert len(named) > 20
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_replica_among_many_healthy_ones_is_named(seed: int) -> None:
+    """The mean of steps that vary much is far above their median: means compare with means alone."""
+    assert of_many(lambda k, chance: chance.lognormvariate(-1, 1.2), seed=seed) == []
+
+
+def test_own_times_of_a_replica_that_was_looked_at_once() -> None:
+    """The others' steps tell what is much of a step, and how long a pause may be."""
+    tracker = ProgressTracker()
+    for step in range(60):
+        for k in range(2):
+            tracker.feed(f"step {step} data_time: 0.1\n".encode(), 1_000 + step, f"trainer/{k}")
+    lines = "".join(f"step {step} data_time: 0.5\n" for step in range(20, 58))
+    tracker.feed(lines.encode(), 1_057, "trainer/20")
+    tracker.end_round()
+    paces = [printer.pace() for printer in tracker.printers()]
+    found = find_slow_replica(paces, 1_060)
+    assert found is not None
+    assert found.sentence == "slow 5.0x: trainer/20, its data_time is 0.5, elsewhere 0.1"
+    # It has printed nothing since, while the others go on.
+    assert find_slow_replica(paces, 1_057 + 31) is None
+
+
 def test_other_counters_are_not_compared() -> None:
     """What a launcher prints in a replica's log is no rank, and another role does other work."""
     tracker = ProgressTracker()

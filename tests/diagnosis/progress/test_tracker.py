@@ -239,3 +239,13 @@ def test_ranks_before_the_message(prefix: str) -> None:
     points = [(bucket.step, bucket.last) for bucket in tracker.series()["loss"].buckets()]
     assert points in [[(float(n), n + rank / 10) for n in (1, 2, 3)] for rank in (0, 1)]
     assert len(tracker.printers()) == 2
+
+
+def test_curves_are_of_a_printer_whose_values_are_kept() -> None:
+    """Also where a later one prints more; ranks without end share a printer."""
+    tracker = ProgressTracker()
+    for rank in range(5_000):
+        for step in (1, 2, *range(3, 40 if rank == 9 else 3)):
+            tracker.feed(f"[rank{rank}]: step {step} loss 1.5\n".encode(), 1_000.0, "trainer/0")
+    assert tracker.series()["loss"].points == 2
+    assert len(tracker.printers()) == 4_097
