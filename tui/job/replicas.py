@@ -175,6 +175,11 @@ class ReplicasPane(Pane):
         return self.grid.replicas[self.grid.chosen] if self.grid.chosen < len(self.grid.replicas) else None
 
     @property
+    def has_ports(self) -> bool:
+        """Whether any replica publishes a port."""
+        return bool(self._ports)
+
+    @property
     def reach_lines(self) -> list[str]:
         """The commands that make the ports of the chosen replica reachable from a person's own machine."""
         return [reach_line(port) for port in self._chosen_ports()]

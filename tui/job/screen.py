@@ -390,6 +390,9 @@ class JobScreen(JobActions):
             runs = replica is not None and replica.state is ReplicaState.RUNNING
             has_shell = dashboard.jobs.can(self.row.scheduler, lambda able: able.shell)
             return True if runs and has_shell and not dashboard.runner.read_only else None
+        if action == "copy_port" and not self.replicas.has_ports:
+            # The same key copies the handle then.
+            return False
         return super().check_action(action, parameters)
 
     def action_shell(self) -> None:
