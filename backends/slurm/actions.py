@@ -1,4 +1,4 @@
-"""What is done with a job that is there: hold, release, requeue, another time limit, a signal, a shell or command."""
+"""What is done with a job that is there: hold, release, requeue, a time limit, a signal, tasks, a shell or command."""
 
 from __future__ import annotations
 
@@ -20,9 +20,15 @@ _TIME_LIMIT = JobAction(
     "limit", "It gets another time limit; most sites only let you shorten it.", value="a time, such as 1:30:00 or +30"
 )
 _SIGNAL = JobAction("signal", "Its processes and its batch script get a signal.", value="a signal, such as USR1")
+_END_TASKS = JobAction(
+    "end tasks", "Some tasks of the array are cancelled.", value="numbers, such as 3 or 5-8,12", ends_job=True
+)
+_THROTTLE = JobAction("at once", "Another number of its tasks runs at once.", value="a number; 0 for all")
 # The forms of time of sbatch(1), and such as `+30` to add minutes.
 _IS_LIMIT = re.compile(r"[+-]?(?:\d{1,4}-)?\d{1,6}(?::\d{1,2}){0,2}|UNLIMITED", re.IGNORECASE)
 _IS_SIGNAL = re.compile(r"(?:SIG)?[A-Z]{1,6}[0-9]{0,2}|[1-9]\d?", re.IGNORECASE)
+_ARE_TASKS = re.compile(r"\d{1,8}(?:-\d{1,8})?(?:,\d{1,8}(?:-\d{1,8})?){0,99}")
+_IS_THROTTLE = re.compile(r"\d{1,6}")
 # What srun says where the command was not begun: no such program, no such step.
 _NOT_BEGUN = ("execve()", "Unable to create step", "Unable to confirm allocation", "Job step creation")
 _DENIED = ("Access/permission denied", "Invalid user id")
@@ -30,10 +36,11 @@ _DENIED = ("Access/permission denied", "Invalid user id")
 
 def job_actions(app: App) -> list[JobAction]:
     """List the actions that are possible in a job's present state."""
+    of_array = [_END_TASKS, _THROTTLE] if app.is_array else []
     if app.state is AppState.PENDING:
         is_held = code_of(app.first.reason).startswith("JobHeld")
-        return [_RELEASE if is_held else _HOLD, _TIME_LIMIT]
-    return [_REQUEUE, _TIME_LIMIT, _SIGNAL] if app.state is AppState.RUNNING else []
+        return [_RELEASE if is_held else _HOLD, _TIME_LIMIT, *of_array]
+    return [_REQUEUE, _TIME_LIMIT, _SIGNAL, *of_array] if app.state is AppState.RUNNING else []
 
 
 def act(job_id: str, action: str, value: str = "") -> None:
@@ -47,9 +54,15 @@ def act(job_id: str, action: str, value: str = "") -> None:
         raise SchedulerError(f"{value!r} is not a time: write it as 30, 1:30:00, 1-12:00:00 or +30")
     if action == _SIGNAL.name and _IS_SIGNAL.fullmatch(value) is None:
         raise SchedulerError(f"{value!r} is not a signal: write it as USR1 or 10")
+    if action == _END_TASKS.name and _ARE_TASKS.fullmatch(value) is None:
+        raise SchedulerError(f"{value!r} are no numbers of tasks: write them as 3 or 5-8,12")
+    if action == _THROTTLE.name and _IS_THROTTLE.fullmatch(value) is None:
+        raise SchedulerError(f"{value!r} is not a number of tasks: write it as 4, or 0 for all at once")
     command = {
         _TIME_LIMIT.name: ["scontrol", "update", f"JobId={job_id}", f"TimeLimit={value}"],
         _SIGNAL.name: ["scancel", "--full", f"--signal={value.upper()}", job_id],
+        _END_TASKS.name: ["scancel", f"{job_id}_[{value}]"],
+        _THROTTLE.name: ["scontrol", "update", f"JobId={job_id}", f"ArrayTaskThrottle={value}"],
     }.get(action, ["scontrol", action, job_id])
     _run(command, f"{action} {job_id}")
 

@@ -346,7 +346,7 @@ def refused(process, text):
     if scope not in (b"", b"0") and not has_right:
         return ("not allowed: ptrace_scope is %s: launch the job here, so that the worker server answers, "
                 "or ask root for sysctl kernel.yama.ptrace_scope=0" % scope.decode())  # fmt: skip
-    return "not allowed (%s): the container needs CAP_SYS_PTRACE" % line
+    return "not allowed (%s): give CAP_SYS_PTRACE to the container, or to who asks" % line
 
 
 def read_stack(process, ways):

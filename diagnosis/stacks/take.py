@@ -450,7 +450,8 @@ def _why_not(stack: ProcessStack) -> str:
     if stack.state == "D":
         return f"the kernel holds it (D{f', {stack.waits_for}' if stack.waits_for else ''})"
     reasons = [f"{way}: {reason}" for way, reason in stack.tried]
-    return "; ".join(reasons[-2:] if stack.is_main else reasons[-1:]) or "it is not a Python process"
+    # The last way is the one that needs nothing of the job: what it lacks helps most.
+    return "; ".join(reasons[: -3 if stack.is_main else -2 : -1]) or "it is not a Python process"
 
 
 def _rank(value: Any) -> int | None:

@@ -2,6 +2,7 @@
 
     python examples/hangs/kinds.py --seeds 5            every kind, five ranks and steps each; prints a table
     python examples/hangs/kinds.py --only sleep crossed
+    python examples/hangs/kinds.py --ranks 16 --plain   more ranks, which average their gradients without DDP
     python examples/hangs/kinds.py --list
 
 Needs torch. Each run is a job of this machine, launched as the dashboard launches it, and removed afterwards.
@@ -72,14 +73,14 @@ def expected(kind: str, seed: int, world: int) -> tuple[int, ...]:
     return {CULPRIT: (culprit,), PAIR: tuple(sorted((culprit, (culprit + 1) % world))), NOBODY: ()}[blame]
 
 
-def launch(runner: Runner, kind: str, seed: int, world: int) -> str:
+def launch(runner: Runner, kind: str, seed: int, world: int, *options: str) -> str:
     """Launch one job, each replica a rank."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     env = {"RANK": "${replica_id}", "LOCAL_RANK": "${replica_id}", "WORLD_SIZE": str(world), "OMP_NUM_THREADS": "1",
            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}  # fmt: skip
-    args = [str(TRAIN), "--kind", kind, "--seed", str(seed)]
+    args = [str(TRAIN), "--kind", kind, "--seed", str(seed), *options]
     role = Role("trainer", str(TRAIN.parent), entrypoint=sys.executable, args=args, num_replicas=world, env=env)
     return runner.run(AppDef(f"hang-{kind.replace('_', '-')}", [role]), "local_cwd", {})
 
@@ -109,6 +110,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=list(KINDS), choices=list(KINDS), metavar="KIND")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--plain", action="store_true", help="average the gradients by hand, without DDP")
     parser.add_argument("--keep", type=Path, help="a folder for the takes of the first seed of each kind, as JSON")
     parser.add_argument("--list", action="store_true")
     chosen = parser.parse_args()
@@ -124,7 +126,7 @@ def main() -> int:
         assert isinstance(scheduler, LocalScheduler)
         for kind in chosen.only:
             for seed in range(chosen.seeds):
-                handle = launch(runner, kind, seed, chosen.ranks)
+                handle = launch(runner, kind, seed, chosen.ranks, *["--plain"] * chosen.plain)
                 try:
                     found, takes = watch(runner, handle)
                 finally:

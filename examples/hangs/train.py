@@ -1,4 +1,4 @@
-"""A small training job, DDP over gloo on the CPU, that hangs or fails in a chosen way.
+"""A small training job over gloo on the CPU, with DDP or without, that hangs or fails in a chosen way.
 
     RANK=0 WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python train.py --kind sleep --seed 1
 
@@ -62,10 +62,18 @@ def save_checkpoint(model: torch.nn.Module) -> None:
     torch.save(model.state_dict(), os.devnull)
 
 
+def average_gradients(model: torch.nn.Module) -> None:
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad)
+        parameter.grad /= WORLD
+
+
 def train_step(model: torch.nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor, y: torch.Tensor) -> float:
     optimizer.zero_grad()
     loss = torch.nn.functional.mse_loss(model(x), y)
     loss.backward()
+    if not isinstance(model, DistributedDataParallel):
+        average_gradients(model)
     optimizer.step()
     total = loss.detach().clone()
     dist.all_reduce(total)
@@ -184,6 +192,7 @@ def main() -> None:
     parser.add_argument("--kind", default="none")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--plain", action="store_true", help="average the gradients by hand, without DDP")
     chosen = parser.parse_args()
     job = Job(chosen.kind, chosen.seed)
     if job.kind.startswith("left_") and job.culprit == 0:
@@ -194,9 +203,9 @@ def main() -> None:
     torch.set_num_threads(1)
     pair = sorted((job.culprit, job.other))
     groups = [dist.new_group(pair), dist.new_group(pair)] if job.kind in ("crossed", "subgroup") else []
-    model = DistributedDataParallel(
-        torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
-    )
+    model: torch.nn.Module = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    if not chosen.plain:
+        model = DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     batches = job.step if job.kind == "uneven" and job.is_mine else chosen.steps
     loader = DataLoader(Samples(job, batches), 8, num_workers=2 if job.kind == "loader_worker" else 0)

@@ -9,11 +9,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from support.docker_registry import free_port
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.shared.insight import FOLDER, HOOK, insight_environment
+from torchx_tui.diagnosis.stacks.conclusion import conclude
+from torchx_tui.diagnosis.stacks.probe import DEBUG_PORT
 from torchx_tui.diagnosis.stacks.take import take_stacks
 from torchx_tui.specs import AppDef, Role
 
@@ -41,13 +44,13 @@ def launch(tmp_path):
     runner.close()
 
 
-def waits_in(runner, handle, function):
+def waits_in(runner, handle, function, *, stop=True):
     """Take stacks until some rank stands in a function; return the take."""
 
     def taken():
         if runner.describe(handle).state.name != "RUNNING":
             return None
-        take = take_stacks(runner, handle)
+        take = take_stacks(runner, handle, stop=stop)
         stacks = [frame.function for stack in take.processes for thread in stack.threads for frame in thread.frames]
         return take if function in stacks else None
 
@@ -57,7 +60,12 @@ def waits_in(runner, handle, function):
 PROGRAMS = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 
-@pytest.mark.skipif(shutil.which("py-spy", path=PROGRAMS) is None, reason="needs py-spy: pip install py-spy")
+needs_pyspy = pytest.mark.skipif(
+    shutil.which("py-spy", path=PROGRAMS) is None, reason="needs py-spy: pip install py-spy"
+)
+
+
+@needs_pyspy
 def test_py_spy_reads_ranks_and_their_children(launch):
     runner, start = launch
     handle = start(
@@ -118,6 +126,106 @@ def test_faulthandler_by_the_signal_that_the_job_names(launch, monkeypatch):
     take = wait_until(lambda: (take := take_stacks(runner, handle)).ranks and take, "the rank")
     assert "would end the rank" in dict(take.ranks[0].tried)["faulthandler"]
     assert runner.describe(handle).state.name == "RUNNING"
+
+
+@needs_pyspy
+def test_a_rank_that_the_kernel_holds(launch):
+    """It cannot be stopped, so it is read while it is held, and the kernel's function is named."""
+    runner, start = launch
+    script = """
+        import ctypes, os, time
+        def held():
+            # From vfork to the end of its child the kernel holds the parent in state D.
+            if ctypes.PyDLL(None).vfork() == 0:
+                time.sleep(600)
+                os._exit(0)
+        def rests(): time.sleep(600)
+        held() if os.environ["RANK"] == "1" else rests()
+        """
+    handle = start(script, ranks=2)
+
+    def is_held():
+        take = waits_in(runner, handle, "rests")
+        return take if 1 in take.ranks and take.ranks[1].state == "D" and take.ranks[1].threads else None
+
+    take = wait_until(is_held, "the rank that is held")
+    assert take.ranks[1].waits_for
+    assert f"rank 1 is held by the kernel ({take.ranks[1].waits_for}), job.py:" in conclude(take).sentence
+    # Also where nothing may be stopped, the kernel tells it.
+    found = conclude(take_stacks(runner, handle, stop=False))
+    assert f"rank 1 is held by the kernel ({take.ranks[1].waits_for})" in found.sentence
+
+
+@needs_pyspy
+def test_frames_of_c(launch):
+    runner, start = launch
+    handle = start("import time\ndef rests(): time.sleep(600)\nrests()")
+    waits_in(runner, handle, "rests")
+    take = take_stacks(runner, handle, native=True)
+    (thread,) = take.ranks[0].threads
+    names = [frame.function for frame in thread.frames]
+    assert "rests" in names
+    assert any("sleep" in name for name in names[: names.index("rests")]), names
+
+
+def test_a_dump_is_asked_for_by_the_pipe_of_nccl(launch):
+    """A program stands for NCCL's watchdog: it writes a dump whenever something comes in its pipe."""
+    runner, start = launch
+    dumps = Path(__file__).parent / "data" / "fr" / "sleep"
+    script = f"""
+        import os, shutil, time
+        rank, prefix = os.environ["RANK"], os.environ["TORCH_FR_DUMP_TEMP_FILE"]
+        pipe = os.environ["TORCH_NCCL_DEBUG_INFO_PIPE_FILE"] + rank + ".pipe"
+        open(prefix + rank, "w").close()  # of an earlier time-out
+        os.mkfifo(pipe)
+        asked = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        while True:
+            if os.read(asked, 100):
+                shutil.copyfile({str(dumps / "fr_")!r} + rank, prefix + "new" + rank)
+                os.replace(prefix + "new" + rank, prefix + rank)
+            time.sleep(0.02)
+        """
+    handle = start(script, ranks=4)
+
+    def answered():
+        if runner.describe(handle).state.name != "RUNNING":
+            return None
+        take = take_stacks(runner, handle, stop=False)
+        return take if len(take.dumps) == 4 else None
+
+    take = wait_until(answered, "the recorders of all ranks")
+    ways = {line["way"] for reply in take.replies for line in reply.lines if line["kind"] == "recorder"}
+    found = conclude(take)
+    assert (ways, found.culprits) == ({"pipe"}, (2,))
+    assert found.sentence.startswith("rank 2 has not reached all_reduce #46, where ranks 0-1, 3 wait")
+
+
+@needs_torch
+@pytest.mark.skipif(find_spec("aiohttp") is None, reason="torch's debug server needs aiohttp and jinja2")
+def test_the_debug_server_of_a_job(launch):
+    """The job has started it by itself; it has one port for all of the machine."""
+    runner, start = launch
+    script = f"""
+        import os, time
+        import torch.distributed as dist
+        from torch.distributed.debug import start_debug_server
+        dist.init_process_group("gloo")
+        start_debug_server(port={DEBUG_PORT})
+        def rests(): time.sleep(600)
+        def reads_shard(): time.sleep(600)
+        reads_shard() if dist.get_rank() == 1 else rests()
+        """
+    off = {FOLDER: "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    handle = start(script, ranks=2, env=off)
+
+    def answered():
+        take = waits_in(runner, handle, "reads_shard", stop=False)
+        return take if {stack.way for stack in take.ranks.values()} == {"debug server"} else None
+
+    take = wait_until(answered, "the stacks of both ranks")
+    stood = [{frame.function for thread in take.ranks[rank].threads for frame in thread.frames} for rank in (0, 1)]
+    assert ["reads_shard" in functions for functions in stood] == [False, True]
+    assert "the job was not launched with it" in dict(take.ranks[0].tried)["worker server"]
 
 
 @needs_torch

@@ -18,12 +18,14 @@ from support.component_files import ComponentFile
 from support.docker_registry import free_port
 from support.kubernetes_cluster import in_namespace
 from support.shell import shell
+from support.terminal import COMMAND
 
 from torchx_tui.backends.shared.insight import HOOK
 
 pytestmark = pytest.mark.slow
 
 PROGRAMS = Path(sys.executable).parent
+SETPRIV = shutil.which("setpriv")
 PY_SPY = shutil.which("py-spy", path=f"{PROGRAMS}:{os.environ['PATH']}")
 needs_pyspy = pytest.mark.skipif(PY_SPY is None, reason="needs py-spy: pip install py-spy")
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="needs torch: pip install torch")
@@ -71,11 +73,11 @@ def launch(tmp_path):
     """Give what launches four ranks from a shell; returns their handle."""
     launched = []
 
-    def start(scheduler, *options, code=PLAIN, image="", python=sys.executable, env=None, mounts="[]"):
+    def start(scheduler, *options, code=PLAIN, image="", python=sys.executable, env=None, mounts="[]", before=()):
         args = ["-c", code]
         if not image:
             (tmp_path / "train.py").write_text(code)
-            args = [str(tmp_path / "train.py")]
+            python, *args = [*before, python, str(tmp_path / "train.py")]
         text = COMPONENT.format(
             image=image or str(tmp_path), python=python, args=args, env=env or {}, mounts=mounts, port=free_port()
         )
@@ -91,9 +93,9 @@ def launch(tmp_path):
         shell("delete", handle)
 
 
-def stacks(terminal, name="ranks", **environ):
+def stacks(terminal, arguments=None, name="ranks", **environ):
     """Open the dashboard on a job that runs, and press the key; return the terminal."""
-    app = terminal(environ=environ)
+    app = terminal(arguments=arguments, environ={"PATH": f"{PROGRAMS}:{os.environ['PATH']}", **environ})
     # A cluster lists the jobs of other tests as well, the newest first.
     app.wait("STATE")
     app.press("/", name, "enter")
@@ -129,18 +131,23 @@ def test_without_py_spy_the_worker_server_answers(terminal, launch, tmp_path):
 
 
 @needs_pyspy
-def test_without_the_right_to_trace(terminal, launch, tmp_path):
-    """What the kernel refuses is said, with what would help; the job is left alone."""
-    program = tmp_path / "py-spy"
-    program.write_text(
-        "#!/bin/sh\necho 'Error: Permission Denied: Try running again with elevated permissions' >&2\nexit 1\n"
-    )
-    program.chmod(0o755)
-    launch("local_cwd")
-    app = stacks(terminal, PATH=f"{tmp_path}:{PROGRAMS}:{os.environ['PATH']}")
-    app.wait(r"not read: rank 0, .*py-spy: not allowed")
+@pytest.mark.skipif(os.geteuid() != 0 or not SETPRIV, reason="needs root and setpriv, to give rights up")
+def test_without_the_right_to_trace(terminal, launch):
+    """What the kernel refuses is said, with what would help; the job is left alone. One's own ranks need no right."""
+    rightless = [SETPRIV, "--bounding-set=-all", "--inh-caps=-all"]
+    launch("local_cwd", code=PLAIN.replace("import os, time", "import os, time\nos.setgid(65534)\nos.setuid(65534)"))
+    app = stacks(terminal, [*rightless, COMMAND])
+    words = "not read: rank 0 and 3 more, py-spy: not allowed: it is a process of user 65534: ask as that user, or as root"
+    app.wait(lambda text: words in " ".join(text.split()))
     app.press("escape")
     app.wait(r"Running +ranks\S* +local +4/4")
+    cancel_top(app)
+    launch("local_cwd", before=rightless)
+    wait_top(app, "Running")
+    app.press("g")
+    app.wait("begun")
+    app.press("b")
+    check_groups(app, "py-spy")
 
 
 @needs_pyspy
@@ -156,7 +163,7 @@ def test_a_job_that_torchx_launched(terminal, tmp_path, own_home):
     with (tmp_path / "torchx.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
-        app = stacks(terminal, "sh", TORCHX_TUI_SHOWS_TORCHX_JOBS="1", PATH=f"{PROGRAMS}:{os.environ['PATH']}")
+        app = stacks(terminal, name="sh", TORCHX_TUI_SHOWS_TORCHX_JOBS="1")
         check_groups(app, "py-spy")
     finally:
         process.send_signal(signal.SIGINT)
@@ -172,11 +179,11 @@ def test_docker(terminal, launch, docker_engine):
     check_groups(app, "py-spy")
     cancel_top(app)
     launch("local_docker", image="python:local", python="python3")
-    app.press("g")
     wait_top(app, "Running")
+    app.press("g")
     app.wait("begun")
     app.press("b")
-    app.wait(r"not read: rank 0, .*py-spy: not in the image")
+    app.wait(r"not read: rank 0 and 3 more, py-spy: not in the image")
 
 
 @needs_torch

@@ -123,7 +123,7 @@ class JobActions(BaseScreen):
         elif action == CONTINUE:
             open_edit(self.dashboard, row, partial(find_continuation, self.dashboard, row))
         elif action.ends_job:
-            self.app.push_screen(EndingDialog(row, action), lambda yes: do() if yes else None)
+            self.app.push_screen(EndingDialog(row, action, value), lambda yes: do() if yes else None)
         else:
             do()
 

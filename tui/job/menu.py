@@ -154,18 +154,19 @@ class EndingDialog(ConfirmDialog):
     Args:
         row: the job.
         action: the action.
+        value: what was given with it.
     """
 
     KEEP = "Leave it"
 
-    def __init__(self, row: JobRow, action: JobAction) -> None:
+    def __init__(self, row: JobRow, action: JobAction, value: str = "") -> None:
         super().__init__([row])
-        self._action = action
+        self._action, self._value = action, value
         self.CONFIRM = action.name.capitalize()
 
     def heading(self) -> str:
         """Return the question."""
-        return f"{self._action.name.capitalize()} this job?"
+        return f"{self._action.name.capitalize()} {cut(plain(self._value), 40, glyphs_of(self.app).cut) or 'this job'}?"
 
     def lines(self) -> list[Text]:
         """Return the job, its facts, and what will happen."""

@@ -220,5 +220,5 @@ def unread_text(take: Take) -> Text:
     if not unread:
         return Text(end="")
     who, why = unread[0]
-    more = f"   and {len(unread) - 1} more" if len(unread) > 1 else ""
-    return Text(f"not read: {plain(who)}, {plain(why)}{more}", STYLES.pending, end="")
+    more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
+    return Text(f"not read: {plain(who)}{more}, {plain(why)}", STYLES.pending, end="")

@@ -21,6 +21,8 @@ WAITS = {"State": "PENDING", "StartTime": "N/A", "Reason": "Priority"}
         (WAITS, ["hold", "limit"]),
         ({**WAITS, "Reason": "JobHeldUser"}, ["release", "limit"]),
         ({}, ["requeue", "limit", "signal"]),
+        ({"ArrayJobID": "7", "ArrayTaskID": "3"}, ["requeue", "limit", "signal", "end tasks", "at once"]),
+        ({**WAITS, "ArrayTaskID": "0-9%2"}, ["hold", "limit", "end tasks", "at once"]),
         ({"State": "COMPLETED"}, []),
     ],
 )
@@ -55,6 +57,18 @@ def test_what_is_refused_here(slurm: SlurmScheduler, commands: SlurmCommands, ac
     with pytest.raises(SchedulerError):
         slurm.act("7", action, value)
     assert commands.calls("scontrol") == commands.calls("scancel") == []
+
+
+def test_tasks_of_an_array(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue({**WAITS, "ArrayTaskID": "0-9%2"})
+    slurm.act("7", "end tasks", "5-8,9")
+    slurm.act("7", "at once", "0")
+    assert commands.calls("scancel") == [["7_[5-8,9]"]]
+    assert commands.calls("scontrol")[-1] == ["update", "JobId=7", "ArrayTaskThrottle=0"]
+    for action, value in (("end tasks", "5]; x"), ("end tasks", ""), ("at once", "many")):
+        with pytest.raises(SchedulerError, match="number"):
+            slurm.act("7", action, value)
+    assert len(commands.calls("scancel")) == 1
 
 
 def test_what_slurm_does_not_allow(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
