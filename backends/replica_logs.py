@@ -60,14 +60,25 @@ def replica_logs(
 ) -> list[ReplicaLog]:
     """Return the log of every replica of ``described``, in the order of its roles.
 
-    Replicas are numbered through all roles, so that each has a number of its own in a view of all.
+    Replicas are numbered through all roles, so that each has a number of its own in a view of all. Where the backend
+    tells of others than the AppDef, such as an array's tasks or a batch script's steps, they are those that it tells
+    of, up to the first that has no file of its own.
 
     Args:
         open_log: `Runner.replica_log`.
         handle: the job's handle.
         described: what its backend says of it.
     """
-    return [open_log(handle, role.name, k) for role in described.roles for k in range(role.num_replicas)]
+    asked = [(role.name, k) for role in described.roles for k in range(role.num_replicas)]
+    told = [(status.role, replica.id) for status in described.roles_statuses for replica in status.replicas]
+    found: list[ReplicaLog] = []
+    if not {*told} <= {*asked}:
+        for role, k in told:
+            log = open_log(handle, role, k)
+            if log.spool is not None and (role, k) not in asked:
+                break
+            found.append(log)
+    return found or [open_log(handle, role, k) for role, k in asked]
 
 
 def open_replica_log(

@@ -191,6 +191,13 @@ class DescribeAppResponse:
     cfg: dict[str, Any] = field(default_factory=dict, kw_only=True)
 
     @property
+    def replica_counts(self) -> dict[str, int]:
+        """How many replicas each role has; only the backend knows an array's tasks and a batch script's steps."""
+        told = {status.role: len(status.replicas) for status in self.roles_statuses}
+        wanted = {role.name: max(role.num_replicas, told.get(role.name, 0)) for role in self.roles}
+        return wanted if told.keys() <= wanted.keys() else told
+
+    @property
     def has_ended(self) -> bool:
         """Whether nothing will change any more; an end whose outcome nobody saw counts, its state is UNKNOWN."""
         return is_terminal(self.state) or (self.state is AppState.UNKNOWN and self.finished_at is not None)
@@ -198,12 +205,7 @@ class DescribeAppResponse:
     def status(self) -> AppStatus:
         """Return how the app is doing, as `torchx status` prints it."""
         return AppStatus(
-            state=self.state,
-            num_restarts=self.num_restarts,
-            msg=self.msg,
-            structured_error_msg=self.structured_error_msg,
-            ui_url=self.ui_url,
-            roles=self.roles_statuses,
+            self.state, self.num_restarts, self.msg, self.structured_error_msg, self.ui_url, self.roles_statuses
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 
 from ...specs import AppState, is_terminal
@@ -195,7 +196,12 @@ class App:
 
     def task(self, number: int) -> Job | None:
         """Return the record of an array's task; None where there is none."""
-        return next((job for job in self.jobs if number in job.task_numbers()), None)
+        return self._by_task.get(number)
+
+    @cached_property
+    def _by_task(self) -> dict[int, Job]:
+        """The record of each task: of a thousand tasks each is asked for by its number."""
+        return {number: job for job in self.jobs for number in job.task_numbers()}
 
 
 def group(jobs: Iterable[Job], known: Mapping[str, App] = MappingProxyType({})) -> dict[str, App]:

@@ -57,23 +57,20 @@ def is_torchx(app: App) -> bool:
     return job.accounted and not job.submit_line and len(app.jobs) > 1
 
 
-def replicas_of(app: App, launch: Launch | None) -> list[Replica]:
+def replicas_of(app: App, launch: Launch | None, task: int | None = None) -> list[Replica]:
     """Return the replicas of an app, in order.
 
     Args:
         app: the app.
         launch: what is known of its launch, where it is ours.
+        task: the only task of an array that is asked about, if there is such a task; None for all.
     """
     if launch is not None and not launch.is_script:
-        return [*(_array_replicas(app, launch) if launch.is_array else _own_replicas(app, launch))]
+        return [*(_array_replicas(app, launch, task) if launch.is_array else _own_replicas(app, launch))]
     if is_torchx(app):
         return [*_torchx_replicas(app)]
     if app.is_array:
-        return [
-            Replica(TASK, number, job, job.node_list, *log_files(job, number))
-            for job in app.jobs
-            for number in job.task_numbers()
-        ]
+        return [Replica(TASK, number, job, job.node_list, *log_files(job, number)) for job, number in _tasks(app, task)]
     return [Replica(BATCH, 0, app.first, _one_node(app.first), *log_files(app.first))]
 
 
@@ -165,12 +162,20 @@ def _own_replicas(app: App, launch: Launch) -> Iterator[Replica]:
             yield Replica(role, number, job, node, *_named_files(Path(launch.folder), app.app_id, role, number))
 
 
-def _array_replicas(app: App, launch: Launch) -> Iterator[Replica]:
+def _array_replicas(app: App, launch: Launch, task: int | None) -> Iterator[Replica]:
     role = launch.roles[0][0]
-    for job in app.jobs:
-        for number in job.task_numbers():
-            files = _named_files(Path(launch.folder), app.app_id, role, number)
-            yield Replica(role, number, job, job.node_list, *files)
+    for job, number in _tasks(app, task):
+        files = _named_files(Path(launch.folder), app.app_id, role, number)
+        yield Replica(role, number, job, job.node_list, *files)
+
+
+def _tasks(app: App, task: int | None) -> Iterator[tuple[Job, int]]:
+    """Yield the tasks of an array in their order, or the only one that is asked about; all if there is no such task."""
+    job = app.task(task) if task is not None else None
+    if task is not None and job is not None:
+        yield job, task
+        return
+    yield from sorted(((job, number) for job in app.jobs for number in job.task_numbers()), key=lambda each: each[1])
 
 
 def _torchx_replicas(app: App) -> Iterator[Replica]:

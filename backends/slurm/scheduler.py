@@ -306,7 +306,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._records.hide(self._get(app_id))
 
     def actions(self, app_id: str) -> builtins.list[JobAction]:
-        """List the actions that are possible now: hold, release, requeue, its time limit, a signal."""
+        """List the actions that are possible now: hold, requeue, its time limit, a signal, an array's tasks."""
         return job_actions(self._get(app_id))
 
     def act(self, app_id: str, action: str, value: str = "") -> None:
@@ -413,11 +413,11 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return not self._records.is_hidden(app)
 
     def _replica(self, app: App, role_name: str, k: int) -> Replica:
-        return find_replica(app.app_id, self._replicas(app, self._launch(app)), app, role_name, k)
+        return find_replica(app.app_id, self._replicas(app, self._launch(app), k), app, role_name, k)
 
-    def _replicas(self, app: App, launch: Launch | None) -> builtins.list[Replica]:
+    def _replicas(self, app: App, launch: Launch | None, task: int | None = None) -> builtins.list[Replica]:
         """Return the replicas of a job that somebody looks at: those of its steps too, where its script is not ours."""
-        replicas = replicas_of(app, launch)
+        replicas = replicas_of(app, launch, task)
         if replicas[:1] and replicas[0].role == BATCH:
             replicas += step_replicas(app, self._accounted.steps(app), self._script(app.app_id))
         return replicas

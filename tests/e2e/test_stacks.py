@@ -137,7 +137,9 @@ def test_without_the_right_to_trace(terminal, launch):
     rightless = [SETPRIV, "--bounding-set=-all", "--inh-caps=-all"]
     launch("local_cwd", code=PLAIN.replace("import os, time", "import os, time\nos.setgid(65534)\nos.setuid(65534)"))
     app = stacks(terminal, [*rightless, COMMAND])
-    words = "not read: rank 0 and 3 more, py-spy: not allowed: it is a process of user 65534: ask as that user, or as root"
+    words = (
+        "not read: rank 0 and 3 more, py-spy: not allowed: it is a process of user 65534: ask as that user, or as root"
+    )
     app.wait(lambda text: words in " ".join(text.split()))
     app.press("escape")
     app.wait(r"Running +ranks\S* +local +4/4")

@@ -191,7 +191,9 @@ async def test_what_cannot_be_read_is_said(app, monkeypatch):
                     line.update(text="", tried=[["py-spy", "not allowed: ask as root"]])
         monkeypatch.setattr(stacks, "take_stacks", lambda *_, **__: unread)
         await pilot.press("R")
-        await until(pilot, lambda: "not read: rank 0 and 3 more, py-spy: not allowed" in screen_text(app), "who and why")
+        await until(
+            pilot, lambda: "not read: rank 0 and 3 more, py-spy: not allowed" in screen_text(app), "who and why"
+        )
 
 
 async def test_no_key_where_nothing_can_be_read(tmp_path):

@@ -142,7 +142,7 @@ class ReplicasPane(Pane):
     def show(self, described: DescribeAppResponse) -> None:
         """Show the replicas; the first that failed is chosen until a person chooses."""
         replicas = tuple(replica for status in described.roles_statuses for replica in status.replicas)
-        roles = "  ".join(f"{plain(role.name)} {role.num_replicas}" for role in described.roles)
+        roles = "  ".join(f"{plain(name)} {number}" for name, number in described.replica_counts.items())
         self.rule.info = Text(roles)
         self._ports = described.ports
         if replicas != self.grid.replicas:

@@ -203,8 +203,8 @@ def _described_facts(described: DescribeAppResponse, glyphs: Glyphs) -> list[tup
 
     facts: list[tuple[str, Text]] = []
     statuses = {status.role: status.replicas for status in described.roles_statuses}
-    wanted = {role.name: role.num_replicas for role in described.roles}
-    for name in [*(wanted or statuses)][:2]:
+    wanted = described.replica_counts
+    for name in [*wanted][:2]:
         replicas = statuses.get(name, [])
         if len(replicas) > _IN_A_LINE:
             facts += _grid(replicas, glyphs)
@@ -213,7 +213,7 @@ def _described_facts(described: DescribeAppResponse, glyphs: Glyphs) -> list[tup
         for replica in replicas:
             line.append(glyphs.state(replica.state), state_style(replica.state))
         done = sum(r.state in (ReplicaState.RUNNING, ReplicaState.SUCCEEDED) for r in replicas)
-        line.append(f"  {done}/{wanted.get(name, len(replicas))}", STYLES.muted)
+        line.append(f"  {done}/{wanted[name]}", STYLES.muted)
         facts.append(("replicas", line))
     if described.roles:
         role = described.roles[0]

@@ -11,11 +11,14 @@ import pytest
 from support.slurm_commands import SlurmCommands
 from support.waiting import PATIENCE, wait_until
 
+from torchx_tui.backends.history.journal import Journal
+from torchx_tui.backends.replica_logs import replica_logs
+from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.slurm.jobs import Job
 from torchx_tui.backends.slurm.layout import expand, expand_nodes, log_files
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import Stream
-from torchx_tui.specs import SchedulerError
+from torchx_tui.specs import AppDef, Role, SchedulerError
 
 
 class Reader(threading.Thread):
@@ -142,6 +145,33 @@ def test_a_log_that_another_node_keeps_is_said(slurm: SlurmScheduler, commands: 
     commands.queue({"State": "COMPLETED", "EndTime": "1795258020", "WorkDir": str(tmp_path), "STDOUT": "%j.log"})
     with pytest.raises(SchedulerError, match=r"7\.log: it was removed or never written, or n1 keeps it on a disk"):
         slurm.log_iter("7", "batch")
+
+
+def logs_of(slurm: SlurmScheduler, tmp_path: Path) -> list[tuple[str, int, str]]:
+    """Return what the screens read of the job: role, number and file of each log."""
+    with Runner(journal=Journal(tmp_path / "journal")) as runner:
+        runner._schedulers.put("slurm", slurm)
+        described = slurm.describe("7")
+        assert described is not None
+        found = replica_logs(runner.replica_log, "slurm://torchx/7", described)
+        assert sum(described.replica_counts.values()) >= len(found)
+        return [(log.role, log.replica, log.stdout.name if log.stdout else "") for log in found]
+
+
+ARRAY = {"State": "PENDING", "StartTime": "N/A", "ArrayTaskID": "5,8-9%2", "STDOUT": "(null)"}
+
+
+def test_the_logs_of_an_array_are_those_of_its_tasks(
+    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path
+) -> None:
+    commands.queue(ARRAY, {"JobID": "9", "ArrayJobID": "7", "ArrayTaskID": "6", "STDOUT": "(null)"})
+    commands.answer("scontrol-write-batch_script-7", "#!/bin/sh\nsleep 1\n")
+    expected = [("task", number, f"slurm-7_{number}.out") for number in (5, 6, 8, 9)]
+    assert logs_of(slurm, tmp_path) == expected
+    # Also of an array that was launched here, which has a role with one replica.
+    app = AppDef("job", [Role("worker", "", entrypoint="true")])
+    assert slurm.submit(app, {"array": "5,6,8-9"}) == "7"
+    assert logs_of(slurm, tmp_path) == [("worker", number, f"slurm-7-worker-{number}.out") for number in (5, 6, 8, 9)]
 
 
 def test_one_file_has_both_streams(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path) -> None:
