@@ -19,7 +19,7 @@ def files_of(case, pattern="fr_*"):
 
 
 def dumps_of(case, pattern="fr_*"):
-    return {rank: read_dump(path) for rank, path in files_of(case, pattern).items()}
+    return {rank: read_dump(path) for rank, path in files_of(case, pattern).items() if rank is not None}
 
 
 def raw_dumps_of(case, pattern):
