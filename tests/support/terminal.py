@@ -58,7 +58,7 @@ def _whole(data: bytes) -> tuple[bytes, bytes]:
     if frame > data.rfind(_FRAME_END):
         return data[:frame], data[frame:]
     cut = data.rfind(b"\x1b")
-    if cut != -1 and len(data) - cut < 40 and not re.search(rb"[a-zA-Z\\]$", data[cut:]):
+    if cut != -1 and len(data) - cut < 40 and not re.search(rb"[a-zA-Z\\\x07]$", data[cut:]):
         return data[:cut], data[cut:]
     return data, b""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.canned import busy_scheduler
-from support.dashboard import make_app, until
+from support.dashboard import make_app, settled, until
 from textual.binding import Binding
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
@@ -108,6 +108,8 @@ async def test_a_click_on_a_hint_does_what_its_key_does(tmp_path: Path) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await logs_screen(pilot, app)
         bar = screen.query_one(KeyBar)
+        await until(pilot, lambda: any(hint.word == "Search" and hint.enabled for hint in bar.hints), "the hint")
+        await settled(pilot)
         text = bar.render().plain
         await pilot.click(bar, offset=(1 + text.index("Search"), 0))
         await until(pilot, lambda: isinstance(app.focused, Input), "the field")
