@@ -168,9 +168,16 @@ def test_the_logs_of_an_array_are_those_of_its_tasks(
     commands.answer("scontrol-write-batch_script-7", "#!/bin/sh\nsleep 1\n")
     expected = [("task", number, f"slurm-7_{number}.out") for number in (5, 6, 8, 9)]
     assert logs_of(slurm, tmp_path) == expected
-    # Also of an array that was launched here, which has a role with one replica.
+
+
+def test_the_logs_of_an_array_that_was_launched_here_are_those_of_its_tasks(
+    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path
+) -> None:
+    commands.queue(ARRAY, {"JobID": "9", "ArrayJobID": "7", "ArrayTaskID": "6", "STDOUT": "(null)"})
+    # Its AppDef has a role with one replica.
     app = AppDef("job", [Role("worker", "", entrypoint="true")])
     assert slurm.submit(app, {"array": "5,6,8-9"}) == "7"
+    commands.answer("scontrol-write-batch_script-7", commands.script)
     assert logs_of(slurm, tmp_path) == [("worker", number, f"slurm-7-worker-{number}.out") for number in (5, 6, 8, 9)]
 
 
