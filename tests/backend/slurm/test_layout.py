@@ -173,11 +173,13 @@ def test_the_logs_of_an_array_are_those_of_its_tasks(
 def test_the_logs_of_an_array_that_was_launched_here_are_those_of_its_tasks(
     slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path
 ) -> None:
-    commands.queue(ARRAY, {"JobID": "9", "ArrayJobID": "7", "ArrayTaskID": "6", "STDOUT": "(null)"})
     # Its AppDef has a role with one replica.
     app = AppDef("job", [Role("worker", "", entrypoint="true")])
     assert slurm.submit(app, {"array": "5,6,8-9"}) == "7"
-    commands.answer("scontrol-write-batch_script-7", commands.script)
+    (comment,) = (option for option in commands.calls("sbatch")[-1] if option.startswith("--comment="))
+    launched = {"Comment": comment.partition("=")[2]}
+    task = {"JobID": "9", "ArrayJobID": "7", "ArrayTaskID": "6", "STDOUT": "(null)"}
+    commands.queue({**ARRAY, **launched}, {**task, **launched})
     assert logs_of(slurm, tmp_path) == [("worker", number, f"slurm-7-worker-{number}.out") for number in (5, 6, 8, 9)]
 
 
