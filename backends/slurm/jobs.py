@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -222,8 +222,20 @@ def group(jobs: Iterable[Job], known: Mapping[str, App] = MappingProxyType({})) 
         apps[job.job_id] = app if app is not None and same else App(job.job_id, [job])
     for app_id, found in parts.items():
         found.sort(key=lambda job: (job.het_offset, min(job.task_numbers(), default=0)))
-        apps[app_id] = App(app_id, found)
+        apps[app_id] = App(app_id, [*_each_task_once(found)])
     return apps
+
+
+def _each_task_once(jobs: list[Job]) -> Iterator[Job]:
+    """Leave out of the rest of an array that has ended the tasks with a record of their own: accounting keeps them."""
+    own = {job.tasks for job in jobs}
+    for job in jobs:
+        if job.array_id and not job.tasks.isdecimal() and is_terminal(job.app_state):
+            left = [number for number in map(str, job.task_numbers()) if number not in own]
+            if left:
+                yield replace(job, tasks=",".join(left))
+        else:
+            yield job
 
 
 def app_state(word: str) -> AppState:

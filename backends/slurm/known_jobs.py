@@ -8,7 +8,7 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,7 +80,9 @@ class KnownJobs:
             self._look_up_left(queued, accounted)
             version = (self._queued[0], self._accounted[0], self._changes)
             if self._grouped[0] != version:
-                self._grouped = version, group({**accounted, **self._left, **queued}.values(), self._grouped[1])
+                jobs = {**accounted, **self._left, **queued}
+                _keep_tasks(jobs, accounted)
+                self._grouped = version, group(jobs.values(), self._grouped[1])
             return self._grouped[1]
 
     def submit_lines(self) -> dict[str, str]:
@@ -113,6 +115,7 @@ class KnownJobs:
         if answer.asked_at != asked_at:
             self._records = parse_queue(answer.text, self._records)
             now_there = {job.job_id: job for job in self._records.values()}
+            _keep_tasks(now_there, jobs)
             self._left |= {job_id: job for job_id, job in jobs.items() if job_id not in now_there}
             jobs = now_there
             self._left = {job_id: job for job_id, job in self._left.items() if job_id not in jobs}
@@ -243,6 +246,14 @@ class AccountedJobs:
                     self._kept.clear()
                 self._kept[key] = found
         return found
+
+
+def _keep_tasks(jobs: dict[str, Job], before: Mapping[str, Job]) -> None:
+    """Give those tasks of arrays that ended without a start their numbers: squeue no longer tells them."""
+    for job_id, seen in before.items():
+        job = jobs.get(job_id) if seen.array_id else None
+        if job is not None and not job.array_id and is_terminal(job.app_state):
+            jobs[job_id] = replace(job, array_id=seen.array_id, tasks=seen.tasks)
 
 
 def _with_account(job: Job, told: Job | None) -> Job:

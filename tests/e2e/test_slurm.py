@@ -83,3 +83,63 @@ def test_a_script_of_ones_own(terminal, slurm_cluster, tmp_path: Path):
     app.press("escape")
     app.press("q")
     assert app.wait_for_end() == 0
+
+
+ARRAY = """#!/bin/bash
+#SBATCH --array=0-19%2
+#SBATCH --time=10
+#SBATCH --mem=10M
+echo "task $SLURM_ARRAY_TASK_ID of the array"
+[ "$SLURM_ARRAY_TASK_ID" -lt 4 ] || sleep 600
+"""
+
+
+def test_an_array_of_20_tasks_two_at_once(terminal, slurm_cluster, tmp_path: Path):
+    (tmp_path / "sweep.sbatch").write_text(ARRAY)
+    app = terminal(environ={"SLURM_CONF": slurm_cluster})
+    app.wait("No jobs yet|Asking|STATE")
+    open_form(app, "sweep.sbatch")
+    submit(app)
+    app.wait(r"Running\s+sweep.sbatch \d+")
+    # The tasks that end make room for others; two run at once.
+    app.wait("4 done, 2 running, 14 pending: its array runs as many")
+    app.press("enter")
+    app.wait(r"━ Replicas|─ Replicas")
+    app.wait("raise the array's limit")
+    app.wait(r"19 ○")
+    # A task by its number: its log alone.
+    app.press("l")
+    app.wait("task 5 of the array")
+    app.press("#")
+    app.wait("all 20, merged")
+    app.press("5", "enter")
+    app.wait(lambda text: "task 5 of the array" in text and "task 4 of" not in text)
+    app.press("escape")
+    app.wait(r"─ Replicas")
+    # One task is ended, and the next one takes its place.
+    act(app, "end tasks", "4")
+    app.wait("End tasks 4")
+    app.press("y")
+    app.wait("1 cancelled, 4 done, 2 running, 13 pending")
+    act(app, "at once", "3")
+    app.wait("3 running, 12 pending")
+    app.press("x")
+    app.wait("Cancel this job")
+    app.press("y")
+    app.wait(r"(Cancelled|Failed)\s+.*sweep.sbatch")
+    app.press("escape")
+    # None is lost of those that never started.
+    app.wait(r"(Cancelled|Failed)\s+sweep.sbatch \d+\s+slurm\s+4/20")
+    app.press("q")
+    assert app.wait_for_end() == 0
+
+
+def act(app, name: str, value: str) -> None:
+    """Do one of a job's further actions, with a value."""
+    app.press("A")
+    app.wait("More actions")
+    names = re.findall(r"│   (\w+ ?\w*?) +[A-Z]", app.text())
+    app.press(*["down"] * names.index(name), "enter")
+    app.wait(f"{name}: ")
+    app.press(value)
+    app.press("enter")

@@ -81,6 +81,23 @@ async def test_keys_choose_replicas(tmp_path: Path) -> None:
         await shown("enter", [1])
 
 
+async def test_a_number_finds_its_replica_in_the_list(tmp_path: Path) -> None:
+    app = LogApp(logs_of(replicas(tmp_path, 120)))
+    async with app.run_test(size=(60, 20)) as pilot:
+        await app.until(lambda: len(app.rows()) > 1)
+        await pilot.press("#", "1", "0", "7")
+        await pilot.pause()
+        choices = app.screen.query_one(OptionList)
+        assert choices.highlighted == 108
+        # There is no 1072, and a cursor that was moved forgets what was typed.
+        await pilot.press("2")
+        assert choices.highlighted == 3
+        await pilot.press("down", "9")
+        assert choices.highlighted == 10
+        await pilot.press("enter")
+        await app.until(lambda: [row.split("replica ")[1].split()[0] for row in app.rows()] == ["9"])
+
+
 async def test_streams_take_turns(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path)
     writer.write(b"out\n", "o")

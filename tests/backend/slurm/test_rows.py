@@ -71,6 +71,34 @@ def test_an_array_is_one_row(slurm: SlurmScheduler, commands: SlurmCommands) -> 
     assert found.app_id == "41"
 
 
+@pytest.mark.parametrize("seen", [True, False], ids=["seen while it waited", "from accounting"])
+def test_tasks_that_were_cancelled_before_their_start_are_counted(
+    slurm: SlurmScheduler, commands: SlurmCommands, seen: bool
+) -> None:
+    own = {"ArrayJobID": "41", "EndTime": "1795258050"}
+    tasks = [
+        {**own, "JobID": "50", "ArrayTaskID": "0", "State": "COMPLETED"},
+        {**own, "JobID": "51", "ArrayTaskID": "1", "State": "CANCELLED"},
+    ]
+    if seen:
+        # The second task starts after the last look at the queue.
+        commands.queue({"JobID": "41", "ArrayTaskID": "1-19%1", "State": "PENDING", "StartTime": "N/A"}, tasks[0])
+        assert [row.replicas_wanted for row in slurm.list()] == [20]
+    else:
+        ids = {"JobIDRaw": "41", "JobID": "41_[1-19%1]"}
+        commands.accounted({**ids, "State": "CANCELLED by 0", "Start": "None", "ElapsedRaw": "0"})
+    # squeue tells no longer which tasks those are.
+    commands.queue({"JobID": "41", "ArrayTaskID": "N/A", "State": "CANCELLED", "EndTime": "1795258050"}, *tasks)
+    for _ in range(2):
+        (row,) = slurm.list()
+        assert (row.state, row.replicas_wanted, row.replicas_succeeded) == (AppState.CANCELLED, 20, 1)
+    described = slurm.describe("41")
+    assert described is not None
+    replicas = described.roles_statuses[0].replicas
+    assert [replica.id for replica in replicas] == [*range(20)]
+    assert {replica.state for replica in replicas[1:]} == {AppState.CANCELLED}
+
+
 def test_the_last_task_has_the_id_of_its_array(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     commands.queue(
         {"JobID": "50", "ArrayJobID": "41", "ArrayTaskID": "0", "State": "COMPLETED"},
