@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,9 @@ from .request import without_key
 from .waiting import clock, dependency_ids, expected_start
 
 # Below this, GPUs mostly wait.
+# What a job shorter than this used (s) tells nothing of the next one; a hint is worth it where it saves a good part.
+_SHORT_S, _MUCH_LESS = 60.0, 0.75
+_MEMORY_STEP = 100 << 20
 _IDLE_GPU_PERCENT = 25
 _TASKS = {
     AppState.FAILED: "failed",
@@ -200,18 +204,28 @@ def _why_job(job: Job, batch_output: str = "", peak: int = 0) -> str:
 
 
 def efficiency(app: App, steps: Sequence[Step]) -> dict[str, str]:
-    """Return the used share of CPUs and memory, as seff(1) computes it; empty for an array."""
+    """Return the used share of CPUs and memory, as seff(1) computes it; empty for an array.
+
+    Of a job that succeeded after a while it says what would have been enough.
+    """
     job = app.first
     if app.is_array or len(app.jobs) > 1 or not steps:
         return {}
     told = {}
+    says_much = app.state is AppState.SUCCEEDED and (job.elapsed or 0) >= _SHORT_S
     cpu_seconds = sum(step.cpu_seconds for step in steps)
     if job.elapsed and job.cpus:
-        told["cpu used"] = f"{100 * cpu_seconds / (job.elapsed * job.cpus):.0f} % of {job.cpus} cpu"
+        share = cpu_seconds / (job.elapsed * job.cpus)
+        enough = max(job.nodes, math.ceil(share * job.cpus), 1)
+        hint = f": {enough} would have been enough" if says_much and enough <= job.cpus * _MUCH_LESS else ""
+        told["cpu used"] = f"{100 * share:.0f} % of {job.cpus} cpu{hint}"
     used = max((step.max_rss or 0) * max(1, step.tasks) for step in steps)
     asked = asked_memory(job)
     if used and asked:
-        told["memory used"] = f"{format_size(used)} of {format_size(asked)}, {100 * used / asked:.0f} %"
+        # With a fifth to spare, in steps that one would type.
+        enough = math.ceil(used * 1.2 / _MEMORY_STEP) * _MEMORY_STEP
+        hint = f": {format_size(enough)} would have been enough" if says_much and enough <= asked * _MUCH_LESS else ""
+        told["memory used"] = f"{format_size(used)} of {format_size(asked)}, {100 * used / asked:.0f} %{hint}"
     return told | _gpu_efficiency(job, steps)
 
 

@@ -79,6 +79,9 @@ NodeName=n[1-$NODES] NodeHostname=$host NodeAddr=127.0.0.1 Port=[$((NODE_PORT + 
 PartitionName=main Nodes=n[1-$NODES] Default=YES MaxTime=INFINITE State=UP
 ${SLURM_TEST_SETTINGS:-}
 CONF
+    # Read only by task/cgroup, which a test may ask for.
+    printf '%s\n' CgroupPlugin=cgroup/v1 CgroupMountpoint=/sys/fs/cgroup ConstrainRAMSpace=yes ConstrainSwapSpace=yes \
+        AllowedSwapSpace=0 >"$ETC/cgroup.conf"
     if runs slurmctld && ! cmp -s "$ETC/slurm.conf.new" "$ETC/slurm.conf"; then
         die "a cluster with other settings runs in $DIR: run slurm-down.sh first"
     fi

@@ -66,10 +66,10 @@ def make_app(
 
 @contextmanager
 def slurm_app(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TorchXTuiApp]:
-    """Give the application on Slurm's commands, or on programs that stand for them; every question is asked anew."""
+    """Give the application on Slurm's commands, or on programs that stand for them, which are asked five times a second."""
     monkeypatch.setattr(shared_answer, "_SLOW_FACTOR", 0.0)
     monkeypatch.setattr(shared_answer, "_QUICK_FACTOR", 0.0)
-    scheduler = SlurmScheduler("torchx", interval=0, quick_interval=0)
+    scheduler = SlurmScheduler("torchx", interval=0.2, quick_interval=0.2)
     app = make_app(scheduler, folder, name="slurm")
     monkeypatch.setattr(app.runner, "scheduler_names", lambda: ["slurm"])
     yield app

@@ -30,6 +30,8 @@ def shared_slurm() -> str:
     return _GIVEN or str(_FOLDER / "etc" / "slurm.conf")
 
 
+HAS_MEMORY_LIMITS = Path("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists()
+"""Whether Slurm can enforce memory limits here: its version of the tests does so without systemd by cgroup v1 only."""
 # Each cluster of a test's own takes one: 20 ports.
 _SLOTS = range(8)
 

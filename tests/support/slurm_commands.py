@@ -22,14 +22,16 @@ printf '\\n' >>"$FAKE_SLURM/$name.calls"
 best=$name
 key=$name
 for word in "$@"; do
-    case $word in -*) continue ;; esac
-    key=$key-$(printf %s "$word" | tr / _)
+    case $word in -*) continue ;; */*) word=$(printf %s "$word" | tr / _) ;; esac
+    key=$key-$word
     [ ! -e "$FAKE_SLURM/$key.out" ] || best=$key
 done
-[ ! -e "$FAKE_SLURM/$best.sleep" ] || sleep "$(cat "$FAKE_SLURM/$best.sleep")"
-[ ! -e "$FAKE_SLURM/$best.out" ] || cat "$FAKE_SLURM/$best.out"
-[ ! -e "$FAKE_SLURM/$best.err" ] || cat "$FAKE_SLURM/$best.err" >&2
-[ ! -e "$FAKE_SLURM/$best.code" ] || exit "$(cat "$FAKE_SLURM/$best.code")"
+[ ! -s "$FAKE_SLURM/$best.sleep" ] || sleep "$(cat "$FAKE_SLURM/$best.sleep")"
+[ ! -s "$FAKE_SLURM/$best.err" ] || cat "$FAKE_SLURM/$best.err" >&2
+code=0
+[ ! -s "$FAKE_SLURM/$best.code" ] || read -r code <"$FAKE_SLURM/$best.code"
+[ ! -s "$FAKE_SLURM/$best.out" ] || cat "$FAKE_SLURM/$best.out"
+exit "$code"
 """
 PROGRAMS = ("sbatch", "squeue", "sacct", "scontrol", "scancel", "sinfo", "sstat", "srun", "sacctmgr", "sprio")
 JOB: dict[str, str] = {
@@ -84,8 +86,8 @@ class SlurmCommands:
         """
         (self._folder / f"{name}.out").write_bytes(out.encode("utf-8", "surrogateescape"))
         (self._folder / f"{name}.err").write_text(err)
-        (self._folder / f"{name}.code").write_text(str(code))
-        (self._folder / f"{name}.sleep").write_text(str(seconds))
+        (self._folder / f"{name}.code").write_text(f"{code}\n")
+        (self._folder / f"{name}.sleep").write_text(str(seconds or ""))
 
     def queue(self, *jobs: dict[str, str]) -> None:
         """Let squeue print jobs, each by what differs from `JOB`."""

@@ -75,7 +75,8 @@ def replica_lines(replica: ReplicaStatus, widget: Widget) -> tuple[Text, ...]:
         facts.append(f"on {plain(replica.node)}")
     if replica.node and replica.hostaddr and replica.hostaddr != replica.hostname:
         facts.append(plain(replica.hostaddr))
-    facts.append(plain(replica.hostname))
+    if replica.hostname != replica.node:
+        facts.append(plain(replica.hostname))
     lines.append(Text(", ".join(facts), STYLES.muted))
     for label, at in (("started", replica.started_at), ("ended", replica.finished_at)):
         if at is not None:

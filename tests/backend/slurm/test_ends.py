@@ -72,6 +72,34 @@ def test_memory_that_was_measured(slurm: SlurmScheduler, commands: SlurmCommands
     assert described.metadata["memory used"] == "199.5M of 200M, 100 %"
 
 
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        (
+            {"State": "COMPLETED"},
+            {
+                "cpu used": "12 % of 8 cpu: 1 would have been enough",
+                "memory used": "500M of 4G, 12 %: 600M would have been enough",
+            },
+        ),
+        # One CPU a node is the least.
+        (
+            {"State": "COMPLETED", "NNodes": "6", "AllocTRES": "cpu=8,mem=700M,node=6"},
+            {"cpu used": "12 % of 8 cpu: 6 would have been enough", "memory used": "500M of 700M, 71 %"},
+        ),
+        # A job that did not get far may need more the next time.
+        ({"State": "COMPLETED", "ElapsedRaw": "59"}, {"cpu used": "21 % of 8 cpu", "memory used": "500M of 4G, 12 %"}),
+        ({"State": "TIMEOUT"}, {"cpu used": "12 % of 8 cpu", "memory used": "500M of 4G, 12 %"}),
+    ],
+)
+def test_what_would_have_been_enough(
+    slurm: SlurmScheduler, commands: SlurmCommands, fields: dict[str, str], told: dict[str, str]
+) -> None:
+    step = {"JobIDRaw": "7.0", "JobName": "train", "MaxRSS": "500M", "NTasks": "1", "TotalCPU": "01:39.000"}
+    described = ended(slurm, commands, step, **{"NCPUS": "8", "AllocTRES": "cpu=8,mem=4G,node=1", **fields})
+    assert {name: described.metadata[name] for name in told} == told
+
+
 @pytest.mark.parametrize("missing", ["folder", "output"])
 def test_a_job_that_could_not_be_launched(
     slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path, missing: str

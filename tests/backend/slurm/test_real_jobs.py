@@ -14,7 +14,8 @@ from typing import Any
 import pexpect
 import pytest
 from support.docker_registry import free_port
-from support.slurm_cluster import OwnSlurm
+from support.slurm_cluster import HAS_MEMORY_LIMITS, OwnSlurm
+from support.terminal import Terminal
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.history.journal import Journal
@@ -137,24 +138,60 @@ def test_one_role_that_fails_ends_the_others(real: SlurmScheduler) -> None:
     assert described.msg.startswith("exit 3")
 
 
-def test_a_time_limit(real: SlurmScheduler) -> None:
-    app_id = real.submit(AppDef("job", [role("echo begun; sleep 600")]), {"time": "1"})
-    described = end_of(real, app_id)
-    assert described.state is AppState.FAILED
-    assert described.msg.startswith("its time limit of 1m was reached: ask for more time")
-    assert lines(real, app_id, "batch")[-1:] != []
-    assert "DUE TO TIME LIMIT" in "".join(lines(real, app_id, "batch"))
+_ENDS = {
+    "code": ("exit 3", "exit 3"),
+    "signal": ("kill -9 $$", "killed by SIGKILL"),
+    "limit": ("echo begun; sleep 600", "its time limit of 1m was reached: ask for more time"),
+    "memory": (
+        f"{sys.executable} -c 'bytearray(200_000_000)'",
+        "out of memory: it used more than the 30M that it asked for",
+    ),
+    "node": ("echo begun; sleep 600", r"(?:a node failed \(it ran on n3\)|the node n3 failed): launch it again"),
+    "other": ("sleep 600", r"cancelled by nobody after \d+s"),
+    "again": ('[ -n "$SLURM_RESTART_COUNT" ] || scontrol requeue $SLURM_JOB_ID; sleep 5', r"earlier runs +REQUEUED on n\d"),
+    "busy": ("timeout 3 sh -c 'while :; do :; done'; true", r"cpu used +\d+ % of 2 cpu"),
+}
+"""What a script does, and what its job says of its end."""
+_OPTIONS = {
+    "limit": ["--time=1"],
+    "memory": ["--mem=30M"],
+    "node": ["--no-requeue", "--nodelist=n3"],
+    "again": ["--requeue"],
+    "busy": ["--cpus-per-task=2"],
+}
 
 
-def test_a_node_that_fails(real: SlurmScheduler, cluster: OwnSlurm) -> None:
-    app = AppDef("job", [role("echo begun; sleep 600")])
-    app_id = real.submit(app, {"requeue": False, "nodelist": "n3"})
-    wait_until(lambda: lines(real, app_id) == ["begun\n"], "the first line")
+def test_every_end_is_said_on_the_screen(cluster: OwnSlurm, tmp_path: Path) -> None:
+    cluster.run("sacctmgr", "-i", "add", "user", "nobody", "account=root", "adminlevel=admin")
+    ids = {
+        name: cluster.run("sbatch", "--parsable", f"--job-name={name}-end", *_OPTIONS.get(name, []), f"--wrap={script}")
+        for name, (script, _) in _ENDS.items()
+        if name != "memory" or HAS_MEMORY_LIMITS
+    }
+
+    def running(name: str) -> bool:
+        return cluster.run("squeue", "-h", "-o", "%T", "-j", ids[name]) == "RUNNING"
+
+    wait_until(lambda: running("node") and running("other"), "what is ended from outside")
     cluster.stop("slurmd-n3")
     cluster.run("scontrol", "update", "nodename=n3", "state=down", "reason=no answer")
-    described = end_of(real, app_id)
-    assert described.state is AppState.FAILED
-    assert re.match(r"(?:a node failed \(it ran on n3\)|the node n3 failed): launch it again", described.msg)
+    # Accounting tells the controller of an administrator a moment later.
+    cancel = ("runuser", "-u", "nobody", "--", "scancel", ids["other"])
+    wait_until(lambda: cluster.run(*cancel, "--verbose") is not None and not running("other"), "its end")
+    with Terminal() as app:
+        for name in sorted(ids, key="limit".__eq__):
+            app.wait("STATE")
+            app.press("/", f"{name}-end", "enter")
+            app.wait(rf"^  +. \w+ +{name}-end")
+            app.press("enter")
+            app.wait(_ENDS[name][1])
+            if name == "limit":
+                app.wait("DUE TO TIME LIMIT")
+            app.press("escape")
+            app.wait("STATE")
+            app.press("escape")
+        app.press("q")
+        assert app.wait_for_end() == 0
 
 
 def test_a_folder_that_is_missing(real: SlurmScheduler, cluster: OwnSlurm, tmp_path: Path) -> None:
@@ -395,7 +432,7 @@ for step in range(5):
 def test_the_rank_that_holds_up_the_others_is_named(runner: Runner, tmp_path: Path) -> None:
     (tmp_path / "hang.py").write_text(_HANG)
     env = {"RANK": macros.replica_id, "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    made = Role("trainer", "", entrypoint=sys.executable, args=["hang.py"], env=env, num_replicas=4, resource=SMALL)
+    made = Role("trainer", "", entrypoint=sys.executable, args=["hang.py"], env=env, num_replicas=4, resource=Resource(1, 0, 500))
     handle = runner.run(AppDef("job", [made]), "slurm", {"nodes": "2", "sbatch_args": ["--ntasks-per-node=2"]})
 
     def look() -> Take | None:
