@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from support.docker_engine import private_engine, shared_engine
-from support.kubernetes_cluster import new_namespace, private_cluster, shared_cluster
+from support.kubernetes_cluster import delete_namespace, new_namespace, private_cluster, shared_cluster
 from support.oracle_counts import OracleCounts
 from support.services import NoServiceError
 from support.slurm_cluster import shared_slurm
@@ -146,8 +146,17 @@ def _choose_engine(monkeypatch, host):
     monkeypatch.setenv("DOCKER_HOST", host)
 
 
+@pytest.fixture(scope="session")
+def used_namespaces():
+    """Give a list for kubeconfigs and namespaces, which are deleted at the end."""
+    used = []
+    yield used
+    for kubeconfig, namespace in used:
+        delete_namespace(kubeconfig, namespace)
+
+
 @pytest.fixture
-def kubernetes_cluster(own_home, require, monkeypatch):
+def kubernetes_cluster(own_home, require, monkeypatch, used_namespaces):
     """Give a `KubernetesCluster` with a namespace of the test's own, in which pods run; KUBECONFIG is set to it.
 
     It has the images busybox:local and python:local, a node, and what stands in for Volcano.
@@ -155,6 +164,7 @@ def kubernetes_cluster(own_home, require, monkeypatch):
     kubeconfig = running(require, "kubernetes", shared_cluster)
     monkeypatch.setenv("KUBECONFIG", kubeconfig)
     with new_namespace(kubeconfig) as cluster:
+        used_namespaces.append((kubeconfig, cluster.namespace))
         yield cluster
 
 

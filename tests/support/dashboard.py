@@ -66,7 +66,7 @@ def make_app(
 
 @contextmanager
 def slurm_app(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TorchXTuiApp]:
-    """Give the application on Slurm's commands, or on programs that stand for them, which are asked five times a second."""
+    """Give the application on Slurm's commands, or on programs that stand for them, asked five times a second."""
     monkeypatch.setattr(shared_answer, "_SLOW_FACTOR", 0.0)
     monkeypatch.setattr(shared_answer, "_QUICK_FACTOR", 0.0)
     scheduler = SlurmScheduler("torchx", interval=0.2, quick_interval=0.2)

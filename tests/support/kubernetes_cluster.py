@@ -122,7 +122,7 @@ def shared_cluster() -> str:
 
 @contextmanager
 def new_namespace(kubeconfig: str) -> Iterator[KubernetesCluster]:
-    """Give a cluster with a new namespace, in which pods can be made; it is deleted afterwards."""
+    """Give a cluster with a new namespace, in which pods can be made; jobs and pods are deleted afterwards."""
     _check_lives(Path(kubeconfig).parent.parent)
     cluster = KubernetesCluster(kubeconfig, f"test-{uuid.uuid4().hex[:10]}")
     cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": cluster.namespace}})
@@ -130,8 +130,27 @@ def new_namespace(kubeconfig: str) -> Iterator[KubernetesCluster]:
         _await_account(cluster)
         yield cluster
     finally:
-        _delete_namespace(cluster)
+        path = f"/api/v1/namespaces/{cluster.namespace}"
+        jobs = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{cluster.namespace}/jobs"
+        # Pods are given no time, for the sake of the tests that follow.
+        for request in (jobs, f"{path}/pods?gracePeriodSeconds=1"):
+            _delete(cluster, request)
         cluster.close()
+
+
+def delete_namespace(kubeconfig: str, namespace: str) -> None:
+    """Delete a namespace without waiting for it: at the end of a run, since it costs the server more than any test."""
+    cluster = KubernetesCluster(kubeconfig, namespace)
+    _delete(cluster, f"/api/v1/namespaces/{namespace}")
+    cluster.close()
+
+
+def _delete(cluster: KubernetesCluster, path: str) -> None:
+    try:
+        cluster.request("DELETE", path)
+    except RefusedError as error:
+        if error.status not in (404, 409):
+            raise
 
 
 class OwnCluster(KubernetesCluster):
@@ -269,18 +288,6 @@ def _await_account(cluster: KubernetesCluster) -> None:
 def _makes_tokens(cluster: KubernetesCluster) -> bool:
     version = cluster.request("GET", "/version")
     return (int(version["major"]), int(version["minor"].rstrip("+"))) < (1, 24)
-
-
-def _delete_namespace(cluster: KubernetesCluster) -> None:
-    """Delete a namespace without waiting for it; its pods are given no time, for the sake of the tests that follow."""
-    path = f"/api/v1/namespaces/{cluster.namespace}"
-    jobs = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{cluster.namespace}/jobs"
-    for request in (jobs, f"{path}/pods?gracePeriodSeconds=1", path):
-        try:
-            cluster.request("DELETE", request)
-        except RefusedError as error:
-            if error.status not in (404, 409):
-                raise
 
 
 def in_namespace(kubeconfig: str, namespace: str, path: Path) -> str:

@@ -1,4 +1,4 @@
-"""The test cluster is what tests take it for: pods run, Volcano's stand-in does as Volcano, a server comes back."""
+"""The test cluster is what tests take it for: pods run, Volcano's stand-in does as Volcano."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from support.kubernetes_cluster import KubernetesCluster, OwnCluster, RefusedError
+from support.kubernetes_cluster import KubernetesCluster, RefusedError
 from support.volcano_jobs import make_job, pods_of, start_job, status_of
 from support.waiting import wait_until
 
@@ -132,30 +132,3 @@ def test_a_job_without_its_queue_is_left_alone(kubernetes_cluster: KubernetesClu
     start_job(kubernetes_cluster, make_job("late", "true"))
     wait_for_phase(kubernetes_cluster, "late", "Completed")
     assert status_of(kubernetes_cluster, "early") == {}
-
-
-def test_an_own_server_comes_back_with_its_objects(own_cluster: OwnCluster) -> None:
-    own_cluster.request("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "kept"}})
-    own_cluster.kill_api_server()
-    with pytest.raises(Exception, match=r"refused|reset|aborted"):
-        own_cluster.request("GET", "/api/v1/namespaces")
-    own_cluster.start()
-    assert own_cluster.request("GET", "/api/v1/namespaces/default/configmaps/kept")["metadata"]["name"] == "kept"
-
-
-def test_what_was_compacted_is_gone(own_cluster: OwnCluster) -> None:
-    names = "/api/v1/namespaces/default/configmaps"
-    for number in range(3):
-        own_cluster.request("POST", names, {"metadata": {"name": f"one-{number}"}})
-    page = own_cluster.request("GET", f"{names}?limit=1")
-    own_cluster.compact()
-    with pytest.raises(RefusedError, match="410"):
-        own_cluster.request("GET", f"{names}?limit=1&continue={page['metadata']['continue']}")
-
-
-@pytest.mark.slow
-def test_an_own_server_may_have_volcano(own_cluster: OwnCluster) -> None:
-    own_cluster.start(controllers=True)
-    start_job(own_cluster, make_job("waits", "true"))
-    wait_for_phase(own_cluster, "waits", "Pending")
-    wait_until(lambda: pods_of(own_cluster, "waits"), "its pod")

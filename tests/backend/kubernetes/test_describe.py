@@ -217,13 +217,13 @@ def test_a_job_of_the_same_name_is_not_hit(server, kubernetes_cluster, act):
     assert described(server, app_id).state is not AppState.CANCELLED
 
 
-def test_three_requests_whatever_the_number_of_replicas(own_cluster, tmp_path, monkeypatch):
-    own_cluster.start(controllers=True)
-    with api_proxy(own_cluster, tmp_path) as proxy:
+def test_three_requests_whatever_the_number_of_replicas(kubernetes_cluster, tmp_path, monkeypatch):
+    with api_proxy(kubernetes_cluster, tmp_path) as proxy:
         monkeypatch.setenv("KUBECONFIG", str(proxy.kubeconfig))
         server = ApiServer()
-        app_id = start_job(own_cluster, make_job("many", "true", replicas=64))
-        says(server, app_id, "cannot be scheduled: no nodes available")
+        nowhere = {"nodeSelector": {"example.com/no-such": "x"}}
+        app_id = start_job(kubernetes_cluster, make_job("many", "true", replicas=64, pod=nowhere))
+        says(server, app_id, "0/1 nodes are available")
         proxy.forget()
         response = described(server, app_id)
         assert len(response.roles_statuses[0].replicas) == 64

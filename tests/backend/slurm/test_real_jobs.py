@@ -29,7 +29,7 @@ from torchx_tui.specs import AppDef, AppState, BackendUnavailableError, Resource
 
 pytestmark = pytest.mark.slow
 
-SMALL = Resource(cpu=1, gpu=0, memMB=64)
+SMALL, LARGE = Resource(cpu=1, gpu=0, memMB=64), Resource(cpu=1, gpu=0, memMB=500)
 
 
 def role(script: str, name: str = "worker", **changes: Any) -> Role:
@@ -138,6 +138,12 @@ def test_one_role_that_fails_ends_the_others(real: SlurmScheduler) -> None:
     assert described.msg.startswith("exit 3")
 
 
+def add_nobody(cluster: OwnSlurm) -> None:
+    """Let the user nobody submit jobs, and cancel those of others."""
+    if not cluster.run("sacctmgr", "-n", "show", "user", "nobody"):
+        cluster.run("sacctmgr", "-i", "add", "user", "nobody", "account=root", "adminlevel=admin")
+
+
 _ENDS = {
     "code": ("exit 3", "exit 3"),
     "signal": ("kill -9 $$", "killed by SIGKILL"),
@@ -148,7 +154,10 @@ _ENDS = {
     ),
     "node": ("echo begun; sleep 600", r"(?:a node failed \(it ran on n3\)|the node n3 failed): launch it again"),
     "other": ("sleep 600", r"cancelled by nobody after \d+s"),
-    "again": ('[ -n "$SLURM_RESTART_COUNT" ] || scontrol requeue $SLURM_JOB_ID; sleep 5', r"earlier runs +REQUEUED on n\d"),
+    "again": (
+        '[ -n "$SLURM_RESTART_COUNT" ] || scontrol requeue $SLURM_JOB_ID; sleep 5',
+        r"earlier runs +REQUEUED on n\d",
+    ),
     "busy": ("timeout 3 sh -c 'while :; do :; done'; true", r"cpu used +\d+ % of 2 cpu"),
 }
 """What a script does, and what its job says of its end."""
@@ -162,7 +171,7 @@ _OPTIONS = {
 
 
 def test_every_end_is_said_on_the_screen(cluster: OwnSlurm, tmp_path: Path) -> None:
-    cluster.run("sacctmgr", "-i", "add", "user", "nobody", "account=root", "adminlevel=admin")
+    add_nobody(cluster)
     ids = {
         name: cluster.run("sbatch", "--parsable", f"--job-name={name}-end", *_OPTIONS.get(name, []), f"--wrap={script}")
         for name, (script, _) in _ENDS.items()
@@ -203,7 +212,7 @@ def test_a_folder_that_is_missing(real: SlurmScheduler, cluster: OwnSlurm, tmp_p
 
 
 def test_somebody_else_cancelled_it(real: SlurmScheduler, cluster: OwnSlurm) -> None:
-    cluster.run("sacctmgr", "-i", "add", "user", "nobody", "account=root")
+    add_nobody(cluster)
     submit = (
         "runuser",
         "-u",
@@ -432,7 +441,7 @@ for step in range(5):
 def test_the_rank_that_holds_up_the_others_is_named(runner: Runner, tmp_path: Path) -> None:
     (tmp_path / "hang.py").write_text(_HANG)
     env = {"RANK": macros.replica_id, "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    made = Role("trainer", "", entrypoint=sys.executable, args=["hang.py"], env=env, num_replicas=4, resource=Resource(1, 0, 500))
+    made = Role("trainer", "", entrypoint=sys.executable, args=["hang.py"], env=env, num_replicas=4, resource=LARGE)
     handle = runner.run(AppDef("job", [made]), "slurm", {"nodes": "2", "sbatch_args": ["--ntasks-per-node=2"]})
 
     def look() -> Take | None:
