@@ -86,7 +86,7 @@ def test_job_that_trains(snap_compare, tmp_path, monkeypatch, form):
     assert snap_compare(app, sizes=ALL_SIZES, run_before=at_job(TRAINING, "enter", wait=shows_chart))
 
 
-@pytest.mark.parametrize("form", ["torchx-dark", "nocolor", "ascii"])
+@pytest.mark.parametrize("form", FORMS)
 def test_overlay(snap_compare, tmp_path, monkeypatch, form):
     """The cursor stands, and the list is hidden."""
     app = make(tmp_path, monkeypatch, form, sweep(tmp_path / "logs"))
@@ -100,20 +100,21 @@ def test_overlay(snap_compare, tmp_path, monkeypatch, form):
         await until(pilot, lambda: _is_read(app), "all jobs")
         await pilot.press("enter")
         # The cursor moves by a cell of the chart.
-        await until(pilot, lambda: app.screen.query(ChartPane).first().size.width == 120, "one chart")
+        await until(pilot, lambda: app.screen.query(ChartPane).first().size.width == app.size.width, "one chart")
         await pilot.press(*["left"] * 20)
 
-    assert snap_compare(app, sizes=SIZES, run_before=overlaid)
+    assert snap_compare(app, sizes=ALL_SIZES, run_before=overlaid)
 
 
-def test_stalled_job(snap_compare, tmp_path):
-    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
+@pytest.mark.parametrize("form", FORMS)
+def test_stalled_job(snap_compare, tmp_path, monkeypatch, form):
+    app = make(tmp_path, monkeypatch, form, busy_scheduler(tmp_path / "logs"))
 
     def is_stalled(app):
         screen = app.screen
         return isinstance(screen, JobScreen) and screen.doing.rule.title.plain == "Stalled"
 
-    assert snap_compare(app, sizes=SIZES, run_before=at_job(RUNNING, "enter", wait=is_stalled))
+    assert snap_compare(app, sizes=ALL_SIZES, run_before=at_job(RUNNING, "enter", wait=is_stalled))
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -9,7 +9,9 @@ from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.specs import AppDef
 
 
-def launched(journal: Journal, component: str, ago: float, state: str, cwd: str = "", app_id: str = "") -> LaunchRecord:
+def launched(
+    journal: Journal, component: str, ago: float, state: str, cwd: str = "", app_id: str = "", group: str = ""
+) -> LaunchRecord:
     """Note a launch of a component.
 
     Args:
@@ -19,8 +21,9 @@ def launched(journal: Journal, component: str, ago: float, state: str, cwd: str 
         state: the name of the state that was last seen.
         cwd: where it was typed; the current folder if empty.
         app_id: the job's id.
+        group: of the sweep that it is part of.
     """
     record = journal.record_intent(
-        AppDef("job", []), "local_cwd", "torchx", {}, origin=LaunchOrigin(component, {}), expected_app_id=app_id
+        AppDef("job", []), "local_cwd", "torchx", {}, origin=LaunchOrigin(component, {}, group=group), expected_app_id=app_id
     )
     return journal.update(record, at=NOW - ago, state=state, app_id=app_id, **({"cwd": cwd} if cwd else {}))

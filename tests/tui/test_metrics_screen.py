@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support.canned import CannedScheduler, busy_scheduler
 from support.dashboard import make_app, until
+from support.past_launches import launched
 from support.pictures import FAILED, RUNNING, at_job
 from textual import events
 from textual.pilot import Pilot
@@ -141,6 +142,35 @@ async def test_metrics_of_marked_jobs_are_overlaid(scheduler: CannedScheduler, t
         await until(
             pilot, lambda: isinstance(app.screen, MetricsScreen) and len(app.screen.rows) == 4, "all marked jobs"
         )
+
+
+async def test_a_sweep_is_overlaid_without_marks_and_its_best_job_launched_again(
+    scheduler: CannedScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The jobs that were launched together; relaunch takes the one at the cursor of the table."""
+    handles = [RUNNING, *[f"local_cwd://torchx/{app_id}" for app_id in scheduler.apps if app_id not in RUNNING][:2]]
+    app = make_app(scheduler, tmp_path)
+    for handle in handles:
+        launched(app.runner.journal, "train", 60, "RUNNING", app_id=handle.rpartition("/")[2], group="sweep-1")
+    again: list[str] = []
+    monkeypatch.setattr(app.runner, "relaunch", lambda handle, **_: again.append(handle) or f"{handle}-2")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot)
+        assert not app.jobs.marked
+        await pilot.press("o")
+        await until(
+            pilot,
+            lambda: isinstance(app.screen, MetricsScreen) and {row.handle for row in app.screen.rows} == {*handles},
+            "the sweep",
+        )
+        overlay = app.screen
+        assert isinstance(overlay, MetricsScreen)
+        assert overlay.path()[1] == "sweep-1"
+        await until(pilot, lambda: overlay.legend.order and overlay.legend.order[0].handle == RUNNING, "its loss")
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: overlay.legend.chosen == overlay.legend.order[1], "the second one")
+        await pilot.press("r")
+        await until(pilot, lambda: again == [overlay.legend.order[1].handle], "its launch")
 
 
 async def test_metrics_are_saved(scheduler: CannedScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
