@@ -83,7 +83,7 @@ class Progress:
 
     @property
     def words(self) -> list[str]:
-        """What is known, in phrases: `step 12,430 of 50,000`, `24 %`, `3.41 it/s`, `ends in 3h 04m`."""
+        """What is known, in phrases: `step 12,430 of 50,000`, `24 %`, `3.41 it/s`, `ends in 3h 04m`, changed once a minute."""
         phrases = []
         if self.step is not None:
             phrases.append(f"step {self.step:,.0f}{f' of {self.total:,.0f}' if self.total else ''}")
@@ -94,8 +94,13 @@ class Progress:
         if self.rate:
             phrases.append(f"{self.rate:.3g} it/s" if self.rate >= 1 else f"{1 / self.rate:.3g} s/it")
         if self.seconds_left is not None:
-            phrases.append(f"ends in {duration(self.seconds_left)}")
+            phrases.append(f"ends in {_whole_minutes(self.seconds_left)}")
         return phrases
+
+
+def _whole_minutes(seconds: float) -> str:
+    """Return a duration in minutes: an estimate whose seconds change all the time draws the eye for nothing."""
+    return duration(math.ceil(seconds / 60) * 60).removesuffix(" 00s") if seconds > 60 else "<1m"
 
 
 class Moments:

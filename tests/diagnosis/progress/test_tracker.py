@@ -54,6 +54,14 @@ def test_printed_rate_and_eta_where_arrival_tells_nothing() -> None:
     assert track(" eta: 1:00:05  iter: 19  total_loss: 3.7").progress().seconds_left == 3605
 
 
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(20.0, "<1m"), (61.0, "2m"), (119.9, "2m"), (120.0, "2m"), (3_599.0, "1h 00m"), (11_000.0, "3h 04m")],
+)
+def test_the_end_is_told_in_minutes(seconds: float, told: str) -> None:
+    assert Progress(1, 2, seconds_left=seconds).words[-1] == f"ends in {told}"
+
+
 def test_bars_of_evaluations_and_files_are_no_progress() -> None:
     """HF prints a bar for each evaluation and each shard that it writes, within that of the training."""
     tracker = track(
