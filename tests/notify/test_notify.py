@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -145,6 +146,31 @@ def test_a_local_job_tells_with_no_dashboard(home: Path, hook: Hook) -> None:
     seen = [Happened(handle, "failure"), Happened(handle, "first_step")]
     subprocess.run(helper_argv(), input=helper_request(settings, seen), text=True, check=True, timeout=PROMPT)
     assert len(hook.posted) == 2
+
+
+def test_a_stall_and_the_end_are_told_on_every_way(home: Path, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep = "import os, sys\nopen(os.path.join({!r}, {!r} + str(os.getpid())), 'w').write(sys.stdin.read())"
+    command = script(home / "command", keep.format(str(home), "command-"))
+    script(home / "sendmail", keep.format(str(home), "mail-"))
+    monkeypatch.setenv("PATH", f"{home}{os.pathsep}{os.environ['PATH']}")
+    settings = Settings(notify=NotifySettings(("stall", "end"), (command,), hook.url, mail="me@example.org"))
+    steps = "import time\nfor step in range(12): print(f'step {step}/90 loss: {2 / (step + 1)}'); time.sleep(0.5)\n"
+    handle = launch(settings, f"{steps}time.sleep(3600)")
+
+    def told(way: str) -> list[str]:
+        return sorted(path.read_text() for path in home.glob(f"{way}-*"))
+
+    wait_until(lambda: hook.posted and len(told("command")) == len(told("mail")) == 1, "the stall")
+    stall = hook.posted[0][2]
+    assert (stall["event"], stall["handle"], stall["state"]) == ("stall", handle, "RUNNING")
+    assert re.match(r"no step for \d+s, usually 0\.5s", stall["sentence"].lower())
+    assert any("step 11/90" in line for line in stall["lines"])
+    assert stall["sentence"] in told("command")[0]
+    assert stall["sentence"] in told("mail")[0]
+    with make_runner(settings) as runner:
+        runner.cancel(handle)
+    wait_until(lambda: len(hook.posted) == len(told("command")) == len(told("mail")) == 2, "the end")
+    assert (hook.posted[1][2]["event"], hook.posted[1][2]["state"]) == ("end", "CANCELLED")
 
 
 def test_a_job_ends_while_its_webhook_hangs(home: Path, hook: Hook) -> None:

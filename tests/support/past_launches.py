@@ -24,6 +24,11 @@ def launched(
         group: of the sweep that it is part of.
     """
     record = journal.record_intent(
-        AppDef("job", []), "local_cwd", "torchx", {}, origin=LaunchOrigin(component, {}, group=group), expected_app_id=app_id
+        AppDef("job", []),
+        "local_cwd",
+        "torchx",
+        {},
+        origin=LaunchOrigin(component, {}, group=group),
+        expected_app_id=app_id,
     )
     return journal.update(record, at=NOW - ago, state=state, app_id=app_id, **({"cwd": cwd} if cwd else {}))
