@@ -83,7 +83,7 @@ class Progress:
 
     @property
     def words(self) -> list[str]:
-        """What is known, in phrases: `step 12,430 of 50,000`, `24 %`, `3.41 it/s`, `ends in 3h 04m`, changed once a minute."""
+        """What is known, in phrases: `step 12,430 of 50,000`, `24 %`, `3.41 it/s`, `ends in 3h 04m`."""
         phrases = []
         if self.step is not None:
             phrases.append(f"step {self.step:,.0f}{f' of {self.total:,.0f}' if self.total else ''}")
