@@ -17,7 +17,7 @@ from benchmarks._timed_dashboard import lateness
 SLOW = 50_000
 QUIET_SECONDS = 4.0
 FLOOD_SECONDS = 8.0
-KEYS = 12
+KEYS = 48
 
 Row = tuple[str, str]
 

@@ -4,7 +4,7 @@ import os
 from dataclasses import replace
 
 import pytest
-from support.canned import busy_scheduler
+from support.canned import CannedScheduler, busy_scheduler
 from support.dashboard import make_app, until
 
 from torchx_tui.backends.api import PublishedPort
@@ -51,6 +51,25 @@ async def test_the_errors_that_follow_are_listed_each_in_a_row(scheduler, tmp_pa
         # What is copied is not cut.
         assert "RuntimeError: Connection closed by peer [10.0.0.3]:31338" in screen.why.reason
         assert screen.logs.log_pane.status.replica == 2
+
+
+async def test_a_number_finds_its_replica(tmp_path):
+    scheduler = CannedScheduler(logs=tmp_path / "logs")
+    scheduler.add("sweep-1", AppState.RUNNING, 60.0, replicas=130)
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.replicas.chosen, "the replicas")
+        screen = app.screen
+        await pilot.press("tab")
+        await until(pilot, lambda: screen.focused is screen.replicas.grid, "the grid")
+        await pilot.press("1", "2", "8")
+        assert screen.replicas.chosen.id == 128
+        assert "128 " in screen.replicas.grid.render_line(screen.replicas.grid.size.height - 1).text
+        # One that was moved begins anew.
+        await pilot.press("left", "4")
+        assert screen.replicas.chosen.id == 4
 
 
 async def test_an_error_that_the_job_did_not_report_is_quoted_from_its_logs(scheduler, tmp_path):

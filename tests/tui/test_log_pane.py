@@ -98,6 +98,23 @@ async def test_a_number_finds_its_replica_in_the_list(tmp_path: Path) -> None:
         await app.until(lambda: [row.split("replica ")[1].split()[0] for row in app.rows()] == ["9"])
 
 
+async def test_tasks_of_an_array_have_their_own_numbers(tmp_path: Path) -> None:
+    writers = [LogWriter(tmp_path, number, "task") for number in (5, 6, 12)]
+    for writer in writers:
+        writer.write(b"a line\n")
+    app = LogApp([writer.log for writer in writers])
+    async with app.run_test(size=(100, 10)) as pilot:
+        await app.until(lambda: sorted(row.split("│")[0].split()[-1] for row in app.rows()) == ["12", "5", "6"])
+        assert app.query_one(ReplicaBar).render().plain.split()[:6] == ["a", "all", "3", "5", "6", "12"]
+        # There is none with this number.
+        await pilot.press("1")
+        assert app.pane.status.shown == "3 merged"
+        await pilot.press("6")
+        await app.until(lambda: app.pane.status.shown == "replica 6, one of 3")
+        await pilot.press("#", "1", "2", "enter")
+        await app.until(lambda: app.pane.status.shown == "replica 12, one of 3")
+
+
 async def test_streams_take_turns(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path)
     writer.write(b"out\n", "o")

@@ -24,6 +24,7 @@ from ..ui.glyphs import ASCII
 from ..ui.job_cells import first_failed, state_style
 from ..ui.palette import STYLES
 from ..ui.pane import Pane
+from ..ui.replica_numbers import TypedNumber, replica_numbers
 from ..ui.theme import glyphs_of
 from .replica_facts import port_lines, reach_line, replica_lines, usage_lines
 
@@ -56,6 +57,10 @@ class ReplicaGrid(Widget, can_focus=True):
     slow: reactive[str] = reactive("")
     """Which replica is slower than the others, such as ``trainer/7``."""
 
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._typed = TypedNumber()
+
     @dataclass
     class Chosen(Message):
         """Another replica is chosen; ``opened`` when its log is asked for."""
@@ -80,17 +85,18 @@ class ReplicaGrid(Widget, can_focus=True):
         """Draw a row of cells; the row of the chosen one is kept in sight."""
         glyphs = glyphs_of(self.app)
         per_row, height = self.per_row, max(1, self.content_size.height)
+        numbers = self._numbers
         top = max(0, self.chosen // per_row - height + 1)
         line = Text(no_wrap=True, end="")
-        for number in range((top + y) * per_row, min((top + y + 1) * per_row, len(self.replicas))):
-            replica = self.replicas[number]
+        for place in range((top + y) * per_row, min((top + y + 1) * per_row, len(self.replicas))):
+            replica = self.replicas[place]
             style = STYLES.muted if replica.state is not ReplicaState.FAILED else STYLES.failed
-            cell = Text(f"{number:>2} ", style, end="")
+            cell = Text(f"{numbers[place]:>2} ", style, end="")
             if f"{replica.role}/{replica.id}" == self.slow:
                 cell.append("!", STYLES.pending)
             else:
                 cell.append(glyphs.state(replica.state), state_style(replica.state))
-            if number == self.chosen:
+            if place == self.chosen:
                 cell.stylize(STYLES.cursor if self.has_focus else STYLES.cursor_unfocused)
             line.append_text(cell)
             line.append(" " * max(1, CELL_WIDTH - cell.cell_len))
@@ -98,6 +104,16 @@ class ReplicaGrid(Widget, can_focus=True):
         segments = list(line.render(self.app.console))
         base = Style.null() + self.rich_style
         return Strip(Segment.apply_style(segments, base)).adjust_cell_length(width, base)
+
+    @property
+    def _numbers(self) -> tuple[int, ...]:
+        return replica_numbers((replica.role, replica.id) for replica in self.replicas)
+
+    def on_key(self, event: events.Key) -> None:
+        """Choose the replica whose number is typed, digit by digit."""
+        if self.replicas and event.character is not None and event.character.isdecimal():
+            event.stop()
+            self.action_move(self._typed.add(event.character, self._numbers, self.chosen) - self.chosen)
 
     def action_move(self, step: int) -> None:
         """Choose the next or the previous replica."""

@@ -119,7 +119,7 @@ class LogOutput:
         from .save_dialog import SaveDialog
 
         reading = self._reading
-        which = "merged" if reading.replica is None else str(reading.replica)
+        which = "merged" if reading.replica is None else str(reading.numbers[0])
         name = f"{_file_name(self._pane.job_name) or 'log'}-{which}.log"
         bounds = self._view.bounds
         words = [reading.words, count(bounds.end - bounds.first, "line")]

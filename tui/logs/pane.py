@@ -171,12 +171,12 @@ class LogPane(Vertical):
         self._reading.look()
 
     def set_failed(self, replicas: frozenset[int]) -> None:
-        """Mark the replicas that failed, by their numbers."""
+        """Mark the replicas that failed, by their places."""
         self._failed = replicas
         self._bar.failed = replicas
 
     def select_replica(self, replica: int | None) -> None:
-        """Show one replica by its number, or all of them (None)."""
+        """Show one replica by its place, or all of them (None)."""
         reading = self._reading
         count = len(reading.logs)
         if count > 1 and replica != reading.replica and (replica is None or 0 <= replica < count):
@@ -241,7 +241,7 @@ class LogPane(Vertical):
     def _refresh_status(self) -> None:
         status = status_of(self._reading, self._view, self._reason)
         bar, reading = self._bar, self._reading
-        bar.replica_count, bar.chosen, bar.failed = len(reading.logs), reading.replica, self._failed
+        bar.numbers, bar.chosen, bar.failed = reading.all_numbers, reading.replica, self._failed
         bar.stream, bar.wrap, bar.times = reading.stream, self._view.wrap, self._view.times
         self._row.options_shown = not bar.display
         self._row.status = status
@@ -294,7 +294,7 @@ class LogPane(Vertical):
         if action in ("ask", "error", "select", "copy", "save", "since", "plain"):
             return True if self._reading.log is not None else None
         if action == "replica":
-            return True if count > 1 and parameters[0] in range(count) else None
+            return True if count > 1 and parameters[0] in self._reading.all_numbers else None
         return True
 
     def action_follow(self) -> None:
@@ -349,8 +349,8 @@ class LogPane(Vertical):
         self.select_replica(None)
 
     def action_replica(self, number: int) -> None:
-        """Show one replica."""
-        self.select_replica(number)
+        """Show the replica with a number."""
+        self.select_replica(self._reading.all_numbers.index(number))
 
     def action_choose(self) -> None:
         """Choose a replica from a list."""

@@ -15,6 +15,7 @@ from ...logs.source.replica_log import ReplicaLog, StreamName
 from ...logs.view.background import LogFollower
 from ...logs.view.filtering import FilteredLog, Rule
 from ...logs.view.merge import MergedLog
+from ..ui.replica_numbers import replica_numbers
 
 STREAMS: tuple[StreamName, ...] = ("combined", "stdout", "stderr")
 # How far back the log goes, in seconds, and in words; None is all of it.
@@ -42,8 +43,10 @@ class LogReading:
     def __init__(self, target: MessagePump) -> None:
         self._target = target
         self.logs: tuple[ReplicaLog, ...] = ()
+        self.all_numbers: tuple[int, ...] = ()
+        """The number of each replica, as screens show it."""
         self.replica: int | None = None
-        """The number of the chosen replica, None for all of them."""
+        """The place of the chosen replica, None for all of them."""
         self.stream: StreamName = "combined"
         self.rules: tuple[Rule, ...] = ()
         self._since = 0
@@ -57,8 +60,9 @@ class LogReading:
         self._start_at: int | None = None
 
     def choose(self, logs: Sequence[ReplicaLog], is_final: Callable[[], bool] | None) -> None:
-        """Take another job's replicas; they are numbered in this order. `open` begins to read."""
+        """Take another job's replicas. `open` begins to read."""
         self.logs = tuple(logs)
+        self.all_numbers = replica_numbers((log.role, log.replica) for log in logs)
         self._is_final = is_final
         self.replica = 0 if len(self.logs) == 1 else None
         self.stream = "combined"
@@ -71,7 +75,7 @@ class LogReading:
         self.close()
         if not self.logs:
             return
-        whole = self._whole = self._merged(self.numbers, self.stream)
+        whole = self._whole = self._merged(self.stream)
         self.log = self._filtered(whole)
         self._follower = LogFollower(self.log, partial(self._tell, whole), self._is_final)
         self._follower.start()
@@ -105,8 +109,8 @@ class LogReading:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The number of each replica that is read."""
-        return tuple(range(len(self.logs))) if self.replica is None else (self.replica,)
+        """The number of each replica that is read, as screens show it."""
+        return self.all_numbers if self.replica is None else (self.all_numbers[self.replica],)
 
     @property
     def since(self) -> str:
@@ -139,7 +143,10 @@ class LogReading:
         count = len(self.logs)
         if count == 1:
             return "1 replica"
-        return f"{count} merged" if self.replica is None else f"replica {self.replica} of {count}"
+        if self.replica is None:
+            return f"{count} merged"
+        # The tasks of an array have numbers of their own.
+        return f"replica {self.numbers[0]}{' of' if self.numbers[0] < count else ', one of'} {count}"
 
     def seen(self) -> None:
         """Say that the last change is shown."""
@@ -171,14 +178,15 @@ class LogReading:
 
     def anew(self) -> AnyLog:
         """Return the same lines as a log of its own, not opened yet, for a reader that goes on by itself."""
-        return self._filtered(self._merged(self.numbers, self.stream))
+        return self._filtered(self._merged(self.stream))
 
     def everything(self) -> MergedLog:
         """Return all lines of all replicas as a log of its own, not opened yet."""
         return MergedLog(self.logs)
 
-    def _merged(self, numbers: tuple[int, ...], stream: StreamName) -> MergedLog:
-        return MergedLog([self.logs[number] for number in numbers], stream, since=self._earliest)
+    def _merged(self, stream: StreamName) -> MergedLog:
+        logs = self.logs if self.replica is None else [self.logs[self.replica]]
+        return MergedLog(logs, stream, since=self._earliest)
 
     def _filtered(self, log: MergedLog) -> AnyLog:
         return FilteredLog(log, self.rules) if self.rules else log

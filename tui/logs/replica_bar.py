@@ -26,7 +26,8 @@ class ReplicaBar(Widget):
 
     DEFAULT_CSS = "ReplicaBar { height: 1; width: 1fr; padding: 0 1; }"
 
-    replica_count: reactive[int] = reactive(0)
+    numbers: reactive[tuple[int, ...]] = reactive(())
+    """The number of each replica; replicas are chosen by their places."""
     chosen: reactive[int | None] = reactive(None)
     failed: reactive[frozenset[int]] = reactive(frozenset)
     stream: reactive[StreamName] = reactive("combined")
@@ -50,14 +51,14 @@ class ReplicaBar(Widget):
         row = Text(no_wrap=True, end="")
         row.append("a ", f"bold {STYLES.accent}")
         self._places = []
-        self._add(row, f"all {self.replica_count}", None, STYLES.muted if self.chosen is not None else STYLES.text)
+        self._add(row, f"all {len(self.numbers)}", None, STYLES.muted if self.chosen is not None else STYLES.text)
         row.append(" ")
         room = self.size.width - row.cell_len - right.cell_len - 2
-        for number in self._fitting(room):
+        for place in self._fitting(room):
             row.append("  ")
-            glyph = glyphs_of(self.app).failed if number in self.failed else ""
-            style = STYLES.failed if glyph else STYLES.replica(number)
-            self._add(row, f"{number}{glyph}", number, style)
+            glyph = glyphs_of(self.app).failed if place in self.failed else ""
+            style = STYLES.failed if glyph else STYLES.replica(self.numbers[place])
+            self._add(row, f"{self.numbers[place]}{glyph}", place, style)
         row.append(" " * max(2, self.size.width - row.cell_len - right.cell_len))
         row.append_text(right)
         row.truncate(self.size.width, overflow="crop")
@@ -66,20 +67,20 @@ class ReplicaBar(Widget):
     def on_click(self, event: events.Click) -> None:
         """Choose the replica under the pointer."""
         x = event.x - 1
-        for start, end, number in self._places:
+        for start, end, place in self._places:
             if start <= x < end:
-                self.post_message(self.Chosen(number))
+                self.post_message(self.Chosen(place))
 
-    def _add(self, row: Text, words: str, number: int | None, style: str) -> None:
+    def _add(self, row: Text, words: str, place: int | None, style: str) -> None:
         start = row.cell_len
-        row.append(words, f"bold underline {style}" if number == self.chosen else style)
-        self._places.append((start, row.cell_len, number))
+        row.append(words, f"bold underline {style}" if place == self.chosen else style)
+        self._places.append((start, row.cell_len, place))
 
     def _fitting(self, room: int) -> range:
-        cell = len(str(max(0, self.replica_count - 1))) + 3
+        cell = len(str(max(self.numbers, default=0))) + 3
         most = max(1, room // cell)
-        first = max(0, min((self.chosen or 0) - most // 2, self.replica_count - most))
-        return range(first, min(self.replica_count, first + most))
+        first = max(0, min((self.chosen or 0) - most // 2, len(self.numbers) - most))
+        return range(first, min(len(self.numbers), first + most))
 
     def _options(self) -> Text:
         words = [self.stream, *_TIMES[self.times], "wrap" if self.wrap else "no wrap"]

@@ -11,6 +11,7 @@ from ...logs.source.replica_log import ReplicaLog
 from ...logs.text.sanitize import plain
 from ..ui.list_dialog import ListDialog
 from ..ui.palette import STYLES
+from ..ui.replica_numbers import TypedNumber, replica_numbers
 from ..ui.theme import glyphs_of
 
 ALL = -1
@@ -33,25 +34,18 @@ class ReplicaPicker(ListDialog[int]):
         self._logs = tuple(logs)
         self._chosen = chosen
         self._failed = failed
-        # With one role, such as the tasks of an array, its own numbers are what one looks for.
-        is_one_role = len({log.role for log in logs}) == 1
-        self._rows = {str(log.replica if is_one_role else row): row + 1 for row, log in enumerate(logs)}
-        self._typed, self._typed_at = "", 0
+        self._numbers = replica_numbers((log.role, log.replica) for log in logs)
+        self._typed = TypedNumber()
 
     def heading(self) -> str:
         """Return the title."""
         return "Replica"
 
     def on_key(self, event: events.Key) -> None:
-        """Go to the replica whose number is typed, digit by digit; one that there is not begins anew."""
-        if event.character is None or not event.character.isdecimal():
-            return
-        event.stop()
-        typed = (self._typed if self.cursor == self._typed_at else "") + event.character
-        self._typed = typed if any(number.startswith(typed) for number in self._rows) else event.character
-        if self._typed in self._rows:
-            self.action_move(self._rows[self._typed] - self.cursor)
-        self._typed_at = self.cursor
+        """Go to the replica whose number is typed, digit by digit."""
+        if event.character is not None and event.character.isdecimal():
+            event.stop()
+            self.action_move(self._typed.add(event.character, self._numbers, self.cursor - 1) + 1 - self.cursor)
 
     def on_mount(self) -> None:
         """Start at what is shown now."""
@@ -61,10 +55,10 @@ class ReplicaPicker(ListDialog[int]):
         """Return all replicas together, then each."""
         failed = glyphs_of(self.app).failed
         rows = [Text(f"all {len(self._logs)}, merged", STYLES.text)]
-        for number, log in enumerate(self._logs):
+        for place, (number, log) in enumerate(zip(self._numbers, self._logs, strict=True)):
             row = Text(f"{number:>4}", STYLES.replica(number))
             row.append(f"  {plain(log.role)}/{log.replica}", STYLES.muted)
-            if number in self._failed:
+            if place in self._failed:
                 row.append(f"  {failed}", STYLES.failed)
             rows.append(row)
         return rows

@@ -44,8 +44,7 @@ class LogStatus:
         selected: lines that are selected.
         since: how far back it goes, such as ``10m``; empty where it is all there.
         new_lines: lines that came since it was paused.
-        replica: the number of the replica shown, None for all of them.
-        replica_count: how many replicas there are.
+        replica: the place of the replica shown, None for all of them.
         shown: what is shown in words, such as ``16 merged`` or ``replica 3 of 16``.
         stream: which stream is shown.
         wrap: whether long lines wrap.
@@ -64,7 +63,6 @@ class LogStatus:
     since: str = ""
     new_lines: int = 0
     replica: int | None = None
-    replica_count: int = 0
     shown: str = ""
     stream: StreamName = "combined"
     wrap: bool = False
@@ -195,7 +193,6 @@ def status_of(reading: LogReading, view: LogView, reason: str) -> LogStatus:
         since=reading.since,
         new_lines=view.new_lines,
         replica=reading.replica,
-        replica_count=len(reading.logs),
         shown=reading.words,
         stream=reading.stream,
         wrap=view.wrap,
