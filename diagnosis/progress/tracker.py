@@ -26,10 +26,8 @@ from .stragglers import KEPT_TIMES, Pace, is_own_time
 FEWEST_POINTS = 2
 # The rate is that of so many last seconds.
 RATE_WINDOW_S = 300.0
-# Printers, such as ranks of one job, whose values are kept; of others only their pace is.
-_MOST_KEPT_PRINTERS = 8
-# Printers that are told apart.
-_MOST_PRINTERS = 4096
+# Printers, such as ranks of one job, that are told apart, and those whose values are kept; of others only their pace is.
+_MOST_PRINTERS, _MOST_KEPT_PRINTERS = 4096, 8
 _MOST_SERIES = 300
 # Names of times that are kept of each printer.
 _MOST_TIMES = 4
@@ -94,13 +92,10 @@ class Progress:
         if self.rate:
             phrases.append(f"{self.rate:.3g} it/s" if self.rate >= 1 else f"{1 / self.rate:.3g} s/it")
         if self.seconds_left is not None:
-            phrases.append(f"ends in {_whole_minutes(self.seconds_left)}")
+            # In minutes: seconds of an estimate that change all the time draw the eye for nothing.
+            whole = duration(math.ceil(self.seconds_left / 60) * 60).removesuffix(" 00s")
+            phrases.append(f"ends in {whole if self.seconds_left > 60 else '<1m'}")
         return phrases
-
-
-def _whole_minutes(seconds: float) -> str:
-    """Return a duration in minutes: an estimate whose seconds change all the time draws the eye for nothing."""
-    return duration(math.ceil(seconds / 60) * 60).removesuffix(" 00s") if seconds > 60 else "<1m"
 
 
 class Moments:

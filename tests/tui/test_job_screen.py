@@ -62,6 +62,7 @@ async def test_a_number_finds_its_replica(tmp_path):
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.replicas.chosen, "the replicas")
         screen = app.screen
+        assert isinstance(screen, JobScreen)
         await pilot.press("tab")
         await until(pilot, lambda: screen.focused is screen.replicas.grid, "the grid")
         await pilot.press("1", "2", "8")

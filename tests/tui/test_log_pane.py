@@ -103,7 +103,7 @@ async def test_tasks_of_an_array_have_their_own_numbers(tmp_path: Path) -> None:
     for writer in writers:
         writer.write(b"a line\n")
     app = LogApp([writer.log for writer in writers])
-    async with app.run_test(size=(100, 10)) as pilot:
+    async with app.run_test(size=(130, 10)) as pilot:
         await app.until(lambda: sorted(row.split("│")[0].split()[-1] for row in app.rows()) == ["12", "5", "6"])
         assert app.query_one(ReplicaBar).render().plain.split()[:6] == ["a", "all", "3", "5", "6", "12"]
         # There is none with this number.
