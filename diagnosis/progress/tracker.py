@@ -26,7 +26,7 @@ from .stragglers import KEPT_TIMES, Pace, is_own_time
 FEWEST_POINTS = 2
 # The rate is that of so many last seconds.
 RATE_WINDOW_S = 300.0
-# Printers, such as ranks of one job, that are told apart, and those whose values are kept; of others only their pace is.
+# Printers, such as ranks of one job, that are told apart, and those whose values are kept: of others only their pace.
 _MOST_PRINTERS, _MOST_KEPT_PRINTERS = 4096, 8
 _MOST_SERIES = 300
 # Names of times that are kept of each printer.

@@ -66,11 +66,11 @@ async def test_a_number_finds_its_replica(tmp_path):
         await pilot.press("tab")
         await until(pilot, lambda: screen.focused is screen.replicas.grid, "the grid")
         await pilot.press("1", "2", "8")
-        assert screen.replicas.chosen.id == 128
+        assert screen.replicas.grid.chosen == 128
         assert "128 " in screen.replicas.grid.render_line(screen.replicas.grid.size.height - 1).text
         # One that was moved begins anew.
         await pilot.press("left", "4")
-        assert screen.replicas.chosen.id == 4
+        assert screen.replicas.grid.chosen == 4
 
 
 async def test_an_error_that_the_job_did_not_report_is_quoted_from_its_logs(scheduler, tmp_path):

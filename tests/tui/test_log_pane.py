@@ -105,7 +105,8 @@ async def test_tasks_of_an_array_have_their_own_numbers(tmp_path: Path) -> None:
     app = LogApp([writer.log for writer in writers])
     async with app.run_test(size=(130, 10)) as pilot:
         await app.until(lambda: sorted(row.split("│")[0].split()[-1] for row in app.rows()) == ["12", "5", "6"])
-        assert app.query_one(ReplicaBar).render().plain.split()[:6] == ["a", "all", "3", "5", "6", "12"]
+        bar = app.query_one(ReplicaBar)
+        await app.until(lambda: bar.render().plain.split()[:6] == ["a", "all", "3", "5", "6", "12"])
         # There is none with this number.
         await pilot.press("1")
         assert app.pane.status.shown == "3 merged"
