@@ -12,8 +12,6 @@ from .series import Series
 from .tables import TrainerState
 
 _MOST_SERIES = 300
-# How often in a row one file is polled, so that a long one starves no other.
-_MOST_POLLS = 4
 # What the log printed so long after a file was written is not in the file yet (s): HF's Trainer writes its state with
 # each checkpoint only, Lightning its table every 100 rows.
 _LAG_S = 5.0
@@ -35,26 +33,22 @@ class MetricFiles:
                 self._series[path] = {}
 
     def poll(self) -> bool:
-        """Read what was added since; return whether there is more to read at once."""
+        """Read what was added since, of a long file a part; return whether there is more to read at once."""
         more = False
         for path, file in self._files.items():
-            for _ in range(_MOST_POLLS):
-                points, forget, again = file.poll()
-                if forget:
-                    self._series[path] = {}
-                if points:
-                    self._written[path] = modified(path)
-                series = self._series[path]
-                for name, step, value, time in points:
-                    if name not in series:
-                        if len(series) >= _MOST_SERIES:
-                            continue
-                        series[name] = Series(name, path.name)
-                    series[name].add(step, value, time)
-                if not again:
-                    break
-            else:
-                more = True
+            points, forget, again = file.poll()
+            more = more or again
+            if forget:
+                self._series[path] = {}
+            if points:
+                self._written[path] = modified(path)
+            series = self._series[path]
+            for name, step, value, time in points:
+                if name not in series:
+                    if len(series) >= _MOST_SERIES:
+                        continue
+                    series[name] = Series(name, path.name)
+                series[name].add(step, value, time)
         return more
 
     @property

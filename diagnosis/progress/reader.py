@@ -98,21 +98,23 @@ class ActivityReader(LogThread):
         polled_at = find_at = -math.inf
         find_pause = _FIRST_FIND_S
         was_final = self.is_final
+        more_in_files = False
         saved_at = time.monotonic()
         while not self._stop.is_set():
             more = self._read_log(blocks)
             self._job.is_current = not more and blocks.caught_up
             now = time.monotonic()
-            if now - polled_at > _FILE_INTERVAL_S:
+            if more_in_files or now - polled_at > _FILE_INTERVAL_S:
                 paths: Collection[Path] = ()
                 if now >= find_at or self.is_final != was_final:
                     was_final = self.is_final
                     paths = self._job.find_files()
                     find_at, find_pause = now + find_pause, min(find_pause * _FIND_GROWTH, _LAST_FIND_S)
                 polled_at = now
-                if not more and not self.is_final:
+                if not (more or more_in_files or self.is_final):
                     self._read_tails()
-                more = self._job.read_files(paths) or more
+                more_in_files = self._job.read_files(paths)
+                more = more or more_in_files
             if not more:
                 self._job.is_read = True
             self._publish()

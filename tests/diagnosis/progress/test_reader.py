@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from support.waiting import wait_until
 
+from torchx_tui.diagnosis.metrics import points
 from torchx_tui.diagnosis.metrics.files import MetricFiles
 from torchx_tui.diagnosis.metrics.find import Folder, find_metric_files
 from torchx_tui.diagnosis.metrics.store import load_series
@@ -83,6 +84,31 @@ def test_values_of_files_are_preferred(reader: ActivityReader, folder: Path) -> 
     series = seen(reader, "the log", "lr", 2).series
     assert (series["train/loss"].origin, series["lr"].origin) == ("metrics.csv", "log of trainer/0")
     assert "loss" not in series
+
+
+def test_a_long_file_is_shown_while_it_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Part after part without a pause; it counts as read, and is kept, once all of it is."""
+    monkeypatch.setattr(points, "READ_SIZE", 2_000)
+    monkeypatch.setattr("torchx_tui.diagnosis.progress.reader._PUBLISH_INTERVAL_S", 0.0)
+    monkeypatch.setattr("torchx_tui.diagnosis.progress.reader._FILE_INTERVAL_S", 3_600.0)
+    write(folder / "metrics.jsonl", "".join(f'{{"step": {n}, "loss": {n}.5}}\n' for n in range(1_000)))
+    told: list[tuple[int, bool]] = []
+
+    def note() -> None:
+        activity = reader.latest
+        if "loss" in activity.series:
+            told.append((activity.series["loss"].points, activity.is_read))
+        reader.acknowledge()
+
+    log = ReplicaLog("trainer", 0, stdout=folder / "0.log")
+    reader = ActivityReader(HANDLE, [log], lambda: JobPlace(folders=(Folder(folder),)), note)
+    reader.start()
+    seen(reader, "all of it", "loss", 1_000)
+    wait_until(lambda: reader.latest.is_read, "that it is read")
+    reader.close()
+    assert reader.join(30)
+    assert len(told) > 5
+    assert {is_read for count, is_read in told if count < 1_000} == {False}
 
 
 def test_series_are_there_at_once_the_next_time(reader: ActivityReader, folder: Path) -> None:
