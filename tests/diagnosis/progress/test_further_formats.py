@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections import Counter
+from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -138,3 +142,24 @@ def test_recall_and_precision_of_real_runs(name: str) -> None:
     assert wanted
     assert right >= 0.98 * wanted
     assert false <= 0.005 * wanted
+
+
+_TRAIN = """
+import json
+from sklearn.datasets import load_digits
+from sklearn.neural_network import MLPClassifier
+digits = load_digits()
+model = MLPClassifier((16,), max_iter=20, verbose=True, random_state=1).fit(digits.data, digits.target)
+print(json.dumps(model.loss_curve_))
+"""
+
+
+@pytest.mark.torch
+def test_scikit_learn_that_is_installed(require: Callable[[str, bool, str], None]) -> None:
+    require("trainers", find_spec("sklearn") is not None, "pip install 'torchx-tui[examples]'")
+    command = [sys.executable, "-W", "ignore", "-c", _TRAIN]
+    printed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    *_, truth = printed.splitlines()
+    tracker = ProgressTracker()
+    tracker.feed(printed.removesuffix(f"{truth}\n").encode())
+    assert tracker.series()["loss"].means() == [float(f"{loss:.8f}") for loss in json.loads(truth)]
