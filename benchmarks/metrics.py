@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+import re
 import statistics
 import tempfile
 import time
@@ -19,6 +20,7 @@ from pathlib import Path
 from textual.app import App, ComposeResult
 
 from benchmarks._budget import judged
+from benchmarks._dashboard import home
 from benchmarks.log_ingest import LINES, pane_rate
 from torchx_tui.diagnosis.metrics.chart import Options, draw_chart
 from torchx_tui.diagnosis.metrics.series import Series
@@ -154,6 +156,43 @@ async def screen_times(series: list[Series]) -> tuple[float, float]:
         return opened * 1e3, statistics.median(frames) * 1e3
 
 
+# Writes as many values as a long run has, in a file of JSON lines, and goes on.
+_PROGRAM = f"""
+import json, math, os, random, time
+os.chdir(os.environ["HOME"])
+chance = random.Random(1)
+with open("metrics.jsonl", "w", buffering=1 << 20) as file:
+    for step in range({_POINTS}):
+        value = math.exp(-step / 9_000)
+        values = {{f"metric_{{n}}": round(value + chance.gauss(0, 0.05), 5) for n in range({_METRICS})}}
+        print(json.dumps({{"step": step, **values}}), file=file)
+print("all of it is written")
+time.sleep(600)
+"""
+# A chart, and a whole frame with one: the row below the charts comes last.
+_BRAILLE = re.compile(rb"\xe2[\xa0-\xa3][\x80-\xbf]")
+_FRAME = re.compile(_BRAILLE.pattern + rb"[\s\S]*99th percentile")
+
+
+def dashboard_times() -> tuple[float, float, float]:
+    """Return the seconds from the key to the first chart, to all points, and to the chart when the job is known."""
+    with home() as place:
+        place.launch("program", text=_PROGRAM)
+        with place.open(size=(160, 45)) as screen:
+            screen.wait(b"all of it is written")
+            start, began = len(screen.data), time.perf_counter()
+            screen.press(b"p")
+            first = screen.wait(_BRAILLE, start) - began
+            whole = screen.wait(f"{_POINTS:,} points".encode(), start) - began
+            start = len(screen.data)
+            screen.press(b"\x1b")
+            screen.wait(b"STATE", start)
+            time.sleep(2)
+            start, began = len(screen.data), time.perf_counter()
+            screen.press(b"p")
+            return first, whole, screen.wait(_FRAME, start) - began
+
+
 def chart_time(series: Series) -> float:
     """Return the milliseconds of one chart of 70 by 13 cells."""
     times = []
@@ -216,6 +255,7 @@ def run() -> list[tuple[str, str]]:
         first, later = turn_times(Path(folder))
     series = make_series()
     opened, frame = asyncio.run(screen_times(series))
+    first_chart, all_points, again = dashboard_times()
     return [
         *rows,
         ("followed log pane alone", f"{without:,.0f} lines/s"),
@@ -223,6 +263,9 @@ def run() -> list[tuple[str, str]]:
         ("that against the pane alone", f"{beside / without:.2f}x"),
         (f"{_METRICS} metrics x {_POINTS:,} points: open", judged(opened, 300, " ms")),
         ("a frame while they grow", judged(frame, 16, " ms", digits=1)),
+        ("the same in a file of a job: key to the first chart", f"{first_chart * 1e3:.0f} ms"),
+        ("the same: key to all points", f"{all_points:.1f} s"),
+        ("the same, when the job is known: key to the chart", judged(again * 1e3, 300, " ms")),
         ("one chart of 70 x 13 cells", f"{chart_time(series[0]):.1f} ms"),
         (f"{_TAILS_IN_TURN} of {_RANKS} replicas looked at: for the first time", f"{first:.1f} ms"),
         ("when each has a line more, every 2 s", f"{later:.1f} ms"),
