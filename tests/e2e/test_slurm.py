@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from actions import fill, open_form, submit
+from actions import fill, launch, open_form, submit
 
 pytestmark = pytest.mark.slow
 
@@ -30,6 +30,32 @@ def test_launch_read_and_cancel(terminal, slurm_cluster, tmp_path: Path):
     app.wait("Cancel this job")
     app.press("y")
     app.wait(r"Cancelled\s+sh \d+")
+    app.press("q")
+    assert app.wait_for_end() == 0
+
+
+def test_four_replicas_on_two_nodes(terminal, slurm_cluster, tmp_path: Path):
+    (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = slurm\n")
+    app = terminal(environ={"SLURM_CONF": slurm_cluster})
+    app.wait("No jobs yet|Asking|STATE")
+    values = {"steps": "600", "num_replicas": "4", "step_seconds": "0.5", "image": str(tmp_path)}
+    launch(app, "demo.train", {**values, "nodes": "2", "sbatch_args": "--ntasks-per-node=2"})
+    app.wait(r"Running +demo-train\S* \d+ +slurm +4/4")
+    app.wait(lambda text: all(re.search(rf"^.*\b{k}[│┆].*step", text, re.MULTILINE) for k in range(4)))
+    app.press("enter")
+    app.wait("─ Replicas")
+    app.press("tab")
+    app.wait("━ Replicas")
+    nodes = []
+    for number in range(4):
+        app.press(str(number))
+        app.wait(rf"trainer/{number} +● Running")
+        nodes += re.findall(r" on (n\d)", app.text())[:1]
+    assert sorted({*nodes}) == sorted(nodes)[::2]
+    app.press("x")
+    app.wait("Cancel this job")
+    app.press("y")
+    app.wait(r"cancelled by \S+ after")
     app.press("q")
     assert app.wait_for_end() == 0
 
