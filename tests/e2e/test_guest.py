@@ -9,6 +9,8 @@ from actions import fill, open_form, submit, wait_top
 pytestmark = pytest.mark.slow
 
 PROJECT = '''
+import time
+
 import words_of_the_project
 
 import torchx.components.utils as utils
@@ -45,8 +47,7 @@ def spread(script: str = "main.py") -> specs.AppDef:
 def hang() -> specs.AppDef:
     """Hang."""
     print("before it hangs")
-    while True:
-        pass
+    time.sleep(3600)
 '''
 
 
