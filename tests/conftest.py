@@ -47,6 +47,30 @@ def pytest_configure(config):
         config.pluginmanager.register(Times(), "times")
 
 
+# Tests with these wait for programs most of their time.
+_WAITING = {
+    "terminal", "docker_engine", "own_engine", "kubernetes_cluster", "own_cluster", "slurm_cluster", "cluster", "home",
+}  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    """Let each of xdist's workers, which get equal parts of the list, begin with tests that wait.
+
+    At the end of the list one of them would keep a single worker busy while the processors have nothing to do.
+    """
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    kinds = ([], [])
+    for item in items:
+        kinds[_WAITING.isdisjoint(item.fixturenames)].append(item)
+    bounds = [[len(kind) * worker // workers for worker in range(workers + 1)] for kind in kinds]
+    items[:] = [
+        item
+        for worker in range(workers)
+        for kind, bound in zip(kinds, bounds, strict=True)
+        for item in kind[bound[worker] : bound[worker + 1]]
+    ]
+
+
 @pytest.fixture(scope="session", autouse=True)
 def usual_signals():
     """Take signals as a program in a terminal does: under nohup, or in a shell's background, they are ignored."""
