@@ -545,3 +545,19 @@ async def test_the_last_valid_request_stays_under_a_fault(app):
         above, _, below = preview(screen).partition("The last valid request:")
         assert "--steps" not in above
         assert "--steps" in below
+
+
+async def test_the_field_with_the_focus_stays_in_sight(app, scheduler):
+    """Warnings that come while somebody types take rows from the fields."""
+    async with app.run_test(size=(80, 20)) as pilot:
+        screen = await form_of(pilot, app, "demo.train")
+        form = screen.editor.form
+        fields = form.query_one("#form-scroll")
+        row = row_of(screen, "log_dir", "option")
+        row.input.focus()
+        await until(pilot, lambda: fields.region.contains_region(row.region), "the field")
+        height = fields.size.height
+        scheduler.warnings = [Finding("warning", f"{number} is odd", "look at it") for number in range(3)]
+        await pilot.press("x")
+        await until(pilot, lambda: fields.size.height < height, "the warnings")
+        await until(pilot, lambda: fields.region.contains_region(row.region), "the field again")

@@ -24,7 +24,7 @@ from ..ui.glyphs import ASCII
 from ..ui.job_cells import first_failed, state_style
 from ..ui.palette import STYLES
 from ..ui.pane import Pane
-from ..ui.replica_numbers import TypedNumber, replica_numbers
+from ..ui.replica_numbers import DIGITS, TypedNumber, replica_numbers
 from ..ui.theme import glyphs_of
 from .replica_facts import port_lines, reach_line, replica_lines, usage_lines
 
@@ -50,6 +50,7 @@ class ReplicaGrid(Widget, can_focus=True):
         Binding("down,j", "row(1)", "Row down", id="replicas.down", show=False),
         Binding("enter", "choose", "Show this replica's log", id="replicas.show", show=False),
         Binding("y", "screen.copy_port", "Copy the ssh command of its ports", id="replicas.copy_port", show=False),
+        *DIGITS,
     ]
 
     replicas: reactive[tuple[ReplicaStatus, ...]] = reactive((), layout=True)
@@ -109,11 +110,9 @@ class ReplicaGrid(Widget, can_focus=True):
     def _numbers(self) -> tuple[int, ...]:
         return replica_numbers((replica.role, replica.id) for replica in self.replicas)
 
-    def on_key(self, event: events.Key) -> None:
+    def action_digit(self, digit: str) -> None:
         """Choose the replica whose number is typed, digit by digit."""
-        if self.replicas and event.character is not None and event.character.isdecimal():
-            event.stop()
-            self.action_move(self._typed.add(event.character, self._numbers, self.chosen) - self.chosen)
+        self.action_move(self._typed.add(digit, self._numbers, self.chosen) - self.chosen)
 
     def action_move(self, step: int) -> None:
         """Choose the next or the previous replica."""

@@ -36,6 +36,16 @@ ROLE_HELP = (
 SCHEDULER_HELP = "Where the job runs. Space and the arrows choose the next."
 
 
+class _Fields(VerticalScroll):
+    """Keeps the field with the focus in sight when help or warnings below take some of the rows."""
+
+    def on_resize(self) -> None:
+        """Scroll to it, once all have their places."""
+        focused = self.screen.focused
+        if focused is not None and self in focused.ancestors:
+            self.call_after_refresh(self.scroll_to_widget, focused, animate=False)
+
+
 class LaunchForm(Vertical):
     """The fields of a `FormModel`."""
 
@@ -59,7 +69,7 @@ class LaunchForm(Vertical):
     def compose(self) -> ComposeResult:
         """Yield the sections; the rows come with `show`."""
         yield self.rule
-        with VerticalScroll(id="form-scroll", can_focus=False):
+        with _Fields(id="form-scroll", can_focus=False):
             yield Vertical(id="argument-rows")
             yield self._options_rule
             with Horizontal(classes="field-line"):

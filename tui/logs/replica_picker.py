@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.text import Text
-from textual import events
 
 from ...logs.source.replica_log import ReplicaLog
 from ...logs.text.sanitize import plain
 from ..ui.list_dialog import ListDialog
 from ..ui.palette import STYLES
-from ..ui.replica_numbers import TypedNumber, replica_numbers
+from ..ui.replica_numbers import DIGITS, TypedNumber, replica_numbers
 from ..ui.theme import glyphs_of
 
 ALL = -1
@@ -28,6 +27,7 @@ class ReplicaPicker(ListDialog[int]):
 
     HELP_TITLE = "Replicas"
     HINTS = (("0-9", "number"), *ListDialog.HINTS)
+    BINDINGS = [*DIGITS]
 
     def __init__(self, logs: Sequence[ReplicaLog], chosen: int | None, failed: frozenset[int] = frozenset()) -> None:
         super().__init__()
@@ -41,11 +41,9 @@ class ReplicaPicker(ListDialog[int]):
         """Return the title."""
         return "Replica"
 
-    def on_key(self, event: events.Key) -> None:
+    def action_digit(self, digit: str) -> None:
         """Go to the replica whose number is typed, digit by digit."""
-        if event.character is not None and event.character.isdecimal():
-            event.stop()
-            self.action_move(self._typed.add(event.character, self._numbers, self.cursor - 1) + 1 - self.cursor)
+        self.action_move(self._typed.add(digit, self._numbers, self.cursor - 1) + 1 - self.cursor)
 
     def on_mount(self) -> None:
         """Start at what is shown now."""

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from textual.binding import Binding
+
+DIGITS = [
+    Binding(str(digit), f"digit('{digit}')", "Replica by its number", id=f"replicas.digit_{digit}", show=False)
+    for digit in range(10)
+]
+"""The keys of a widget with a method `action_digit`: bound, so that they keep their turn among other keys."""
+
 
 def replica_numbers(replicas: Iterable[tuple[str, int]]) -> tuple[int, ...]:
     """Return the number that stands for each replica: its own in a job of one role, else its place among all.
