@@ -135,7 +135,7 @@ def test_an_array_of_20_tasks_two_at_once(terminal, slurm_cluster, tmp_path: Pat
     app.wait(r"19 ○")
     # A task by its number: its log alone.
     app.press("l")
-    app.wait("task 5 of the array")
+    app.wait(r"›  Logs[\s\S]*task 5 of the array")
     app.press("#")
     app.wait("all 20, merged")
     app.press("5", "enter")
