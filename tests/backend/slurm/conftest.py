@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.services import NoServiceError
-from support.slurm_cluster import HAS_MEMORY_LIMITS, OwnSlurm, private_slurm
+from support.slurm_cluster import OwnSlurm, private_slurm
 from support.slurm_commands import SlurmCommands
 
 from torchx_tui.backends.slurm import accounting, shared_answer
@@ -39,8 +39,6 @@ def module_cluster() -> Iterator[OwnSlurm | NoServiceError]:
         "AccountingStorageEnforce=limits,qos\nPriorityType=priority/multifactor\nLicenses=matlab:1\n"
         "MinJobAge=20\nSlurmdTimeout=3600\n"
     )
-    if HAS_MEMORY_LIMITS:
-        settings += "TaskPlugin=task/cgroup\n"
     try:
         with private_slurm(settings) as cluster:
             yield cluster

@@ -6,7 +6,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from typing import Any
 import pexpect
 import pytest
 from support.docker_registry import free_port
-from support.slurm_cluster import HAS_MEMORY_LIMITS, OwnSlurm
+from support.services import NoServiceError
+from support.slurm_cluster import HAS_MEMORY_LIMITS, OwnSlurm, private_slurm
 from support.terminal import Terminal
 from support.waiting import PATIENCE, wait_until
 
@@ -148,10 +149,6 @@ _ENDS = {
     "code": ("exit 3", "exit 3"),
     "signal": ("kill -9 $$", "killed by SIGKILL"),
     "limit": ("echo begun; sleep 600", "its time limit of 1m was reached: ask for more time"),
-    "memory": (
-        f"{sys.executable} -c 'bytearray(200_000_000)'",
-        "out of memory: it used more than the 30M that it asked for",
-    ),
     "node": ("echo begun; sleep 600", r"(?:a node failed \(it ran on n3\)|the node n3 failed): launch it again"),
     "other": ("sleep 600", r"cancelled by nobody after \d+s"),
     "again": (
@@ -163,7 +160,6 @@ _ENDS = {
 """What a script does, and what its job says of its end."""
 _OPTIONS = {
     "limit": ["--time=1"],
-    "memory": ["--mem=30M"],
     "node": ["--no-requeue", "--nodelist=n3"],
     "again": ["--requeue"],
     "busy": ["--cpus-per-task=2"],
@@ -175,7 +171,6 @@ def test_every_end_is_said_on_the_screen(cluster: OwnSlurm, tmp_path: Path) -> N
     ids = {
         name: cluster.run("sbatch", "--parsable", f"--job-name={name}-end", *_OPTIONS.get(name, []), f"--wrap={script}")
         for name, (script, _) in _ENDS.items()
-        if name != "memory" or HAS_MEMORY_LIMITS
     }
 
     def running(name: str) -> bool:
@@ -193,6 +188,8 @@ def test_every_end_is_said_on_the_screen(cluster: OwnSlurm, tmp_path: Path) -> N
             app.press("/", f"{name}-end", "enter")
             app.wait(rf"^  +. \w+ +{name}-end")
             app.press("enter")
+            # The row has the words, too.
+            app.wait(rf"Jobs +›  {name}-end")
             app.wait(_ENDS[name][1])
             if name == "limit":
                 app.wait("DUE TO TIME LIMIT")
@@ -201,6 +198,28 @@ def test_every_end_is_said_on_the_screen(cluster: OwnSlurm, tmp_path: Path) -> N
             app.press("escape")
         app.press("q")
         assert app.wait_for_end() == 0
+
+
+@pytest.mark.skipif(not HAS_MEMORY_LIMITS, reason="needs control groups of version 1")
+def test_a_job_that_ran_out_of_memory(
+    require: Callable[[str, bool, str], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """On a cluster of its own: jobs of two clusters would have the same control groups."""
+    try:
+        with private_slurm("TaskPlugin=task/cgroup\n") as cluster:
+            monkeypatch.setenv("SLURM_CONF", cluster.settings)
+            monkeypatch.chdir(tmp_path)
+            command = f"--wrap={sys.executable} -c 'bytearray(200_000_000)'"
+            cluster.run("sbatch", "--parsable", "--job-name=large", "--mem=30M", command)
+            with Terminal() as app:
+                app.wait(r"Failed +large")
+                app.press("enter")
+                app.wait(r"Jobs +›  large")
+                app.wait("out of memory: it used more than the 30M that it asked for")
+                app.press("q")
+                assert app.wait_for_end() == 0
+    except NoServiceError as error:
+        require("slurm", False, str(error))
 
 
 def test_a_folder_that_is_missing(real: SlurmScheduler, cluster: OwnSlurm, tmp_path: Path) -> None:
