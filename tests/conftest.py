@@ -118,7 +118,7 @@ def own_home(tmp_path_factory, monkeypatch):
     return home
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def require():
     """Skip where something is missing, or fail where REQUIRE_SERVICES says that it must be there."""
 
@@ -155,13 +155,22 @@ def docker_engine(own_home, require, monkeypatch):
     return host
 
 
-@pytest.fixture
-def own_engine(own_home, require, monkeypatch):
-    """Give a started `OwnEngine` with the image busybox:local, which the test may stop and kill; DOCKER_HOST is set."""
+@pytest.fixture(scope="module")
+def engine_of_module(require):
     with ExitStack() as stack:
-        engine = running(require, "docker", lambda: stack.enter_context(private_engine()))
-        _choose_engine(monkeypatch, engine.host)
-        yield engine
+        yield running(require, "docker", lambda: stack.enter_context(private_engine()))
+
+
+@pytest.fixture
+def own_engine(own_home, engine_of_module, monkeypatch):
+    """Give a started `OwnEngine` with the image busybox:local, which the test may stop and kill; DOCKER_HOST is set.
+
+    The tests of a file use one after the other; each finds it without containers.
+    """
+    engine_of_module.start()
+    _choose_engine(monkeypatch, engine_of_module.host)
+    yield engine_of_module
+    engine_of_module.remove_containers()
 
 
 def _choose_engine(monkeypatch, host):
@@ -192,13 +201,22 @@ def kubernetes_cluster(own_home, require, monkeypatch, used_namespaces):
         yield cluster
 
 
-@pytest.fixture
-def own_cluster(own_home, require, monkeypatch):
-    """Give a started `OwnCluster`, which the test may kill and compact; KUBECONFIG is set to it."""
+@pytest.fixture(scope="module")
+def cluster_of_module(require):
     with ExitStack() as stack:
-        cluster = running(require, "kubernetes", lambda: stack.enter_context(private_cluster()))
-        monkeypatch.setenv("KUBECONFIG", cluster.kubeconfig)
-        yield cluster
+        yield running(require, "kubernetes", lambda: stack.enter_context(private_cluster()))
+
+
+@pytest.fixture
+def own_cluster(own_home, cluster_of_module, monkeypatch):
+    """Give a started `OwnCluster`, which the test may kill and compact; KUBECONFIG is set to it.
+
+    The tests of a file use one after the other, each with a new namespace.
+    """
+    cluster_of_module.start()
+    cluster_of_module.make_namespace()
+    monkeypatch.setenv("KUBECONFIG", cluster_of_module.kubeconfig)
+    return cluster_of_module
 
 
 @pytest.fixture

@@ -79,8 +79,7 @@ def test_a_role_that_is_open(snap_compare, app, size):
     assert snap_compare(app, terminal_size=SIZES[size], run_before=run)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_pairs_a_line_each(snap_compare, app, size):
+def test_pairs_a_line_each(snap_compare, app):
     async def run(pilot):
         screen = await filled(pilot)
         row_of(screen, "env").input.focus()
@@ -89,7 +88,7 @@ def test_pairs_a_line_each(snap_compare, app, size):
         await pilot.press("enter", *"OMP_NUM_THREADS")
         await until(pilot, lambda: str(pilot.app.screen._words.content), "the error")
 
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=run)
+    assert snap_compare(app, sizes=SIZES, run_before=run)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -114,8 +113,7 @@ def test_named_resources(snap_compare, app, size):
     assert snap_compare(app, terminal_size=SIZES[size], run_before=run)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_a_sweep(snap_compare, app, size):
+def test_a_sweep(snap_compare, app):
     async def run(pilot):
         screen = await filled(pilot, lr="0.1, 0.01", batch="16..64*2")
         await until(
@@ -126,7 +124,7 @@ def test_a_sweep(snap_compare, app, size):
         await pilot.press("ctrl+s")
         await until(pilot, lambda: isinstance(pilot.app.screen, SweepDialog), "the question")
 
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=run)
+    assert snap_compare(app, sizes=SIZES, run_before=run)
 
 
 def test_a_form_with_several_values(snap_compare, app):

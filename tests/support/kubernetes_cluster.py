@@ -171,18 +171,22 @@ class OwnCluster(KubernetesCluster):
             "KUBERNETES_TEST_BRIDGE": f"txtuik8sown{slot}",
             "KUBERNETES_TEST_NET": f"10.{230 + slot}.0",
         }
-        self._parts: list[str] = []
+        self._has_node = False
 
-    def start(self, *, controllers: bool = False, node: bool = False) -> None:
+    def start(self, *, node: bool = False) -> None:
         """Start what does not run; its objects are as they were.
 
         Args:
-            controllers: with Kubernetes' controllers and scheduler, and with what stands in for Volcano's.
-            node: with these, and with a node, so that pods run. What was once asked for is always started.
+            node: with Kubernetes' controllers and scheduler, what stands in for Volcano's, and a node, so that pods
+                run. What was once asked for is always started.
         """
-        if node or controllers:
-            self._parts = ["--node" if node or "--node" in self._parts else "--controllers"]
-        _up(self._test_settings, *self._parts)
+        self._has_node |= node
+        _up(self._test_settings, *(["--node"] if self._has_node else []))
+
+    def make_namespace(self) -> None:
+        """Make another namespace, and let it be this cluster's."""
+        self.namespace = f"test-{uuid.uuid4().hex[:10]}"
+        self.request("POST", "/api/v1/namespaces", {"metadata": {"name": self.namespace}})
 
     def kill_api_server(self) -> None:
         """Kill the API server by SIGKILL."""
@@ -227,16 +231,15 @@ class OwnCluster(KubernetesCluster):
 
 @contextmanager
 def private_cluster() -> Iterator[OwnCluster]:
-    """Give an API server of one's own, started; it is removed afterwards.
+    """Give an API server of one's own, which the test starts; it is removed afterwards.
 
     Raises:
-        NoServiceError: none can be started.
+        NoServiceError: none could be started.
     """
     _check_built()
     with free_slot(str(Path(tempfile.gettempdir(), "torchx-tui-kubernetes-own")), _SLOTS, _ports) as slot:
         cluster = OwnCluster(Path(tempfile.mkdtemp(prefix="txk-")), slot)
         try:
-            cluster.start()
             yield cluster
         finally:
             cluster.purge()

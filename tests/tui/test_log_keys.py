@@ -103,6 +103,18 @@ async def test_the_key_bar_has_hints_that_act(tmp_path: Path) -> None:
         assert len(hints) == 10
 
 
+async def test_the_key_bar_follows_what_the_keys_can_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await logs_screen(pilot, app)
+        await settled(pilot)
+        bar, pane = screen.query_one(KeyBar), screen.logs.log_pane
+        assert next(hint for hint in bar.hints if hint.word == "Search").enabled
+        monkeypatch.setattr(pane, "check_action", lambda *_: None)
+        pane.refresh_bindings()
+        assert not next(hint for hint in bar.hints if hint.word == "Search").enabled
+
+
 async def test_a_click_on_a_hint_does_what_its_key_does(tmp_path: Path) -> None:
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:

@@ -74,10 +74,6 @@ class BaseScreen(PacedScreen, Screen[Any]):
         """Fill the bars anew: the message may be another by now."""
         self.refresh_bars()
 
-    def on_descendant_focus(self) -> None:
-        """Show the keys that act now."""
-        self.refresh_bars()
-
     def on_resize(self, event: events.Resize) -> None:
         """Move the message to where there is room for it."""
         self.call_after_refresh(self.refresh_bars)
@@ -85,6 +81,11 @@ class BaseScreen(PacedScreen, Screen[Any]):
     def top_middle(self) -> Text:
         """Return what the top bar shows after the program's name."""
         return path_text(self.path(), self.glyphs.path)
+
+    def refresh_bindings(self) -> None:
+        """Show the keys that act now; Textual calls this as well whenever the focus moves."""
+        super().refresh_bindings()
+        self.refresh_bars()
 
     def refresh_bars(self) -> None:
         """Draw the three bars as things stand now."""
