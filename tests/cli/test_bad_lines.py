@@ -37,7 +37,19 @@ def raises() -> AppDef:
 def empty() -> AppDef:
     """Do a job."""
     return AppDef("empty")
+
+
+def slash() -> AppDef:
+    """Do a job."""
+    return AppDef("a/b", roles=[Role("r", image="", entrypoint="true")])
 '''
+# Files that cannot be run, by what they begin with.
+FILES = {
+    "syntax.py": "def job(size: int) -> AppDef:\n    return AppDef(\n",
+    "exits.py": "import sys\nsys.exit(3)\n",
+    "fails.py": "raise ValueError('no data here')\n",
+    "interrupts.py": "raise KeyboardInterrupt\n",
+}
 
 LINES: list[tuple[list[str], str]] = [
     # the command itself
@@ -58,6 +70,11 @@ LINES: list[tuple[list[str], str]] = [
     (["run", *HERE, "jobs.py:unannotated"], r"jobs\.py:\d+: Missing type annotation for argument 'size'"),
     (["run", *HERE, "jobs.py:raises"], r"jobs\.py:\d+: RuntimeError: no data here"),
     (["run", *HERE, "jobs.py:empty"], "has no roles"),
+    (["run", *HERE, "jobs.py:slash"], "slash"),
+    (["run", *HERE, "syntax.py:job"], r"syntax\.py:2: syntax error: '\(' was never closed"),
+    (["run", *HERE, "exits.py:job", "--size", "1"], r"exits\.py:2: it called sys\.exit\(3\)"),
+    (["run", *HERE, "fails.py:job", "--size", "1"], r"fails\.py:1: ValueError: no data here"),
+    (["run", *HERE, "interrupts.py:job", "--size", "1"], r"interrupts\.py:1: KeyboardInterrupt"),
     # its arguments
     (["run", *HERE, "jobs.py:job"], "job needs a value for size"),
     (["run", *HERE, "jobs.py:job", "--size", "big"], "size: `big` is not a whole number"),
@@ -112,6 +129,8 @@ LINES: list[tuple[list[str], str]] = [
 @pytest.mark.parametrize(("typed", "words"), LINES, ids=[" ".join(typed) for typed, _ in LINES])
 def test_a_mistake_is_told_in_words(command: Command, tmp_path: Path, typed: list[str], words: str):
     ComponentFile(tmp_path / "jobs.py").write(GOOD)
+    for name, begin in FILES.items():
+        (tmp_path / name).write_text(begin + GOOD)
     ended = command(*typed)
     assert re.search(words, ended.err, re.DOTALL), ended.err
     assert ended.code == 2

@@ -348,14 +348,14 @@ def test_a_folder_that_cannot_be_used_harms_nothing(broken, tmp_path):
 @pytest.mark.parametrize(
     "code",
     [
-        "threading.Thread(target=time.sleep, args=(0.1,)).start(); sys.exit(3)",
-        "pid = os.fork(); print(os.waitpid(pid, 0)[1], flush=True) if pid else sys.exit(4); raise ValueError('x')",
+        "threading.Thread(target=time.sleep, args=(0.1,)).start(); pid = os.fork()\n"
+        "    print(os.waitpid(pid, 0)[1], flush=True) if pid else sys.exit(4); raise ValueError('x')",
         "for way in ('fork', 'spawn'):\n"
         "        p = mp.get_context(way).Process(target=print, args=(way,)); p.start(); p.join(); print(p.exitcode)\n"
         "    print(subprocess.call([sys.executable, '-c', 'import torch.distributed; print(1)']), flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGTERM)",
     ],
-    ids=["thread, exit", "fork, exception", "children, signal"],
+    ids=["thread, fork, exception", "children, signal"],
 )
 def test_a_rank_with_torch_behaves_as_without_the_hook(tmp_path, code):
     script = tmp_path / "job.py"
