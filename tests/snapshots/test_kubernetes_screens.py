@@ -98,7 +98,7 @@ def test_what_options_can_be(snap_compare, app, monkeypatch):
             pilot, lambda: getattr(app.screen.chooser.picker.highlighted, "name", "") == "demo.train", "the match"
         )
         await pilot.press("enter")
-        await until(pilot, lambda: app.screen.has_class("-filling"), "the form")
+        await until(pilot, lambda: not app.screen.is_picking, "the form")
         await settled(pilot)
         row = app.screen.editor.form.row("option", "queue")
         row.input.focus()

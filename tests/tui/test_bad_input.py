@@ -414,7 +414,7 @@ async def test_a_component_that_cannot_be_picked_says_why(app, scheduler, jobs):
             screen.chooser.picker.search.value = typed
             await pilot.press("enter")
             await until(pilot, lambda message=message: message in status(screen), f"{typed}: {status(screen)}")
-            assert screen.has_class("-picking")
+            assert screen.is_picking
             assert screen.editor.model is None
             nothing_came_of_it(app, scheduler)
 
@@ -430,7 +430,7 @@ async def test_a_file_that_is_removed_while_its_component_is_picked(app, schedul
         jobs.path.unlink()
         await pilot.press("enter")
         await until(pilot, lambda: "there is no file" in status(screen))
-        assert screen.has_class("-picking")
+        assert screen.is_picking
         nothing_came_of_it(app, scheduler)
 
 
@@ -567,7 +567,7 @@ async def test_a_scheduler_that_cannot_tell_its_options_says_so(app, scheduler, 
         await until(pilot, lambda: "RuntimeError: its config is [broken]" in status(screen))
         assert not screen.editor.form.rows
         await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) or screen.has_class("-picking"))
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) or screen.is_picking)
         nothing_came_of_it(app, scheduler)
 
 
@@ -590,7 +590,7 @@ async def test_the_form_is_left_for_the_picker_while_it_launches(app, scheduler,
             await pilot.press("ctrl+s")
             await until(pilot, lambda: screen._submitting, "the launch")
             await pilot.press("escape")
-            await until(pilot, lambda: screen.has_class("-picking"), "the picker")
+            await until(pilot, lambda: screen.is_picking, "the picker")
         finally:
             go_on.set()
         await until(pilot, lambda: "Launched job-1" in app.status.text().plain, "the end")

@@ -82,7 +82,7 @@ async def test_the_best_match_is_picked_by_fuzzy_search(app):
         await pilot.press("ctrl+u", *"zzzz")
         await until(pilot, lambda: "No component matches" in str(screen.chooser.docs._content.render()))
         await pilot.press("enter")
-        assert screen.has_class("-picking")
+        assert screen.is_picking
 
 
 async def test_the_arrows_choose_while_the_search_has_the_focus(app):
@@ -126,7 +126,7 @@ async def test_a_component_that_cannot_be_used_says_why(app, component_file, tex
         assert reason in str(screen.chooser.docs._content.render())
         await pilot.press("enter")
         await until(pilot, lambda: reason in status(screen))
-        assert screen.has_class("-picking")
+        assert screen.is_picking
         assert screen.editor.model is None
 
 
@@ -138,7 +138,7 @@ async def test_a_file_elsewhere_is_chosen_by_its_path(app, tmp_path):
         await until(pilot, lambda: screen.editor.model is not None and screen.editor.form.rows)
         assert model_of(screen).doc.name == "../elsewhere.py:job"
         await pilot.press("escape")
-        await until(pilot, lambda: screen.has_class("-picking"))
+        await until(pilot, lambda: screen.is_picking)
         await pilot.press("ctrl+u", *"/x.py:job", "enter")
         await until(pilot, lambda: "there is no file" in status(screen))
 
@@ -348,7 +348,7 @@ async def test_escape_goes_back_a_step_at_a_time_and_launches_nothing(app, sched
         screen = await form_of(pilot, app, "demo.train")
         await type_into(pilot, screen, "steps", "7")
         await pilot.press("escape")
-        await until(pilot, lambda: screen.has_class("-picking"))
+        await until(pilot, lambda: screen.is_picking)
         assert screen.chooser.picker.search.has_focus
         assert app.screen is screen
         # Nothing is left to submit.

@@ -333,7 +333,7 @@ async def test_clicks_and_pages_that_come_too_late_for_a_list_do_nothing(app, he
         options.action_page_up()
         options.action_page_down()
         await pilot.pause()
-        assert screen.has_class("-picking")
+        assert screen.is_picking
     assert app._exception is None
 
 

@@ -71,6 +71,16 @@ class FieldRow(Vertical):
             self.input = ChoiceField(field.offered, field.text, words={"": "none"})
         else:
             self.input = FieldInput(field.name, field.text, "" if field.required else "none")
+        # Before it is mounted: each class that comes later styles its parts anew.
+        self.update_classes(self._marks(), update=False)
+
+    def _marks(self) -> dict[str, bool]:
+        return {"-error": bool(self.field.error), "-quiet": self._is_quiet}
+
+    @property
+    def _is_quiet(self) -> bool:
+        field = self.field
+        return bool(field.from_other[0]) or (field.origin == DEFAULT == field.default_word and not field.required)
 
     def compose(self) -> ComposeResult:
         """Yield the row and the error under it."""
@@ -92,7 +102,7 @@ class FieldRow(Vertical):
         derived, decides = field.from_other
         label = Text(no_wrap=True, end="")
         label.append(glyphs.focus_bar if focused else " ", STYLES.accent)
-        quiet = bool(derived) or (field.origin == DEFAULT == field.default_word and not field.required)
+        quiet = self._is_quiet
         label.append(
             cut(field.name, LABEL_WIDTH - 3, glyphs.cut),
             f"bold {STYLES.text}" if focused else STYLES.faint if quiet else STYLES.text,
@@ -114,8 +124,7 @@ class FieldRow(Vertical):
         self._error.display = shown
         if shown:
             self._draw(self._error, Text(f"{glyphs.bad} {plain(field.error)}", STYLES.removed))
-        self.set_class(bool(field.error), "-error")
-        self.set_class(quiet, "-quiet")
+        self.update_classes(self._marks())
 
     def _draw(self, part: Static, text: Text) -> None:
         # Every letter draws every row: laying out what is as it was would be most of the work.

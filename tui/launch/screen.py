@@ -77,7 +77,7 @@ class LaunchScreen(BaseScreen):
 
     def on_mount(self) -> None:
         """Find the components, or fill the form of a relaunch."""
-        self.set_class(True, "-picking")
+        self._show_step(picking=True)
         self.chooser.list_components()
         if self._record is not None:
             self.chooser.choose_record(self._record)
@@ -90,14 +90,23 @@ class LaunchScreen(BaseScreen):
             self.set_focus(self.chooser.picker.search)
             self.chooser.picker.search.focus()
 
+    @property
+    def is_picking(self) -> bool:
+        """Whether a component is picked, rather than its form filled."""
+        return not self.editor.display
+
+    def _show_step(self, *, picking: bool) -> None:
+        # No class of the screen or of the editor, which would style every field anew.
+        self.editor.display = not picking
+        self.chooser.set_class(not picking, "-chosen")
+
     def on_component_chooser_chosen(self, message: ComponentChooser.Chosen) -> None:
         """Make the form of the component."""
         self.editor.open_form(message.doc, message.launches)
 
     def on_form_editor_opened(self) -> None:
         """Go on to the form."""
-        # Together: each change styles every field anew.
-        self.update_classes({"-picking": False, "-filling": True})
+        self._show_step(picking=False)
         self.editor.form.focus_first()
         self.refresh_bars()
 
@@ -191,8 +200,8 @@ class LaunchScreen(BaseScreen):
         """Close the preview, go back to the picker, then to the jobs."""
         if self.has_class("-previewing"):
             self.remove_class("-previewing")
-        elif self.has_class("-filling") and self._record is None and self._foreign is None:
-            self.update_classes({"-filling": False, "-picking": True})
+        elif not self.is_picking and self._record is None and self._foreign is None:
+            self._show_step(picking=True)
             self.editor.close()
             self.chooser.picker.search.focus()
             self.refresh_bars()
@@ -205,13 +214,13 @@ class LaunchScreen(BaseScreen):
 
     def summary(self) -> Text:
         """Return how many components there are, while one is picked."""
-        return self.chooser.summary() if self.has_class("-picking") else Text()
+        return self.chooser.summary() if self.is_picking else Text()
 
     def counts(self) -> Text:
         """Return how many components there are that did not load."""
         broken = (
             [component for component in self.chooser.picker.components if component.error]
-            if self.has_class("-picking")
+            if self.is_picking
             else []
         )
         if not broken:
@@ -221,7 +230,7 @@ class LaunchScreen(BaseScreen):
 
     def hints(self) -> list[Hint]:
         """Return the keys of the step."""
-        if self.has_class("-picking"):
+        if self.is_picking:
             return [
                 Hint("", "Search", key="type"),
                 Hint("", "Choose", key="enter"),
