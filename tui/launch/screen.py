@@ -219,9 +219,7 @@ class LaunchScreen(BaseScreen):
     def counts(self) -> Text:
         """Return how many components there are that did not load."""
         broken = (
-            [component for component in self.chooser.picker.components if component.error]
-            if self.is_picking
-            else []
+            [component for component in self.chooser.picker.components if component.error] if self.is_picking else []
         )
         if not broken:
             return Text()
