@@ -85,7 +85,8 @@ class BaseScreen(PacedScreen, Screen[Any]):
     def refresh_bindings(self) -> None:
         """Show the keys that act now; Textual calls this as well whenever the focus moves."""
         super().refresh_bindings()
-        self.refresh_bars()
+        if self.is_mounted and (bars := self.query(KeyBar)):
+            bars.first().hints = shown_hints(self.hints(), acting_bindings(self), self.glyphs)
 
     def refresh_bars(self) -> None:
         """Draw the three bars as things stand now."""
@@ -100,9 +101,8 @@ class BaseScreen(PacedScreen, Screen[Any]):
         tall = self.app.size.height >= TALL
         line = self.query_one(StatusLine)
         line.left, line.right = message or self.summary(), counts
-        bar = self.query_one(KeyBar)
-        bar.hints = shown_hints(self.hints(), acting_bindings(self), self.glyphs)
-        bar.message = Text() if tall else message
+        self.query_one(KeyBar).message = Text() if tall else message
+        self.refresh_bindings()
 
     def clock(self) -> float:
         """Return the time that the screen shows; frozen in pictures."""
