@@ -12,22 +12,25 @@ import os
 import select
 import shutil
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...specs import SchedulerError, TorchXTuiError
 from ..docker_engine.client import Engine
-from ..shared.terminal_relay import READ, raw_terminal, read_keys, resize_events, write_all
+from ..shared.terminal_relay import READ, raw_terminal, read_keys, resize_events, terminal_size, write_all
 
 if TYPE_CHECKING:
     from .containers import ContainerSummary
 
-# What a shell is looked for with; its answer is the shell to use, with its path or without.
-_LOOK = "command -v bash || command -v sh"
+# What bash is looked for with. It answers by exit code: of a program that ends at once the engine may lose the output.
+_NO_BASH = 3
+_LOOK = f"command -v bash >/dev/null || exit {_NO_BASH}"
 # Docker's own keys for leaving a terminal begin with ctrl-p, which shells want for themselves.
 _DETACH_KEYS = "ctrl-^,ctrl-q"
-_CANNOT_RUN = (126, 127)
+_CANNOT_RUN = 127
+_SIZE_TIMEOUT_S = 30.0
 
 
 def shell_command(engine: Engine, app_id: str, role: str, k: int) -> list[str]:
@@ -55,28 +58,24 @@ def shell_command(engine: Engine, app_id: str, role: str, k: int) -> list[str]:
 
 
 def _find_shell(engine: Engine, container: ContainerSummary, name: str) -> str:
-    """Return the path of the best shell that a container has."""
+    """Return the best shell that a container has."""
     import docker.errors
 
     with engine.translate_errors():
         api = engine.client().api
         asked = api.exec_create(container["Id"], ["sh", "-c", _LOOK])["Id"]
         try:
-            answer = api.exec_start(asked)
+            api.exec_start(asked)
             code = api.exec_inspect(asked)["ExitCode"]
         except docker.errors.APIError as error:
             if "executable file not found" not in str(error) and "no such file" not in str(error):
                 raise
-            answer, code = b"", _CANNOT_RUN[-1]
-    paths = answer.decode("utf-8", "replace").split()
-    if code == 0 and not paths:
-        # The engine may lose what a program prints that ends at once.
-        paths = ["sh"]
-    if code in _CANNOT_RUN or not paths:
+            code = _CANNOT_RUN
+    if code not in (0, _NO_BASH):
         raise SchedulerError(
             f"the image of {name}, {container.get('Image', '')}, has no shell (neither bash nor sh): nothing to open"
         )
-    return paths[0]
+    return "bash" if code == 0 else "sh"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -109,16 +108,19 @@ def _run(engine: Engine, container: str, command: Sequence[str]) -> int:
     return api.exec_inspect(asked)["ExitCode"] or 0
 
 
-def _relay(connection: Any, resized: int, resize: Any) -> None:
+def _relay(connection: Any, resized: int, resize: Callable[[], bool]) -> None:
     """Carry keys to the program and its output back until one side ends."""
     keys, screen = sys.stdin.fileno(), sys.stdout.fileno()
-    resize()
+    # A program that has not begun yet takes no size, and it is asked again soon; one that has ended neither.
+    is_sized, until = resize(), time.monotonic() + _SIZE_TIMEOUT_S
     sources = [connection, keys, resized]
     while True:
-        ready, _, _ = select.select(sources, [], [])
+        ready, _, _ = select.select(sources, [], [], None if is_sized else 0.05)
         if resized in ready:
             os.read(resized, READ)
-            resize()
+            is_sized = resize()
+        elif not is_sized:
+            is_sized = resize() or time.monotonic() > until
         if connection in ready:
             data = connection.recv(READ)
             if not data:
@@ -134,10 +136,13 @@ def _relay(connection: Any, resized: int, resize: Any) -> None:
                     connection.shutdown(1)
 
 
-def _resize(api: Any, asked: str) -> None:
-    size = shutil.get_terminal_size()
-    with suppress(Exception):  # a program that has just ended has no size
+def _resize(api: Any, asked: str) -> bool:
+    size = terminal_size()
+    try:
         api.exec_resize(asked, height=size.lines, width=size.columns)
+    except Exception:
+        return False
+    return True
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import shutil
 import ssl
 import sys
 import time
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from ...specs import BackendUnavailableError, SchedulerError, TorchXTuiError
-from ..shared.terminal_relay import READ, raw_terminal, read_keys, resize_events, write_all
+from ..shared.terminal_relay import READ, raw_terminal, read_keys, resize_events, terminal_size, write_all
 from .api_server import ApiError, ApiServer, describe_refusal, describe_unavailable
 from .jobs import pods_path
 from .logs.replica_pods import find_pod_name, replica_pods
@@ -312,7 +311,7 @@ def _relay(running: PodExec, resized: int) -> None:
 
 
 def _resize(running: PodExec) -> None:
-    size = shutil.get_terminal_size()
+    size = terminal_size()
     running.resize(size.columns, size.lines)
 
 

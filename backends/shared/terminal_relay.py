@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import termios
 import tty
 from collections.abc import Iterator
@@ -25,6 +26,14 @@ def write_all(screen: int, data: bytes) -> None:
     """Write all of it, however little a terminal takes at once."""
     while data:
         data = data[os.write(screen, data) :]
+
+
+def terminal_size() -> os.terminal_size:
+    """Return the terminal's own size: ``COLUMNS`` and ``LINES`` in the environment are those of some time before."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno())
+    except OSError:
+        return os.terminal_size((80, 24))
 
 
 @contextmanager
