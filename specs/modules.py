@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
 NAMESPACE = "torchx_plugins"
 SOURCES_VARIABLE = "TORCHX_PLUGINS_SOURCE"
 _NAMESPACE_BIT, _ENTRY_POINT_BIT = 1, 2
-# CPython before 3.11.9 raises SystemError where two threads parse at once.
+# CPython before 3.11.9 raises SystemError where two threads parse at once. Those of other packages take no lock: Textual
+# parses the parameters of an action.
 _parsing = threading.Lock()
+_TRIES = 5
 
 
 def plugin_sources() -> tuple[bool, bool]:
@@ -99,6 +102,9 @@ def parse_source(text: str | bytes, path: Path | str = "<text>") -> ast.Module:
     import ast
 
     with _parsing:
+        for _ in range(_TRIES - 1):
+            with suppress(SystemError):
+                return ast.parse(text, str(path))
         return ast.parse(text, str(path))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from importlib.machinery import ModuleSpec
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from torchx_tui.specs.modules import (
     module_path,
     module_spec,
     namespace_modules,
+    parse_source,
     plugin_sources,
     plugin_sources_error,
     submodules,
@@ -96,3 +98,16 @@ def test_sources_of_plugins(given, sources, monkeypatch):
         monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", given)
     assert plugin_sources() == sources
     assert bool(plugin_sources_error()) == (given in ("4", "-1", "x"))
+
+
+def test_source_is_parsed_while_another_thread_parses(monkeypatch):
+    """What CPython 3.11 raises then, for a moment."""
+    parse, raised = ast.parse, iter(range(3))
+
+    def disturbed(*arguments):
+        if next(raised, None) is not None:
+            raise SystemError("AST constructor recursion depth mismatch (before=51, after=208)")
+        return parse(*arguments)
+
+    monkeypatch.setattr(ast, "parse", disturbed)
+    assert isinstance(parse_source("x = 1").body[0], ast.Assign)
