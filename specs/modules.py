@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 NAMESPACE = "torchx_plugins"
 SOURCES_VARIABLE = "TORCHX_PLUGINS_SOURCE"
 _NAMESPACE_BIT, _ENTRY_POINT_BIT = 1, 2
-# CPython before 3.11.9 raises SystemError where two threads parse at once. Those of other packages take no lock: Textual
-# parses the parameters of an action.
+# CPython before 3.11.9 raises SystemError where two threads parse at once. Textual, which parses the parameters of
+# actions, takes no lock.
 _parsing = threading.Lock()
 _TRIES = 5
 

@@ -45,9 +45,9 @@ def app_id(app):
 def test_the_dashboard_dies_and_the_job_is_found_again(terminal, tmp_path):
     script = tmp_path / "job.py"
     script.write_text("import os, time\nprint('begun', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.1)\n")
-    app = open_with(terminal, "utils.python", {"script": str(script)})
+    app = open_with(terminal, "utils.python", {"script": str(script), "name": "waits"})
     wait_top(app, "Running")
-    name = re.findall(r"\bpython-[a-z0-9]{10,16}", app.text())[0]
+    name = re.findall(r"\bwaits-[a-z0-9]{10,16}", app.text())[0]
     os.kill(app.pid, signal.SIGKILL)
     app.wait_for_end()
     assert processes_of_job(name)
