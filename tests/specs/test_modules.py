@@ -111,3 +111,7 @@ def test_source_is_parsed_while_another_thread_parses(monkeypatch):
 
     monkeypatch.setattr(ast, "parse", disturbed)
     assert isinstance(parse_source("x = 1").body[0], ast.Assign)
+
+
+def test_a_module_that_is_no_python_has_no_source():
+    assert list(submodules("_ssl")) == []

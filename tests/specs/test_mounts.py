@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchx_tui.specs import BindMount, DeviceMount, MountError, VolumeMount, parse_mounts
+from torchx_tui.specs import BindMount, DeviceMount, MountError, VolumeMount, format_mounts, parse_mounts
 
 
 def test_all_kinds_in_one_list() -> None:
@@ -60,3 +60,8 @@ def test_what_is_refused(text: str, words: str) -> None:
     assert words in str(caught.value)
     assert isinstance(caught.value, ValueError)
     assert isinstance(caught.value, KeyError)
+
+
+def test_what_is_written_is_read() -> None:
+    text = "type=bind,src=/a,dst=/b,readonly,type=volume,src=data,dst=/d,type=device,src=/dev/a,dst=/dev/b,perm=r"
+    assert format_mounts(parse_mounts(text.split(","))) == text

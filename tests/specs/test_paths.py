@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchx_tui.specs.files import config_folder, private_folder, state_folder, user_name, write_private
+from torchx_tui.specs.files import cache_folder, config_folder, private_folder, state_folder, user_name, write_private
 
 
 @pytest.mark.parametrize("variable", ["LOGNAME", "USER", "LNAME", "USERNAME", None])
@@ -25,6 +25,10 @@ def test_xdg_folders(monkeypatch, tmp_path):
     assert config_folder() == Path.home() / ".config" / "torchx-tui"
     monkeypatch.delenv("XDG_CONFIG_HOME")
     assert config_folder() == Path.home() / ".config" / "torchx-tui"
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert state_folder() == Path.home() / ".local" / "state" / "torchx-tui"
+    assert cache_folder() == Path.home() / ".cache" / "torchx-tui"
 
 
 def test_private_folder_makes_parents_for_this_user_alone(tmp_path):

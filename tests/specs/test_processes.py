@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from support.waiting import wait_until
@@ -41,6 +42,9 @@ def test_a_process_is_known_by_its_number_and_its_start(child: subprocess.Popen[
     assert found is not None
     assert (found.pid, found.parent, found.group, found.zombie) == (child.pid, os.getpid(), child.pid, False)
     assert read_process(child.pid) == found
+    if processes._LINUX:
+        # In the kernel's ticks: two processes that were started in the same second are told apart.
+        assert found.start == Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[19]
     assert is_running(child.pid, found.start)
     assert not is_running(child.pid, f"{found.start}1")
     assert not is_running(None, found.start)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchx_tui.specs import CfgVal, InvalidRunConfigException, runopts
+from torchx_tui.specs.run_options import parse_scalar
 
 # What can stand in a text form without quotes being read as such.
 PLAIN = st.text(st.characters(codec="utf-8", exclude_characters="=,;:'\"\\", exclude_categories=["Z", "C"]), min_size=1)
@@ -227,3 +228,20 @@ def test_sets_are_merged(options: runopts) -> None:
 )
 def test_is_type(value: CfgVal, kind: object, expected: bool) -> None:
     assert runopts.is_type(value, kind) is expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [("bool", "yes", True), ("int", "3", 3), ("float", "3", 3.0), ("str", "3", "3"), ("other", "yes", "yes")],
+)
+def test_one_value_of_a_type(kind: str, text: str, value: object) -> None:
+    found = parse_scalar(kind, text)
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [("bool", "true or false"), ("int", "a whole number"), ("float", "a number")]
+)
+def test_one_value_that_is_refused(kind: str, words: str) -> None:
+    with pytest.raises(ValueError, match=f"`x` is not {words}"):
+        parse_scalar(kind, "x")
