@@ -112,7 +112,7 @@ async def test_the_key_bar_follows_what_the_keys_can_do(tmp_path: Path, monkeypa
         assert next(hint for hint in bar.hints if hint.word == "Search").enabled
         monkeypatch.setattr(pane, "check_action", lambda *_: None)
         pane.refresh_bindings()
-        assert not next(hint for hint in bar.hints if hint.word == "Search").enabled
+        await until(pilot, lambda: not next(hint for hint in bar.hints if hint.word == "Search").enabled, "the hint")
 
 
 async def test_a_click_on_a_hint_does_what_its_key_does(tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ class BaseScreen(PacedScreen, Screen[Any]):
     # What the help screen is headed with, and the path in the top bar.
     HELP_TITLE = ""
 
+    _keys_are_due = False
+
     @property
     def glyphs(self) -> Glyphs:
         """The glyphs in use."""
@@ -85,7 +87,14 @@ class BaseScreen(PacedScreen, Screen[Any]):
     def refresh_bindings(self) -> None:
         """Show the keys that act now; Textual calls this as well whenever the focus moves."""
         super().refresh_bindings()
-        if self.is_mounted and (bars := self.query(KeyBar)):
+        # Once for all that one key changes: each binding is asked, and some look at every marked row.
+        if self.is_mounted and not self._keys_are_due:
+            self._keys_are_due = True
+            self.call_next(self._refresh_keys)
+
+    def _refresh_keys(self) -> None:
+        self._keys_are_due = False
+        if bars := self.query(KeyBar):
             bars.first().hints = shown_hints(self.hints(), acting_bindings(self), self.glyphs)
 
     def refresh_bars(self) -> None:
