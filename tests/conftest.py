@@ -157,6 +157,7 @@ def docker_engine(own_home, require, monkeypatch):
 
 @pytest.fixture(scope="module")
 def engine_of_module(require):
+    """Give a started `OwnEngine`; `own_engine` is what tests use."""
     with ExitStack() as stack:
         yield running(require, "docker", lambda: stack.enter_context(private_engine()))
 
@@ -167,10 +168,11 @@ def own_engine(own_home, engine_of_module, monkeypatch):
 
     The tests of a file use one after the other; each finds it without containers.
     """
+    # What the test before has stopped or killed, and left.
     engine_of_module.start()
-    _choose_engine(monkeypatch, engine_of_module.host)
-    yield engine_of_module
     engine_of_module.remove_containers()
+    _choose_engine(monkeypatch, engine_of_module.host)
+    return engine_of_module
 
 
 def _choose_engine(monkeypatch, host):
@@ -203,6 +205,7 @@ def kubernetes_cluster(own_home, require, monkeypatch, used_namespaces):
 
 @pytest.fixture(scope="module")
 def cluster_of_module(require):
+    """Give a started `OwnCluster`; `own_cluster` is what tests use."""
     with ExitStack() as stack:
         yield running(require, "kubernetes", lambda: stack.enter_context(private_cluster()))
 

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from .containers import ContainerSummary
 
 # What bash is looked for with. It answers by exit code: of a program that ends at once the engine may lose the output.
-_NO_BASH = 3
+_NO_BASH, _NOT_FOUND = 3, 127
 _LOOK = f"command -v bash >/dev/null || exit {_NO_BASH}"
 # Docker's own keys for leaving a terminal begin with ctrl-p, which shells want for themselves.
 _DETACH_KEYS = "ctrl-^,ctrl-q"
-_CANNOT_RUN = 127
+# How long a program that has ended may have no exit code yet, and one that was started no terminal.
+_EXIT_CODE_TIMEOUT_S = 5.0
 _SIZE_TIMEOUT_S = 30.0
 
 
@@ -66,16 +67,29 @@ def _find_shell(engine: Engine, container: ContainerSummary, name: str) -> str:
         asked = api.exec_create(container["Id"], ["sh", "-c", _LOOK])["Id"]
         try:
             api.exec_start(asked)
-            code = api.exec_inspect(asked)["ExitCode"]
+            code = _exit_code(api, asked)
         except docker.errors.APIError as error:
             if "executable file not found" not in str(error) and "no such file" not in str(error):
                 raise
-            code = _CANNOT_RUN
-    if code not in (0, _NO_BASH):
-        raise SchedulerError(
-            f"the image of {name}, {container.get('Image', '')}, has no shell (neither bash nor sh): nothing to open"
-        )
-    return "bash" if code == 0 else "sh"
+            code = _NOT_FOUND
+    if code == 0:
+        return "bash"
+    # None of an engine that is too slow: sh is there nearly always, and says so itself otherwise.
+    if code in (_NO_BASH, None):
+        return "sh"
+    raise SchedulerError(
+        f"the image of {name}, {container.get('Image', '')}, has no shell (neither bash nor sh): nothing to open"
+    )
+
+
+def _exit_code(api: Any, asked: str) -> int | None:
+    """Return the exit code of a program whose output has ended; None if the engine does not know it in time."""
+    until = time.monotonic() + _EXIT_CODE_TIMEOUT_S
+    while True:
+        code = api.exec_inspect(asked)["ExitCode"]
+        if code is not None or time.monotonic() > until:
+            return code
+        time.sleep(0.02)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -105,7 +119,7 @@ def _run(engine: Engine, container: str, command: Sequence[str]) -> int:
     with raw_terminal(sys.stdin.fileno()), resize_events() as resized:
         _relay(connection, resized, lambda: _resize(api, asked))
     relaying.close()
-    return api.exec_inspect(asked)["ExitCode"] or 0
+    return _exit_code(api, asked) or 0
 
 
 def _relay(connection: Any, resized: int, resize: Callable[[], bool]) -> None:

@@ -31,9 +31,11 @@ def write_all(screen: int, data: bytes) -> None:
 def terminal_size() -> os.terminal_size:
     """Return the terminal's own size: ``COLUMNS`` and ``LINES`` in the environment are those of some time before."""
     try:
-        return os.get_terminal_size(sys.stdout.fileno())
+        size = os.get_terminal_size(sys.stdout.fileno())
     except OSError:
-        return os.terminal_size((80, 24))
+        size = os.terminal_size((0, 0))
+    # That of a container may not know its size yet.
+    return size if all(size) else os.terminal_size((80, 24))
 
 
 @contextmanager

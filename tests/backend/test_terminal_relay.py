@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
+import struct
+import sys
 import termios
 from collections.abc import Iterator
 
 import pytest
 from support.waiting import PATIENCE
 
-from torchx_tui.backends.shared.terminal_relay import raw_terminal, read_keys, resize_events, write_all
+from torchx_tui.backends.shared.terminal_relay import raw_terminal, read_keys, resize_events, terminal_size, write_all
 
 
 @pytest.fixture
@@ -57,3 +60,16 @@ def test_a_change_of_size_can_be_read() -> None:
     assert signal.set_wakeup_fd(-1) == -1
     with pytest.raises(OSError, match="descriptor"):
         os.fstat(resized)
+
+
+@pytest.mark.parametrize(("known", "size"), [((20, 100), (100, 20)), ((0, 0), (80, 24))])
+def test_the_size_is_the_terminals_own(monkeypatch, known, size):
+    """What the environment says was true some time before."""
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setenv("LINES", "10")
+    near, far = os.openpty()
+    fcntl.ioctl(near, termios.TIOCSWINSZ, struct.pack("HHHH", *known, 0, 0))
+    with open(far, "w") as terminal:
+        monkeypatch.setattr(sys, "stdout", terminal)
+        assert terminal_size() == size
+    os.close(near)

@@ -39,7 +39,7 @@ def empty() -> AppDef:
     return AppDef("empty")
 
 
-def slash() -> AppDef:
+def nested() -> AppDef:
     """Do a job."""
     return AppDef("a/b", roles=[Role("r", image="", entrypoint="true")])
 '''
@@ -70,7 +70,7 @@ LINES: list[tuple[list[str], str]] = [
     (["run", *HERE, "jobs.py:unannotated"], r"jobs\.py:\d+: Missing type annotation for argument 'size'"),
     (["run", *HERE, "jobs.py:raises"], r"jobs\.py:\d+: RuntimeError: no data here"),
     (["run", *HERE, "jobs.py:empty"], "has no roles"),
-    (["run", *HERE, "jobs.py:slash"], "slash"),
+    (["run", *HERE, "jobs.py:nested"], "The app's name is a/b: .* no slash"),
     (["run", *HERE, "syntax.py:job"], r"syntax\.py:2: syntax error: '\(' was never closed"),
     (["run", *HERE, "exits.py:job", "--size", "1"], r"exits\.py:2: it called sys\.exit\(3\)"),
     (["run", *HERE, "fails.py:job", "--size", "1"], r"fails\.py:1: ValueError: no data here"),

@@ -7,7 +7,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from .services import HOW, NoServiceError, free_slot, run_script
@@ -70,15 +70,13 @@ class OwnEngine:
         os.kill(int((self._folder / "dockerd.pid").read_text()), signal.SIGKILL)
 
     def remove_containers(self) -> None:
-        """Remove its containers, if it runs; one that a test has killed keeps them for `purge`."""
+        """Remove all of its containers with their volumes."""
         import docker
-        import docker.errors
 
-        with suppress(docker.errors.DockerException, OSError):
-            client = docker.DockerClient(base_url=self.host)
-            for container in client.containers.list(all=True):
-                container.remove(force=True, v=True)
-            client.close()
+        client = docker.DockerClient(base_url=self.host)
+        for container in client.containers.list(all=True):
+            container.remove(force=True, v=True)
+        client.close()
 
     def purge(self) -> None:
         """Stop it and remove everything of it."""
@@ -87,10 +85,10 @@ class OwnEngine:
 
 @contextmanager
 def private_engine() -> Iterator[OwnEngine]:
-    """Give an engine of one's own, which the test starts; it is removed afterwards.
+    """Give an engine of one's own, started; it is removed afterwards.
 
     Raises:
-        NoServiceError: none could be started.
+        NoServiceError: none can be started.
     """
     # Where an engine was given, docker-up.sh installs one for tests that stop it; nothing is installed unasked.
     if os.geteuid() != 0 or not (_GIVEN or shutil.which("dockerd", path="/usr/sbin:/usr/bin")):
@@ -99,6 +97,7 @@ def private_engine() -> Iterator[OwnEngine]:
         # A socket's path has at most 107 characters: none of pytest's long folders.
         engine = OwnEngine(Path(tempfile.mkdtemp(prefix="txd-")), slot)
         try:
+            engine.start()
             yield engine
         finally:
             engine.purge()

@@ -93,6 +93,11 @@ class KubernetesCluster:
             raise RefusedError(response.status, response.data.decode("utf-8", "replace"))
         return json.loads(response.data)
 
+    def make_namespace(self) -> None:
+        """Make another namespace, and let it be this cluster's."""
+        self.namespace = f"test-{uuid.uuid4().hex[:10]}"
+        self.request("POST", "/api/v1/namespaces", {"metadata": {"name": self.namespace}})
+
     def close(self) -> None:
         if self._pool is not None:
             self._pool.clear()
@@ -124,8 +129,8 @@ def shared_cluster() -> str:
 def new_namespace(kubeconfig: str) -> Iterator[KubernetesCluster]:
     """Give a cluster with a new namespace, in which pods can be made; jobs and pods are deleted afterwards."""
     _check_lives(Path(kubeconfig).parent.parent)
-    cluster = KubernetesCluster(kubeconfig, f"test-{uuid.uuid4().hex[:10]}")
-    cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": cluster.namespace}})
+    cluster = KubernetesCluster(kubeconfig)
+    cluster.make_namespace()
     try:
         _await_account(cluster)
         yield cluster
@@ -183,11 +188,6 @@ class OwnCluster(KubernetesCluster):
         self._has_node |= node
         _up(self._test_settings, *(["--node"] if self._has_node else []))
 
-    def make_namespace(self) -> None:
-        """Make another namespace, and let it be this cluster's."""
-        self.namespace = f"test-{uuid.uuid4().hex[:10]}"
-        self.request("POST", "/api/v1/namespaces", {"metadata": {"name": self.namespace}})
-
     def kill_api_server(self) -> None:
         """Kill the API server by SIGKILL."""
         self.kill("kube-apiserver")
@@ -231,15 +231,16 @@ class OwnCluster(KubernetesCluster):
 
 @contextmanager
 def private_cluster() -> Iterator[OwnCluster]:
-    """Give an API server of one's own, which the test starts; it is removed afterwards.
+    """Give an API server of one's own, started; it is removed afterwards.
 
     Raises:
-        NoServiceError: none could be started.
+        NoServiceError: none can be started.
     """
     _check_built()
     with free_slot(str(Path(tempfile.gettempdir(), "torchx-tui-kubernetes-own")), _SLOTS, _ports) as slot:
         cluster = OwnCluster(Path(tempfile.mkdtemp(prefix="txk-")), slot)
         try:
+            cluster.start()
             yield cluster
         finally:
             cluster.purge()

@@ -64,6 +64,7 @@ class LaunchScreen(BaseScreen):
         super().__init__()
         self.chooser = ComponentChooser()
         self.editor = FormEditor(record, foreign, changes)
+        self.editor.display = False
         self._record = record
         self._foreign = foreign
         self._component = component
@@ -77,7 +78,6 @@ class LaunchScreen(BaseScreen):
 
     def on_mount(self) -> None:
         """Find the components, or fill the form of a relaunch."""
-        self._show_step(picking=True)
         self.chooser.list_components()
         if self._record is not None:
             self.chooser.choose_record(self._record)
