@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import socket
 import sys
 import tarfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from docker import APIClient
 from support.docker_containers import Replicas, replicas
 from support.waiting import PATIENCE
 
-from torchx_tui.backends.docker.shell import shell_command
+from torchx_tui.backends.docker.shell import _relay, shell_command
 from torchx_tui.specs import JobNotFoundError, SchedulerError
 
 
@@ -59,6 +61,30 @@ def test_a_shell_on_a_terminal(app: Replicas, monkeypatch: pytest.MonkeyPatch, h
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 5
+
+
+def test_a_size_is_told_again_until_the_program_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, engines = socket.socketpair()
+    keyboard, screen = os.openpty()
+    never, resizes = os.pipe()
+    taken = iter([False, False, True])
+
+    def resize() -> bool:
+        has_begun = next(taken)
+        if has_begun:
+            engines.close()
+        return has_begun
+
+    with open(screen) as terminal:
+        monkeypatch.setattr(sys, "stdin", terminal)
+        monkeypatch.setattr(sys, "stdout", terminal)
+        late = threading.Timer(PATIENCE, engines.close)
+        late.start()
+        _relay(ours, never, resize)
+        late.cancel()
+    for descriptor in (keyboard, never, resizes):
+        os.close(descriptor)
+    assert next(taken, "asked three times") == "asked three times"
 
 
 def test_the_terminal_is_as_it_was_afterwards(app: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
