@@ -33,7 +33,7 @@ _MOST_SURVIVORS = 0.05
 # Seconds, as recorded, of the tests that one change is tried with, those first that are the soonest done: of the tests
 # that run the line; and where these are less, with others that use the file. They may have what the line made, kept
 # since another test ran it.
-_LONGEST = (60.0, 15.0)
+_LONGEST = (120.0, 15.0)
 # Changes of one statement that are tried: a long table is no larger part of a room than its other statements.
 _OF_STATEMENT = 3
 # Characters of a statement that are printed before and behind what was changed.

@@ -3,20 +3,45 @@
 from __future__ import annotations
 
 ROOMS: dict[str, tuple[list[str], list[str]]] = {
-    "specs": (["specs/*.py"], ["tests/specs/test_*.py", "tests/interop/test_oracle_named_resources.py"]),
-    "components": (["components/*.py", "components/programs/*.py"], ["tests/components/test_*.py"]),
-    "logs": (["logs/*/*.py"], ["tests/logs/test_*.py"]),
-    "local": (["backends/local/*.py", "backends/local/torchx/*.py"], ["tests/backend/local/test_*.py"]),
-    "docker": (["backends/docker/*.py", "backends/docker_engine/*.py"], ["tests/backend/docker/test_*.py"]),
-    "kubernetes": (["backends/kubernetes/*.py", "backends/kubernetes/*/*.py"], ["tests/backend/kubernetes/test_*.py"]),
-    "slurm": (["backends/slurm/*.py"], ["tests/backend/slurm/test_*.py"]),
+    "specs": (
+        ["specs/*.py"],
+        [
+            *("tests/specs/test_*.py", "tests/components/test_values.py", "tests/components/test_types.py"),
+            *(f"tests/interop/test_oracle_{name}.py" for name in ("macros", "mounts_and_handles", "runopts", "status")),
+            "tests/interop/test_oracle_named_resources.py",
+        ],
+    ),
+    "components": (
+        ["components/*.py", "components/programs/*.py"],
+        [
+            *("tests/components/test_*.py", "tests/backend/test_scripts.py", "tests/tui/test_every_component.py"),
+            *(f"tests/interop/test_oracle_{name}.py" for name in ("builtins", "component_arguments", "linter")),
+            "tests/interop/test_oracle_structured_opts.py",
+        ],
+    ),
+    "logs": (["logs/*/*.py"], ["tests/logs/test_*.py", "tests/tui/test_log_*.py", "tests/tui/test_output_filter.py"]),
+    "local": (
+        ["backends/local/*.py", "backends/local/torchx/*.py"],
+        ["tests/backend/local/test_*.py", "tests/interop/test_oracle_local.py", "tests/interop/test_local_jobs.py"],
+    ),
+    "docker": (
+        ["backends/docker/*.py", "backends/docker_engine/*.py"],
+        ["tests/backend/docker/test_*.py", "tests/interop/test_docker_*.py", "tests/interop/test_oracle_requests.py"],
+    ),
+    "kubernetes": (
+        ["backends/kubernetes/*.py", "backends/kubernetes/*/*.py"],
+        ["tests/backend/kubernetes/test_*.py", "tests/interop/test_kubernetes_*.py"],
+    ),
+    "slurm": (["backends/slurm/*.py"], ["tests/backend/slurm/test_*.py", "tests/tui/slurm/test_*.py"]),
     "runner": (
         ["backends/*.py", "backends/history/*.py", "backends/shared/*.py", "backends/workspace/*.py"],
         [
-            "tests/backend/test_*.py",
+            *("tests/backend/test_*.py", "tests/backend/plugin/test_*.py", "tests/cli/test_run.py"),
             # What every backend shares is also tested with what one of them makes of it; these need no engine.
             *(f"tests/backend/docker/test_{name}.py" for name in ("states", "log_messages", "app_def", "request")),
             *(f"tests/backend/kubernetes/test_{name}.py" for name in ("causes", "late_answers", "names", "preflight")),
+            *(f"tests/backend/local/test_{name}.py" for name in ("logs", "usage", "launch", "torchx_ended")),
+            *("tests/interop/test_oracle_torchxconfig.py", "tests/interop/test_oracle_mounts_and_handles.py"),
         ],
     ),
     "diagnosis": (["diagnosis/metrics/*.py", "diagnosis/progress/*.py"], ["tests/diagnosis/*/test_*.py"]),
@@ -25,7 +50,8 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
         [
             *("tests/tui/test_launch*.py", "tests/tui/test_form_model.py", "tests/tui/test_field_items.py"),
             *("tests/tui/test_choice_field.py", "tests/tui/test_every_component.py", "tests/tui/test_*sweep.py"),
-            "tests/tui/test_picker.py",
+            *("tests/tui/test_picker.py", "tests/tui/test_bad_input.py", "tests/tui/slurm/test_script.py"),
+            *("tests/snapshots/test_launch_screens.py", "tests/snapshots/test_picker_screens.py"),
         ],
     ),
     "jobs": (
@@ -33,9 +59,12 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
         [
             *("tests/tui/test_job*.py", "tests/tui/test_row_order.py", "tests/tui/test_poller.py"),
             *("tests/tui/test_history.py", "tests/tui/test_table_choices.py", "tests/tui/test_relaunch.py"),
+            *("tests/tui/test_stalled_jobs.py", "tests/tui/test_usage.py", "tests/tui/test_command_palette.py"),
+            *("tests/tui/slurm/test_*.py", "tests/tui/test_metrics_screen.py", "tests/tui/test_stacks_screen.py"),
+            *(f"tests/snapshots/test_{name}screens.py" for name in ("", "relaunch_", "slurm_", "metrics_", "stacks_")),
         ],
     ),
-    "cli": (["cli/*.py"], ["tests/cli/test_*.py"]),
+    "cli": (["cli/*.py"], ["tests/cli/test_*.py", "tests/e2e/test_pages.py", "tests/e2e/test_broken_config.py"]),
 }
 
 # By file and statements, as a run prints them. Only what no program that uses the package could tell from the original.
