@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...specs import SchedulerError
-from ..docker_engine.client import Engine
+from ..docker_engine.client import Engine, exec_exit_code
 from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput
 from .containers import find_replica
 
@@ -42,7 +42,7 @@ def run_beside(engine: Engine, app_id: str, role: str, k: int, argv: Sequence[st
             data, is_whole = _read_all(getattr(answer, "_sock", answer), deadline)
         finally:
             client.close()
-        code = api.exec_inspect(asked)["ExitCode"] if is_whole else None
+        code = exec_exit_code(api, asked) if is_whole else None
     out, err = split_streams(data)
     if code in _NOT_RUN and _NOT_STARTED in out + err:
         raise SchedulerError(f"the image of {role}/{k}, {container.get('Image', '')}, has no {argv[0]}")

@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...specs import SchedulerError, TorchXTuiError
-from ..docker_engine.client import Engine
+from ..docker_engine.client import Engine, exec_exit_code
 from ..shared.terminal_relay import READ, raw_terminal, read_keys, resize_events, terminal_size, write_all
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ _NO_BASH, _NOT_FOUND = 3, 127
 _LOOK = f"command -v bash >/dev/null || exit {_NO_BASH}"
 # Docker's own keys for leaving a terminal begin with ctrl-p, which shells want for themselves.
 _DETACH_KEYS = "ctrl-^,ctrl-q"
-# How long a program that has ended may have no exit code yet, and one that was started no terminal.
-_EXIT_CODE_TIMEOUT_S = 5.0
+# How long a program that was started may have no terminal yet.
 _SIZE_TIMEOUT_S = 30.0
 
 
@@ -67,7 +66,7 @@ def _find_shell(engine: Engine, container: ContainerSummary, name: str) -> str:
         asked = api.exec_create(container["Id"], ["sh", "-c", _LOOK])["Id"]
         try:
             api.exec_start(asked)
-            code = _exit_code(api, asked)
+            code = exec_exit_code(api, asked)
         except docker.errors.APIError as error:
             if "executable file not found" not in str(error) and "no such file" not in str(error):
                 raise
@@ -80,16 +79,6 @@ def _find_shell(engine: Engine, container: ContainerSummary, name: str) -> str:
     raise SchedulerError(
         f"the image of {name}, {container.get('Image', '')}, has no shell (neither bash nor sh): nothing to open"
     )
-
-
-def _exit_code(api: Any, asked: str) -> int | None:
-    """Return the exit code of a program whose output has ended; None if the engine does not know it in time."""
-    until = time.monotonic() + _EXIT_CODE_TIMEOUT_S
-    while True:
-        code = api.exec_inspect(asked)["ExitCode"]
-        if code is not None or time.monotonic() > until:
-            return code
-        time.sleep(0.02)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -119,7 +108,7 @@ def _run(engine: Engine, container: str, command: Sequence[str]) -> int:
     with raw_terminal(sys.stdin.fileno()), resize_events() as resized:
         _relay(connection, resized, lambda: _resize(api, asked))
     relaying.close()
-    return _exit_code(api, asked) or 0
+    return exec_exit_code(api, asked) or 0
 
 
 def _relay(connection: Any, resized: int, resize: Callable[[], bool]) -> None:

@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 import threading
+import time
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 _SECONDS = 60.0
 """How long an answer may take; removing many containers of a busy engine takes some seconds."""
 _SOCKET = "unix:///var/run/docker.sock"
+# How long a program that has ended in a container may have no exit code yet.
+_EXIT_CODE_TIMEOUT_S = 5.0
 
 
 def describe_unavailable(error: BaseException, host: str, environment: Mapping[str, str]) -> str:
@@ -94,6 +97,16 @@ def describe_refusal(error: BaseException) -> str:
 def format_host(host: str) -> str:
     """Format where the engine is, for the beginning of a sentence."""
     return f"The Docker engine at {host.removeprefix('http+').removeprefix('unix://')}"
+
+
+def exec_exit_code(api: Any, exec_id: str) -> int | None:
+    """Return the exit code of a program in a container whose output has ended; None if the engine is too slow."""
+    until = time.monotonic() + _EXIT_CODE_TIMEOUT_S
+    while True:
+        code = api.exec_inspect(exec_id)["ExitCode"]
+        if code is not None or time.monotonic() > until:
+            return code
+        time.sleep(0.02)
 
 
 def _describe_os_error(cause: OSError, host: str, environment: Mapping[str, str]) -> str:
