@@ -127,6 +127,9 @@ class TestStructuredOpts:
         assert (opts["mail.user_name"], opts["mail-type"], opts["mail_type"]) == ("me", "END", "END")
         assert dict(opts) == {"mail.user_name": "me", "mail.kind": None, "mail-type": "END"}
         assert GroupedOpts.from_cfg({}).mail is None
+        # The group's own name says nothing of what is in it.
+        assert GroupedOpts.from_cfg({"mail": "x", "mail.kind": "END", "mail.user_name": "me"}).mail == Mail("me", "END")
+        assert GroupedOpts.from_cfg({"mail": "x"}).mail is None
         with pytest.raises(KeyError):
             opts["_session"]
 

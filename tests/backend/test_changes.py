@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+import pytest
 from support.waiting import PATIENCE, wait_until
 
+from torchx_tui.backends.shared import changes
 from torchx_tui.backends.shared.changes import Subscribers
+from torchx_tui.specs.backoff import Backoff
 
 
 class Listening:
@@ -141,3 +144,24 @@ def test_listening_is_begun_again_and_everybody_is_told_after_an_error() -> None
     assert all(thread.daemon for thread in world.threads())
     world.subscribers.close()
     wait_until(lambda: not world.threads(), "its threads have ended")
+
+
+@pytest.mark.parametrize(("long_enough", "waits"), [(1e9, [1.0, 2.0, 4.0]), (-1.0, [1.0, 1.0, 1.0])])
+def test_what_fails_again_and_again_waits_longer_and_what_listened_for_long_does_not(
+    monkeypatch: pytest.MonkeyPatch, long_enough: float, waits: list[float]
+) -> None:
+    waited: list[float] = []
+
+    class Noting(Backoff):
+        def wait(self, stop_event: threading.Event, limit: float | None = None) -> bool:
+            waited.append(self.next())
+            return stop_event.is_set()
+
+    monkeypatch.setattr(changes, "_LONGEST_RETRY_S", long_enough)
+    monkeypatch.setattr(changes, "retry_backoff", lambda: Noting(1.0, 60.0))
+    world = World(failures=3)
+    end = world.subscribers.subscribe(Told())
+    wait_until(lambda: world.made[0].listens == 4, "it listens again")
+    # Each wait is up to a fifth longer or shorter.
+    assert waited == [pytest.approx(seconds, rel=0.21) for seconds in waits]
+    end()

@@ -358,3 +358,31 @@ def test_an_answer_is_whole_where_all_was_found_or_all_was_read(journal, app):
     assert other.find("local_cwd://torchx/none") is None
     assert other.is_whole  # there is no more to read
     assert Journal(journal.folder / "none").find_all([]) == {}
+
+
+def test_what_another_process_writes_is_found_at_once_however_coarse_the_folders_time_is(journal, app, monkeypatch):
+    first = launch(journal, app, expected_app_id="one")
+    reader = Journal(journal.folder)
+    # A file system that keeps whole seconds, or lags: the folder's time is no other after the second launch.
+    now = time.time_ns()
+    lately = now - 3 * 10**9
+    monkeypatch.setattr(launch_journal.time, "time_ns", lambda: now)
+    os.utime(journal.folder, ns=(lately, lately))
+    assert reader.find(first.handle) == first
+    second = launch(journal, app, expected_app_id="two")
+    os.utime(journal.folder, ns=(lately, lately))
+    assert reader.find(second.handle) == second
+
+
+def test_a_folder_that_was_quiet_for_long_is_listed_again_once_it_changes(journal, app, monkeypatch):
+    first = launch(journal, app, expected_app_id="one")
+    reader = Journal(journal.folder)
+    os.utime(journal.folder, (1, 1))
+    listed = []
+    list_folder = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda folder: listed.append(folder) or list_folder(folder))
+    assert [reader.find(first.handle) for _ in range(3)] == [first] * 3
+    assert reader.find("local_cwd://torchx/two") is None
+    assert len(listed) == 1
+    second = launch(journal, app, expected_app_id="two")
+    assert reader.find(second.handle) == second

@@ -77,6 +77,11 @@ def test_a_work_tree_with_and_without_changes(tree: WorkTree) -> None:
     assert other is not None
     assert len({clean.changes, changed.changes, other.changes}) == 3
     assert differing_files(tree.folder, clean.commit, 30) == 1
+    # Git may be told to print names as they are, which need not be text.
+    tree.git("config", "core.quotePath", "false")
+    (tree.folder / os.fsdecode(b"\xff.py")).write_text("x")
+    tree.git("add", "--all")
+    assert differing_files(tree.folder, clean.commit, 30) == 3
 
 
 def test_where_there_is_no_git(tmp_path: Path, tree: WorkTree, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,13 +351,23 @@ def test_one_file_differs_in_words(runner: Runner, tree: WorkTree) -> None:
     assert changed.now == tree.git("rev-parse", "HEAD")[:10]
 
 
-def test_the_end_of_a_program_waits_for_what_is_to_be_noted(
-    runner: Runner, tree: WorkTree, monkeypatch: pytest.MonkeyPatch
+def test_the_end_of_a_program_waits_for_all_that_is_to_be_noted(
+    runner: Runner, scheduler: Imaged, tree: WorkTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torchx_tui.backends.history.provenance._CLOSE_TIMEOUT_S", PATIENCE)
-    handle = runner.run(AppDef("job", [Role("r", "", entrypoint="true")]), "local_cwd", {})
-    with runner:
-        pass
-    record = runner.journal.find(handle)
-    assert record is not None
-    assert record.world["commit"] == tree.git("rev-parse", "HEAD")
+    scheduler.waits = threading.Event()
+    handles = [
+        runner.run(AppDef("job", [Role("r", image, entrypoint="true")]), "local_cwd", {}) for image in ("one:1", "")
+    ]
+    closing = threading.Thread(target=runner.close)
+    closing.start()
+    noted(runner, handles[1])
+    # The first launch's images are still asked for.
+    closing.join(0.5)
+    assert closing.is_alive()
+    scheduler.waits.set()
+    closing.join(PATIENCE)
+    for handle in handles:
+        record = runner.journal.find(handle)
+        assert record is not None
+        assert record.world["commit"] == tree.git("rev-parse", "HEAD")

@@ -93,7 +93,7 @@ def test_a_failed_launch_keeps_its_record_with_the_reason(runner, scheduler, jou
     with pytest.raises(SchedulerError, match="no room"):
         runner.run(app, "local_cwd", {})
     (record,) = journal.records()
-    assert (record.app_id, record.error, record.state) == ("", "no room", "FAILED")
+    assert (record.app_id, record.error, record.state, record.handle) == ("", "no room", "FAILED", "")
 
 
 def test_nothing_is_launched_when_the_journal_cannot_be_written(runner, scheduler, journal, app):
@@ -296,6 +296,8 @@ class Busy(CannedScheduler):
         self.detached: list[str] = []
         self.ended = 0
         self.pruned: list[bool] = []
+        self.acts: list[tuple[str, str, str]] = []
+        self.told: list[Any] = []
 
     def own_app_ids(self):
         return ["a-1", "a-2"]
@@ -305,6 +307,13 @@ class Busy(CannedScheduler):
 
     def end_own(self):
         self.ended += 1
+
+    def act(self, app_id, action, value=""):
+        self.acts.append((app_id, action, value))
+
+    def subscribe(self, on_change):
+        self.told.append(on_change)
+        return lambda: self.told.remove(on_change)
 
     def usage(self, app_id):
         return [ReplicaUsage(app_id, 3, cpu=1.5)]
@@ -326,6 +335,22 @@ def test_jobs_that_end_with_this_process(runner, busy):
     runner.detach("local_cwd://torchx/a-2")
     runner.end_own_jobs()
     assert (busy.detached, busy.ended) == (["a-2"], 1)
+
+
+def test_what_else_a_backend_can_do_with_a_job_unless_nothing_may_be_changed(runner, busy):
+    runner.act("local_cwd://torchx/a-1", "hold")
+    runner.act("local_cwd://torchx/a-1", "priority", "9")
+    runner.read_only = True
+    with pytest.raises(ReadOnlyError, match="The action hold"):
+        runner.act("local_cwd://torchx/a-1", "hold")
+    assert busy.acts == [("a-1", "hold", ""), ("a-1", "priority", "9")]
+
+
+def test_changes_are_told_until_nobody_wants_to_know(runner, busy):
+    unsubscribe = runner.subscribe("local_cwd", print)
+    assert busy.told == [print]
+    unsubscribe()
+    assert busy.told == []
 
 
 def test_usage_where_it_is_measured(runner, busy, monkeypatch):

@@ -242,6 +242,15 @@ def test_no_log_folder_is_known_where_the_only_file_is_gone(project: Path, monke
     assert configured_log_dirs() == []
 
 
+def test_no_log_folder_is_known_where_the_working_folder_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert configured_log_dirs() == []
+
+
 def test_a_scheduler_that_cannot_be_loaded_is_left_out_unless_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     before = registry.create_scheduler
 

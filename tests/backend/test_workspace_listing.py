@@ -9,6 +9,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from fsspec.registry import known_implementations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -195,9 +196,15 @@ def test_a_url_is_listed_as_it_is_packed(tmp_path: Path) -> None:
         ("~nobody.here/x", "~nobody.here/x cannot be read"),
         ("memory://gone.nowhere", "is not a folder there"),
         ("nosuch://x", "cannot be opened"),
+        ("needs-more://x", "cannot be opened: Install no_such_package"),
     ],
 )
-def test_what_cannot_be_read_says_why_and_is_not_packed(tmp_path: Path, workspace: str, words: str) -> None:
+def test_what_cannot_be_read_says_why_and_is_not_packed(
+    tmp_path: Path, workspace: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Most kinds of stores need a package of their own.
+    missing = {"class": "no_such_package.Files", "err": "Install no_such_package"}
+    monkeypatch.setitem(known_implementations, "needs-more", missing)
     (tmp_path / "file").write_text("x")
     place = workspace.format(tmp=tmp_path)
     with pytest.raises(SchedulerError) as caught:

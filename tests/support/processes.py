@@ -1,8 +1,10 @@
-"""Looking at real processes: which belong to a job."""
+"""Looking at real processes: which belong to a job, and whether they have ended."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from torchx_tui.specs.processes import read_process
 
 
 def processes_of_job(marker: str) -> list[int]:
@@ -19,3 +21,9 @@ def processes_of_job(marker: str) -> list[int]:
         if marker.encode() in environ and state not in ("Z", "X"):
             found.append(int(folder.name))
     return found
+
+
+def is_gone(pid: int) -> bool:
+    """Tell whether a process has ended, though its parent may not have asked for its exit code."""
+    process = read_process(pid)
+    return process is None or process.zombie

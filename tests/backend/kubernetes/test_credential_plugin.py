@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.processes import is_gone
 from support.scripted_server import scripted_server
 from support.waiting import PROMPT, wait_until
 
@@ -26,7 +27,6 @@ from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.kubeconfig import CredentialPlugin
 from torchx_tui.backends.kubernetes.scheduler import create_scheduler
 from torchx_tui.specs import BackendUnavailableError, SchedulerError
-from torchx_tui.specs.processes import read_process
 
 VERSION = "client.authentication.k8s.io/v1"
 TOKEN = f'{{"apiVersion": "{VERSION}", "kind": "ExecCredential", "status": {{"token": "t-%s"}}}}'
@@ -120,11 +120,6 @@ made.write_text(f"{os.getpid()} {child.pid}")
 made.rename("pids")
 time.sleep(600)
 """
-
-
-def is_gone(pid: int) -> bool:
-    process = read_process(pid)
-    return process is None or process.zombie
 
 
 def pids_of(folder: Path) -> list[int]:
