@@ -242,12 +242,10 @@ def test_no_log_folder_is_known_where_the_only_file_is_gone(project: Path, monke
     assert configured_log_dirs() == []
 
 
-def test_no_log_folder_is_known_where_the_working_folder_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_no_log_folder_is_known_where_a_file_goes_as_it_is_looked_at(
+    project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "gone").mkdir()
-    monkeypatch.chdir(tmp_path / "gone")
-    (tmp_path / "gone").rmdir()
+    monkeypatch.setattr("torchx_tui.backends.torchxconfig.find_configs", lambda: [str(project / "gone")])
     assert configured_log_dirs() == []
 
 
