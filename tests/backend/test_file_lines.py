@@ -35,7 +35,7 @@ class Writer:
     def look(self) -> Writer:
         """Tell how the app is doing, before each reading; write what comes late once there was nothing to read."""
         self.looks += 1
-        if self.looks == 5:
+        if self.looks == 5 and self.late:
             self.write(self.late)
         return self
 
