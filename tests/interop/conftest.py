@@ -6,13 +6,13 @@ import inspect
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis.internal.conjecture import providers
 from interop.release_0_7 import HOW, NIGHTLY, PYTHON, is_installed
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, wait_until
 
 Launcher = Callable[..., str]
 
@@ -74,4 +74,14 @@ def python(interpreter: str, tmp_path: Path) -> Launcher:
 @pytest.fixture
 def cli(python: Launcher) -> Launcher:
     """Return what runs TorchX's command line and gives its stdout."""
-    return lambda *arguments: python("-m", "torchx.cli.main", *arguments)
+
+    def ask(arguments: Sequence[str]) -> list[str]:
+        try:
+            return [python("-m", "torchx.cli.main", *arguments)]
+        except AssertionError as error:
+            # Its list inspects each container by itself, and fails if one is removed meanwhile, such as another test's.
+            if "No such container" not in str(error):
+                raise
+            return []
+
+    return lambda *arguments: wait_until(lambda: ask(arguments), f"torchx {arguments[0]}")[0]
