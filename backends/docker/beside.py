@@ -9,6 +9,7 @@ from typing import Any
 
 from ...specs import SchedulerError
 from ..docker_engine.client import Engine, exec_exit_code
+from ..docker_engine.streams import start_exec
 from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput
 from .containers import find_replica
 
@@ -38,8 +39,8 @@ def run_beside(engine: Engine, app_id: str, role: str, k: int, argv: Sequence[st
         # A connection of its own, as it may be left before its end.
         client = engine.new_client(timeout_s)
         try:
-            answer: Any = client.api.exec_start(asked, socket=True)
-            data, is_whole = _read_all(getattr(answer, "_sock", answer), deadline)
+            connection, first = start_exec(client.api, asked)
+            data, is_whole = _read_all(connection, first, deadline)
         finally:
             client.close()
         code = exec_exit_code(api, asked) if is_whole else None
@@ -49,9 +50,9 @@ def run_beside(engine: Engine, app_id: str, role: str, k: int, argv: Sequence[st
     return CommandOutput(code, out, err)
 
 
-def _read_all(connection: Any, deadline: float) -> tuple[bytes, bool]:
-    """Read until the other side is done; tell whether that was in time."""
-    parts, size = [], 0
+def _read_all(connection: Any, first: bytes, deadline: float) -> tuple[bytes, bool]:
+    """Read on until the other side is done; tell whether that was in time."""
+    parts, size = [first], len(first)
     while (left := deadline - time.monotonic()) > 0:
         if not select.select([connection], [], [], left)[0]:
             break

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...specs import SchedulerError, TorchXTuiError
 from ..docker_engine.client import Engine, exec_exit_code
+from ..docker_engine.streams import start_exec
 from ..shared.terminal_relay import READ, raw_terminal, read_keys, resize_events, terminal_size, write_all
 
 if TYPE_CHECKING:
     from .containers import ContainerSummary
 
-# What bash is looked for with. It answers by exit code: of a program that ends at once the engine may lose the output.
+# What bash is looked for with. It answers by exit code: of what is printed at once the SDK may lose the beginning.
 _NO_BASH, _NOT_FOUND = 3, 127
 _LOOK = f"command -v bash >/dev/null || exit {_NO_BASH}"
 # Docker's own keys for leaving a terminal begin with ctrl-p, which shells want for themselves.
@@ -101,11 +102,11 @@ def _run(engine: Engine, container: str, command: Sequence[str]) -> int:
     relaying = engine.new_client(None)
     environment = {"TERM": os.environ.get("TERM", "xterm")}
     asked = api.exec_create(container, list(command), stdin=True, tty=True, environment=environment)["Id"]
-    answer: Any = relaying.api.exec_start(asked, tty=True, socket=True)
-    connection = getattr(answer, "_sock", answer)
+    connection, first = start_exec(relaying.api, asked, tty=True)
     with suppress(OSError, AttributeError):
         connection.settimeout(None)
     with raw_terminal(sys.stdin.fileno()), resize_events() as resized:
+        write_all(sys.stdout.fileno(), first)
         _relay(connection, resized, lambda: _resize(api, asked))
     relaying.close()
     return exec_exit_code(api, asked) or 0
