@@ -43,6 +43,9 @@ _KEYWORDS = {"metavar": "", "kw_only": r"field\(", "name": r"threading\.Thread\(
 _DURATION = re.compile(r"_?[A-Z_]+_(S|SECONDS|NS)")
 # A clock is never at one instant exactly when it is asked, and no time that has passed is one duration exactly.
 _CLOCK = re.compile(r"\btime\.(time|monotonic)\(\)|\b_?[A-Z_]+_(S|SECONDS|NS)\b")
+# A limit, or how much is read at once: one more, or one less, is as good.
+_LIMIT = re.compile(r"\b_?(MOST|MAX|MIN|LONGEST|LARGEST|MANY)(_[A-Z_]+)?\b")
+_LARGE = 1000
 _WORDING = re.compile(r"[A-Za-z,;:]+ [A-Za-z,;:]+ ")
 
 
@@ -185,7 +188,8 @@ def _alternatives(place: _Place) -> Iterator[ast.AST]:
     node, parent = place.node, place.parent
     match node:
         case ast.Compare(ops=ops):
-            others = slice(1, None) if _CLOCK.search(ast.unparse(node)) else slice(None)
+            text = ast.unparse(node)
+            others = slice(1, None) if _CLOCK.search(text) or _LIMIT.search(text) else slice(None)
             for number, op in enumerate(ops):
                 for other in _COMPARED[type(op)][others]:
                     changed = [*ops[:number], other(), *ops[number + 1 :]]
@@ -207,7 +211,7 @@ def _alternatives(place: _Place) -> Iterator[ast.AST]:
         case (
             ast.Assign(targets=[ast.Attribute() | ast.Subscript(), *_])
             | ast.AnnAssign(target=ast.Attribute(), value=ast.expr())
-        ):
+        ) if not _is_declaration(place):
             yield ast.Pass()
         case ast.ExceptHandler() if not isinstance(node.body[0], ast.Raise):
             yield ast.ExceptHandler(node.type, node.name, [ast.Raise()])
@@ -220,11 +224,30 @@ def _alternatives(place: _Place) -> Iterator[ast.AST]:
         yield ast.UnaryOp(ast.Not(), node)  # type: ignore[arg-type]
 
 
+def _is_declaration(place: _Place) -> bool:
+    """Tell whether an attribute only gets its type and an empty value, as its object is made."""
+    value = getattr(place.node, "value", None)
+    is_empty = isinstance(value, ast.Constant) and not value.value
+    return is_empty and isinstance(place.parent, ast.FunctionDef) and place.parent.name == "__init__"
+
+
+def _is_limit(statement: ast.stmt) -> bool:
+    names = _defined(statement) if isinstance(statement, ast.Assign | ast.AnnAssign) else ()
+    if not names or not all(name.isupper() for name in names):
+        return False
+    if all(map(_LIMIT.fullmatch, names)):
+        return True
+    try:
+        return eval(ast.unparse(statement.value), {"__builtins__": {}}) >= _LARGE  # type: ignore[union-attr]
+    except Exception:
+        return False
+
+
 def _other_constants(node: ast.Constant, statement: ast.stmt) -> Iterator[ast.AST]:
     value: Any = node.value
     if isinstance(value, bool):
         yield ast.Constant(not value)
-    elif isinstance(value, int | float):
+    elif isinstance(value, int | float) and not _is_limit(statement):
         yield ast.Constant(value + 1)
     elif isinstance(value, bytes):
         yield ast.Constant(b"" if value else b"x")
