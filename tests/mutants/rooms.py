@@ -8,7 +8,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
         [
             *("tests/specs/test_*.py", "tests/components/test_values.py", "tests/components/test_types.py"),
             *(f"tests/interop/test_oracle_{name}.py" for name in ("macros", "mounts_and_handles", "runopts", "status")),
-            "tests/interop/test_oracle_named_resources.py",
+            *("tests/interop/test_oracle_named_resources.py", "tests/interop/test_documented_names.py"),
         ],
     ),
     "components": (
@@ -42,6 +42,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
             *(f"tests/backend/kubernetes/test_{name}.py" for name in ("causes", "late_answers", "names", "preflight")),
             *(f"tests/backend/local/test_{name}.py" for name in ("logs", "usage", "launch", "torchx_ended")),
             *("tests/interop/test_oracle_torchxconfig.py", "tests/interop/test_oracle_mounts_and_handles.py"),
+            "tests/interop/test_documented_names.py",
         ],
     ),
     "diagnosis": (["diagnosis/metrics/*.py", "diagnosis/progress/*.py"], ["tests/diagnosis/*/test_*.py"]),
