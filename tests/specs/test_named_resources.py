@@ -142,6 +142,7 @@ def test_modules_of_the_plugins_namespace(tmp_path: Path, monkeypatch: pytest.Mo
     (folder / "of_nobody.py").write_text("raise RuntimeError('no licence')")
     for name in [name for name in sys.modules if name.partition(".")[0] == "torchx_plugins"]:
         monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", "1")
     assert has_registered_resources()
     before = set(sys.modules)
     try:
@@ -179,6 +180,9 @@ def broken():
     write_module(tmp_path, monkeypatch, "plugin_resources_a", text)
     names = ("ours", "theirs", "broken")
     install(tmp_path, monkeypatch, "torchx.named_resources", "\n".join(f"{n} = plugin_resources_a:{n}" for n in names))
+    for source, has in (("0", False), ("1", False), ("2", True)):
+        monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", source)
+        assert has_registered_resources() is has
     assert named_resources["ours"].cpu == 1
     theirs = named_resources["theirs"]
     assert isinstance(theirs, Resource)

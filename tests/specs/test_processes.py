@@ -77,7 +77,9 @@ def test_a_process_that_has_ended_is_not_signalled(child: subprocess.Popen[str])
 def test_a_job_has_its_roots_and_what_they_started(child: subprocess.Popen[str]) -> None:
     assert child.stdout
     grandchild = int(child.stdout.readline())
-    assert {process.pid for process in job_processes("none", {child.pid})} == {child.pid, grandchild}
+    found = job_processes("none", {child.pid})
+    assert {process.pid for process in found} == {child.pid, grandchild}
+    assert all(is_running(process.pid, process.start) for process in found)
 
 
 def test_a_job_has_what_was_started_with_its_id(way: str) -> None:
