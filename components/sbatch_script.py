@@ -256,7 +256,7 @@ def _directive_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _split_words(text: str) -> list[str]:
-    words = shlex.shlex(text, posix=True, punctuation_chars=False)
+    words = shlex.shlex(text, posix=True)
     words.whitespace_split, words.commenters = True, "#"
     try:
         return list(words)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from torchx_tui.components import (
+    ValueType,
     build_app,
     component_key,
     describe,
@@ -17,6 +19,7 @@ from torchx_tui.components import (
     parse_command_line,
     to_command_line,
 )
+from torchx_tui.components.sbatch_options import LETTERS, OPTIONS, SbatchOption
 from torchx_tui.components.sbatch_script import SbatchScript
 from torchx_tui.specs import ArgumentError, ComponentLoadError, ComponentNotFoundException
 from torchx_tui.specs.batch_script import BatchScript, script_of
@@ -80,6 +83,7 @@ def test_options_and_arguments_are_parameters(folder: Path) -> None:
         ("-pgpu --mem 4G", {"partition": "gpu", "mem": "4G"}),
         ('--job-name="two words" --hold', {"job-name": "two words", "hold": "true"}),
         ("--time=10#not a value", {"time": "10"}),
+        ("-C a100&(nvme|ssd) --hold", {"constraint": "a100&(nvme|ssd)", "hold": "true"}),
         ("--nice --gres=gpu:a100:4", {"nice": "yes", "gres": "gpu:a100:4"}),
         ("--of-the-future=1 --also", {"of-the-future": "1", "also": "true"}),
         ("'--time=10", {}),
@@ -261,9 +265,83 @@ def test_a_variable_that_has_to_be_given(inputs: Path, monkeypatch: pytest.Monke
     assert made.env == {}
 
 
-def test_the_message_of_a_positional_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (': "${1:?say which config}"', ("arg1", True, "say which config")),
+        ('config="${1:?say which}"', ("config", True, "say which")),
+        ('config=${1?"say which"}', ("config", True, "say which")),
+        ('config="${1:?}"', ("config", True, "The script's argument $1")),
+        ("config=$1", ("config", True, "The script's argument $1")),
+        ('config="${1:-a.yaml}"', ("config", False, "The script's argument $1")),
+    ],
+)
+def test_the_message_of_a_positional_argument(
+    line: str, told: tuple[str, bool, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.sbatch").write_text('#!/bin/sh\n: "${1:?say which config}"\nrun $1 ${2:-fast}\n')
+    (tmp_path / "train.sbatch").write_text(f"#!/bin/sh\n{line}\nrun $1 ${{2:-fast}}\n")
     first, second, *_ = describe("train.sbatch").parameters
-    assert (first.name, first.required, first.help) == ("arg1", True, "say which config")
+    assert (first.name, first.required, first.help) == told
     assert (second.name, second.required) == ("arg2", False)
+
+
+@pytest.mark.parametrize(
+    ("lines", "comment"),
+    [
+        ("# Trains.\n#\n# On one node.\necho\n# Not this.\n", "Trains.\n\nOn one node."),
+        ("\n#SBATCH -n 1\n\n# Trains.\n#SBATCH -N 1\n# Not this.\n", "Trains."),
+        ("# Trains.\n\n# Not this.\n", "Trains."),
+        ("echo\n# Not this.\n", ""),
+    ],
+)
+def test_the_comment_of_a_script(lines: str, comment: str) -> None:
+    assert SbatchScript(Path("x"), f"#!/bin/sh\n{lines}").comment == comment
+
+
+def test_the_types_of_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    directives = (
+        "#SBATCH -p a --hold --exclusive --nodes=2 --open-mode=append --signal=9 --nice=2 --kill-on-invalid-dep=x"
+    )
+    body = "while getopts c:v opt; do :; done\nshift\nrun ${LR:-1} $@"
+    (tmp_path / "train.sbatch").write_text(f"#!/bin/sh\n{directives}\n{body}\n")
+    (tmp_path / "plain.sbatch").write_text("#!/bin/sh\n#SBATCH --ntasks=many\nrun $1\n")
+    found = {
+        each.name: (each.type, each.form)
+        for name in ("plain", "train")
+        for each in describe(f"{name}.sbatch").parameters
+    }
+    text, option = ValueType("str", "str"), ValueType("str", "str", optional=True)
+    whole, flag = ValueType("int", "int", optional=True), ValueType("bool", "bool", optional=True)
+    assert found.items() >= {
+        "arg1": (text, ""), "args": (text, ""), "LR": (text, ""), "opt_c": (option, ""),
+        "opt_v": (ValueType("bool", "bool"), ""), "partition": (option, ""), "hold": (flag, ""), "nodes": (option, ""),
+        "exclusive": (replace(option, choices=("yes", "user", "mcs", "topo", "")), ""),
+        "open-mode": (replace(option, choices=("append", "truncate", "")), ""), "kill-on-invalid-dep": (option, ""),
+        "nice": (option, ""), "ntasks": (whole, ""), "gpus": (option, ""), "time": (option, "time"),
+        "mem": (option, "memory"),
+    }.items()  # fmt: skip
+    # What is no number in the script stays as it is.
+    kept = describe("plain.sbatch").parameter("ntasks")
+    assert kept is not None
+    assert (kept.type, kept.default) == (option, "many")
+
+
+def test_what_is_said_of_odd_scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.sbatch").write_text("#!/bin/sh\n#SBATCH --of-the-future=1 --nodes=2 --also\nrun\n")
+    (tmp_path / "b.sbatch").write_text("#!/bin/sh\n#SBATCH -n 1\n#SBATCH hetjob\n#SBATCH -n 2\nrun\n")
+    (unknown,), (het,) = (describe(f"{name}.sbatch").findings for name in ("a", "b"))
+    assert unknown.description == "options that sbatch may not know: of-the-future, also"
+    assert het.description.startswith("a heterogeneous job")
+    for found in (unknown, het):
+        assert (found.name, found.line, found.char, found.severity) == ("sbatch", 1, 0, "warning")
+
+
+def test_the_options_of_sbatch() -> None:
+    assert OPTIONS["gres"] == SbatchOption("gres", help='Generic resources of each node, such as "gpu:a100:4"')
+    assert OPTIONS["core-spec"] == SbatchOption("core-spec", "S", "int")
+    assert OPTIONS["wait-all-nodes"] == SbatchOption("wait-all-nodes", choices=("0", "1"))
+    assert "".join(sorted(LETTERS)) == "ABCDFGHJLMNOQSWabcdeikmnopqstvwx"
+    assert all(LETTERS[letter].letter == letter for letter in LETTERS)
