@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,7 +87,8 @@ def test_options_and_arguments_are_parameters(folder: Path) -> None:
         ("-C a100&(nvme|ssd) --hold", {"constraint": "a100&(nvme|ssd)", "hold": "true"}),
         ("--nice --gres=gpu:a100:4", {"nice": "yes", "gres": "gpu:a100:4"}),
         ("--of-the-future=1 --also", {"of-the-future": "1", "also": "true"}),
-        ("'--time=10", {}),
+        ("--hold '--time=10", {"hold": "true"}),
+        ("-N=2 stray --mem", {"nodes": "2", "mem": ""}),
         ("", {}),
     ],
 )
@@ -105,6 +107,10 @@ def test_lines_for_sbatch(line: str, options: dict[str, str]) -> None:
         ("time=$1", ["arg1"]),
         ("a=$1; echo\nb=$10", ["a"]),
         ("cat <<< '$1'", []),
+        ("a='x'$1", ["arg1"]),
+        ("a=$1\na=$2", ["a", "arg2"]),
+        ("f() { echo $2; }\nrun $1", ["arg1"]),
+        ("f() {\n  echo $2\n  echo $3\n}\nrun $1", ["arg1"]),
     ],
 )
 def test_positional_arguments(body: str, names: list[str]) -> None:
@@ -159,16 +165,28 @@ def test_wrong_arguments_are_refused(folder: Path, arguments: dict[str, str], fa
 )
 def test_a_file_that_sbatch_refuses(folder: Path, data: bytes, fault: str) -> None:
     (folder / "bad.sbatch").write_bytes(data)
-    with pytest.raises(ComponentLoadError, match=fault):
+    with pytest.raises(ComponentLoadError, match=fault) as caught:
         describe("bad.sbatch")
+    assert caught.value.line == (1 if fault in ("its first line is not #!", "dos2unix") else None)
     assert [listed.error for listed in list_components([folder]) if listed.name == "bad.sbatch"] != [None]
+
+
+def test_a_script_that_is_no_file(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.sbatch")
+    with pytest.raises(ComponentLoadError) as caught:
+        describe("pipe.sbatch")
+    assert caught.value.reason == "it is a named pipe, not a regular file"
 
 
 def test_scripts_are_listed_and_found(folder: Path) -> None:
     (folder / "run.sh").write_text("#!/bin/sh\n#SBATCH -n 1\nsrun hostname\n")
     (folder / "other.sh").write_text("#!/bin/sh\necho\n")
+    (folder / "part.sh").write_text("#SBATCH -n 1\n")
+    # Only the first 200 lines are searched.
+    (folder / "far.sh").write_text("#!/bin/sh\n" + 199 * "\n" + "#SBATCH -n 1\n")
+    (folder / "near.sh").write_text("#!/bin/sh\n" + 198 * "\n" + "#SBATCH\n")
     names = [listed.name for listed in list_components([folder]) if listed.kind == "script"]
-    assert names == ["./run.sh", "train.sbatch"]
+    assert names == ["./near.sh", "./run.sh", "train.sbatch"]
     for name in names:
         key = component_key(name)
         assert key == str(folder / name)
@@ -177,8 +195,11 @@ def test_scripts_are_listed_and_found(folder: Path) -> None:
         describe("./none.sh")
 
 
-def test_a_heterogeneous_script_keeps_its_options(folder: Path) -> None:
-    (folder / "het.sbatch").write_text("#!/bin/sh\n#SBATCH -n 1\n#SBATCH hetjob\n#SBATCH -n 2\nsrun hostname\n")
+@pytest.mark.parametrize("word", ["hetjob", "packjob"])
+def test_a_heterogeneous_script_keeps_its_options(word: str, folder: Path) -> None:
+    text = f"#!/bin/sh\n#SBATCH -n 1\n#SBATCH {word}\n#SBATCH -n 2\nsrun hostname\n"
+    assert SbatchScript(Path("x"), text).options == {"ntasks": "1"}
+    (folder / "het.sbatch").write_text(text)
     doc = describe("het.sbatch")
     assert [parameter.name for parameter in doc.parameters] == ["args"]
     assert ["heterogeneous" in finding.description for finding in doc.findings] == [True]
@@ -192,7 +213,13 @@ def test_the_command_line_and_back(folder: Path) -> None:
 
 def test_what_differs_between_two_scripts() -> None:
     assert differing_lines("a\nb\nc\n", "a\nB\nc\nd\n") == [(2, "b", "B"), (4, "", "d")]
-    assert differing_lines("a\n" * 3000, "a\n" * 2999) == [(1, "3,000 lines", "2,999 lines, others than before")]
+    assert differing_lines("a\n" * 300, "b\n" + "a\n" * 300) == [(1, "", "b")]
+    assert len(differing_lines("a\n" * 60, "b\n" * 60)) == 50
+    before = [f"{number}\n" for number in range(2000)]
+    assert differing_lines("".join(before), "".join(before[:-1])) == [(2000, "1999", "")]
+    before.append("more")
+    assert differing_lines("".join(before), "0\n") == [(1, "2,001 lines", "1 lines, others than before")]
+    assert differing_lines("".join(before), "".join(before)) == []
 
 
 def test_what_is_submitted_beside_the_lines_of_a_script() -> None:
@@ -204,6 +231,13 @@ def test_what_is_submitted_beside_the_lines_of_a_script() -> None:
         (1, ()), (2, ("partition=b",)), (3, ("nodes=8",)), (0, ("time=2",)), (4, ("LR=3",)), (5, ()), (6, ()),
     ]  # fmt: skip
     assert [line.text for line in found if line.number] == text.splitlines()
+
+
+def test_added_options_stand_behind_the_first_line_of_a_script_without_any() -> None:
+    found = lines_with_changes("#!/bin/sh\nrun ${2} $1 $12\nrun $1\n", {"time": "2", "arg1": "x", "arg2": "y"})
+    assert found == [
+        (1, "#!/bin/sh", ()), (0, "", ("time=2",)), (2, "run ${2} $1 $12", ("arg1=x", "arg2=y")), (3, "run $1", ()),
+    ]  # fmt: skip
 
 
 def test_a_python_file_without_a_function_is_no_script(folder: Path) -> None:
@@ -247,6 +281,11 @@ def test_variables_and_options_of_a_script_are_parameters(inputs: Path) -> None:
     assert not {"run", "SLURM_JOB_ID", "HOME", "NOT", "OPTIND"} & found.keys()
 
 
+def test_two_letters_of_one_variable_have_names_of_their_own() -> None:
+    text = "while getopts a:b: opt; do\na) x=$OPTARG ;;\nb) x=$OPTARG ;;\ndone\n"
+    assert [option.name for option in SbatchScript(Path("x"), text).letter_options] == ["x", "opt_b"]
+
+
 def test_what_becomes_of_variables_and_options(inputs: Path) -> None:
     values = {"CONFIG": "a b.yaml", "opt_v": "true", "LR": "2e-5", "OUT": "", "HF_TOKEN": "x,y=z", "args": ["more"]}
     made = script_of(build_app("train.sbatch", values).roles)
@@ -269,6 +308,7 @@ def test_a_variable_that_has_to_be_given(inputs: Path, monkeypatch: pytest.Monke
     ("line", "told"),
     [
         (': "${1:?say which config}"', ("arg1", True, "say which config")),
+        (': ${1:?"say which"}', ("arg1", True, "say which")),
         ('config="${1:?say which}"', ("config", True, "say which")),
         ('config=${1?"say which"}', ("config", True, "say which")),
         ('config="${1:?}"', ("config", True, "The script's argument $1")),
@@ -283,7 +323,20 @@ def test_the_message_of_a_positional_argument(
     (tmp_path / "train.sbatch").write_text(f"#!/bin/sh\n{line}\nrun $1 ${{2:-fast}}\n")
     first, second, *_ = describe("train.sbatch").parameters
     assert (first.name, first.required, first.help) == told
-    assert (second.name, second.required) == ("arg2", False)
+    assert (second.name, second.default, second.help) == ("arg2", "", "The script's argument $2")
+
+
+@pytest.mark.parametrize(
+    ("value", "default"),
+    [
+        *(("$1", None), ("${1}", None), ("${1:-a}", "a"), ("${1-a}", "a"), ("${1:=a}", "a"), ("${1=a}", "a")),
+        *(("${1:-}", ""), ('${1:-"a b"}', "a b"), ("${1:?a}", None)),
+    ],
+)
+def test_the_default_of_a_positional_argument(value: str, default: str | None) -> None:
+    for line in (f"a={value}", f'export a="{value}"  # what', f"declare -x a={value}; echo"):
+        (found,) = SbatchScript(Path("x"), f"#!/bin/sh\n{line}\n").positionals
+        assert (found.number, found.name, found.default) == (1, "a", default)
 
 
 @pytest.mark.parametrize(
