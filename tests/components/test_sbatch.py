@@ -60,8 +60,8 @@ def built(**arguments: str | list[str]) -> BatchScript:
 
 def test_options_and_arguments_are_parameters(folder: Path) -> None:
     doc = describe("train.sbatch")
-    assert (doc.kind, doc.scheduler, doc.summary, doc.description) == (
-        "script", "slurm", "Fine-tunes a model.", "One task a node.",
+    assert (doc.kind, doc.scheduler, doc.line, doc.summary, doc.description) == (
+        "script", "slurm", 1, "Fine-tunes a model.", "One task a node.",
     )  # fmt: skip
     first = {parameter.name: parameter.default for parameter in doc.parameters[3:10]}
     assert first == {
@@ -88,7 +88,8 @@ def test_options_and_arguments_are_parameters(folder: Path) -> None:
         ("--nice --gres=gpu:a100:4", {"nice": "yes", "gres": "gpu:a100:4"}),
         ("--of-the-future=1 --also", {"of-the-future": "1", "also": "true"}),
         ("--hold '--time=10", {"hold": "true"}),
-        ("-N=2 stray --mem", {"nodes": "2", "mem": ""}),
+        ("-N 2 stray --mem", {"nodes": "2", "mem": ""}),
+        ("-N=2", {"nodes": "2"}),
         ("", {}),
     ],
 )
@@ -126,7 +127,62 @@ def test_only_what_is_changed_goes_to_the_command_line(folder: Path) -> None:
     assert (changed.args, changed.settings["time"], changed.text) == (("a.yaml", "2e-5"), "2:00:00", SCRIPT)
     # A default in between is said.
     assert built(arg3="x", args="'y z'").args == ("a.yaml", "1e-5", "x", "y z")
-    assert built(exclusive="user").options == ("--exclusive=user",)
+    # All of them in a row.
+    rest = script_of(build_app("train.sbatch", {"args": ["a.yaml", 'it\'s "so"']}).roles)
+    assert rest is not None
+    assert rest.args == ("a.yaml", 'it\'s "so"')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        ({"exclusive": "user"}, ("--exclusive=user",)),
+        ({"exclusive": "yes", "comment": "my run", "time": "1-00:00:00"}, ()),
+        ({"comment": "yes", "gpus": "true"}, ("--comment=yes", "--gpus=true")),
+        ({"gpus": "", "mem": "", "signal": ""}, ()),
+        ({"requeue": "true"}, ("--requeue",)),
+        ({"requeue": "false"}, ()),
+        ({"requeue": ""}, ()),
+        ({"job-name": "other"}, ("--job-name=other",)),
+    ],
+)
+def test_an_option_of_the_command_line(folder: Path, arguments: dict[str, str], options: tuple[str, ...]) -> None:
+    assert built(**arguments).options == options
+
+
+@pytest.mark.parametrize(
+    ("line", "arguments", "options"),
+    [
+        ("--time=1", {"requeue": "no"}, ("--no-requeue",)),
+        ("--requeue", {"requeue": "yes"}, ()),
+        ("--exclusive=user", {"exclusive": "yes"}, ("--exclusive",)),
+        ("--nice=2", {"nice": "3"}, ("--nice=3",)),
+        ("--hold", {"hold": "true"}, ()),
+        ("--hold", {"hold": "false"}, "the script has --hold, which no option of sbatch undoes"),
+        ("--hold", {"hold": ""}, "the script has --hold, which no option of sbatch undoes"),
+        ("--mem=1", {"mem": ""}, "the script sets --mem, and sbatch takes no empty value"),
+    ],
+)
+def test_an_option_beside_one_of_the_script(
+    line: str, arguments: dict[str, str], options: tuple[str, ...] | str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.sbatch"
+    path.write_text(f"#!/bin/sh\n#SBATCH --job-name=x {line}\nrun\n")
+    if isinstance(options, str):
+        with pytest.raises(ArgumentError, match=options):
+            build_app(str(path), arguments)
+        return
+    made = script_of(build_app(str(path), arguments).roles)
+    assert made is not None
+    assert made.options == options
+
+
+def test_the_name_of_a_scripts_job(folder: Path) -> None:
+    for arguments, name in (({}, "sft"), ({"job-name": "other"}, "other")):
+        app = build_app("train.sbatch", {"config": "a", **arguments})
+        made = script_of(app.roles)
+        assert made is not None
+        assert (app.name, made.settings["job-name"]) == (name, name)
 
 
 def test_a_script_without_a_name_gets_that_of_its_file(folder: Path) -> None:
@@ -141,6 +197,7 @@ def test_a_script_without_a_name_gets_that_of_its_file(folder: Path) -> None:
     ("arguments", "fault"),
     [
         ({}, "needs a value for config"),
+        ({"config": ""}, "needs a value for config"),
         ({"config": "a", "time": "soon"}, "`soon` is not a time"),
         ({"config": "a", "mem": "much"}, "`much` is not a size"),
         ({"config": "a", "ntasks": "two"}, "two"),
@@ -291,6 +348,9 @@ def test_what_becomes_of_variables_and_options(inputs: Path) -> None:
     made = script_of(build_app("train.sbatch", values).roles)
     assert made is not None
     assert made.args == ("-c", "a b.yaml", "-v", "more")
+    again = script_of(build_app("train.sbatch", {**values, "CONFIG": "", "count": "3", "opt_v": "false"}).roles)
+    assert again is not None
+    assert again.args == ("-n", "3", "more")
     assert made.env == {"LR": "2e-5", "HF_TOKEN": "x,y=z"}
 
 
@@ -360,11 +420,8 @@ def test_the_types_of_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     body = "while getopts c:v opt; do :; done\nshift\nrun ${LR:-1} $@"
     (tmp_path / "train.sbatch").write_text(f"#!/bin/sh\n{directives}\n{body}\n")
     (tmp_path / "plain.sbatch").write_text("#!/bin/sh\n#SBATCH --ntasks=many\nrun $1\n")
-    found = {
-        each.name: (each.type, each.form)
-        for name in ("plain", "train")
-        for each in describe(f"{name}.sbatch").parameters
-    }
+    each = [each for name in ("plain", "train") for each in describe(f"{name}.sbatch").parameters]
+    found = {parameter.name: (parameter.type, parameter.form) for parameter in each}
     text, option = ValueType("str", "str"), ValueType("str", "str", optional=True)
     whole, flag = ValueType("int", "int", optional=True), ValueType("bool", "bool", optional=True)
     assert found.items() >= {
@@ -375,6 +432,15 @@ def test_the_types_of_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "nice": (option, ""), "ntasks": (whole, ""), "gpus": (option, ""), "time": (option, "time"),
         "mem": (option, "memory"),
     }.items()  # fmt: skip
+    others = {"arg1": "positional", "args": "var_positional"}
+    assert {parameter.kind for parameter in each if parameter.name not in others} == {"keyword_only"}
+    assert {parameter.name: parameter.kind for parameter in each if parameter.name in others} == others
+    helps = [(parameter.name, parameter.help) for parameter in each]
+    assert ("open-mode", "What becomes of that file when the job is requeued") in helps
+    assert ("nice", "sbatch(1) explains it") in helps
+    assert [words for name, words in helps if name == "args"] == [
+        *("Further arguments of the script", "The script's arguments"),
+    ]
     # What is no number in the script stays as it is.
     kept = describe("plain.sbatch").parameter("ntasks")
     assert kept is not None
