@@ -140,6 +140,8 @@ def test_only_what_is_changed_goes_to_the_command_line(folder: Path) -> None:
         ({"exclusive": "yes", "comment": "my run", "time": "1-00:00:00"}, ()),
         ({"comment": "yes", "gpus": "true"}, ("--comment=yes", "--gpus=true")),
         ({"gpus": "", "mem": "", "signal": ""}, ()),
+        ({"hold": "true"}, ("--hold",)),
+        ({"hold": "false"}, ()),
         ({"requeue": "true"}, ("--requeue",)),
         ({"requeue": "false"}, ()),
         ({"requeue": ""}, ()),
@@ -191,6 +193,7 @@ def test_a_script_without_a_name_gets_that_of_its_file(folder: Path) -> None:
     made = script_of(app.roles)
     assert made is not None
     assert (app.name, made.options) == ("plain.sbatch", ("--job-name=plain.sbatch",))
+    assert made.settings == {"job-name": "plain.sbatch"}
 
 
 @pytest.mark.parametrize(
@@ -335,12 +338,29 @@ def test_variables_and_options_of_a_script_are_parameters(inputs: Path) -> None:
     assert told == {"CONFIG": None, "count": None, "opt_v": False, "LR": "1e-5", "OUT": ""}
     assert found["HF_TOKEN"].required
     assert found["HF_TOKEN"].help == "put your token there"
+    assert found["LR"].help == "The variable LR of the script's environment"
     assert not {"run", "SLURM_JOB_ID", "HOME", "NOT", "OPTIND"} & found.keys()
 
 
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("for i in 1 2; do run ${i:-x}; done", []),
+        ("while read -r name  # a line\ndo run ${name:-x}; done", []),
+        ("x=1  # ${NOT:-1}\nrun ${x:-1}", []),
+        ('run ${LR:-"1e-5"} ${TO=out}', [("LR", "1e-5", ""), ("TO", "out", "")]),
+        ("run ${LR:-1} ${LR:-2}\nLR=3", [("LR", "1", "")]),
+        ('run ${OUT:?"say where"} ${A?}', [("OUT", None, "say where"), ("A", None, "")]),
+    ],
+)
+def test_variables_of_a_script(body: str, found: list[tuple[str, str | None, str]]) -> None:
+    variables = SbatchScript(Path("x"), f"#!/bin/sh\n{body}\n").variables
+    assert [(variable.name, variable.default, variable.message) for variable in variables] == found
+
+
 def test_two_letters_of_one_variable_have_names_of_their_own() -> None:
-    text = "while getopts a:b: opt; do\na) x=$OPTARG ;;\nb) x=$OPTARG ;;\ndone\n"
-    assert [option.name for option in SbatchScript(Path("x"), text).letter_options] == ["x", "opt_b"]
+    text = "while getopts a:b:c: opt; do\na) x=$OPTARG ;;\nb) x=$OPTARG ;;\ndone\nc)\n"
+    assert [option.name for option in SbatchScript(Path("x"), text).letter_options] == ["x", "opt_b", "opt_c"]
 
 
 def test_what_becomes_of_variables_and_options(inputs: Path) -> None:
