@@ -140,8 +140,6 @@ def test_only_what_is_changed_goes_to_the_command_line(folder: Path) -> None:
         ({"exclusive": "yes", "comment": "my run", "time": "1-00:00:00"}, ()),
         ({"comment": "yes", "gpus": "true"}, ("--comment=yes", "--gpus=true")),
         ({"gpus": "", "mem": "", "signal": ""}, ()),
-        ({"hold": "true"}, ("--hold",)),
-        ({"hold": "false"}, ()),
         ({"requeue": "true"}, ("--requeue",)),
         ({"requeue": "false"}, ()),
         ({"requeue": ""}, ()),
