@@ -344,7 +344,7 @@ def test_variables_and_options_of_a_script_are_parameters(inputs: Path) -> None:
     ("body", "found"),
     [
         ("for i in 1 2; do run ${i:-x}; done", []),
-        ("while read -r name  # a line\ndo run ${name:-x}; done", []),
+        ("while read -r name # a line\ndo run ${name:-x}; done", []),
         ("x=1  # ${NOT:-1}\nrun ${x:-1}", []),
         ('run ${LR:-"1e-5"} ${TO=out}', [("LR", "1e-5", ""), ("TO", "out", "")]),
         ("run ${LR:-1} ${LR:-2}\nLR=3", [("LR", "1", "")]),
