@@ -311,8 +311,8 @@ def _usual_frames(environ: Mapping[str, str]) -> int:
     from ..settings.choices import FRAMES_PER_SECOND
 
     least = FRAMES_PER_SECOND.start
-    chosen = environ.get("TEXTUAL_FPS", "")
-    if chosen.isdecimal():
+    chosen = environ.get("TEXTUAL_FPS")
+    if chosen and chosen.isdecimal():
         return max(least, int(chosen))
     return least if "SSH_CONNECTION" in environ else 0
 
