@@ -351,7 +351,7 @@ def open_dashboard(
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         print("torchx-tui: the dashboard needs a terminal; `torchx-tui list` works without one", file=sys.stderr)
         return 2
-    if (terminal := os.environ.get("TERM", "")) in _CANNOT_DRAW:
+    if (terminal := os.environ.get("TERM")) in _CANNOT_DRAW:
         print(
             f"torchx-tui: a terminal with TERM={terminal} cannot draw the dashboard; set TERM to what yours is, such "
             "as TERM=xterm-256color, or use `torchx-tui list`",

@@ -18,6 +18,7 @@ import pytest
 from support.command import Command
 from support.waiting import PATIENCE
 
+from torchx_tui.backends.runner import Runner
 from torchx_tui.cli import main as cli
 from torchx_tui.cli.torchx_command import TuiCommand
 from torchx_tui.settings.config import Settings, ThemeName
@@ -86,7 +87,12 @@ def test_the_end_has_its_exit_code_whatever_threads_do():
         "leave(3)\n"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False
+        [sys.executable, "-c", program],
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (3, "said before\n", "")
 
@@ -131,6 +137,8 @@ def dashboard(monkeypatch: pytest.MonkeyPatch):
             opened.update(options)
             return opened["result"]
 
+    close = Runner.close
+    monkeypatch.setattr(Runner, "close", lambda self: (opened.update(closed=True), close(self)))
     monkeypatch.setattr("torchx_tui.tui.app.TorchXTuiApp", Dashboard)
     monkeypatch.setattr(cli, "leave", lambda code: opened.update(code=code))
     for name in ("TEXTUAL_FPS", "TEXTUAL_ANIMATIONS"):
@@ -154,7 +162,14 @@ def test_the_program_ends_as_the_dashboard_did(command: Command, dashboard, monk
     take_terminal(monkeypatch)
     dashboard.update(result=result, return_code=return_code)
     command()
-    assert dashboard["code"] == code
+    assert (dashboard["code"], dashboard["closed"], dashboard["opens"]) == (code, True, "")
+
+
+def test_the_dashboard_opens_on_what_is_launched(command: Command, dashboard, monkeypatch):
+    take_terminal(monkeypatch)
+    handle = command("run", "-s", "local_cwd", "--open", "utils.echo").out.strip()
+    assert handle.startswith("local_cwd://torchx/echo-")
+    assert (dashboard["opens"], dashboard["problem"], dashboard["config_file"]) == (handle, "", None)
 
 
 def test_what_the_dashboard_is_opened_with(command: Command, dashboard, monkeypatch, tmp_path):
@@ -196,16 +211,20 @@ def test_a_terminal_that_cannot_draw_has_no_dashboard(command: Command, dashboar
 @pytest.mark.parametrize(
     ("size", "taken"), [((0, 0), (80, 24)), ((0, 50), (80, 50)), ((100, 0), (100, 24)), ((100, 50), (100, 50))]
 )
-def test_a_terminal_without_a_size_gets_one(monkeypatch, size, taken):
+def test_a_terminal_without_a_size_gets_one(command: Command, dashboard, monkeypatch, size, taken):
     """Columns and rows; what it knows itself it keeps."""
     primary, secondary = os.openpty()
     columns, rows = size
     fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    take_terminal(monkeypatch)
     with open(secondary) as stream:
         for name in ("stdin", "stderr"):
             monkeypatch.setattr(sys, name, stream)
-        cli._give_terminal_a_size()
-        assert os.get_terminal_size(primary) == taken
+        command()
+        assert dashboard["code"] == 0
+        # Without a size in pixels.
+        told = struct.unpack("HHHH", fcntl.ioctl(primary, termios.TIOCGWINSZ, bytes(8)))
+        assert told == (taken[1], taken[0], 0, 0)
     os.close(primary)
 
 
