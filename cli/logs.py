@@ -57,7 +57,7 @@ def _log(arguments: Any, settings: Settings) -> int:
         else:
             found = described(runner, handle)
         chosen = _chosen(found, handle, match["role"], match["replicas"])
-        reading = _Reading(runner, handle, arguments.regex, arguments.tail, streams)
+        reading = _Reading(runner, handle, arguments.tail, arguments.regex, streams)
         print_lines(chosen, reading, json_line if arguments.json else line_printer(sys.stdout))
     return 0
 
@@ -122,15 +122,15 @@ class _Reading:
     Args:
         runner: the way to its backend.
         handle: the job's handle.
-        regex: only lines that match.
         follows: read until the job ends, and survive outages.
+        regex: only lines that match.
         streams: which output.
     """
 
     runner: Runner
     handle: str
+    follows: bool
     regex: str | None = None
-    follows: bool = False
     streams: Stream | None = None
 
     def lines(self, role: str, k: int) -> Iterable[str]:

@@ -311,8 +311,8 @@ def _usual_frames(environ: Mapping[str, str]) -> int:
     from ..settings.choices import FRAMES_PER_SECOND
 
     least = FRAMES_PER_SECOND.start
-    chosen = environ.get("TEXTUAL_FPS", "")
-    if chosen.isdecimal():
+    chosen = environ.get("TEXTUAL_FPS")
+    if chosen and chosen.isdecimal():
         return max(least, int(chosen))
     return least if "SSH_CONNECTION" in environ else 0
 
@@ -351,7 +351,7 @@ def open_dashboard(
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         print("torchx-tui: the dashboard needs a terminal; `torchx-tui list` works without one", file=sys.stderr)
         return 2
-    if (terminal := os.environ.get("TERM", "")) in _CANNOT_DRAW:
+    if (terminal := os.environ.get("TERM")) in _CANNOT_DRAW:
         print(
             f"torchx-tui: a terminal with TERM={terminal} cannot draw the dashboard; set TERM to what yours is, such "
             "as TERM=xterm-256color, or use `torchx-tui list`",

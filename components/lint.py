@@ -213,6 +213,6 @@ def _nearest_subscript(node: ast.Subscript) -> str:
 
 def _primitive_type(node: ast.expr) -> str:
     """Return the type of an item if it is a primitive one, else `str`."""
-    if isinstance(node, ast.Name) and node.id in ("str", "int", "float", "bool"):
+    if isinstance(node, ast.Name) and node.id in ("int", "float", "bool"):
         return node.id
     return "str"

@@ -89,10 +89,9 @@ def letter_options(lines: Sequence[str]) -> list[LetterOption]:
         if arm is None:
             continue
         # The arm's first command may stand on the next line.
-        body = arm["body"] or (lines[number + 1] if number + 1 < len(lines) else "")
-        if named := _ARM_NAME.match(body):
+        if named := _ARM_NAME.match("\n".join([arm["body"], *lines[number + 1 : number + 2]])):
             names.setdefault(arm["letter"], named["name"])
     return [
         LetterOption(letter, names.get(letter, f"opt_{letter}"), colon == ":")
-        for letter, colon in re.findall(r"([A-Za-z0-9])(:?)", called["letters"].lstrip(":"))
+        for letter, colon in re.findall(r"([A-Za-z0-9])(:?)", called["letters"])
     ]

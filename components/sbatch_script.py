@@ -24,7 +24,7 @@ REST = "args"
 MOST_DIFFERENCES = 50
 """How many lines `differing_lines` returns at most."""
 _MOST_COMPARED = 2000
-_DIRECTIVE = re.compile(r"^#SBATCH(?:\s+(?P<words>.*))?$")
+_DIRECTIVE = re.compile(r"^#SBATCH(?P<words>|\s.*)$")
 _HET = ("hetjob", "packjob")
 # `NAME=$1`, `NAME="${2:-text}"`; what is in single quotes is not the shell's.
 _NAMED = re.compile(
@@ -250,13 +250,13 @@ def _directive_lines(text: str) -> Iterator[tuple[int, str]]:
     """
     for number, line in enumerate(text.splitlines(), 1):
         if found := _DIRECTIVE.match(line):
-            yield number, found["words"] or ""
+            yield number, found["words"]
         elif line.strip() and not line.lstrip().startswith("#"):
             return
 
 
 def _split_words(text: str) -> list[str]:
-    words = shlex.shlex(text, posix=True, punctuation_chars=False)
+    words = shlex.shlex(text, posix=True)
     words.whitespace_split, words.commenters = True, "#"
     try:
         return list(words)
@@ -271,10 +271,8 @@ def _options_of(words: Sequence[str]) -> dict[str, str]:
     for word in waiting:
         if word.startswith("--"):
             key, sign, value = word[2:].partition("=")
-            option, given = (
-                OPTIONS.get(key, SbatchOption(key, kind="text" if sign else "flag")),
-                value if sign else None,
-            )
+            unknown = SbatchOption(key) if sign else SbatchOption(key, kind="flag")
+            option, given = OPTIONS.get(key, unknown), value if sign else None
         elif word.startswith("-") and (letter := LETTERS.get(word[1:2])):
             option, given = letter, word[2:].removeprefix("=") or None
         else:

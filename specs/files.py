@@ -22,12 +22,7 @@ SOURCE = 16 << 20
 LARGE = 64 << 20
 """The most bytes of a job's state file, which has a part for each replica, or of its launch record."""
 _OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_KIND_NAMES = {
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFSOCK: "a socket",
-}
+_KIND_NAMES = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
 
 
 def open_file(path: str | os.PathLike[str]) -> int:
@@ -196,7 +191,7 @@ def user_name() -> str:
 def _not_regular(mode: int, path: str | os.PathLike[str]) -> OSError:
     if stat.S_ISDIR(mode):
         return IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    kind = _KIND_NAMES.get(stat.S_IFMT(mode), "something else")
+    kind = _KIND_NAMES.get(stat.S_IFMT(mode), "a device")
     return OSError(errno.EINVAL, f"it is {kind}, not a regular file", os.fspath(path))
 
 

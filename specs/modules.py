@@ -68,7 +68,7 @@ def module_spec(name: str) -> ModuleSpec | None:
     for depth in range(1, len(parts) + 1):
         if not all(parts[:depth]):
             return None
-        spec = PathFinder.find_spec(".".join(parts[:depth]), search)
+        spec = _find_spec(".".join(parts[:depth]), search)
         if spec is None and depth == 1:
             spec = _from_other_finders(parts[0])
         if spec is None:
@@ -123,6 +123,17 @@ def _modules_in(package: str, folder: Path) -> Iterator[tuple[str, Path]]:
             if (path / "__init__.py").is_file():
                 yield name, path / "__init__.py"
             yield from _modules_in(name, path)
+
+
+def _find_spec(name: str, search: list[str] | None) -> ModuleSpec | None:
+    try:
+        return PathFinder.find_spec(name, search)
+    except KeyError:
+        # Of a folder without `__init__.py`, whose spec follows the path of the package above it, which is not imported.
+        spec = ModuleSpec(name, None, is_package=True)
+        places = [Path(folder, name.rpartition(".")[2]) for folder in search or []]
+        spec.submodule_search_locations = [str(place) for place in places if place.is_dir()]
+        return spec
 
 
 def _from_other_finders(name: str) -> ModuleSpec | None:

@@ -12,6 +12,8 @@ from support.component_files import ComponentFile
 from support.terminal import COMMAND
 from support.waiting import PATIENCE
 
+from torchx_tui.cli import COMMANDS
+
 
 def completed(line: str, tmp_path: Path) -> set[str]:
     """Return what the installed command answers to a shell that asks how a line goes on."""
@@ -49,6 +51,9 @@ def test_bash_takes_the_text(command: Command, tmp_path: Path):
 
 def test_commands_flags_and_choices(tmp_path: Path):
     assert {"run", "runopts"} == completed("torchx-tui ru", tmp_path)
+    # Flags are offered where one is begun.
+    assert completed("torchx-tui ", tmp_path) == set(COMMANDS)
+    assert {"--profile", "--theme"} <= completed("torchx-tui --", tmp_path)
     assert {"--regex", "--roles"} & completed("torchx-tui log --re", tmp_path) == {"--regex"}
     assert completed("torchx-tui log --streams s", tmp_path) == {"stdout", "stderr"}
     assert completed("torchx-tui run -s local_", tmp_path) == {"local_docker", "local_cwd"}

@@ -28,6 +28,7 @@ def file(tmp_path: Path) -> ComponentFile:
 def test_builtins(command: Command):
     first, *rest = command("builtins").out.splitlines()
     assert first == f"Found {len(rest)} builtin components:"
+    assert [line.split()[0] for line in rest] == [f"{number}." for number in range(1, len(rest) + 1)]
     assert any(line.split()[1:] == ["utils.echo", "Print", "a", "message."] for line in rest)
     found = {one["name"]: one for one in command("builtins", "--json").data}
     assert len(found) == len(rest)
@@ -61,7 +62,8 @@ def test_runopts(command: Command):
     every = command("runopts", "--json").data
     assert {"local_cwd", "local_docker", "kubernetes"} <= set(every)
     (queue,) = [option for option in every["kubernetes"] if option["name"] == "queue"]
-    assert (queue["type"], queue["required"], queue["default"]) == ("str", True, None)
+    assert queue.items() >= {"name": "queue", "type": "str", "required": True, "default": None}.items()
+    assert "queue" in queue["help"]
 
 
 def test_lint_of_a_sound_file(command: Command, file: ComponentFile):

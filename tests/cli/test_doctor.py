@@ -146,3 +146,17 @@ def test_the_file_system_of_a_path(tmp_path: Path):
     assert file_system(tmp_path, mounts) == "nfs4"
     assert file_system(tmp_path / "a b", mounts) == ""
     assert file_system(Path("/"), mounts) == ""
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "told"),
+    [
+        ("", 1, "  warning  nothing is set up\n           set notify.command, webhook or mail in config.toml\n"),
+        ('command = ["true"]', 0, "  ok       command true\n"),
+        ('command = ["false"]', 1, "  error    command false: false ended with exit code 1\n"),
+    ],
+)
+def test_a_test_message_says_which_way_failed(command: Command, tmp_path: Path, lines: str, code: int, told: str):
+    (tmp_path / "own.toml").write_text(f"[notify]\n{lines}\n")
+    ended = command("--config", "own.toml", "doctor", "--notify")
+    assert (ended.code, ended.out) == (code, told)

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
+import fcntl
+import io
+import logging
+import os
 import resource
+import struct
 import subprocess
 import sys
+import termios
 from typing import get_args
 
 import pytest
+from support.command import Command
 from support.waiting import PATIENCE
 
+from torchx_tui.backends.runner import Runner
 from torchx_tui.cli import main as cli
+from torchx_tui.cli.torchx_command import TuiCommand
 from torchx_tui.settings.config import Settings, ThemeName
 from torchx_tui.specs import ConfigError
 
@@ -77,7 +87,12 @@ def test_the_end_has_its_exit_code_whatever_threads_do():
         "leave(3)\n"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False
+        [sys.executable, "-c", program],
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (3, "said before\n", "")
 
@@ -98,3 +113,139 @@ def test_a_log_file_that_cannot_be_written_puts_nothing_on_the_terminal(own_home
     assert (ended.returncode, ended.stdout.split()) == (0, ["APP", "HANDLE", "APP", "NAME", "APP", "STATUS"])
     (line,) = ended.stderr.splitlines()
     assert "nope is not a setting" in line
+
+
+class Screen(io.StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def dashboard(monkeypatch: pytest.MonkeyPatch):
+    """What the dashboard was opened with and the program ended with; it ends at once, with a result and a code."""
+    opened = {"result": 0, "return_code": 0}
+
+    class Dashboard:
+        return_code = property(lambda self: opened["return_code"])
+
+        def __init__(self, runner, settings, **options):
+            opened.update(options, settings=settings)
+
+        def run(self, **options):
+            opened.update(options)
+            return opened["result"]
+
+    close = Runner.close
+    monkeypatch.setattr(Runner, "close", lambda self: (opened.update(closed=True), close(self)))
+    monkeypatch.setattr("torchx_tui.tui.app.TorchXTuiApp", Dashboard)
+    monkeypatch.setattr(cli, "leave", lambda code: opened.update(code=code))
+    for name in ("TEXTUAL_FPS", "TEXTUAL_ANIMATIONS"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    return opened
+
+
+def take_terminal(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    """Let the standard streams be a terminal, and return what is said on it."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr(sys, "stdin", Screen())
+    monkeypatch.setattr(sys, "stderr", said := Screen())
+    return said
+
+
+@pytest.mark.parametrize(
+    ("result", "return_code", "code"), [(3, 0, 3), (0, 5, 0), (None, 5, 5), (None, None, 1), (None, 0, 1)]
+)
+def test_the_program_ends_as_the_dashboard_did(command: Command, dashboard, monkeypatch, result, return_code, code):
+    take_terminal(monkeypatch)
+    dashboard.update(result=result, return_code=return_code)
+    command()
+    assert (dashboard["code"], dashboard["closed"], dashboard["opens"]) == (code, True, "")
+
+
+def test_the_dashboard_opens_on_what_is_launched(command: Command, dashboard, monkeypatch):
+    take_terminal(monkeypatch)
+    handle = command("run", "-s", "local_cwd", "--open", "utils.echo").out.strip()
+    assert handle.startswith("local_cwd://torchx/echo-")
+    assert (dashboard["opens"], dashboard["problem"], dashboard["config_file"]) == (handle, "", None)
+
+
+def test_what_the_dashboard_is_opened_with(command: Command, dashboard, monkeypatch, tmp_path):
+    take_terminal(monkeypatch)
+    config = tmp_path / "own.toml"
+    config.write_text("")
+    command("--fps", "60", "--no-mouse", "--config", str(config))
+    assert (dashboard["config_file"], dashboard["mouse"], dashboard["problem"]) == (str(config), False, "")
+    assert (os.environ["TEXTUAL_FPS"], os.environ["TEXTUAL_ANIMATIONS"]) == ("60", "none")
+
+
+def test_what_the_environment_says_of_animations_counts(command: Command, dashboard, monkeypatch):
+    take_terminal(monkeypatch)
+    monkeypatch.setenv("TEXTUAL_ANIMATIONS", "full")
+    command("--theme", "torchx-light")
+    assert (dashboard["settings"].theme, dashboard["mouse"], dashboard["config_file"]) == ("torchx-light", True, None)
+    assert os.environ["TEXTUAL_ANIMATIONS"] == "full"
+    assert "TEXTUAL_FPS" not in os.environ
+
+
+@pytest.mark.parametrize("stream", ["stdin", "stderr"])
+def test_without_a_terminal_there_is_no_dashboard(command: Command, dashboard, monkeypatch, stream):
+    said = take_terminal(monkeypatch)
+    monkeypatch.setattr(sys, stream, other := io.StringIO())
+    assert command().code == 2
+    assert "code" not in dashboard
+    told = (other if stream == "stderr" else said).getvalue()
+    assert told.startswith("torchx-tui: the dashboard needs a terminal; `torchx-tui list`")
+
+
+@pytest.mark.parametrize("name", ["dumb", "unknown"])
+def test_a_terminal_that_cannot_draw_has_no_dashboard(command: Command, dashboard, monkeypatch, name):
+    said = take_terminal(monkeypatch)
+    monkeypatch.setenv("TERM", name)
+    assert command().code == 2
+    assert f"a terminal with TERM={name} cannot draw" in said.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("size", "taken"), [((0, 0), (80, 24)), ((0, 50), (80, 50)), ((100, 0), (100, 24)), ((100, 50), (100, 50))]
+)
+def test_a_terminal_without_a_size_gets_one(command: Command, dashboard, monkeypatch, size, taken):
+    """Columns and rows; what it knows itself it keeps."""
+    primary, secondary = os.openpty()
+    columns, rows = size
+    fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    take_terminal(monkeypatch)
+    with open(secondary) as stream:
+        for name in ("stdin", "stderr"):
+            monkeypatch.setattr(sys, name, stream)
+        command()
+        assert dashboard["code"] == 0
+        # Without a size in pixels.
+        told = struct.unpack("HHHH", fcntl.ioctl(primary, termios.TIOCGWINSZ, bytes(8)))
+        assert told == (taken[1], taken[0], 0, 0)
+    os.close(primary)
+
+
+def test_a_command_that_is_interrupted_says_nothing(command: Command, monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("torchx_tui.components.list_components", interrupted)
+    ended = command("builtins")
+    assert (ended.code, ended.out, ended.err) == (130, "", "")
+
+
+def test_the_dashboard_as_a_command_of_torchx(command: Command, dashboard, monkeypatch):
+    """It has the same options; what TorchX logs to the terminal is kept off it."""
+    monkeypatch.setattr(logging.root, "handlers", [logging.StreamHandler()])
+    parser = argparse.ArgumentParser()
+    made = TuiCommand()
+    made.add_arguments(parser)
+    assert parser.description.startswith("Open the dashboard")
+    take_terminal(monkeypatch)
+    with pytest.raises(SystemExit):
+        made.run(parser.parse_args(["--read-only", "--no-mouse"]))
+    assert (dashboard["settings"].read_only, dashboard["mouse"], dashboard["code"]) == (True, False, 0)
+    assert logging.root.handlers == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,6 +57,63 @@ def test_a_file(command: Command) -> None:
     assert command("metrics", "--file", str(LOGS / "verl.src.log")).out.startswith("Step 40 of 105, 38 %")
     found = command("metrics", "--file", str(LOGS.parent / "hf.tfevents"), "train/loss", "--json").data
     assert found["metrics"][0]["from"] == "hf.tfevents"
+
+
+def test_a_file_as_json(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("".join(f"step {n}/8 loss {2 - n / 4}\n" for n in range(3)))
+    data = command("metrics", "--file", "a.log", "--json").data
+    assert (data["file"], data["observations"]) == ("a.log", [])
+    assert {"step": 2, "total": 8, "percent": 25}.items() <= data["progress"].items()
+    assert data["metrics"] == [
+        {
+            "name": "loss", "from": "log of a.log", "last": 1.5, "printed": "1.5", "low": 1.5, "high": 2, "points": 3,
+            "points_per_value": 1, "steps": [0, 1, 2], "values": [2, 1.75, 1.5],
+        }
+    ]  # fmt: skip
+
+
+class Screen(io.StringIO):
+    """A stdout that is a terminal."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_chart_has_colours_on_a_terminal_alone(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Raw values are dim, smoothed ones bold, gaps yellow; a metric over decades has a logarithmic axis."""
+    values = [10 / (1 + n) ** 1.5 if n != 7 else float("nan") for n in range(40)]
+    (tmp_path / "a.log").write_text("".join(f"step {n}/80 loss {v:.5f} lr 0.1\n" for n, v in enumerate(values)))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    words = ("metrics", "--file", "a.log", "loss", "lr", "--plot")
+    plain = command(*words).out
+    assert "\x1b" not in plain
+    heads = [line.split() for line in plain.splitlines() if "log of a.log" in line]
+    assert heads == [["loss", "0.03953", "log", "log", "of", "a.log"], ["lr", "0.1", "log", "of", "a.log"]]
+    assert {len(line) <= 80 for line in plain.splitlines()} == {True}
+    monkeypatch.setattr(sys, "stdout", screen := Screen())
+    command(*words)
+    painted = screen.getvalue()
+    assert set(re.findall(r"\x1b\[([0-9;]*)m", painted)) == {"2;36", "1", "33", "2", "0"}
+    for code, cells in (
+        ("2;36", "[\u2800-\u28ff]+"),
+        ("1", "[\u2800-\u28ff]+"),
+        ("33", "━ NaN, 1 point"),
+        ("2", " +10┤"),
+    ):
+        assert re.search(rf"\x1b\[{code}m{cells}\x1b\[0m", painted)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys, "stdout", screen := Screen())
+    command(*words)
+    assert screen.getvalue() == plain
+
+
+def test_a_chart_where_there_is_nothing_to_draw(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("step 1 loss 2\n")
+    assert command("metrics", "--file", "a.log", "--plot").out == "No metrics to plot: no value occurs twice\n"
 
 
 def test_values_that_are_not_finite_are_valid_json(command: Command) -> None:

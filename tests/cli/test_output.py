@@ -26,6 +26,7 @@ from torchx_tui.cli.follow import Interrupted, end_or_leave, interruptible
 from torchx_tui.cli.main import help_formatter
 from torchx_tui.cli.output import plain_lines, put_table
 from torchx_tui.cli.run import COMMANDS as LAUNCHING
+from torchx_tui.cli.run_arguments import flag_names
 from torchx_tui.cli.status import status_json
 from torchx_tui.specs import AppState, AppStatus
 
@@ -176,6 +177,20 @@ def test_a_job_that_does_not_end_in_time(command: Command, scheduler: CannedSche
     assert ended.err == f"torchx-tui: {HANDLE} has not ended within 0 s: RUNNING\n"
 
 
+def test_the_end_of_a_job_is_told_to_the_terminal_where_that_is_wanted(
+    command: Command, scheduler: CannedScheduler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "own.toml").write_text("[notify]\nterminal = true\n")
+    scheduler.add("job-1", AppState.SUCCEEDED, 60)
+    monkeypatch.delenv("TMUX", raising=False)
+    assert command("--config", "own.toml", "wait", HANDLE).err == ""
+    monkeypatch.setattr(sys, "stderr", screen := Screen())
+    assert command("wait", HANDLE).code == 0
+    assert screen.getvalue() == ""
+    assert command("--config", "own.toml", "wait", HANDLE).code == 0
+    assert screen.getvalue() == "\x1b]9;job-1 succeeded\x07\x07"
+
+
 @pytest.mark.parametrize("days", ["-1", "nan", "inf", "week", ""])
 def test_an_age_that_is_none(command: Command, days: str) -> None:
     ended = command("prune", "--older-than", days)
@@ -306,6 +321,10 @@ def test_every_launching_command_takes_the_same_flags() -> None:
         "--notify",
     }
     assert flags["dryrun"] <= flags["run"]
+    for name in ("run", "dryrun"):
+        assert set(flag_names(name)) == {flag for flag in flags[name] if flag.startswith("--")} - {
+            *("--help", "--buck-target"),
+        }
 
 
 # Findings and tables

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
+import pytest
 from support.command import Command
 from support.waiting import wait_until
+
+from torchx_tui.cli import stacks
 
 SCRIPT = "import time\ndef rests():\n    time.sleep(600)\nrests()"
 
 
-def test_a_job_that_runs_and_one_that_is_over(command: Command) -> None:
-    words = ("--num_replicas", "2", "--env", "RANK=${replica_id},WORLD_SIZE=2", "--", sys.executable, "-c", SCRIPT)
+def test_a_job_that_runs_and_one_that_is_over(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rests.py"
+    path.write_text(SCRIPT)
+    words = ("--num_replicas", "2", "--env", "RANK=${replica_id},WORLD_SIZE=2", "--", sys.executable, str(path))
     handle = command("run", "-s", "local_cwd", "--detach", "utils.sh", *words).out.strip()
 
     def told():
@@ -27,6 +35,10 @@ def test_a_job_that_runs_and_one_that_is_over(command: Command) -> None:
     printed = command("stacks", handle, "--once")
     assert printed.code == 0
     assert "ranks 0-1" in printed.out
+    assert f'    File "{path}", line 3, in rests\n      time.sleep(600)\n' in printed.out
+    assert "two takes" not in printed.out
+    monkeypatch.setattr(stacks, "_PAUSE_S", 0.1)
+    assert "  two takes 0.1 s apart: it " in command("stacks", handle).out
     command("cancel", handle)
     command("wait", handle)
     over = command("stacks", handle)

@@ -186,7 +186,13 @@ def test_the_level_of_logs_is_that_of_the_launch(monkeypatch: pytest.MonkeyPatch
 
 def test_debugging_sets_pytorchs_variables() -> None:
     role = role_of("dist.torchrun", script="a.py", debug="yes")
-    assert role.env["TORCH_DISTRIBUTED_DEBUG"] == "DETAIL"
+    plain = role_of("dist.torchrun", script="a.py")
+    assert dict(role.env.items() - plain.env.items()) == {
+        "CUDA_LAUNCH_BLOCKING": "1",
+        "NCCL_DESYNC_DEBUG": "1",
+        "TORCH_DISTRIBUTED_DEBUG": "DETAIL",
+        "TORCH_SHOW_CPP_STACKTRACES": "1",
+    }
 
 
 def test_booth_writes_where_torchx_reads_it(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_what_a_form_needs() -> None:
 COMPONENTS = '''
 import enum
 from typing import Literal, Optional
-NODES = 4
+NODES: int = 4
 raise SystemExit("never run me")
 
 class Size(enum.Enum):

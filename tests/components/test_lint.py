@@ -64,7 +64,8 @@ def test_ways_to_say_appdef(tmp_path: Path, returns: str) -> None:
 )
 def test_parameters_that_are_refused(tmp_path: Path, parameters: str, description: str) -> None:
     messages = lint(tmp_path, f'\ndef f({parameters}) -> AppDef:\n    """Do."""\n')
-    assert [(message.name, message.line, message.severity) for message in messages] == [(RULES, 2, "error")]
+    (place,) = [(message.name, message.line, message.char, message.severity) for message in messages]
+    assert place == (RULES, 2, 0, "error")
     assert messages[0].description.startswith(description)
 
 
@@ -81,8 +82,8 @@ def test_async_is_named(tmp_path: Path) -> None:
 
 
 def test_a_missing_docstring_is_a_warning(tmp_path: Path) -> None:
-    (message,) = lint(tmp_path, "def f() -> AppDef:\n    pass\n")
-    assert message.severity == "warning"
+    (message,) = lint(tmp_path, "\ndef f() -> AppDef:\n    pass\n")
+    assert (message.name, message.line, message.char, message.severity) == (RULES, 2, 0, "warning")
 
 
 def test_classes_are_checked_by_what_they_are_made_with(tmp_path: Path) -> None:

@@ -89,6 +89,22 @@ def test_a_mapping_of_a_workspace_is_one_line() -> None:
     assert role_texts(role)["workspace"] == f"{{{', '.join(f'/{number:050}: x' for number in range(3))}}}"
 
 
+@pytest.mark.parametrize(
+    ("projects", "text"),
+    [
+        ({"/data": ""}, "/data"),
+        ({"~/two words": ""}, "~/two words"),
+        # Each means something else in YAML.
+        ({"/data #2": ""}, "{'/data #2': ''}"),
+        ({"*": ""}, "{'*': ''}"),
+        ({"/data": "to"}, "{/data: to}"),
+        ({}, ""),
+    ],
+)
+def test_one_folder_of_a_workspace_is_a_path_alone(projects: dict[str, str], text: str) -> None:
+    assert role_texts(Role("r", "", workspace=Workspace(projects)))["workspace"] == text
+
+
 @given(ROLES)
 def test_no_text_of_a_role_is_refused(role: Role) -> None:
     assert {name: check_role_field(name, text) for name, text in role_texts(role).items()} == dict.fromkeys(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from torchx_tui.components import (
+    ValueType,
     build_app,
     component_key,
     describe,
@@ -17,6 +20,7 @@ from torchx_tui.components import (
     parse_command_line,
     to_command_line,
 )
+from torchx_tui.components.sbatch_options import LETTERS, OPTIONS, SbatchOption
 from torchx_tui.components.sbatch_script import SbatchScript
 from torchx_tui.specs import ArgumentError, ComponentLoadError, ComponentNotFoundException
 from torchx_tui.specs.batch_script import BatchScript, script_of
@@ -56,8 +60,8 @@ def built(**arguments: str | list[str]) -> BatchScript:
 
 def test_options_and_arguments_are_parameters(folder: Path) -> None:
     doc = describe("train.sbatch")
-    assert (doc.kind, doc.scheduler, doc.summary, doc.description) == (
-        "script", "slurm", "Fine-tunes a model.", "One task a node.",
+    assert (doc.kind, doc.scheduler, doc.line, doc.summary, doc.description) == (
+        "script", "slurm", 1, "Fine-tunes a model.", "One task a node.",
     )  # fmt: skip
     first = {parameter.name: parameter.default for parameter in doc.parameters[3:10]}
     assert first == {
@@ -80,9 +84,12 @@ def test_options_and_arguments_are_parameters(folder: Path) -> None:
         ("-pgpu --mem 4G", {"partition": "gpu", "mem": "4G"}),
         ('--job-name="two words" --hold', {"job-name": "two words", "hold": "true"}),
         ("--time=10#not a value", {"time": "10"}),
+        ("-C a100&(nvme|ssd) --hold", {"constraint": "a100&(nvme|ssd)", "hold": "true"}),
         ("--nice --gres=gpu:a100:4", {"nice": "yes", "gres": "gpu:a100:4"}),
         ("--of-the-future=1 --also", {"of-the-future": "1", "also": "true"}),
-        ("'--time=10", {}),
+        ("--hold '--time=10", {"hold": "true"}),
+        ("-N 2 stray --mem", {"nodes": "2", "mem": ""}),
+        ("-N=2", {"nodes": "2"}),
         ("", {}),
     ],
 )
@@ -101,6 +108,10 @@ def test_lines_for_sbatch(line: str, options: dict[str, str]) -> None:
         ("time=$1", ["arg1"]),
         ("a=$1; echo\nb=$10", ["a"]),
         ("cat <<< '$1'", []),
+        ("a='x'$1", ["arg1"]),
+        ("a=$1\na=$2", ["a", "arg2"]),
+        ("f() { echo $2; }\nrun $1", ["arg1"]),
+        ("f() {\n  echo $2\n  echo $3\n}\nrun $1", ["arg1"]),
     ],
 )
 def test_positional_arguments(body: str, names: list[str]) -> None:
@@ -116,7 +127,62 @@ def test_only_what_is_changed_goes_to_the_command_line(folder: Path) -> None:
     assert (changed.args, changed.settings["time"], changed.text) == (("a.yaml", "2e-5"), "2:00:00", SCRIPT)
     # A default in between is said.
     assert built(arg3="x", args="'y z'").args == ("a.yaml", "1e-5", "x", "y z")
-    assert built(exclusive="user").options == ("--exclusive=user",)
+    # All of them in a row.
+    rest = script_of(build_app("train.sbatch", {"args": ["a.yaml", 'it\'s "so"']}).roles)
+    assert rest is not None
+    assert rest.args == ("a.yaml", 'it\'s "so"')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        ({"exclusive": "user"}, ("--exclusive=user",)),
+        ({"exclusive": "yes", "comment": "my run", "time": "1-00:00:00"}, ()),
+        ({"comment": "yes", "gpus": "true"}, ("--comment=yes", "--gpus=true")),
+        ({"gpus": "", "mem": "", "signal": ""}, ()),
+        ({"requeue": "true"}, ("--requeue",)),
+        ({"requeue": "false"}, ()),
+        ({"requeue": ""}, ()),
+        ({"job-name": "other"}, ("--job-name=other",)),
+    ],
+)
+def test_an_option_of_the_command_line(folder: Path, arguments: dict[str, str], options: tuple[str, ...]) -> None:
+    assert built(**arguments).options == options
+
+
+@pytest.mark.parametrize(
+    ("line", "arguments", "options"),
+    [
+        ("--time=1", {"requeue": "no"}, ("--no-requeue",)),
+        ("--requeue", {"requeue": "yes"}, ()),
+        ("--exclusive=user", {"exclusive": "yes"}, ("--exclusive",)),
+        ("--nice=2", {"nice": "3"}, ("--nice=3",)),
+        ("--hold", {"hold": "true"}, ()),
+        ("--hold", {"hold": "false"}, "the script has --hold, which no option of sbatch undoes"),
+        ("--hold", {"hold": ""}, "the script has --hold, which no option of sbatch undoes"),
+        ("--mem=1", {"mem": ""}, "the script sets --mem, and sbatch takes no empty value"),
+    ],
+)
+def test_an_option_beside_one_of_the_script(
+    line: str, arguments: dict[str, str], options: tuple[str, ...] | str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.sbatch"
+    path.write_text(f"#!/bin/sh\n#SBATCH --job-name=x {line}\nrun\n")
+    if isinstance(options, str):
+        with pytest.raises(ArgumentError, match=options):
+            build_app(str(path), arguments)
+        return
+    made = script_of(build_app(str(path), arguments).roles)
+    assert made is not None
+    assert made.options == options
+
+
+def test_the_name_of_a_scripts_job(folder: Path) -> None:
+    for arguments, name in (({}, "sft"), ({"job-name": "other"}, "other")):
+        app = build_app("train.sbatch", {"config": "a", **arguments})
+        made = script_of(app.roles)
+        assert made is not None
+        assert (app.name, made.settings["job-name"]) == (name, name)
 
 
 def test_a_script_without_a_name_gets_that_of_its_file(folder: Path) -> None:
@@ -125,12 +191,14 @@ def test_a_script_without_a_name_gets_that_of_its_file(folder: Path) -> None:
     made = script_of(app.roles)
     assert made is not None
     assert (app.name, made.options) == ("plain.sbatch", ("--job-name=plain.sbatch",))
+    assert made.settings == {"job-name": "plain.sbatch"}
 
 
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
         ({}, "needs a value for config"),
+        ({"config": ""}, "needs a value for config"),
         ({"config": "a", "time": "soon"}, "`soon` is not a time"),
         ({"config": "a", "mem": "much"}, "`much` is not a size"),
         ({"config": "a", "ntasks": "two"}, "two"),
@@ -155,16 +223,28 @@ def test_wrong_arguments_are_refused(folder: Path, arguments: dict[str, str], fa
 )
 def test_a_file_that_sbatch_refuses(folder: Path, data: bytes, fault: str) -> None:
     (folder / "bad.sbatch").write_bytes(data)
-    with pytest.raises(ComponentLoadError, match=fault):
+    with pytest.raises(ComponentLoadError, match=fault) as caught:
         describe("bad.sbatch")
+    assert caught.value.line == (1 if fault in ("its first line is not #!", "dos2unix") else None)
     assert [listed.error for listed in list_components([folder]) if listed.name == "bad.sbatch"] != [None]
+
+
+def test_a_script_that_is_no_file(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.sbatch")
+    with pytest.raises(ComponentLoadError) as caught:
+        describe("pipe.sbatch")
+    assert caught.value.reason == "it is a named pipe, not a regular file"
 
 
 def test_scripts_are_listed_and_found(folder: Path) -> None:
     (folder / "run.sh").write_text("#!/bin/sh\n#SBATCH -n 1\nsrun hostname\n")
     (folder / "other.sh").write_text("#!/bin/sh\necho\n")
+    (folder / "part.sh").write_text("#SBATCH -n 1\n")
+    # Only the first 200 lines are searched.
+    (folder / "far.sh").write_text("#!/bin/sh\n" + 199 * "\n" + "#SBATCH -n 1\n")
+    (folder / "near.sh").write_text("#!/bin/sh\n" + 198 * "\n" + "#SBATCH\n")
     names = [listed.name for listed in list_components([folder]) if listed.kind == "script"]
-    assert names == ["./run.sh", "train.sbatch"]
+    assert names == ["./near.sh", "./run.sh", "train.sbatch"]
     for name in names:
         key = component_key(name)
         assert key == str(folder / name)
@@ -173,8 +253,11 @@ def test_scripts_are_listed_and_found(folder: Path) -> None:
         describe("./none.sh")
 
 
-def test_a_heterogeneous_script_keeps_its_options(folder: Path) -> None:
-    (folder / "het.sbatch").write_text("#!/bin/sh\n#SBATCH -n 1\n#SBATCH hetjob\n#SBATCH -n 2\nsrun hostname\n")
+@pytest.mark.parametrize("word", ["hetjob", "packjob"])
+def test_a_heterogeneous_script_keeps_its_options(word: str, folder: Path) -> None:
+    text = f"#!/bin/sh\n#SBATCH -n 1\n#SBATCH {word}\n#SBATCH -n 2\nsrun hostname\n"
+    assert SbatchScript(Path("x"), text).options == {"ntasks": "1"}
+    (folder / "het.sbatch").write_text(text)
     doc = describe("het.sbatch")
     assert [parameter.name for parameter in doc.parameters] == ["args"]
     assert ["heterogeneous" in finding.description for finding in doc.findings] == [True]
@@ -188,7 +271,13 @@ def test_the_command_line_and_back(folder: Path) -> None:
 
 def test_what_differs_between_two_scripts() -> None:
     assert differing_lines("a\nb\nc\n", "a\nB\nc\nd\n") == [(2, "b", "B"), (4, "", "d")]
-    assert differing_lines("a\n" * 3000, "a\n" * 2999) == [(1, "3,000 lines", "2,999 lines, others than before")]
+    assert differing_lines("a\n" * 300, "b\n" + "a\n" * 300) == [(1, "", "b")]
+    assert len(differing_lines("a\n" * 60, "b\n" * 60)) == 50
+    before = [f"{number}\n" for number in range(2000)]
+    assert differing_lines("".join(before), "".join(before[:-1])) == [(2000, "1999", "")]
+    before.append("more")
+    assert differing_lines("".join(before), "0\n") == [(1, "2,001 lines", "1 lines, others than before")]
+    assert differing_lines("".join(before), "".join(before)) == []
 
 
 def test_what_is_submitted_beside_the_lines_of_a_script() -> None:
@@ -200,6 +289,13 @@ def test_what_is_submitted_beside_the_lines_of_a_script() -> None:
         (1, ()), (2, ("partition=b",)), (3, ("nodes=8",)), (0, ("time=2",)), (4, ("LR=3",)), (5, ()), (6, ()),
     ]  # fmt: skip
     assert [line.text for line in found if line.number] == text.splitlines()
+
+
+def test_added_options_stand_behind_the_first_line_of_a_script_without_any() -> None:
+    found = lines_with_changes("#!/bin/sh\nrun ${2} $1 $12\nrun $1\n", {"time": "2", "arg1": "x", "arg2": "y"})
+    assert found == [
+        (1, "#!/bin/sh", ()), (0, "", ("time=2",)), (2, "run ${2} $1 $12", ("arg1=x", "arg2=y")), (3, "run $1", ()),
+    ]  # fmt: skip
 
 
 def test_a_python_file_without_a_function_is_no_script(folder: Path) -> None:
@@ -240,7 +336,29 @@ def test_variables_and_options_of_a_script_are_parameters(inputs: Path) -> None:
     assert told == {"CONFIG": None, "count": None, "opt_v": False, "LR": "1e-5", "OUT": ""}
     assert found["HF_TOKEN"].required
     assert found["HF_TOKEN"].help == "put your token there"
+    assert found["LR"].help == "The variable LR of the script's environment"
     assert not {"run", "SLURM_JOB_ID", "HOME", "NOT", "OPTIND"} & found.keys()
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("for i in 1 2; do run ${i:-x}; done", []),
+        ("while read -r name # a line\ndo run ${name:-x}; done", []),
+        ("x=1  # ${NOT:-1}\nrun ${x:-1}", []),
+        ('run ${LR:-"1e-5"} ${TO=out}', [("LR", "1e-5", ""), ("TO", "out", "")]),
+        ("run ${LR:-1} ${LR:-2}\nLR=3", [("LR", "1", "")]),
+        ('run ${OUT:?"say where"} ${A?}', [("OUT", None, "say where"), ("A", None, "")]),
+    ],
+)
+def test_variables_of_a_script(body: str, found: list[tuple[str, str | None, str]]) -> None:
+    variables = SbatchScript(Path("x"), f"#!/bin/sh\n{body}\n").variables
+    assert [(variable.name, variable.default, variable.message) for variable in variables] == found
+
+
+def test_two_letters_of_one_variable_have_names_of_their_own() -> None:
+    text = "while getopts a:b:c: opt; do\na) x=$OPTARG ;;\nb) x=$OPTARG ;;\ndone\nc)\n"
+    assert [option.name for option in SbatchScript(Path("x"), text).letter_options] == ["x", "opt_b", "opt_c"]
 
 
 def test_what_becomes_of_variables_and_options(inputs: Path) -> None:
@@ -248,6 +366,9 @@ def test_what_becomes_of_variables_and_options(inputs: Path) -> None:
     made = script_of(build_app("train.sbatch", values).roles)
     assert made is not None
     assert made.args == ("-c", "a b.yaml", "-v", "more")
+    again = script_of(build_app("train.sbatch", {**values, "CONFIG": "", "count": "3", "opt_v": "false"}).roles)
+    assert again is not None
+    assert again.args == ("-n", "3", "more")
     assert made.env == {"LR": "2e-5", "HF_TOKEN": "x,y=z"}
 
 
@@ -261,9 +382,103 @@ def test_a_variable_that_has_to_be_given(inputs: Path, monkeypatch: pytest.Monke
     assert made.env == {}
 
 
-def test_the_message_of_a_positional_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (': "${1:?say which config}"', ("arg1", True, "say which config")),
+        (': ${1:?"say which"}', ("arg1", True, "say which")),
+        ('config="${1:?say which}"', ("config", True, "say which")),
+        ('config=${1?"say which"}', ("config", True, "say which")),
+        ('config="${1:?}"', ("config", True, "The script's argument $1")),
+        ("config=$1", ("config", True, "The script's argument $1")),
+        ('config="${1:-a.yaml}"', ("config", False, "The script's argument $1")),
+    ],
+)
+def test_the_message_of_a_positional_argument(
+    line: str, told: tuple[str, bool, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.sbatch").write_text('#!/bin/sh\n: "${1:?say which config}"\nrun $1 ${2:-fast}\n')
+    (tmp_path / "train.sbatch").write_text(f"#!/bin/sh\n{line}\nrun $1 ${{2:-fast}}\n")
     first, second, *_ = describe("train.sbatch").parameters
-    assert (first.name, first.required, first.help) == ("arg1", True, "say which config")
-    assert (second.name, second.required) == ("arg2", False)
+    assert (first.name, first.required, first.help) == told
+    assert (second.name, second.default, second.help) == ("arg2", "", "The script's argument $2")
+
+
+@pytest.mark.parametrize(
+    ("value", "default"),
+    [
+        *(("$1", None), ("${1}", None), ("${1:-a}", "a"), ("${1-a}", "a"), ("${1:=a}", "a"), ("${1=a}", "a")),
+        *(("${1:-}", ""), ('${1:-"a b"}', "a b"), ("${1:?a}", None)),
+    ],
+)
+def test_the_default_of_a_positional_argument(value: str, default: str | None) -> None:
+    for line in (f"a={value}", f'export a="{value}"  # what', f"declare -x a={value}; echo"):
+        (found,) = SbatchScript(Path("x"), f"#!/bin/sh\n{line}\n").positionals
+        assert (found.number, found.name, found.default) == (1, "a", default)
+
+
+@pytest.mark.parametrize(
+    ("lines", "comment"),
+    [
+        ("# Trains.\n#\n# On one node.\necho\n# Not this.\n", "Trains.\n\nOn one node."),
+        ("\n#SBATCH -n 1\n\n# Trains.\n#SBATCH -N 1\n# Not this.\n", "Trains."),
+        ("# Trains.\n\n# Not this.\n", "Trains."),
+        ("echo\n# Not this.\n", ""),
+    ],
+)
+def test_the_comment_of_a_script(lines: str, comment: str) -> None:
+    assert SbatchScript(Path("x"), f"#!/bin/sh\n{lines}").comment == comment
+
+
+def test_the_types_of_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    directives = (
+        "#SBATCH -p a --hold --exclusive --nodes=2 --open-mode=append --signal=9 --nice=2 --kill-on-invalid-dep=x"
+    )
+    body = "while getopts c:v opt; do :; done\nshift\nrun ${LR:-1} $@"
+    (tmp_path / "train.sbatch").write_text(f"#!/bin/sh\n{directives}\n{body}\n")
+    (tmp_path / "plain.sbatch").write_text("#!/bin/sh\n#SBATCH --ntasks=many\nrun $1\n")
+    each = [each for name in ("plain", "train") for each in describe(f"{name}.sbatch").parameters]
+    found = {parameter.name: (parameter.type, parameter.form) for parameter in each}
+    text, option = ValueType("str", "str"), ValueType("str", "str", optional=True)
+    whole, flag = ValueType("int", "int", optional=True), ValueType("bool", "bool", optional=True)
+    assert found.items() >= {
+        "arg1": (text, ""), "args": (text, ""), "LR": (text, ""), "opt_c": (option, ""),
+        "opt_v": (ValueType("bool", "bool"), ""), "partition": (option, ""), "hold": (flag, ""), "nodes": (option, ""),
+        "exclusive": (replace(option, choices=("yes", "user", "mcs", "topo", "")), ""),
+        "open-mode": (replace(option, choices=("append", "truncate", "")), ""), "kill-on-invalid-dep": (option, ""),
+        "nice": (option, ""), "ntasks": (whole, ""), "gpus": (option, ""), "time": (option, "time"),
+        "mem": (option, "memory"),
+    }.items()  # fmt: skip
+    others = {"arg1": "positional", "args": "var_positional"}
+    assert {parameter.kind for parameter in each if parameter.name not in others} == {"keyword_only"}
+    assert {parameter.name: parameter.kind for parameter in each if parameter.name in others} == others
+    helps = [(parameter.name, parameter.help) for parameter in each]
+    assert ("open-mode", "What becomes of that file when the job is requeued") in helps
+    assert ("nice", "sbatch(1) explains it") in helps
+    assert [words for name, words in helps if name == "args"] == [
+        *("Further arguments of the script", "The script's arguments"),
+    ]
+    # What is no number in the script stays as it is.
+    kept = describe("plain.sbatch").parameter("ntasks")
+    assert kept is not None
+    assert (kept.type, kept.default) == (option, "many")
+
+
+def test_what_is_said_of_odd_scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.sbatch").write_text("#!/bin/sh\n#SBATCH --of-the-future=1 --nodes=2 --also\nrun\n")
+    (tmp_path / "b.sbatch").write_text("#!/bin/sh\n#SBATCH -n 1\n#SBATCH hetjob\n#SBATCH -n 2\nrun\n")
+    (unknown,), (het,) = (describe(f"{name}.sbatch").findings for name in ("a", "b"))
+    assert unknown.description == "options that sbatch may not know: of-the-future, also"
+    assert het.description.startswith("a heterogeneous job")
+    for found in (unknown, het):
+        assert (found.name, found.line, found.char, found.severity) == ("sbatch", 1, 0, "warning")
+
+
+def test_the_options_of_sbatch() -> None:
+    assert OPTIONS["gres"] == SbatchOption("gres", help='Generic resources of each node, such as "gpu:a100:4"')
+    assert OPTIONS["core-spec"] == SbatchOption("core-spec", "S", "int")
+    assert OPTIONS["wait-all-nodes"] == SbatchOption("wait-all-nodes", choices=("0", "1"))
+    assert "".join(sorted(LETTERS)) == "ABCDFGHJLMNOQSWabcdeikmnopqstvwx"
+    assert all(LETTERS[letter].letter == letter for letter in LETTERS)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.component_files import ComponentFile
 
 from torchx_tui.components import (
     Computed,
@@ -21,7 +22,7 @@ from torchx_tui.components import (
     to_text,
 )
 from torchx_tui.components.command_line import flags_of
-from torchx_tui.specs import ArgumentError
+from torchx_tui.specs import ArgumentError, named_resource_names
 
 
 def parameter(kind: str, *items: str, optional: bool = False, choices: tuple[str, ...] = ()) -> Parameter:
@@ -99,6 +100,8 @@ def test_texts_that_are_refused(wanted: Parameter, text: str, words: str) -> Non
     ],
 )
 def test_what_builtins_know_of_their_parameters(component: str, name: str, text: str, words: str | None) -> None:
+    # A named resource is checked once all are loaded.
+    assert named_resource_names()
     found = describe(component).parameter(name)
     assert found is not None
     error = check_argument(found, text)
@@ -143,6 +146,11 @@ def test_other_values_are_written_as_they_are_read(numbers: list[int], flag: boo
 def test_command_lines(component: str, argv: list[str], arguments: dict[str, str | list[str]]) -> None:
     assert parse_command_line(component, argv) == arguments
     assert parse_command_line(component, to_command_line(component, arguments)) == arguments
+
+
+def test_an_empty_value_is_kept_whatever_its_parameter_is_called(component_file: ComponentFile) -> None:
+    name = component_file.write("def f(x: str, args: str) -> AppDef: ...").name("f")
+    assert parse_command_line(name, ["--x=", "--args", ""]) == {"x": "", "args": ""}
 
 
 def test_items_are_one_word_of_a_command_line() -> None:

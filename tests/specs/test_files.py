@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchx_tui.specs.files import open_file, read_file
+from torchx_tui.specs.files import LARGE, SMALL, SOURCE, open_file, read_file, read_tail
 
 
 def make_socket(path: Path) -> None:
@@ -46,7 +46,13 @@ def test_what_the_kernel_makes_up_is_read_though_its_size_is_0():
     assert read_file("/proc/self/status").startswith(b"Name:")
 
 
-@pytest.mark.parametrize(("most", "words"), [(3 << 20, "3 MB"), (1 << 20, "1 MB"), ((1 << 20) - 1, "1048575 bytes")])
+@pytest.mark.parametrize(
+    ("most", "words"),
+    [
+        *((3 << 20, "3 MB"), (1 << 20, "1 MB"), ((1 << 20) - 1, "1048575 bytes")),
+        *((SMALL, "1 MB"), (SOURCE, "16 MB"), (LARGE, "64 MB")),
+    ],
+)
 def test_the_limit_is_named_with_its_unit(most, words, tmp_path):
     (tmp_path / "file").touch()
     os.truncate(tmp_path / "file", most + 1)
@@ -58,6 +64,14 @@ def test_a_file_that_is_as_large_as_allowed(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"x" * 100)
     assert read_file(path, 100) == b"x" * 100
+
+
+def test_the_end_of_a_file_is_read(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456789")
+    assert [read_tail(path, most) for most in (3, 10, 99)] == [b"789", b"0123456789", b"0123456789"]
+    assert read_tail(tmp_path / "none", 3) == b""
+    assert read_tail(tmp_path, 3) == b""
 
 
 def test_a_path_that_cannot_be(tmp_path):

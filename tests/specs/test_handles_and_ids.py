@@ -24,6 +24,9 @@ from torchx_tui.specs.errors import (
     ComponentLoadError,
     JobNotFoundError,
     LaunchCancelledError,
+    ReadOnlyError,
+    RoleOverrideError,
+    UnknownAppException,
     describe_error,
 )
 from torchx_tui.specs.handles import torchx_handle
@@ -88,6 +91,12 @@ def test_errors_are_sentences() -> None:
         "There is no job j on b",
     ]
     assert str(LaunchCancelledError()) == "The launch was ended before anything ran"
+    assert [str(RoleOverrideError("r", field, "no")) for field in ("cpu", "")] == ["r.cpu: no", "r: no"]
+    assert str(UnknownAppException("a://b/c")).startswith("a://b/c is not known: ")
+    assert [str(ReadOnlyError(*what)).partition(":")[0] for what in ((), ("A shell",))] == [
+        "This is not possible with --read-only",
+        "A shell is not possible with --read-only",
+    ]
 
 
 def test_any_exception_in_one_line() -> None:

@@ -25,7 +25,12 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in (
         *("pack_a/__init__.py", "pack_a/one.py", "pack_a/sub/__init__.py", "pack_a/sub/two.py", "pack_a/text.txt"),
-        *("pack_a/plain/three.py", "torchx_plugins/schedulers/s.py", "torchx_plugins/schedulers/_hidden.py"),
+        *(
+            "pack_a/plain/three.py",
+            "bare_b/inner/three.py",
+            "torchx_plugins/schedulers/s.py",
+            "torchx_plugins/schedulers/_hidden.py",
+        ),
         *("torchx_plugins/schedulers/deep/__init__.py", "torchx_plugins/schedulers/deep/t.py"),
         *("torchx_plugins/schedulers/bare/u.py", "torchx_plugins/schedulers/v.cpython.py"),
     ):
@@ -47,6 +52,12 @@ def test_modules_are_found_without_importing(folder):
         ("pack_a.sub", folder / "pack_a/sub/__init__.py"),
         ("pack_a.sub.two", folder / "pack_a/sub/two.py"),
     ]
+    # Folders without `__init__.py` have no file of their own.
+    assert module_path("pack_a.plain") is None
+    for name in ("pack_a.plain", "bare_b.inner"):
+        path = folder / name.replace(".", "/") / "three.py"
+        assert module_path(f"{name}.three") == path
+        assert list(submodules(name)) == [(f"{name}.three", path)]
     assert list(submodules("nosuch")) == []
     assert "pack_a" not in sys.modules
 

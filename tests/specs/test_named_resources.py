@@ -17,6 +17,7 @@ from torchx_tui.specs import (
     named_resources,
     resource,
 )
+from torchx_tui.specs.resource_names import has_registered_resources
 
 
 @pytest.fixture(autouse=True)
@@ -104,6 +105,58 @@ def test_a_broken_module_of_a_site_takes_nothing_away(monkeypatch: pytest.Monkey
         named_resources["big"]
 
 
+REGISTERED = """
+from torchx_tui.specs import Resource
+from marks_of_resources import marked, of_another_package
+
+@marked("team.big")
+def big():
+    return Resource(64, 8, 1)
+
+@marked("team.broken")
+def broken():
+    raise RuntimeError("no such host")
+
+def helper():
+    return Resource(1, 1, 1)
+"""
+MARKS = """
+def marked(name):
+    def mark(factory):
+        factory._plugin_type, factory._plugin_name = "torchx.named_resources", name
+        return factory
+    return mark
+
+@marked("other.small")
+def of_another_package():
+    ...
+"""
+
+
+def test_modules_of_the_plugins_namespace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that TorchX's decorator marks, by the module that they are written in."""
+    write_module(tmp_path, monkeypatch, "marks_of_resources", MARKS)
+    folder = tmp_path / "torchx_plugins" / "named_resources"
+    folder.mkdir(parents=True)
+    (folder / "of_a_team.py").write_text(REGISTERED)
+    (folder / "of_nobody.py").write_text("raise RuntimeError('no licence')")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "torchx_plugins"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", "1")
+    assert has_registered_resources()
+    before = set(sys.modules)
+    try:
+        assert named_resources["team.big"].gpu == 8
+    finally:
+        for name in set(sys.modules) - before:
+            del sys.modules[name]
+    assert {"other.small", "helper"}.isdisjoint(named_resources)
+    with pytest.raises(UnknownResourceError, match=r"team\.broken of torchx_plugins\.named_resources\.of_a_team could"):
+        named_resources["team.broken"]
+    with pytest.raises(UnknownResourceError, match=r"of_nobody could not be read: RuntimeError: no licence"):
+        named_resources["zzz"]
+
+
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch, group: str, lines: str) -> None:
     info = folder / "some_plugin-1.dist-info"
     info.mkdir()
@@ -127,6 +180,9 @@ def broken():
     write_module(tmp_path, monkeypatch, "plugin_resources_a", text)
     names = ("ours", "theirs", "broken")
     install(tmp_path, monkeypatch, "torchx.named_resources", "\n".join(f"{n} = plugin_resources_a:{n}" for n in names))
+    for source, has in (("0", False), ("1", False), ("2", True)):
+        monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", source)
+        assert has_registered_resources() is has
     assert named_resources["ours"].cpu == 1
     theirs = named_resources["theirs"]
     assert isinstance(theirs, Resource)

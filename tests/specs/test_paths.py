@@ -19,8 +19,10 @@ def test_the_user_is_named_as_python_names_them(variable, monkeypatch):
 
 
 def test_xdg_folders(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert state_folder() == tmp_path / "torchx-tui"
+    for number, kind in enumerate(("STATE", "CACHE", "CONFIG")):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / str(number)))
+    found = [state_folder(), cache_folder(), config_folder()]
+    assert found == [tmp_path / str(number) / "torchx-tui" for number in range(3)]
     monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
     assert config_folder() == Path.home() / ".config" / "torchx-tui"
     monkeypatch.delenv("XDG_CONFIG_HOME")

@@ -14,7 +14,7 @@ import pytest
 from support.waiting import wait_until
 
 from torchx_tui.specs import processes
-from torchx_tui.specs.processes import has_job_id, is_running, job_processes, read_process, send_signal
+from torchx_tui.specs.processes import boot_id, has_job_id, is_running, job_processes, read_process, send_signal
 
 
 @pytest.fixture(params=["proc", "ps"], autouse=True)
@@ -35,6 +35,17 @@ def child() -> Iterator[subprocess.Popen[str]]:
         yield started
         with suppress(ProcessLookupError):
             os.killpg(started.pid, signal.SIGKILL)
+
+
+def test_a_boot_has_the_id_that_the_kernel_gives_it(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if way == "proc":
+        assert boot_id() == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return
+    program = tmp_path / "sysctl"
+    program.write_text('#!/bin/sh\n[ "$*" = "-n kern.bootsessionuuid" ] && echo 8C0F-1\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert boot_id() == "8C0F-1"
 
 
 def test_a_process_is_known_by_its_number_and_its_start(child: subprocess.Popen[str]) -> None:
@@ -66,7 +77,9 @@ def test_a_process_that_has_ended_is_not_signalled(child: subprocess.Popen[str])
 def test_a_job_has_its_roots_and_what_they_started(child: subprocess.Popen[str]) -> None:
     assert child.stdout
     grandchild = int(child.stdout.readline())
-    assert {process.pid for process in job_processes("none", {child.pid})} == {child.pid, grandchild}
+    found = job_processes("none", {child.pid})
+    assert {process.pid for process in found} == {child.pid, grandchild}
+    assert all(is_running(process.pid, process.start) for process in found)
 
 
 def test_a_job_has_what_was_started_with_its_id(way: str) -> None:

@@ -7,7 +7,7 @@ import copy
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 from support.waiting import PATIENCE
@@ -22,6 +22,7 @@ from torchx_tui.specs import (
     Role,
     UnknownRoleError,
 )
+from torchx_tui.specs.batch_script import BatchScript, script_of
 
 
 def test_fields_of_a_role_stand_in_their_documented_order() -> None:
@@ -147,3 +148,26 @@ async def test_a_future_of_the_loop_that_asks_is_refused_instead_of_waited_for()
     role = Role("r", "written", overrides={"image": asyncio.get_running_loop().create_future()})
     with pytest.raises(RuntimeError, match="await"):
         _ = role.image
+
+
+def test_a_batch_script_travels_in_a_role() -> None:
+    script = BatchScript("#!/bin/sh\n", ("--hold",), ("a", "b"), {"nodes": "2"}, {"LR": "1"})
+    role = script.role()
+    assert (role.name, role.image, role.env) == ("batch", "", {"LR": "1"})
+    # The launch adds variables of its own, and the user takes others away.
+    role.env["TORCHX_JOB_ID"] = "1"
+    assert script_of([Role("other", "image"), role]) == script
+    role.env.clear()
+    assert script_of([role]) == replace(script, env={})
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        *(None, "text", {}, {"script": 3}, {"script": "", "args": "a"}, {"script": "", "options": [1]}),
+        *({"script": "", "variables": [[]]}, {"script": "", "settings": {"a": 1}}),
+    ],
+)
+def test_what_is_no_batch_script(told: object) -> None:
+    assert script_of([Role("batch", "", metadata={"sbatch": told})]) is None
+    assert script_of([Role("batch", "", metadata={"sbatch": {"script": "x"}})]) == BatchScript("x")

@@ -67,10 +67,9 @@ def test_long_messages_are_broken_at_spaces() -> None:
 
 def test_wrappings_of_messages_are_taken_off() -> None:
     assert "error_msg: CUDA error: lost\n" in error_text("CUDA error: lost\nException raised from here\nmore")
-    wrapped = error_text("xx RuntimeError('On WorkerInfo(id=1, name=trainer:0:0):\nTraceback\nValueError: bad\n') yy")
-    assert "error_msg: RuntimeError('On WorkerInfo" in wrapped
-    assert "xx" not in wrapped
-    assert "yy" not in wrapped
+    # It is cut before the first space that is behind 80 characters, so that this one has less.
+    wrapped = "RuntimeError('On WorkerInfo(id=1, name=trainer:0:0):\nValueError: bad\n')"
+    assert f"error_msg: {wrapped}\n" in error_text(f"xx {wrapped}yy")
     assert "error_msg: a\n')RuntimeError('On WorkerInfo(b):\n" in error_text("a\n')RuntimeError('On WorkerInfo(b):\n")
 
 
