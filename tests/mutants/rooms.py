@@ -8,7 +8,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
         [
             *("tests/specs/test_*.py", "tests/components/test_values.py", "tests/components/test_types.py"),
             *(f"tests/interop/test_oracle_{name}.py" for name in ("macros", "mounts_and_handles", "runopts", "status")),
-            *("tests/interop/test_oracle_named_resources.py", "tests/interop/test_documented_names.py"),
+            *(f"tests/interop/test_{name}.py" for name in ("oracle_named_resources", "documented_names", "names_page")),
         ],
     ),
     "components": (

@@ -31,6 +31,16 @@ def test_they_are_replaced_in_entrypoint_args_env_and_metadata() -> None:
     assert role == before
 
 
+def test_values_by_placeholder() -> None:
+    assert VALUES.to_dict() == {
+        "img_root": "/img",
+        "app_id": "app-1",
+        "replica_id": "2",
+        "rank0_env": "HOST",
+        "base_img_root": "DEPRECATED",
+    }
+
+
 def test_the_first_hosts_variable_is_left_for_the_shell() -> None:
     assert VALUES.substitute(f"$${{{macros.rank0_env}:=localhost}}:29500") == "${HOST:=localhost}:29500"
 

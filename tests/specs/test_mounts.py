@@ -18,6 +18,12 @@ def test_all_kinds_in_one_list() -> None:
     ]
 
 
+@pytest.mark.parametrize("source", ["src", "source"])
+@pytest.mark.parametrize("target", ["dst", "destination", "target"])
+def test_all_names_of_an_option(source: str, target: str) -> None:
+    assert parse_mounts(["type=bind", f"{source}=/a", f"{target}=/b"]) == [BindMount("/a", "/b")]
+
+
 @pytest.mark.parametrize(
     ("option", "read_only"),
     [

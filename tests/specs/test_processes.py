@@ -64,6 +64,7 @@ def test_a_process_is_known_by_its_number_and_its_start(child: subprocess.Popen[
 def test_a_process_that_has_ended_is_not_signalled(child: subprocess.Popen[str]) -> None:
     found = read_process(child.pid)
     assert found is not None
+    assert (found.parent, found.group) == (os.getpid(), os.getpgid(child.pid))
     send_signal(found._replace(start="another"), signal.SIGKILL)
     assert is_running(child.pid, found.start)
     send_signal(found, signal.SIGTERM)

@@ -87,6 +87,12 @@ def test_only_what_is_needed_must_be_there() -> None:
     assert appdef_from_dict({"name": "app", "roles": [role]}) == AppDef("app", [Role("trainer", "img")])
 
 
+def test_numbers_become_the_texts_that_a_process_gets() -> None:
+    role = {"name": "trainer", "image": "img", "args": [1, "a"], "env": {"LR": 0.5}}
+    (made,) = appdef_from_dict({"name": "app", "roles": [role]}).roles
+    assert (made.args, made.env) == (["1", "a"], {"LR": "0.5"})
+
+
 @pytest.mark.parametrize(
     ("tree", "words"),
     [
@@ -103,6 +109,8 @@ def test_only_what_is_needed_must_be_there() -> None:
         ({"name": "app", "roles": [{"name": "r", "image": "i", "mounts": [{"type": "tape"}]}]}, "bind, volume, device"),
         ({"name": "app", "roles": [{"name": "r", "image": "i", "mounts": [{"type": "bind"}]}]}, "mounts[0]"),
         ({"name": "app", "roles": [{"name": "r", "image": "i", "resource": {"cpu": 1}}]}, "gpu is missing"),
+        ({"name": "app", "roles": [{"name": "r", "image": "i", "env": {"A": []}}]}, "use a text, not list"),
+        ({"name": "app", 3: "x", "metadata": {}}, "AppDef: "),
     ],
 )
 def test_what_is_refused(tree: Any, words: str) -> None:
