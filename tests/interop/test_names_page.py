@@ -7,6 +7,7 @@ import inspect
 import json
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from interop.oracle import theirs
 
 import torchx_tui.components
 import torchx_tui.specs
+from torchx_tui.backends import api
 from torchx_tui.backends.kubernetes.scheduler import role_to_pod
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import TORCHX_HOME, CapabilityKey, Resource, Role, app_metadata, cases
@@ -53,6 +55,13 @@ def test_each_name_of_torchx_is_on_the_page(torchx: str, module: str) -> None:
 def test_names_of_specs_are_here_unless_the_page_says_otherwise(torchx: str) -> None:
     here = {*torchx_tui.specs.__all__, *torchx_tui.components.__all__}
     assert set(public_names("torchx.specs")) - here == {"materialize_appdef"}
+
+
+@pytest.mark.parametrize("ours, module", [(torchx_tui.specs, "torchx.specs"), (api, "torchx.schedulers.api")])
+def test_constants_have_the_same_values(torchx: str, ours: ModuleType, module: str) -> None:
+    found = {name: getattr(ours, name) for name in ours.__all__ if isinstance(getattr(ours, name), (str, int))}
+    assert len(found) in (1, 6)
+    assert found == {name: getattr(theirs(module), name) for name in found}
 
 
 SAME = ("run", "cancel", "delete", "list", "status", "wait", "log_lines", "close", "dryrun", "describe")

@@ -42,7 +42,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
             *(f"tests/backend/kubernetes/test_{name}.py" for name in ("causes", "late_answers", "names", "preflight")),
             *(f"tests/backend/local/test_{name}.py" for name in ("logs", "usage", "launch", "torchx_ended")),
             *("tests/interop/test_oracle_torchxconfig.py", "tests/interop/test_oracle_mounts_and_handles.py"),
-            "tests/interop/test_documented_names.py",
+            *("tests/interop/test_documented_names.py", "tests/interop/test_names_page.py"),
         ],
     ),
     "diagnosis": (["diagnosis/metrics/*.py", "diagnosis/progress/*.py"], ["tests/diagnosis/*/test_*.py"]),

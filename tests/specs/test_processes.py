@@ -64,7 +64,6 @@ def test_a_process_is_known_by_its_number_and_its_start(child: subprocess.Popen[
 def test_a_process_that_has_ended_is_not_signalled(child: subprocess.Popen[str]) -> None:
     found = read_process(child.pid)
     assert found is not None
-    assert (found.parent, found.group) == (os.getpid(), os.getpgid(child.pid))
     send_signal(found._replace(start="another"), signal.SIGKILL)
     assert is_running(child.pid, found.start)
     send_signal(found, signal.SIGTERM)
@@ -73,6 +72,17 @@ def test_a_process_that_has_ended_is_not_signalled(child: subprocess.Popen[str])
     child.wait()
     assert read_process(child.pid) is None
     send_signal(found, signal.SIGTERM)
+
+
+def test_a_process_has_a_parent_and_a_group() -> None:
+    started = subprocess.Popen(["sleep", "600"], preexec_fn=os.setpgrp)
+    try:
+        found = read_process(started.pid)
+        assert found is not None
+        assert (found.parent, found.group) == (os.getpid(), started.pid)
+    finally:
+        started.kill()
+        started.wait()
 
 
 def test_a_job_has_its_roots_and_what_they_started(child: subprocess.Popen[str]) -> None:
