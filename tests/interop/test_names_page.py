@@ -57,7 +57,7 @@ def test_names_of_specs_are_here_unless_the_page_says_otherwise(torchx: str) -> 
     assert set(public_names("torchx.specs")) - here == {"materialize_appdef"}
 
 
-@pytest.mark.parametrize("ours, module", [(torchx_tui.specs, "torchx.specs"), (api, "torchx.schedulers.api")])
+@pytest.mark.parametrize(("ours", "module"), [(torchx_tui.specs, "torchx.specs"), (api, "torchx.schedulers.api")])
 def test_constants_have_the_same_values(torchx: str, ours: ModuleType, module: str) -> None:
     found = {name: getattr(ours, name) for name in ours.__all__ if isinstance(getattr(ours, name), (str, int))}
     assert len(found) in (1, 6)
