@@ -91,7 +91,6 @@ class UsageSampler:
 
     def _work(self, left: queue.SimpleQueue[str], answers: dict[str, tuple[dict[str, Any], float]]) -> None:
         import docker.errors
-        import requests
 
         with self._lock:
             client = self._idle.pop() if self._idle else None
@@ -105,7 +104,7 @@ class UsageSampler:
         except queue.Empty:
             with self._lock:
                 self._idle.append(client)  # type: ignore[arg-type]
-        except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+        except (docker.errors.DockerException, OSError) as error:
             # That the engine is away is told by who lists.
             _log.debug("what containers use could not be asked: %s", error)
         finally:

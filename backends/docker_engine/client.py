@@ -264,7 +264,6 @@ class Engine:
             self._forget()
             raise BackendUnavailableError(describe_missing_engine(missing, self._environ))
         import docker.errors
-        import requests
         import urllib3
 
         try:
@@ -278,9 +277,8 @@ class Engine:
                 self._forget()
                 raise BackendUnavailableError(words) from error
             raise SchedulerError(describe_refusal(error)) from error
-        except (
-            docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError
-        ) as error:  # fmt: skip
+        # What requests raises is an OSError.
+        except (docker.errors.DockerException, urllib3.exceptions.HTTPError, OSError) as error:
             self._forget()
             words = describe_unavailable(error, self.host, self._environ)
             raise BackendUnavailableError(words or f"{format_host(self.host)} cannot be used: {error}") from error

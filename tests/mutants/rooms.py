@@ -26,7 +26,12 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
     ),
     "docker": (
         ["backends/docker/*.py", "backends/docker_engine/*.py"],
-        ["tests/backend/docker/test_*.py", "tests/interop/test_docker_*.py", "tests/interop/test_oracle_requests.py"],
+        [
+            "tests/backend/docker/test_*.py",
+            "tests/interop/test_docker_*.py",
+            "tests/interop/test_oracle_requests.py",
+            "tests/backend/test_docker_workspace.py",
+        ],
     ),
     "kubernetes": (
         ["backends/kubernetes/*.py", "backends/kubernetes/*/*.py"],

@@ -15,12 +15,18 @@ PROGRAM = shutil.which("docker-registry")
 """Debian's package of the same name has it."""
 
 
+USER, PASSWORD = "alice", "secret"
+"""The only login at a registry that asks for one."""
+_HASHED = "$2b$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a"
+
+
 @contextmanager
-def local_registry(folder: Path) -> Iterator[str]:
+def local_registry(folder: Path, *, login: bool = False) -> Iterator[str]:
     """Start a registry and give its address; engines take any on the loopback address for safe without TLS.
 
     Args:
         folder: where it keeps images and its log.
+        login: whether it asks who somebody is.
     """
     assert PROGRAM is not None
     address = f"127.0.0.1:{free_port()}"
@@ -29,6 +35,10 @@ def local_registry(folder: Path) -> Iterator[str]:
         f"version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {folder}/registry}}}}\n"
         f"http: {{addr: '{address}'}}\n"
     )
+    if login:
+        (folder / "users").write_text(f"{USER}:{_HASHED}\n")
+        with config.open("a") as file:
+            file.write(f"auth: {{htpasswd: {{realm: here, path: {folder}/users}}}}\n")
     with (folder / "registry.log").open("w") as log:
         process = subprocess.Popen([PROGRAM, "serve", str(config)], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import io
+import json
 import os
 import socket
 import tarfile
@@ -14,7 +16,7 @@ from pathlib import Path
 import pytest
 from backend.docker.support import IMAGE, Docker
 from support.docker_containers import output_of
-from support.docker_registry import PROGRAM, free_port, local_registry
+from support.docker_registry import PASSWORD, PROGRAM, USER, free_port, local_registry
 from support.waiting import PATIENCE, PROMPT
 
 from torchx_tui.backends.docker.scheduler import DockerScheduler
@@ -170,6 +172,30 @@ def test_an_image_that_cannot_be_pushed(engine: Engine) -> None:
     with pytest.raises(SchedulerError, match="does not exist locally"):
         push(client, repository, "there")
     client.close()
+
+
+def test_who_has_logged_in_may_push_and_pull(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require
+) -> None:
+    require("docker-registry", PROGRAM is not None, "apt install docker-registry")
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    with local_registry(tmp_path, login=True) as address:
+        image = f"{address}/busybox:there"
+        engine.client().api.tag("busybox:local", f"{address}/busybox", "there")
+        client = engine.new_client(None)
+        with pytest.raises(SchedulerError, match="you may not: log in with `docker login`"):
+            push(client, f"{address}/busybox", "there")
+        client.close()
+        with pytest.raises(SchedulerError, match="you may not: log in with `docker login`"):
+            ensured(engine, f"{address}/busybox:elsewhere")
+        known = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+        (tmp_path / "config.json").write_text(json.dumps({"auths": {address: {"auth": known}}}))
+        client = engine.new_client(None)
+        push(client, f"{address}/busybox", "there")
+        client.close()
+        remove(engine, image)
+        assert ensured(engine, image)[0] == f"pulling {image}"
+        remove(engine, image)
 
 
 def test_a_workspace_image_is_pushed_to_where_other_machines_find_it(
