@@ -31,6 +31,13 @@ def test_macros_are_found_again() -> None:
     assert (role.env, notes) == ({"SHARD": "s${replica_id}"}, [])
 
 
+def test_retries_are_those_of_the_restart_policy() -> None:
+    told = container(0, ["run"])
+    assert rebuilt(told)[0].max_retries == 0
+    told["HostConfig"] = {"RestartPolicy": {"Name": "on-failure", "MaximumRetryCount": 3}}
+    assert rebuilt(told)[0].max_retries == 3
+
+
 def test_what_the_image_brings_is_not_the_roles() -> None:
     role, _ = rebuilt(container(0, ["run"], ["CUDA_VERSION=12", "MINE=1"]))
     assert role.env == {"MINE": "1"}

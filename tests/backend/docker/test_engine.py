@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -102,6 +103,15 @@ def test_tls_without_its_files(tmp_path: Path) -> None:
     words = refusal({"DOCKER_HOST": "tcp://127.0.0.1:9", "DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": str(tmp_path)})
     assert str(tmp_path) in words
     assert "DOCKER_TLS_VERIFY" in words
+
+
+def test_an_engine_that_ssh_does_not_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ssh").write_text("#!/bin/sh\nexit 255\n")
+    (tmp_path / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    words = refusal({"DOCKER_HOST": "ssh://alice@node7"})
+    assert words.startswith("The Docker engine at ssh://alice@node7 cannot be used: ")
+    assert "try `ssh alice@node7 docker version`" in words
 
 
 def test_a_wrong_protocol() -> None:
