@@ -8,18 +8,16 @@ from support.canned import busy_scheduler
 from support.dashboard import PATIENCE, make_app, until
 from textual.widgets import Button, Input, Static
 
-from torchx_tui.backends.types import BY_TORCHX, DescribeAppResponse
-from torchx_tui.specs import AppState, ReplicaStatus, RoleStatus, SchedulerError
+from torchx_tui.backends.types import BY_TORCHX
+from torchx_tui.specs import AppState, SchedulerError
 from torchx_tui.tui.job.dialogs import CancelDialog, DeleteDialog, ResultsDialog
 from torchx_tui.tui.job.screen import JobScreen
-from torchx_tui.tui.jobs.card import card_lines
 from torchx_tui.tui.jobs.row_order import RowOrder
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.logs.screen import LogsScreen
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.ui.bars import KeyBar, StatusLine
-from torchx_tui.tui.ui.glyphs import UNICODE
 from torchx_tui.tui.ui.keys_screen import KeysScreen, bindings_of
 
 
@@ -448,29 +446,3 @@ def test_the_keys_that_people_rely_on_are_bound(key):
     bindings = JobsScreen._merged_bindings
     assert bindings is not None
     assert key in bindings.key_to_bindings
-
-
-def drawn(counts, step=1):
-    """Return the card's lines below its first two, of a job with so many replicas in each state."""
-    states = [state for state, number in counts for _ in range(number)]
-    replicas = [ReplicaStatus(step * n, state, "task", "") for n, state in enumerate(states)]
-    described = DescribeAppResponse("41", AppState.RUNNING, roles_statuses=[RoleStatus("task", replicas[::-1])])
-    row = JobRow("slurm://torchx/41", "slurm", "41", AppState.RUNNING)
-    return [line.plain.rstrip() for line in card_lines(row, described, UNICODE, 0.0)[2:]]
-
-
-def test_many_replicas_have_rows_on_the_card():
-    done, failed, waits = AppState.SUCCEEDED, AppState.FAILED, AppState.PENDING
-    assert drawn([(AppState.RUNNING, 16)]) == ["replicas    task  ●●●●●●●●●●●●●●●●  16/16"]
-    assert drawn([(AppState.RUNNING, 17)]) == [f"0-16        ●●●●● ●●●●● ●●●●● ●●{' ' * 11}● 17 running"]
-    # Of more than fit, those from the first on that has not succeeded; the numbers of tasks may have gaps.
-    full, open_ = " ".join(["✓" * 5] * 5), " ".join(["○" * 5] * 5)
-    assert drawn([(done, 30), (failed, 1), (waits, 1000)], step=2) == [
-        f"50-98       {full[:6]}✗{open_[7:]}  ✗ 1 failed",
-        f"100-148     {open_}  ✓ 30 done",
-        f"150-198     {open_}  ○ 1,000 pending",
-        f"200-248     {open_}",
-    ]
-    assert drawn([(done, 1000)])[0] == f"0-24        {full}  ✓ 1,000 done"
-    five = [(done, 99), *((state, 1) for state in (failed, AppState.CANCELLED, AppState.RUNNING, waits))]
-    assert drawn(five)[-1].endswith("  ● 1 running  ○ 1 pending")

@@ -387,14 +387,6 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._keep_cursor()
         self.refresh()
 
-    def on_focus(self) -> None:
-        """Show the cursor as the focused one."""
-        self.refresh()
-
-    def on_blur(self) -> None:
-        """Show the cursor as one without focus."""
-        self.refresh()
-
     def render_line(self, y: int) -> Strip:
         """Draw one row of the screen: the header, a job, or nothing."""
         self._strips[y] = strip = self._rendered(y)
