@@ -8,7 +8,15 @@ from torchx_tui.tui.rows import JobRow
 
 ROWS = [
     JobRow("local_cwd://torchx/llama-a", "local_cwd", "llama-a", AppState.FAILED, why="exit 1", component="x.torchrun"),
-    JobRow("local_cwd://torchx/bert-b", "local_cwd", "bert-b", AppState.RUNNING, component="utils.sh", user="alice", image="img:1"),
+    JobRow(
+        "local_cwd://torchx/bert-b",
+        "local_cwd",
+        "bert-b",
+        AppState.RUNNING,
+        component="utils.sh",
+        user="alice",
+        image="img:1",
+    ),
     JobRow("kubernetes://torchx/llama-c", "kubernetes", "llama-c", AppState.SUCCEEDED, group="sweep-1"),
 ]
 

@@ -1,20 +1,25 @@
 """The Job screen of a failed job: the cause first, then what only follows from it."""
 
 import os
+import time
 from dataclasses import replace
 
 import pytest
-from support.canned import CannedScheduler, busy_scheduler
+from support.canned import NOW, CannedScheduler, busy_scheduler
 from support.dashboard import make_app, until
 
-from torchx_tui.backends.api import PublishedPort
+from torchx_tui.backends.api import DescribeAppResponse, PublishedPort, StateChange
 from torchx_tui.settings.config import LogSettings, Settings
 from torchx_tui.specs import AppState, SchedulerError
-from torchx_tui.tui.job.screen import JobScreen
-from torchx_tui.tui.job.timeline import Timeline
+from torchx_tui.tui.job.screen import JobScreen, appdef_yaml
+from torchx_tui.tui.job.timeline import Timeline, timeline_text
+from torchx_tui.tui.job.why import error_quote
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.jobs.table import JobTable
 from torchx_tui.tui.messages import CapabilitiesRead
+from torchx_tui.tui.ui.bars import KeyBar
+from torchx_tui.tui.ui.glyphs import UNICODE
+from torchx_tui.tui.ui.text_pane import TextPane
 
 FAILED = "llama3-8b-sft-b7n1xk4t9wz0rg"
 
@@ -51,6 +56,8 @@ async def test_the_errors_that_follow_are_listed_each_in_a_row(scheduler, tmp_pa
         # What is copied is not cut.
         assert "RuntimeError: Connection closed by peer [10.0.0.3]:31338" in screen.why.reason
         assert screen.logs.log_pane.status.replica == 2
+        await pilot.resize_terminal(240, 50)
+        await until(pilot, lambda: not any(row.endswith("…") for row in drawn(screen)), "the whole errors")
 
 
 async def test_a_number_finds_its_replica(tmp_path):
@@ -63,6 +70,7 @@ async def test_a_number_finds_its_replica(tmp_path):
         await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.replicas.chosen, "the replicas")
         screen = app.screen
         assert isinstance(screen, JobScreen)
+        assert screen.state_line.left.plain == "● Running   1m"
         await pilot.press("tab")
         await until(pilot, lambda: screen.focused is screen.replicas.grid, "the grid")
         await pilot.press("1", "2", "8")
@@ -71,6 +79,29 @@ async def test_a_number_finds_its_replica(tmp_path):
         # One that was moved begins anew.
         await pilot.press("left", "4")
         assert screen.replicas.grid.chosen == 4
+
+
+async def test_a_click_chooses_the_replica_that_is_drawn_there(tmp_path):
+    scheduler = CannedScheduler(logs=tmp_path / "logs")
+    scheduler.add("sweep-1", AppState.RUNNING, 60.0, replicas=130)
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.replicas.chosen, "the replicas")
+        screen = app.screen
+        assert isinstance(screen, JobScreen)
+        grid = screen.replicas.grid
+        # Those further down are seen as soon as one of them is chosen.
+        for first in (0, 128):
+            grid.action_move(first - grid.chosen)
+            numbers = [int(word) for word in grid.render_line(1).text.split() if word.isdecimal()]
+            assert await pilot.click(grid, offset=(1 + 6 * 2, 1))
+            assert grid.chosen == numbers[2] > 2
+            await until(pilot, lambda: screen.logs.log_pane.status.replica == grid.chosen, "its log")
+            # Nothing is at the right of the last one.
+            assert await pilot.click(grid, offset=(grid.size.width - 2, 1))
+            assert grid.chosen == numbers[2]
 
 
 async def test_an_error_that_the_job_did_not_report_is_quoted_from_its_logs(scheduler, tmp_path):
@@ -202,3 +233,117 @@ async def test_what_a_description_failed_of_goes_once_there_is_one_again(schedul
         scheduler.describe = describe
         app.feed.watch(screen.row.handle)
         await until(pilot, lambda: not app.status.text(), "the message to go")
+
+
+def keys(screen) -> list[str]:
+    """Return the hints of the key bar."""
+    return [f"{hint.key} {hint.word}" for hint in screen.query_one(KeyBar).hints]
+
+
+async def test_what_the_keys_copy_depends_on_the_pane(scheduler, tmp_path, monkeypatch):
+    app = make_app(scheduler, tmp_path)
+    copied = []
+    monkeypatch.setattr(app.terminal_clipboard, "copy", lambda text, what: copied.append((text, what)))
+    async with app.run_test(size=(160, 45)) as pilot:
+        screen = await open_failed(pilot, app)
+        acting, others = ["l Logs", "r Relaunch", "e Edit", "D Delete"], ["tab Next pane", "] [ Tabs", "z Zoom"]
+        assert keys(screen) == [*acting, "y Copy reason", *others, "esc Back", "? Keys"]
+        await pilot.press("y")
+        assert copied == [(screen.why.reason, "the reason")]
+        await pilot.press("tab")
+        assert keys(screen) == [*acting, "y Copy handle", *others, "esc Back", "? Keys"]
+        await pilot.press("y")
+        assert copied[-1] == (f"local_cwd://torchx/{FAILED}", f"the handle of {FAILED}")
+
+
+async def test_tabs_and_the_zoom_are_left_before_the_job_is(scheduler, tmp_path):
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await open_failed(pilot, app)
+        appdef, native = (screen.query_one(f"#{name}", TextPane) for name in ("appdef", "native"))
+
+        async def shown(body, tab):
+            """Wait until a tab is shown and has the focus, and its name stands out."""
+            await until(pilot, lambda: body.region.height > 0 and screen.focused is body, tab)
+            title = screen.title_rule.right
+            assert [title.plain[span.start : span.end] for span in title.spans if "underline" in span.style] == [tab]
+
+        await pilot.press("right_square_bracket")
+        await shown(appdef.body, "AppDef")
+        assert "entrypoint: python3" in appdef._content.render().plain
+        await pilot.press("i")
+        await shown(native.body, "Backend")
+        await until(pilot, lambda: FAILED in native._content.render().plain, "what the backend says")
+        await pilot.press("i")
+        await shown(screen.why.body, "Overview")
+        await pilot.press("left_square_bracket")
+        await shown(native.body, "Backend")
+        await pilot.press("escape")
+        await shown(screen.why.body, "Overview")
+        await pilot.press("z")
+        await until(pilot, lambda: screen.logs.size.height > 30, "the logs alone")
+        await pilot.press("escape")
+        await until(pilot, lambda: screen.why.body.region.height > 0, "the reason beside them")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the table")
+
+
+SUBMITTED, RUNNING, ENDED = (
+    StateChange(state, NOW - ago)
+    for state, ago in ((AppState.SUBMITTED, 3690), (AppState.RUNNING, 3600), (AppState.FAILED, 0))
+)
+
+
+@pytest.fixture
+def utc(monkeypatch):
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("changes", "width", "rows"),
+    [
+        ([], 80, ["", "", ""]),
+        ([SUBMITTED], 9, ["· ───", "Submitted", "09:57:22"]),
+        (
+            [SUBMITTED, RUNNING], 80,
+            ["·─────────── 1m 30s ────────────● ───", f"Submitted{' ' * 23}Running", f"09:57:22{' ' * 24}09:58:52"],
+        ),
+        (
+            [SUBMITTED, RUNNING, ENDED], 32,
+            ["·─ 1m 30s ──●─ 1h 00m ──✗", "Submitted   Running     Failed", "09:57:22    09:58:52    10:58:52"],
+        ),
+        (
+            [SUBMITTED, RUNNING, ENDED], 26,
+            ["●──── 1h 00m ─────✗", "Running           Failed", "09:58:52          10:58:52"],
+        ),
+    ],
+)  # fmt: skip
+def test_the_timeline_tells_how_long_each_state_took(changes, width, rows, utc):
+    assert timeline_text(changes, width, UNICODE, NOW).plain.split("\n") == rows
+
+
+@pytest.mark.parametrize(("name", "shown"), [("train", "name: train\n"), ("", "name: train-x\n")])
+def test_the_appdef_is_named_as_the_job(name, shown):
+    assert shown in appdef_yaml(DescribeAppResponse("train-x", AppState.RUNNING, name=name))
+
+
+@pytest.mark.parametrize(
+    ("reported", "quote"),
+    [
+        ("", ""),
+        ("<NONE>", ""),
+        ("exit 1 {", "exit 1 {"),
+        ('{"message": "flat"}', "flat"),
+        ('{"message": {"message": "nested"}}', "nested"),
+        ('{"message": {"message": "nested", "extraInfo": {"py_callstack": "the stack"}}}', "the stack"),
+        ('{"message": {"message": "nested", "extraInfo": 7}}', "nested"),
+        ('{"code": 7}', '{\n "code": 7\n}'),
+        ("[7]", "[7]"),
+    ],
+)
+def test_the_error_that_a_job_reported_is_quoted(reported, quote):
+    assert error_quote(reported) == quote
