@@ -163,6 +163,25 @@ async def test_a_worker_that_fails_is_heard(app):
             app.status.clear()
 
 
+async def test_an_action_that_fails_as_nobody_foresaw_is_heard(app, monkeypatch):
+    monkeypatch.setattr("torchx_tui.tui.job.bulk.act_on_jobs", lambda *_, **__: 1 / 0)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await filled(pilot, app)
+        await pilot.press("x", "y")
+        await until(pilot, lambda: "actions: ZeroDivisionError: division by zero" in app.status.text().plain)
+
+
+async def test_a_job_has_no_facts_of_the_one_before(app, monkeypatch):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        await until(pilot, lambda: any("log dir" in line.plain for line in screen.card.body.facts), "the facts")
+        # The next one is not described.
+        monkeypatch.setattr(app.feed, "watch", lambda handle: None)
+        await pilot.press("j")
+        await until(pilot, lambda: screen.card.rule.title.plain.startswith("eval-mmlu"), "the next job")
+        assert not any("log dir" in line.plain for line in screen.card.body.facts)
+
+
 async def test_backends_that_cannot_be_found_are_said(app, monkeypatch):
     def fail():
         raise OSError("the disk is gone")
@@ -246,6 +265,8 @@ async def test_several_jobs_ask_for_their_count(app, scheduler):
         await pilot.press("y")
         assert isinstance(app.screen, CancelDialog)
         assert isinstance(app.focused, Input)
+        # The field is one row of the dialog.
+        assert app.focused.size.height == 1
         await pilot.press("3", "enter")
         assert isinstance(app.screen, CancelDialog)
         await pilot.press("backspace", "2", "enter")
@@ -307,6 +328,17 @@ def test_to_delete_a_job_of_torchxs_leaves_its_logs():
     ]
     assert DeleteDialog([ours]).consequence() == ["Logs and history of it are removed. This cannot be undone."]
     assert DeleteDialog([ours, theirs]).consequence()[-1] == "The logs of 1 job are in TorchX's folder and stay."
+    assert DeleteDialog([theirs, theirs]).consequence() == [
+        "The jobs are no longer shown. Their logs are in TorchX's folder and stay."
+    ]
+
+
+def test_what_runs_is_cancelled_before_it_is_deleted():
+    live = JobRow("local_cwd://torchx/a", "local_cwd", "a", AppState.RUNNING)
+    past = replace(live, history=True)
+    assert DeleteDialog([live]).consequence()[0] == "1 active job is cancelled first."
+    assert DeleteDialog([live, live, past]).consequence()[0] == "2 active jobs are cancelled first."
+    assert DeleteDialog([past]).consequence() == ["Logs and history of it are removed. This cannot be undone."]
 
 
 async def test_filter_while_typing_then_back(app):
@@ -416,9 +448,14 @@ async def test_sort_marks_and_zoom(app):
         await pilot.press("escape")
         assert not screen.table.marks
         await pilot.press("z")
-        assert not screen.logs.display or screen.logs.size.width == 0
-        await pilot.press("z")
-        await until(pilot, lambda: screen.logs.size.width > 0)
+        await until(pilot, lambda: screen.table.size.width > 100)
+        assert screen.logs.region.width == 0
+        # It is undone by the same key, and by the one that undoes.
+        for back in ("z", "escape"):
+            await pilot.press(back)
+            await until(pilot, lambda: screen.logs.size.width > 0)
+            await pilot.press("z")
+            await until(pilot, lambda: screen.table.size.width > 100)
 
 
 async def test_stacked_below_120_columns(app):
@@ -437,7 +474,9 @@ async def test_ten_thousand_rows_are_drawn_by_the_screen_only(app, scheduler):
         await until(pilot, lambda: screen.table.row_count == 10_022)
         await pilot.press("G")
         assert screen.table.cursor_row.app_id == "job-09999"
+        assert "job-09999" in screen.table.render_line(screen.table.size.height - 1).text
         await pilot.press("g")
+        assert "qwen2-7b-dpo" in screen.table.render_line(1).text
         assert screen.table.cursor_row.app_id == "qwen2-7b-dpo-d2t5m0xk8wqhzn"
 
 

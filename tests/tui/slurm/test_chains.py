@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.dashboard import screen_text, until
+from textual.widgets import Button
 
 from torchx_tui.tui.job.dialogs import ChainDialog
 from torchx_tui.tui.jobs.screen import JobsScreen
@@ -64,6 +65,11 @@ async def test_cancelling_asks_which_links(app, commands, keys, expected) -> Non
         await shown(pilot, app, [("8", "2/3")])
         await pilot.press("x")
         await until(pilot, lambda: isinstance(app.screen, ChainDialog), "the dialog")
+        assert [str(button.label) for button in app.screen.query(Button)] == [
+            "Keep running",
+            "y This link",
+            "a All 2 links",
+        ]
         await pilot.press(*keys)
         await until(pilot, lambda: isinstance(app.screen, JobsScreen), "an answer")
         await until(pilot, lambda: sorted(words[-1] for words in commands.calls("scancel")) == expected, "scancel")
