@@ -266,7 +266,7 @@ async def test_several_jobs_ask_for_their_count(app, scheduler):
         assert isinstance(app.screen, CancelDialog)
         assert isinstance(app.focused, Input)
         # The field is one row of the dialog.
-        assert app.focused.size.height == 1
+        assert app.focused.region.height == 1
         await pilot.press("3", "enter")
         assert isinstance(app.screen, CancelDialog)
         await pilot.press("backspace", "2", "enter")
