@@ -9,6 +9,10 @@ from support.canned import NOW, CannedScheduler, busy_scheduler
 from support.dashboard import make_app, until
 
 from torchx_tui.backends.api import DescribeAppResponse, PublishedPort, StateChange
+from torchx_tui.diagnosis.recorder.dump import Collective
+from torchx_tui.diagnosis.recorder.verdict import Standing
+from torchx_tui.diagnosis.stacks.ended import End
+from torchx_tui.diagnosis.stacks.frames import Frame
 from torchx_tui.settings.config import LogSettings, Settings
 from torchx_tui.specs import AppState, SchedulerError
 from torchx_tui.tui.job.screen import JobScreen, appdef_yaml
@@ -27,6 +31,15 @@ FAILED = "llama3-8b-sft-b7n1xk4t9wz0rg"
 @pytest.fixture
 def scheduler(tmp_path):
     return busy_scheduler(tmp_path / "logs")
+
+
+@pytest.fixture
+def utc(monkeypatch):
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 async def open_failed(pilot, app):
@@ -119,6 +132,38 @@ async def test_logs_without_an_error_add_nothing(scheduler, tmp_path):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await open_failed(pilot, app)
         assert "error" not in "\n".join(drawn(screen)).replace("RuntimeError", "")
+
+
+async def test_where_the_ranks_stood_comes_first(scheduler, tmp_path, utc):
+    def called(seq, group="default_pg"):
+        return Collective("tp", group, seq, "all_reduce")
+
+    waits = [
+        Standing((rank, rank + 1, 90 + rank), called(17 + rank, "tensor parallel"), "w" * 40)
+        for rank in range(0, 21, 3)
+    ]
+    standings = (Standing((7,), called(16), "done", int(NOW) * 1_000_000_000, is_culprit=True), *waits)
+    stack = (Frame("main", "train.py", 7), Frame("save", "train.py", 9))
+    end = End(("rank 7 was late", "it hung", "then it failed"), standings, "by its recorder", stack, "It stood in:")
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await open_failed(pilot, app)
+        await until(pilot, lambda: screen.why._end is not None, "what is known of its own end")
+        screen.why.show_end(end)
+        told = ["it hung", "then it failed", "", "It stood in:"]
+        stack = ['▎ File "train.py", line 7, in main', '▎ File "train.py", line 9, in save', ""]
+        others = [
+            f"{ranks:<10}  all_reduce #{seq} of tp  {'w' * 24}…"
+            for ranks, seq in (("0-1, 90", 17), ("3-4, 93", 20), ("6-7, 96", 23), ("9-10, 99", 26), ("12-13, 102", 29))
+        ]
+        rows = drawn(screen)
+        assert rows[:2] == ["rank 7 was late", ""]
+        assert rows[2] == f"RANK        LAST COLLECTIVE       STATE{' ' * 22}SINCE"
+        assert rows[3] == f"7           all_reduce #16        done{' ' * 23}10:58:52"
+        assert rows[4:11] == [*others, "and 2 more", "by its recorder"]
+        assert rows[11:20] == ["", *told, *stack, "RuntimeError: loss is nan: trainer/2, exit 1"]
+        screen.why.show_end(replace(end, standings=()))
+        assert drawn(screen)[:9] == ["rank 7 was late", *told, *stack, "RuntimeError: loss is nan: trainer/2, exit 1"]
 
 
 async def test_errors_of_the_settings_count(scheduler, tmp_path):
@@ -292,15 +337,6 @@ SUBMITTED, RUNNING, ENDED = (
     StateChange(state, NOW - ago)
     for state, ago in ((AppState.SUBMITTED, 3690), (AppState.RUNNING, 3600), (AppState.FAILED, 0))
 )
-
-
-@pytest.fixture
-def utc(monkeypatch):
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
 
 
 @pytest.mark.parametrize(
