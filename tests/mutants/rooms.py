@@ -85,4 +85,8 @@ SAME = {
     "components/build.py: _CONVERTED_FIELDS = ('retry_policy', 'resource', 'mounts', 'workspace', 'overrides')  ->  _CONVERTED_FIELDS = ('', 'resource', 'mounts', 'workspace', 'overrides')": (
         "its value is set again at once"
     ),
+    "tui/jobs/card.py: self._job_name = ''  ->  pass": "the card is drawn, and fits its title, only once it has a job",
+    "tui/jobs/table.py: if number < len(cells) - 1:  ->  if number <= len(cells) - 1:": (
+        "a row is filled with blanks and cut at its width"
+    ),
 }

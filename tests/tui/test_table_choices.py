@@ -67,6 +67,20 @@ async def test_columns_that_do_not_fit_are_left_out_at_the_right(scheduler, tmp_
         assert header(screen)[:2] == ["STATE", "NAME"]
 
 
+async def test_what_does_not_fit_its_column_moves_no_other(scheduler, tmp_path):
+    scheduler.add("many-zq2wmx7v5hkdfd", AppState.RUNNING, 70, replicas=128)
+    scheduler.add("long-zq2wmx7v5hkdfd", AppState.UNSUBMITTED, 80)
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app, rows=24)
+        lines = [screen.table.render_line(y).text for y in (0, 2, 3)]
+        assert lines == [
+            "    STATE        NAME                       ON       REPL  ↓AGE",
+            "    ● Running    many-zq2wmx7v5hkdfd        local   128/…    1m",
+            "    · Unsubmitt  long-zq2wmx7v5hkdfd        local     0/1    1m",
+        ]
+
+
 async def test_every_column_draws_and_sorts_every_job(scheduler, tmp_path):
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(200, 50)) as pilot:
