@@ -3,15 +3,19 @@
 import json
 import threading
 import time
+from dataclasses import replace
 
 import pytest
+from rich.text import Text
+from support import dashboard
 from support.canned import busy_scheduler
-from support.dashboard import make_app, until
+from support.dashboard import make_app, settled, until
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.specs import AppState
 from torchx_tui.specs.files import write_private
+from torchx_tui.tui.jobs import screen as jobs_screen
 from torchx_tui.tui.jobs.columns import ColumnsDialog
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.jobs.table import Sort
@@ -79,6 +83,51 @@ async def test_what_does_not_fit_its_column_moves_no_other(scheduler, tmp_path):
             "    ● Running    many-zq2wmx7v5hkdfd        local   128/…    1m",
             "    · Unsubmitt  long-zq2wmx7v5hkdfd        local     0/1    1m",
         ]
+
+
+async def test_what_changes_is_drawn(scheduler, tmp_path, monkeypatch):
+    monkeypatch.setattr(dashboard, "draws", True)
+    # How far jobs are is drawn together with what has changed.
+    monkeypatch.setattr(jobs_screen, "_PROGRESS_SECONDS", 3600.0)
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(200, 50)) as pilot:
+        table = (await filled(pilot, app)).table
+
+        async def drawn(change):
+            """Change something; all lines of the screen have to be as they would be drawn anew."""
+            await settled(pilot)
+            before = dict(table._strips)
+            change()
+            await settled(pilot)
+            assert table._strips != before
+            lines = range(table.size.height)
+            assert [y for y in lines if table._rendered(y) != table._strips[y]] == []
+
+        rows = table.rows
+        for change in (
+            lambda: table.action_move(1),
+            lambda: table.action_edge(1),
+            # The cursor does not move on.
+            table.action_mark,
+            table.action_mark_all,
+            table.clear_marks,
+            table.action_sort,
+            table.action_reverse,
+            lambda: table.choose_columns(["state", "name"]),
+            lambda: table.set_dimmed(frozenset({"local_cwd"})),
+            lambda: table.set_rows([rows[1], *rows[3:]]),
+            lambda: table.set_rows([rows[1], *rows[2:-1]]),
+            lambda: table.change_rows([replace(rows[1], state=AppState.UNKNOWN)], {}),
+            lambda: table.change_rows([], {rows[1].handle: None}),
+            lambda: app.screen.set_focus(None),
+            lambda: app.screen.set_focus(table),
+            lambda: table.set_rows([]),
+            lambda: setattr(table, "placeholder", Text("none")),
+        ):
+            await drawn(change)
+        await pilot.resize_terminal(120, 40)
+        await settled(pilot)
+        assert [y for y in range(table.size.height) if table._rendered(y) != table._strips[y]] == []
 
 
 async def test_every_column_draws_and_sorts_every_job(scheduler, tmp_path):
