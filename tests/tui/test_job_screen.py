@@ -15,6 +15,7 @@ from torchx_tui.diagnosis.stacks.ended import End
 from torchx_tui.diagnosis.stacks.frames import Frame
 from torchx_tui.settings.config import LogSettings, Settings
 from torchx_tui.specs import AppState, SchedulerError
+from torchx_tui.tui.job.replicas import cells_per_row
 from torchx_tui.tui.job.screen import JobScreen, appdef_yaml
 from torchx_tui.tui.job.timeline import Timeline, timeline_text
 from torchx_tui.tui.job.why import error_quote
@@ -84,6 +85,10 @@ async def test_a_number_finds_its_replica(tmp_path):
         screen = app.screen
         assert isinstance(screen, JobScreen)
         assert screen.state_line.left.plain == "● Running   1m"
+        assert drawn(screen) == ["Running: nothing to explain."]
+        screen.row = replace(screen.row, submitted_at=None)
+        screen._refresh_head()
+        assert screen.state_line.left.plain == "● Running"
         await pilot.press("tab")
         await until(pilot, lambda: screen.focused is screen.replicas.grid, "the grid")
         await pilot.press("1", "2", "8")
@@ -353,6 +358,11 @@ SUBMITTED, RUNNING, ENDED = (
             ["·─ 1m 30s ──●─ 1h 00m ──✗", "Submitted   Running     Failed", "09:57:22    09:58:52    10:58:52"],
         ),
         (
+            [SUBMITTED, RUNNING, ENDED],
+            31,
+            ["·─ 1m 30s ─●─ 1h 00m ─✗", "Submitted  Running    Failed", "09:57:22   09:58:52   10:58:52"],
+        ),
+        (
             [SUBMITTED, RUNNING, ENDED], 26,
             ["●──── 1h 00m ─────✗", "Running           Failed", "09:58:52          10:58:52"],
         ),
@@ -383,3 +393,10 @@ def test_the_appdef_is_named_as_the_job(name, shown):
 )
 def test_the_error_that_a_job_reported_is_quoted(reported, quote):
     assert error_quote(reported) == quote
+
+
+@pytest.mark.parametrize(
+    ("width", "cells"), [(0, 1), (12, 2), (23, 3), (24, 4), (48, 8), (59, 8), (60, 10), (95, 10), (96, 16), (300, 16)]
+)
+def test_rows_of_replicas_have_a_number_of_cells_that_is_easy_to_count(width, cells):
+    assert cells_per_row(width) == cells

@@ -350,6 +350,7 @@ async def test_filter_while_typing_then_back(app):
         assert app.focused is screen.table
         await pilot.press("escape")
         await until(pilot, lambda: screen.table.row_count == 22)
+        assert not screen.table_pane.filter.display
         await pilot.press("slash", *"zzzz")
         await until(pilot, lambda: screen.table.row_count == 0)
         assert "No job matches zzzz" in screen.table.placeholder.plain

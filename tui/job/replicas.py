@@ -71,16 +71,13 @@ class ReplicaGrid(Widget, can_focus=True):
 
     @property
     def per_row(self) -> int:
-        """Cells in a row; ten or eight where there is room, so that numbers are easy to find."""
-        fitting = max(1, self.content_size.width // CELL_WIDTH)
-        return next((count for count in (16, 10, 8, 4) if count <= fitting), fitting)
+        """Cells in a row."""
+        return cells_per_row(self.content_size.width)
 
     def get_content_height(self, container: object, viewport: object, width: int) -> int:
         """Return the rows that the cells take in ``width``, eight at most."""
         del container, viewport
-        fitting = max(1, width // CELL_WIDTH)
-        per_row = next((count for count in (16, 10, 8, 4) if count <= fitting), fitting)
-        return min(8, max(1, -(-len(self.replicas) // per_row)))
+        return min(8, max(1, -(-len(self.replicas) // cells_per_row(width))))
 
     def render_line(self, y: int) -> Strip:
         """Draw a row of cells; the row of the chosen one is kept in sight."""
@@ -140,6 +137,12 @@ class ReplicaGrid(Widget, can_focus=True):
             number = (self._top + offset.y) * self.per_row + column
             if number < len(self.replicas):
                 self.action_move(number - self.chosen)
+
+
+def cells_per_row(width: int) -> int:
+    """Return the cells of a row of ``width``; ten or eight where there is room, so that numbers are easy to find."""
+    fitting = max(1, width // CELL_WIDTH)
+    return next((count for count in (16, 10, 8, 4) if count <= fitting), fitting)
 
 
 class ReplicasPane(Pane):
