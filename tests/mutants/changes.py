@@ -37,8 +37,16 @@ _NO_BEHAVIOUR = re.compile(
     r"(_?log(ger)?|logging|warnings)\.|(functools\.)?(lru_)?cache\b|TypeVar\(|Literal\[|cast\(|(dataclasses\.)?dataclass\("
 )
 # Keywords that say as little, by the calls that they stand in: how a field may be given, as its type; the names of
-# threads, for debuggers; that lengths are equal, which is asserted and not decided; what a help calls a value.
-_KEYWORDS = {"metavar": "", "kw_only": r"field\(", "name": r"threading\.Thread\(", "strict": r"zip\("}
+# threads, for debuggers; that lengths are equal, which is asserted and not decided; what a help calls a value; whether
+# Textual's footer, which no screen has, shows a key; how a text ends where Rich prints it, which is nowhere.
+_KEYWORDS = {
+    "metavar": "",
+    "kw_only": r"field\(",
+    "name": r"threading\.Thread\(",
+    "strict": r"zip\(",
+    "show": r"Binding\(",
+    "end": r"Text(\.assemble)?\(",
+}
 # How long something is waited for, or kept: a little longer is as good.
 _DURATION = re.compile(r"_?[A-Z_]+_(S|SECONDS|NS)")
 # A clock is never at one instant exactly when it is asked, and no time that has passed is one duration exactly.

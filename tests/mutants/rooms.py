@@ -57,6 +57,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
             *("tests/tui/test_launch*.py", "tests/tui/test_form_model.py", "tests/tui/test_field_items.py"),
             *("tests/tui/test_choice_field.py", "tests/tui/test_every_component.py", "tests/tui/test_*sweep.py"),
             *("tests/tui/test_picker.py", "tests/tui/test_bad_input.py", "tests/tui/slurm/test_script.py"),
+            "tests/tui/test_keymap.py",
             *("tests/snapshots/test_launch_screens.py", "tests/snapshots/test_picker_screens.py"),
         ],
     ),
@@ -66,6 +67,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
             *("tests/tui/test_job*.py", "tests/tui/test_row_order.py", "tests/tui/test_poller.py"),
             *("tests/tui/test_history.py", "tests/tui/test_table_choices.py", "tests/tui/test_relaunch.py"),
             *("tests/tui/test_stalled_jobs.py", "tests/tui/test_usage.py", "tests/tui/test_command_palette.py"),
+            "tests/tui/test_keymap.py",
             *("tests/tui/slurm/test_*.py", "tests/tui/test_metrics_screen.py", "tests/tui/test_stacks_screen.py"),
             *(f"tests/snapshots/test_{name}screens.py" for name in ("", "relaunch_", "slurm_", "metrics_", "stacks_")),
         ],
@@ -90,5 +92,9 @@ SAME = {
     ),
     "components/build.py: _CONVERTED_FIELDS = ('retry_policy', 'resource', 'mounts', 'workspace', 'overrides')  ->  _CONVERTED_FIELDS = ('', 'resource', 'mounts', 'workspace', 'overrides')": (
         "its value is set again at once"
+    ),
+    "tui/jobs/card.py: self._job_name = ''  ->  pass": "the card is drawn, and fits its title, only once it has a job",
+    "tui/jobs/table.py: if number < len(cells) - 1:  ->  if number <= len(cells) - 1:": (
+        "a row is filled with blanks and cut at its width"
     ),
 }

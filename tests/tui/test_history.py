@@ -73,6 +73,7 @@ async def test_the_newest_are_there_and_keys_work_before_the_rest_is_read(app: T
         assert isinstance(screen, JobsScreen)
         await pilot.press("H")
         await until(pilot, lambda: past(screen), "the newest launches")
+        assert "Reading the journal" in app.status.text().plain
         assert past(screen)[0] == f"old-{COUNT - 1:05}"
         assert len(past(screen)) < COUNT
         # The filter is typed meanwhile, and holds for what comes later.
@@ -84,8 +85,10 @@ async def test_the_newest_are_there_and_keys_work_before_the_rest_is_read(app: T
         await until(pilot, lambda: len(past(screen)) == COUNT, "all")
         assert past(screen) == [f"old-{number:05}" for number in reversed(range(COUNT))]
         assert f"{COUNT:,}" in screen_text(app)
+        assert app.status.text().plain.endswith(f"{COUNT:,} jobs of the past")
         await pilot.press("H")
         await until(pilot, lambda: past(screen) == [], "no history")
+        assert app.status.text().plain.endswith("History is hidden")
 
 
 async def test_the_cursor_stays_on_a_launch_of_the_past(app: TorchXTuiApp):
@@ -100,6 +103,8 @@ async def test_the_cursor_stays_on_a_launch_of_the_past(app: TorchXTuiApp):
         await pilot.press("slash", *"old", "enter")
         await until(pilot, lambda: len(past(screen)) == COUNT, "all again")
         assert (screen.table.cursor_row.app_id, screen.table.marks) == (cursor, marked)
+        await pilot.press("enter")
+        await until(pilot, lambda: "history: the backend keeps no log of it" in screen_text(app), "its screen")
 
 
 async def test_history_is_hidden_while_it_is_read(app: TorchXTuiApp, released: threading.Event):

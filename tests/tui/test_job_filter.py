@@ -8,8 +8,16 @@ from torchx_tui.tui.rows import JobRow
 
 ROWS = [
     JobRow("local_cwd://torchx/llama-a", "local_cwd", "llama-a", AppState.FAILED, why="exit 1", component="x.torchrun"),
-    JobRow("local_cwd://torchx/bert-b", "local_cwd", "bert-b", AppState.RUNNING, component="utils.sh"),
-    JobRow("kubernetes://torchx/llama-c", "kubernetes", "llama-c", AppState.SUCCEEDED),
+    JobRow(
+        "local_cwd://torchx/bert-b",
+        "local_cwd",
+        "bert-b",
+        AppState.RUNNING,
+        component="utils.sh",
+        user="alice",
+        image="img:1",
+    ),
+    JobRow("kubernetes://torchx/llama-c", "kubernetes", "llama-c", AppState.SUCCEEDED, group="sweep-1"),
 ]
 
 
@@ -27,10 +35,20 @@ ROWS = [
         ("component:torchrun", ["llama-a"]),
         ("why:exit", ["llama-a"]),
         ("nothing:here", []),
+        (":1", ["bert-b"]),
+        ("llama,:1", ["llama-a", "bert-b", "llama-c"]),
+        ("user:alice", ["bert-b"]),
+        ("image:img", ["bert-b"]),
+        ("group:sweep", ["llama-c"]),
+        ("state:failed,", ["llama-a"]),
+        ("state:", ["llama-a", "bert-b", "llama-c"]),
+        (",", ["llama-a", "bert-b", "llama-c"]),
+        ("!k", ["llama-a", "bert-b"]),
         ("name~^llama", ["llama-a", "llama-c"]),
         ("name~(a|b)$", ["llama-a", "bert-b"]),
         ("!name~^LLAMA", ["bert-b"]),
         ("why~exit", ["llama-a"]),
+        ("why~", ["llama-a", "bert-b", "llama-c"]),
         ("~lmc", ["llama-c"]),
         ("!~lmc", ["llama-a", "bert-b"]),
         ("~", ["llama-a", "bert-b", "llama-c"]),

@@ -1,20 +1,30 @@
 """The Job screen of a failed job: the cause first, then what only follows from it."""
 
 import os
+import time
 from dataclasses import replace
 
 import pytest
-from support.canned import CannedScheduler, busy_scheduler
+from support.canned import NOW, CannedScheduler, busy_scheduler
 from support.dashboard import make_app, until
 
-from torchx_tui.backends.api import PublishedPort
+from torchx_tui.backends.api import DescribeAppResponse, PublishedPort, StateChange
+from torchx_tui.diagnosis.recorder.dump import Collective
+from torchx_tui.diagnosis.recorder.verdict import Standing
+from torchx_tui.diagnosis.stacks.ended import End
+from torchx_tui.diagnosis.stacks.frames import Frame
 from torchx_tui.settings.config import LogSettings, Settings
 from torchx_tui.specs import AppState, SchedulerError
-from torchx_tui.tui.job.screen import JobScreen
-from torchx_tui.tui.job.timeline import Timeline
+from torchx_tui.tui.job.replicas import cells_per_row
+from torchx_tui.tui.job.screen import JobScreen, appdef_yaml
+from torchx_tui.tui.job.timeline import Timeline, timeline_text
+from torchx_tui.tui.job.why import error_quote
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.jobs.table import JobTable
 from torchx_tui.tui.messages import CapabilitiesRead
+from torchx_tui.tui.ui.bars import KeyBar
+from torchx_tui.tui.ui.glyphs import UNICODE
+from torchx_tui.tui.ui.text_pane import TextPane
 
 FAILED = "llama3-8b-sft-b7n1xk4t9wz0rg"
 
@@ -22,6 +32,15 @@ FAILED = "llama3-8b-sft-b7n1xk4t9wz0rg"
 @pytest.fixture
 def scheduler(tmp_path):
     return busy_scheduler(tmp_path / "logs")
+
+
+@pytest.fixture
+def utc(monkeypatch):
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 async def open_failed(pilot, app):
@@ -51,6 +70,8 @@ async def test_the_errors_that_follow_are_listed_each_in_a_row(scheduler, tmp_pa
         # What is copied is not cut.
         assert "RuntimeError: Connection closed by peer [10.0.0.3]:31338" in screen.why.reason
         assert screen.logs.log_pane.status.replica == 2
+        await pilot.resize_terminal(240, 50)
+        await until(pilot, lambda: not any(row.endswith("…") for row in drawn(screen)), "the whole errors")
 
 
 async def test_a_number_finds_its_replica(tmp_path):
@@ -63,6 +84,11 @@ async def test_a_number_finds_its_replica(tmp_path):
         await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.replicas.chosen, "the replicas")
         screen = app.screen
         assert isinstance(screen, JobScreen)
+        assert screen.state_line.left.plain == "● Running   1m"
+        assert drawn(screen) == ["Running: nothing to explain."]
+        screen.row = replace(screen.row, submitted_at=None)
+        screen._refresh_head()
+        assert screen.state_line.left.plain == "● Running"
         await pilot.press("tab")
         await until(pilot, lambda: screen.focused is screen.replicas.grid, "the grid")
         await pilot.press("1", "2", "8")
@@ -71,6 +97,29 @@ async def test_a_number_finds_its_replica(tmp_path):
         # One that was moved begins anew.
         await pilot.press("left", "4")
         assert screen.replicas.grid.chosen == 4
+
+
+async def test_a_click_chooses_the_replica_that_is_drawn_there(tmp_path):
+    scheduler = CannedScheduler(logs=tmp_path / "logs")
+    scheduler.add("sweep-1", AppState.RUNNING, 60.0, replicas=130)
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.replicas.chosen, "the replicas")
+        screen = app.screen
+        assert isinstance(screen, JobScreen)
+        grid = screen.replicas.grid
+        # Those further down are seen as soon as one of them is chosen.
+        for first in (0, 128):
+            grid.action_move(first - grid.chosen)
+            numbers = [int(word) for word in grid.render_line(1).text.split() if word.isdecimal()]
+            assert await pilot.click(grid, offset=(1 + 6 * 2, 1))
+            assert grid.chosen == numbers[2] > 2
+            await until(pilot, lambda: screen.logs.log_pane.status.replica == grid.chosen, "its log")
+            # Nothing is at the right of the last one.
+            assert await pilot.click(grid, offset=(grid.size.width - 2, 1))
+            assert grid.chosen == numbers[2]
 
 
 async def test_an_error_that_the_job_did_not_report_is_quoted_from_its_logs(scheduler, tmp_path):
@@ -88,6 +137,38 @@ async def test_logs_without_an_error_add_nothing(scheduler, tmp_path):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await open_failed(pilot, app)
         assert "error" not in "\n".join(drawn(screen)).replace("RuntimeError", "")
+
+
+async def test_where_the_ranks_stood_comes_first(scheduler, tmp_path, utc):
+    def called(seq, group="default_pg"):
+        return Collective("tp", group, seq, "all_reduce")
+
+    waits = [
+        Standing((rank, rank + 1, 90 + rank), called(17 + rank, "tensor parallel"), "w" * 40)
+        for rank in range(0, 21, 3)
+    ]
+    standings = (Standing((7,), called(16), "done", int(NOW) * 1_000_000_000, is_culprit=True), *waits)
+    stack = (Frame("main", "train.py", 7), Frame("save", "train.py", 9))
+    end = End(("rank 7 was late", "it hung", "then it failed"), standings, "by its recorder", stack, "It stood in:")
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await open_failed(pilot, app)
+        await until(pilot, lambda: screen.why._end is not None, "what is known of its own end")
+        screen.why.show_end(end)
+        told = ["it hung", "then it failed", "", "It stood in:"]
+        stack = ['▎ File "train.py", line 7, in main', '▎ File "train.py", line 9, in save', ""]
+        others = [
+            f"{ranks:<10}  all_reduce #{seq} of tp  {'w' * 24}…"
+            for ranks, seq in (("0-1, 90", 17), ("3-4, 93", 20), ("6-7, 96", 23), ("9-10, 99", 26), ("12-13, 102", 29))
+        ]
+        rows = drawn(screen)
+        assert rows[:2] == ["rank 7 was late", ""]
+        assert rows[2] == f"RANK        LAST COLLECTIVE       STATE{' ' * 22}SINCE"
+        assert rows[3] == f"7           all_reduce #16        done{' ' * 23}10:58:52"
+        assert rows[4:11] == [*others, "and 2 more", "by its recorder"]
+        assert rows[11:20] == ["", *told, *stack, "RuntimeError: loss is nan: trainer/2, exit 1"]
+        screen.why.show_end(replace(end, standings=()))
+        assert drawn(screen)[:9] == ["rank 7 was late", *told, *stack, "RuntimeError: loss is nan: trainer/2, exit 1"]
 
 
 async def test_errors_of_the_settings_count(scheduler, tmp_path):
@@ -202,3 +283,120 @@ async def test_what_a_description_failed_of_goes_once_there_is_one_again(schedul
         scheduler.describe = describe
         app.feed.watch(screen.row.handle)
         await until(pilot, lambda: not app.status.text(), "the message to go")
+
+
+def keys(screen) -> list[str]:
+    """Return the hints of the key bar."""
+    return [f"{hint.key} {hint.word}" for hint in screen.query_one(KeyBar).hints]
+
+
+async def test_what_the_keys_copy_depends_on_the_pane(scheduler, tmp_path, monkeypatch):
+    app = make_app(scheduler, tmp_path)
+    copied = []
+    monkeypatch.setattr(app.terminal_clipboard, "copy", lambda text, what: copied.append((text, what)))
+    async with app.run_test(size=(160, 45)) as pilot:
+        screen = await open_failed(pilot, app)
+        acting, others = ["l Logs", "r Relaunch", "e Edit", "D Delete"], ["tab Next pane", "] [ Tabs", "z Zoom"]
+        assert keys(screen) == [*acting, "y Copy reason", *others, "esc Back", "? Keys"]
+        await pilot.press("y")
+        assert copied == [(screen.why.reason, "the reason")]
+        await pilot.press("tab")
+        assert keys(screen) == [*acting, "y Copy handle", *others, "esc Back", "? Keys"]
+        await pilot.press("y")
+        assert copied[-1] == (f"local_cwd://torchx/{FAILED}", f"the handle of {FAILED}")
+
+
+async def test_tabs_and_the_zoom_are_left_before_the_job_is(scheduler, tmp_path):
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await open_failed(pilot, app)
+        appdef, native = (screen.query_one(f"#{name}", TextPane) for name in ("appdef", "native"))
+
+        async def shown(body, tab):
+            """Wait until a tab is shown and has the focus, and its name stands out."""
+            await until(pilot, lambda: body.region.height > 0 and screen.focused is body, tab)
+            title = screen.title_rule.right
+            assert [title.plain[span.start : span.end] for span in title.spans if "underline" in span.style] == [tab]
+
+        await pilot.press("right_square_bracket")
+        await shown(appdef.body, "AppDef")
+        assert "entrypoint: python3" in appdef._content.render().plain
+        await pilot.press("i")
+        await shown(native.body, "Backend")
+        await until(pilot, lambda: FAILED in native._content.render().plain, "what the backend says")
+        await pilot.press("i")
+        await shown(screen.why.body, "Overview")
+        await pilot.press("left_square_bracket")
+        await shown(native.body, "Backend")
+        await pilot.press("escape")
+        await shown(screen.why.body, "Overview")
+        await pilot.press("z")
+        await until(pilot, lambda: screen.logs.size.height > 30, "the logs alone")
+        await pilot.press("escape")
+        await until(pilot, lambda: screen.why.body.region.height > 0, "the reason beside them")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the table")
+
+
+SUBMITTED, RUNNING, ENDED = (
+    StateChange(state, NOW - ago)
+    for state, ago in ((AppState.SUBMITTED, 3690), (AppState.RUNNING, 3600), (AppState.FAILED, 0))
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "width", "rows"),
+    [
+        ([], 80, ["", "", ""]),
+        ([SUBMITTED], 9, ["· ───", "Submitted", "09:57:22"]),
+        (
+            [SUBMITTED, RUNNING], 80,
+            ["·─────────── 1m 30s ────────────● ───", f"Submitted{' ' * 23}Running", f"09:57:22{' ' * 24}09:58:52"],
+        ),
+        (
+            [SUBMITTED, RUNNING, ENDED], 32,
+            ["·─ 1m 30s ──●─ 1h 00m ──✗", "Submitted   Running     Failed", "09:57:22    09:58:52    10:58:52"],
+        ),
+        (
+            [SUBMITTED, RUNNING, ENDED],
+            31,
+            ["·─ 1m 30s ─●─ 1h 00m ─✗", "Submitted  Running    Failed", "09:57:22   09:58:52   10:58:52"],
+        ),
+        (
+            [SUBMITTED, RUNNING, ENDED], 26,
+            ["●──── 1h 00m ─────✗", "Running           Failed", "09:58:52          10:58:52"],
+        ),
+    ],
+)  # fmt: skip
+def test_the_timeline_tells_how_long_each_state_took(changes, width, rows, utc):
+    assert timeline_text(changes, width, UNICODE, NOW).plain.split("\n") == rows
+
+
+@pytest.mark.parametrize(("name", "shown"), [("train", "name: train\n"), ("", "name: train-x\n")])
+def test_the_appdef_is_named_as_the_job(name, shown):
+    assert shown in appdef_yaml(DescribeAppResponse("train-x", AppState.RUNNING, name=name))
+
+
+@pytest.mark.parametrize(
+    ("reported", "quote"),
+    [
+        ("", ""),
+        ("<NONE>", ""),
+        ("exit 1 {", "exit 1 {"),
+        ('{"message": "flat"}', "flat"),
+        ('{"message": {"message": "nested"}}', "nested"),
+        ('{"message": {"message": "nested", "extraInfo": {"py_callstack": "the stack"}}}', "the stack"),
+        ('{"message": {"message": "nested", "extraInfo": 7}}', "nested"),
+        ('{"code": 7}', '{\n "code": 7\n}'),
+        ("[7]", "[7]"),
+    ],
+)
+def test_the_error_that_a_job_reported_is_quoted(reported, quote):
+    assert error_quote(reported) == quote
+
+
+@pytest.mark.parametrize(
+    ("width", "cells"), [(0, 1), (12, 2), (23, 3), (24, 4), (48, 8), (59, 8), (60, 10), (95, 10), (96, 16), (300, 16)]
+)
+def test_rows_of_replicas_have_a_number_of_cells_that_is_easy_to_count(width, cells):
+    assert cells_per_row(width) == cells

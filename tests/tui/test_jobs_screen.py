@@ -8,18 +8,16 @@ from support.canned import busy_scheduler
 from support.dashboard import PATIENCE, make_app, until
 from textual.widgets import Button, Input, Static
 
-from torchx_tui.backends.types import BY_TORCHX, DescribeAppResponse
-from torchx_tui.specs import AppState, ReplicaStatus, RoleStatus, SchedulerError
+from torchx_tui.backends.types import BY_TORCHX
+from torchx_tui.specs import AppState, SchedulerError
 from torchx_tui.tui.job.dialogs import CancelDialog, DeleteDialog, ResultsDialog
 from torchx_tui.tui.job.screen import JobScreen
-from torchx_tui.tui.jobs.card import card_lines
 from torchx_tui.tui.jobs.row_order import RowOrder
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.logs.screen import LogsScreen
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.ui.bars import KeyBar, StatusLine
-from torchx_tui.tui.ui.glyphs import UNICODE
 from torchx_tui.tui.ui.keys_screen import KeysScreen, bindings_of
 
 
@@ -165,6 +163,25 @@ async def test_a_worker_that_fails_is_heard(app):
             app.status.clear()
 
 
+async def test_an_action_that_fails_as_nobody_foresaw_is_heard(app, monkeypatch):
+    monkeypatch.setattr("torchx_tui.tui.job.bulk.act_on_jobs", lambda *_, **__: 1 / 0)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await filled(pilot, app)
+        await pilot.press("x", "y")
+        await until(pilot, lambda: "actions: ZeroDivisionError: division by zero" in app.status.text().plain)
+
+
+async def test_a_job_has_no_facts_of_the_one_before(app, monkeypatch):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        await until(pilot, lambda: any("log dir" in line.plain for line in screen.card.body.facts), "the facts")
+        # The next one is not described.
+        monkeypatch.setattr(app.feed, "watch", lambda handle: None)
+        await pilot.press("j")
+        await until(pilot, lambda: screen.card.rule.title.plain.startswith("eval-mmlu"), "the next job")
+        assert not any("log dir" in line.plain for line in screen.card.body.facts)
+
+
 async def test_backends_that_cannot_be_found_are_said(app, monkeypatch):
     def fail():
         raise OSError("the disk is gone")
@@ -248,6 +265,8 @@ async def test_several_jobs_ask_for_their_count(app, scheduler):
         await pilot.press("y")
         assert isinstance(app.screen, CancelDialog)
         assert isinstance(app.focused, Input)
+        # The field is one row of the dialog.
+        assert app.focused.region.height == 1
         await pilot.press("3", "enter")
         assert isinstance(app.screen, CancelDialog)
         await pilot.press("backspace", "2", "enter")
@@ -309,6 +328,17 @@ def test_to_delete_a_job_of_torchxs_leaves_its_logs():
     ]
     assert DeleteDialog([ours]).consequence() == ["Logs and history of it are removed. This cannot be undone."]
     assert DeleteDialog([ours, theirs]).consequence()[-1] == "The logs of 1 job are in TorchX's folder and stay."
+    assert DeleteDialog([theirs, theirs]).consequence() == [
+        "The jobs are no longer shown. Their logs are in TorchX's folder and stay."
+    ]
+
+
+def test_what_runs_is_cancelled_before_it_is_deleted():
+    live = JobRow("local_cwd://torchx/a", "local_cwd", "a", AppState.RUNNING)
+    past = replace(live, history=True)
+    assert DeleteDialog([live]).consequence()[0] == "1 active job is cancelled first."
+    assert DeleteDialog([live, live, past]).consequence()[0] == "2 active jobs are cancelled first."
+    assert DeleteDialog([past]).consequence() == ["Logs and history of it are removed. This cannot be undone."]
 
 
 async def test_filter_while_typing_then_back(app):
@@ -320,6 +350,7 @@ async def test_filter_while_typing_then_back(app):
         assert app.focused is screen.table
         await pilot.press("escape")
         await until(pilot, lambda: screen.table.row_count == 22)
+        assert not screen.table_pane.filter.display
         await pilot.press("slash", *"zzzz")
         await until(pilot, lambda: screen.table.row_count == 0)
         assert "No job matches zzzz" in screen.table.placeholder.plain
@@ -418,9 +449,14 @@ async def test_sort_marks_and_zoom(app):
         await pilot.press("escape")
         assert not screen.table.marks
         await pilot.press("z")
-        assert not screen.logs.display or screen.logs.size.width == 0
-        await pilot.press("z")
-        await until(pilot, lambda: screen.logs.size.width > 0)
+        await until(pilot, lambda: screen.table.size.width > 100)
+        assert screen.logs.region.width == 0
+        # It is undone by the same key, and by the one that undoes.
+        for back in ("z", "escape"):
+            await pilot.press(back)
+            await until(pilot, lambda: screen.logs.size.width > 0)
+            await pilot.press("z")
+            await until(pilot, lambda: screen.table.size.width > 100)
 
 
 async def test_stacked_below_120_columns(app):
@@ -439,7 +475,9 @@ async def test_ten_thousand_rows_are_drawn_by_the_screen_only(app, scheduler):
         await until(pilot, lambda: screen.table.row_count == 10_022)
         await pilot.press("G")
         assert screen.table.cursor_row.app_id == "job-09999"
+        assert "job-09999" in screen.table.render_line(screen.table.size.height - 1).text
         await pilot.press("g")
+        assert "qwen2-7b-dpo" in screen.table.render_line(1).text
         assert screen.table.cursor_row.app_id == "qwen2-7b-dpo-d2t5m0xk8wqhzn"
 
 
@@ -448,29 +486,3 @@ def test_the_keys_that_people_rely_on_are_bound(key):
     bindings = JobsScreen._merged_bindings
     assert bindings is not None
     assert key in bindings.key_to_bindings
-
-
-def drawn(counts, step=1):
-    """Return the card's lines below its first two, of a job with so many replicas in each state."""
-    states = [state for state, number in counts for _ in range(number)]
-    replicas = [ReplicaStatus(step * n, state, "task", "") for n, state in enumerate(states)]
-    described = DescribeAppResponse("41", AppState.RUNNING, roles_statuses=[RoleStatus("task", replicas[::-1])])
-    row = JobRow("slurm://torchx/41", "slurm", "41", AppState.RUNNING)
-    return [line.plain.rstrip() for line in card_lines(row, described, UNICODE, 0.0)[2:]]
-
-
-def test_many_replicas_have_rows_on_the_card():
-    done, failed, waits = AppState.SUCCEEDED, AppState.FAILED, AppState.PENDING
-    assert drawn([(AppState.RUNNING, 16)]) == ["replicas    task  ●●●●●●●●●●●●●●●●  16/16"]
-    assert drawn([(AppState.RUNNING, 17)]) == [f"0-16        ●●●●● ●●●●● ●●●●● ●●{' ' * 11}● 17 running"]
-    # Of more than fit, those from the first on that has not succeeded; the numbers of tasks may have gaps.
-    full, open_ = " ".join(["✓" * 5] * 5), " ".join(["○" * 5] * 5)
-    assert drawn([(done, 30), (failed, 1), (waits, 1000)], step=2) == [
-        f"50-98       {full[:6]}✗{open_[7:]}  ✗ 1 failed",
-        f"100-148     {open_}  ✓ 30 done",
-        f"150-198     {open_}  ○ 1,000 pending",
-        f"200-248     {open_}",
-    ]
-    assert drawn([(done, 1000)])[0] == f"0-24        {full}  ✓ 1,000 done"
-    five = [(done, 99), *((state, 1) for state in (failed, AppState.CANCELLED, AppState.RUNNING, waits))]
-    assert drawn(five)[-1].endswith("  ● 1 running  ○ 1 pending")

@@ -5,16 +5,20 @@ from pathlib import Path
 import pytest
 from support.canned import busy_scheduler
 from support.dashboard import make_app, until
+from textual.actions import parse
 from textual.binding import Binding
+from textual.screen import Screen
 
 from torchx_tui.settings.config import Settings, load_settings
 from torchx_tui.specs import ConfigError
+from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.job.dialogs import CancelDialog
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.jobs.table import JobTable
 from torchx_tui.tui.keymap import _owners, keys_page, named_keys
 from torchx_tui.tui.logs.screen import LogsScreen
 from torchx_tui.tui.ui.bars import KeyBar
+from torchx_tui.tui.ui.base import BaseScreen
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "keys.md"
 
@@ -76,6 +80,22 @@ def test_every_key_can_be_chosen():
         if isinstance(binding, Binding) and not binding.id and not binding.system
     ]
     assert not nameless
+
+
+def test_every_key_has_something_to_do():
+    owners = _owners()
+    # Where the name of an action looks for it.
+    places = {"screen": [owner for owner in owners if issubclass(owner, Screen)], "app": [TorchXTuiApp]}
+    for owner in owners:
+        for binding in Binding.make_bindings(owner.__dict__.get("BINDINGS", ())):
+            place, name, _ = parse(binding.action)
+            found = [each for each in places.get(place, [owner]) if hasattr(each, f"action_{name}")]
+            assert all((found, binding.key, binding.description)), f"{owner.__name__}: {binding}"
+
+
+def test_no_title_above_keys_is_empty():
+    given = [owner for owner in _owners() if "HELP_TITLE" in owner.__dict__ and owner is not BaseScreen]
+    assert not [owner.__name__ for owner in given if not owner.HELP_TITLE]
 
 
 def test_the_page_lists_every_key():

@@ -27,6 +27,7 @@ from torchx_tui.tui.metrics.chart import ChartPane
 from torchx_tui.tui.metrics.legend import swept_values
 from torchx_tui.tui.metrics.screen import MetricsScreen
 from torchx_tui.tui.rows import JobRow
+from torchx_tui.tui.ui.bars import KeyBar
 
 
 @pytest.fixture(autouse=True)
@@ -200,6 +201,8 @@ async def test_job_screen_says_what_a_running_job_does(scheduler: CannedSchedule
         assert screen.doing.rule.title.plain == "Stalled"
         assert (screen.why.display, screen.progress_row.display) == (False, False)
         assert screen.focused is screen.doing.chart
+        keys = [f"{hint.key} {hint.word}" for hint in screen.query_one(KeyBar).hints]
+        assert keys[:6] == ["l Logs", "p Metrics", "r Relaunch", "e Edit", "x Cancel", "y Copy handle"]
 
 
 async def test_key_pressed_while_the_chart_appears_is_not_undone(scheduler: CannedScheduler, tmp_path: Path) -> None:
@@ -218,6 +221,33 @@ async def test_key_pressed_while_the_chart_appears_is_not_undone(scheduler: Cann
         await until(pilot, lambda: screen.focused is not screen.doing.chart, "the key")
         await pilot.pause()
         assert screen.focused is screen.replicas.grid
+
+
+async def test_as_many_values_stand_under_the_chart_as_fit(tmp_path: Path) -> None:
+    """The usual ones first, those of the machine last, each whole."""
+    scheduler = CannedScheduler(logs=tmp_path / "logs")
+    scheduler.add("train-zq2wmx7v5hkdfd", AppState.RUNNING, 900)
+    values = "gpu_util: 0.5 accuracy: 0.25 f1: 0.75 grad_norm: 3.5, lr: 0.0002"
+    lines = [(21.0 - step * 0.5, "o", f"step {step}/90 loss: 1.5 {values}\n") for step in range(40)]
+    scheduler.write_log("train-zq2wmx7v5hkdfd", 0, lines)
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await at_job("local_cwd://torchx/train-zq2wmx7v5hkdfd", "enter")(pilot)
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.doing.display, "what it does")
+        screen = app.screen
+        assert isinstance(screen, JobScreen)
+        await until(pilot, lambda: screen._activity.is_read, "all of the log")
+
+        def shown() -> str:
+            return str(screen.doing._values.render())
+
+        await until(pilot, lambda: shown() == " lr 0.0002   grad_norm 3.5   accuracy 0.25", "three values")
+        await pilot.resize_terminal(200, 50)
+        names = ["lr 0.0002", "grad_norm 3.5", "accuracy 0.25", "f1 0.75", "gpu_util 0.5"]
+        await until(
+            pilot, lambda: shown() == "  ".join(f" {name} {'▄' * 8}" for name in names), "all, with their course"
+        )
+        assert screen.summary().plain == "Metrics from the log: loss, gpu_util, accuracy, f1, ...; rate over 5 min"
 
 
 async def test_columns_of_progress(scheduler: CannedScheduler, tmp_path: Path) -> None:

@@ -127,7 +127,9 @@ def failed(message: object) -> bool:
     return isinstance(message, BackendFailed)
 
 
-def test_only_what_changed_is_posted(scheduler, start):
+def test_only_what_changed_is_posted(scheduler, start, monkeypatch):
+    made, row_of = [], poller_module.row_of
+    monkeypatch.setattr(poller_module, "row_of", lambda app, record: made.append(app.app_id) or row_of(app, record))
     _, listener = start(scheduler)
     listener.wait_for_states(BOTH)
     scheduler.set_state("two-x", AppState.RUNNING)
@@ -139,6 +141,8 @@ def test_only_what_changed_is_posted(scheduler, start):
     while scheduler.asked < asked + 5:
         time.sleep(0.01)
     assert listener.messages[-1] is second
+    # Nor is anything else made of it again.
+    assert sorted(made) == ["one-x", "two-x", "two-x"]
     del scheduler.apps["one-x"]
     listener.wait_for_states({"two-x": AppState.RUNNING})
 
@@ -196,6 +200,17 @@ def test_one_job_that_cannot_be_read_hides_no_other(scheduler, start, caplog):
     _, listener = start(scheduler)
     listener.wait_for_states(BOTH)
     assert "a job that cannot be shown" in caplog.text
+
+
+def test_a_backend_that_cannot_be_looked_at_is_asked_all_the_same(scheduler, start, monkeypatch):
+    raised: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    monkeypatch.setattr(scheduler, "check", lambda: 1 / 0)
+    poller, listener = start(scheduler)
+    listener.wait_for_states(BOTH)
+    poller.end()
+    poller.join(PATIENCE)
+    assert raised == []
 
 
 def test_errors_are_backed_off_and_the_states_are_right_afterwards(scheduler, start):
@@ -322,6 +337,21 @@ def test_a_description_that_is_asked_for_again_meanwhile_is_no_failure(scheduler
         feed.end()
 
 
+def test_a_description_that_fails_again_and_again_is_noted_once(scheduler, journal, monkeypatch, caplog):
+    runner = Runner(journal=journal)
+    runner._schedulers.put("local_cwd", scheduler)
+    monkeypatch.setattr(scheduler, "describe", lambda _: 1 / 0)
+    listener = Listener()
+    feed = Feed(runner, listener, SETTINGS)
+    feed.start([])
+    try:
+        feed.watch("local_cwd://torchx/one-x")
+        listener.wait(lambda _: sum(message.error == "division by zero" for message in listener.messages) > 2)
+        assert caplog.text.count("describe of local_cwd://torchx/one-x: division by zero") == 1
+    finally:
+        feed.end()
+
+
 def test_a_description_is_posted_once_until_it_differs(scheduler, journal):
     runner = Runner(journal=journal)
     runner._schedulers.put("local_cwd", scheduler)
@@ -442,3 +472,18 @@ def test_whatever_a_call_raises_comes_to_its_caller():
 )
 def test_how_often_a_backend_is_asked(active, quiet, unwatched, seconds):
     assert tick_seconds(active=active, quiet=quiet, unwatched=unwatched, fastest=1, slowest=30) == seconds
+
+
+@pytest.mark.parametrize(
+    ("state", "idle", "seconds"),
+    [(AppState.RUNNING, 0, 100), (AppState.RUNNING, 3600, 500), (AppState.SUCCEEDED, 0, 300)],
+)
+def test_it_is_asked_less_often_while_nobody_looks_or_nothing_runs(journal, state, idle, seconds):
+    runner, scheduler = Runner(journal=journal), Moody()
+    scheduler.add("one-x", state, 60)
+    runner._schedulers.put("local_cwd", scheduler)
+    settings = WatchSettings(interval_seconds=100, slowest_seconds=10_000, timeout_seconds=1000)
+    idle_since = time.monotonic() - idle
+    poller = BackendPoller(runner, "local_cwd", Listener(), settings, lambda: idle_since)
+    # A fifth longer or shorter.
+    assert seconds * 0.8 <= poller._tick() <= seconds * 1.2

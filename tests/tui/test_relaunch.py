@@ -111,6 +111,10 @@ async def test_what_has_changed_is_shown_and_nothing_launched_before_the_answer(
         assert f"image one:1\n  - sha256:{'a' * 12}\n  + sha256:{'b' * 12}" in text
         # The harmless button has the focus.
         assert dialog.focused is dialog.query(Button).first()
+        # Nothing but the buttons takes it.
+        for button in ("confirm", "keep"):
+            await pilot.press("tab")
+            assert dialog.focused.id == button
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen))
         assert len(scheduler.apps) == 1

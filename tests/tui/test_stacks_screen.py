@@ -23,6 +23,7 @@ from torchx_tui.tui.messages import ProgressRead
 from torchx_tui.tui.rows import RowProgress
 from torchx_tui.tui.stacks import screen as stacks
 from torchx_tui.tui.stacks.screen import StacksScreen
+from torchx_tui.tui.ui.bars import KeyBar
 
 TAKES = Path(__file__).parents[1] / "diagnosis" / "data" / "takes"
 
@@ -82,6 +83,7 @@ async def test_from_the_job_and_its_logs_and_back(app, tmp_path, monkeypatch):
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.rows, "the jobs")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, JobScreen), "the job")
+        assert [hint.word for hint in app.screen.query_one(KeyBar).hints if hint.key == "b"] == ["Stacks"]
         await pilot.press("b")
         await until(pilot, lambda: isinstance(app.screen, StacksScreen) and app.screen.is_done, "the stacks")
         await pilot.press("y", "S")

@@ -69,7 +69,7 @@ async def test_a_stalled_job_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert "! Stalled" in line
         assert "no step for 9m" in line
         assert "0.871" in line
-        assert any(hint.key == "b" for hint in screen.query_one(KeyBar).hints)
+        assert [hint.word for hint in screen.query_one(KeyBar).hints if hint.key == "b"] == ["Stacks"]
         notes = [note.message for note in app._notifications if "stalled" in note.message]
         assert len(notes) == 1
         assert SENTENCE in notes[0]

@@ -3,15 +3,19 @@
 import json
 import threading
 import time
+from dataclasses import replace
 
 import pytest
+from rich.text import Text
+from support import dashboard
 from support.canned import busy_scheduler
-from support.dashboard import make_app, until
+from support.dashboard import make_app, settled, until
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.specs import AppState
 from torchx_tui.specs.files import write_private
+from torchx_tui.tui.jobs import screen as jobs_screen
 from torchx_tui.tui.jobs.columns import ColumnsDialog
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.jobs.table import Sort
@@ -43,6 +47,9 @@ async def test_columns_are_chosen_ordered_and_kept(scheduler, tmp_path):
         assert header(screen) == ["STATE", "NAME", "ON", "REPL", "PROGRESS", "ETA", "METRIC", "↓AGE"]
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, ColumnsDialog))
+        listed = [row.plain for row in app.screen.rows()]
+        assert listed[0] == "[x] STATE       the job's state"
+        assert listed[-1] == "[ ] HANDLE      scheduler://session/app"
         # Hide STATE, put NAME before ON after it, show RAN.
         await pilot.press("space", "j", "J", *"jjjjjjjj", "space", "enter")
         await until(pilot, lambda: app.screen is screen)
@@ -65,6 +72,65 @@ async def test_columns_that_do_not_fit_are_left_out_at_the_right(scheduler, tmp_
         assert header(screen) == ["STATE", "HANDLE", "IMAGE"]
         screen.table.choose_columns(["nonsense"])
         assert header(screen)[:2] == ["STATE", "NAME"]
+
+
+async def test_what_does_not_fit_its_column_moves_no_other(scheduler, tmp_path):
+    scheduler.add("many-zq2wmx7v5hkdfd", AppState.RUNNING, 70, replicas=128)
+    scheduler.add("long-zq2wmx7v5hkdfd", AppState.UNSUBMITTED, 80)
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app, rows=24)
+        lines = [screen.table.render_line(y).text for y in (0, 2, 3)]
+        assert lines == [
+            "    STATE        NAME                       ON       REPL  ↓AGE",
+            "    ● Running    many-zq2wmx7v5hkdfd        local   128/…    1m",
+            "    · Unsubmitt  long-zq2wmx7v5hkdfd        local     0/1    1m",
+        ]
+
+
+async def test_what_changes_is_drawn(scheduler, tmp_path, monkeypatch):
+    monkeypatch.setattr(dashboard, "draws", True)
+    # How far jobs are is drawn together with what has changed.
+    monkeypatch.setattr(jobs_screen, "_PROGRESS_SECONDS", 3600.0)
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(200, 50)) as pilot:
+        table = (await filled(pilot, app)).table
+
+        async def drawn(change):
+            """Change something; all lines of the screen have to be as they would be drawn anew."""
+            await settled(pilot)
+            before = dict(table._strips)
+            change()
+            await settled(pilot)
+            assert table._strips != before
+            lines = range(table.size.height)
+            assert [y for y in lines if table._rendered(y) != table._strips[y]] == []
+
+        rows = table.rows
+        for change in (
+            lambda: table.action_move(1),
+            lambda: table.action_edge(1),
+            # The cursor does not move on.
+            table.action_mark,
+            table.action_mark_all,
+            table.clear_marks,
+            table.action_sort,
+            table.action_reverse,
+            lambda: table.choose_columns(["state", "name"]),
+            lambda: table.set_dimmed(frozenset({"local_cwd"})),
+            lambda: table.set_rows([rows[1], *rows[3:]]),
+            lambda: table.set_rows([rows[1], *rows[2:-1]]),
+            lambda: table.change_rows([replace(rows[1], state=AppState.UNKNOWN)], {}),
+            lambda: table.change_rows([], {rows[1].handle: None}),
+            lambda: app.screen.set_focus(None),
+            lambda: app.screen.set_focus(table),
+            lambda: table.set_rows([]),
+            lambda: setattr(table, "placeholder", Text("none")),
+        ):
+            await drawn(change)
+        await pilot.resize_terminal(120, 40)
+        await settled(pilot)
+        assert [y for y in range(table.size.height) if table._rendered(y) != table._strips[y]] == []
 
 
 async def test_every_column_draws_and_sorts_every_job(scheduler, tmp_path):

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
-from support.canned import CannedScheduler
+from support.canned import NOW, CannedScheduler
 from support.dashboard import make_app, until
+from textual.widget import Widget
 
 from torchx_tui.backends.api import Capabilities, ReplicaUsage
 from torchx_tui.settings.config import Settings
-from torchx_tui.specs import AppState
-from torchx_tui.tui.job.replica_facts import spark_words, sparkline
+from torchx_tui.specs import AppState, ReplicaStatus
+from torchx_tui.tui.format import clock
+from torchx_tui.tui.job.replica_facts import replica_lines, spark_words, sparkline, usage_lines
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.jobs.table import JobTable
@@ -25,6 +31,64 @@ def test_sparkline():
     assert sparkline([], 4, 3) == "   "
     assert sparkline([9], 4, 1) == "█"
     assert spark_words([0.5, 1.5, 100]) == "min 0.5  avg 34  max 100"
+
+
+@pytest.mark.parametrize(
+    ("ascii_only", "courses"),
+    [
+        (False, ["  ▁▅", "   █", " ▃▆█", "  ▂▇"]),
+        (
+            True,
+            [
+                "min 0.5  avg 2.2  max 4.0",
+                "min 2.0  avg 2.0  max 2.0",
+                "min 1.0  avg 2.0  max 3.0",
+                "min 2.0  avg 6.0  max 10",
+            ],
+        ),
+    ],
+)
+def test_each_thing_that_is_used_has_its_course(ascii_only, courses):
+    samples = [
+        ReplicaUsage("trainer", 0, gpu=1.0),
+        ReplicaUsage("trainer", 0, cpu=0.5, gpu=2.0, gpu_memory=2 * GIB),
+        ReplicaUsage(
+            "trainer", 0, cpu=4.0, cpu_total=8.0, memory=2 * GIB, memory_total=2 * GIB, gpus=3, gpu=3.0,
+            gpu_memory=10 * GIB, gpu_memory_total=12 * GIB,
+        ),
+    ]  # fmt: skip
+    now = ["4.0 of 8.0 cores", "2.0 of 2.0 GB", "3.0 of 3.0 busy", "10 of 12 GB"]
+    lines = [line.plain for line in usage_lines(samples, 4, ascii_only=ascii_only)]
+    names = ["cpu  ", "mem  ", "gpu  ", "vram "]
+    assert lines == [f"{name}{course}  {figure}" for name, course, figure in zip(names, courses, now, strict=True)]
+    # What is not known has no line.
+    assert usage_lines(samples[:1], 4, ascii_only=ascii_only) == []
+
+
+def test_what_is_known_of_a_replica():
+    """Its state, where it is and how long it ran."""
+    replica = ReplicaStatus(
+        3, AppState.FAILED, "trainer", "pod-3", hostaddr="10.0.0.3", exit_code=7, reason="out of memory", pid=41,
+        node="gpu7", started_at=NOW - 90, finished_at=NOW, restarts=2,
+    )  # fmt: skip
+    widget = cast("Widget", SimpleNamespace(app=SimpleNamespace(now=lambda: NOW)))
+
+    def lines(**fields: Any) -> list[str]:
+        return [line.plain for line in replica_lines(replace(replica, **fields), widget)]
+
+    started, ended = f"started  {clock(NOW - 90, NOW)}", f"ended    {clock(NOW, NOW)}"
+    assert lines() == [
+        "trainer/3  ✗ Failed  exit 7", "1m 30s, 2 restarts, pid 41, on gpu7, 10.0.0.3, pod-3", started, ended,
+        "out of memory",
+    ]  # fmt: skip
+    # A signal and a code are one end; what the code says is not said again.
+    assert lines(signal="SIGKILL")[0] == "trainer/3  ✗ Failed  SIGKILL"
+    assert lines(reason="exit 7")[-1] == ended
+    runs = lines(state=AppState.RUNNING, exit_code=None, finished_at=None, restarts=0, pid=None, reason="")
+    assert runs == ["trainer/3  ● Running", "on gpu7, 10.0.0.3, pod-3", started]
+    # The machine's own name is told once, and so is the address.
+    assert lines(node="", hostaddr="pod-3")[1] == "1m 30s, 2 restarts, pid 41, pod-3"
+    assert lines(node="pod-3", hostaddr="pod-3")[1] == "1m 30s, 2 restarts, pid 41, on pod-3"
 
 
 class Measured(CannedScheduler):

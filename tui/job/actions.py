@@ -247,7 +247,7 @@ class JobActions(BaseScreen):
         def tell(done: int) -> None:
             """Say how far it is, now and then."""
             nonlocal told_at
-            if len(rows) > 1 and done < len(rows) and time.monotonic() - told_at > _TELL_SECONDS:
+            if done < len(rows) and time.monotonic() - told_at > _TELL_SECONDS:
                 told_at = time.monotonic()
                 dashboard.post_from_thread(Told(f"{doing} {count(len(rows), 'job')}: {done:,} done"))
 

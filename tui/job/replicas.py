@@ -71,23 +71,19 @@ class ReplicaGrid(Widget, can_focus=True):
 
     @property
     def per_row(self) -> int:
-        """Cells in a row; ten or eight where there is room, so that numbers are easy to find."""
-        fitting = max(1, self.content_size.width // CELL_WIDTH)
-        return next((count for count in (16, 10, 8, 4) if count <= fitting), fitting)
+        """Cells in a row."""
+        return cells_per_row(self.content_size.width)
 
     def get_content_height(self, container: object, viewport: object, width: int) -> int:
         """Return the rows that the cells take in ``width``, eight at most."""
         del container, viewport
-        fitting = max(1, width // CELL_WIDTH)
-        per_row = next((count for count in (16, 10, 8, 4) if count <= fitting), fitting)
-        return min(8, max(1, -(-len(self.replicas) // per_row)))
+        return min(8, max(1, -(-len(self.replicas) // cells_per_row(width))))
 
     def render_line(self, y: int) -> Strip:
         """Draw a row of cells; the row of the chosen one is kept in sight."""
         glyphs = glyphs_of(self.app)
-        per_row, height = self.per_row, max(1, self.content_size.height)
+        per_row, top = self.per_row, self._top
         numbers = self._numbers
-        top = max(0, self.chosen // per_row - height + 1)
         line = Text(no_wrap=True, end="")
         for place in range((top + y) * per_row, min((top + y + 1) * per_row, len(self.replicas))):
             replica = self.replicas[place]
@@ -105,6 +101,11 @@ class ReplicaGrid(Widget, can_focus=True):
         segments = list(line.render(self.app.console))
         base = Style.null() + self.rich_style
         return Strip(Segment.apply_style(segments, base)).adjust_cell_length(width, base)
+
+    @property
+    def _top(self) -> int:
+        """The first row that is in sight."""
+        return max(0, self.chosen // self.per_row - max(1, self.content_size.height) + 1)
 
     @property
     def _numbers(self) -> tuple[int, ...]:
@@ -131,10 +132,17 @@ class ReplicaGrid(Widget, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Choose the replica that was clicked."""
-        number = event.y * self.per_row + event.x // CELL_WIDTH
-        if 0 <= number < len(self.replicas):
-            self.chosen = number
-            self.post_message(self.Chosen(number))
+        offset = event.get_content_offset(self)
+        if offset is not None and (column := offset.x // CELL_WIDTH) < self.per_row:
+            number = (self._top + offset.y) * self.per_row + column
+            if number < len(self.replicas):
+                self.action_move(number - self.chosen)
+
+
+def cells_per_row(width: int) -> int:
+    """Return the cells of a row of ``width``; ten or eight where there is room, so that numbers are easy to find."""
+    fitting = max(1, width // CELL_WIDTH)
+    return next((count for count in (16, 10, 8, 4) if count <= fitting), fitting)
 
 
 class ReplicasPane(Pane):

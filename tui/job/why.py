@@ -226,7 +226,7 @@ def error_quote(structured: str) -> str:
     The two schemas of torchelastic's error file are read: nested (``message.message`` and
     ``message.extraInfo.py_callstack``) and flat (``message``).
     """
-    if structured in ("", NONE):
+    if structured == NONE:
         return ""
     try:
         data = decode_json(structured)

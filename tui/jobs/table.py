@@ -278,12 +278,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         order.reset(self._rows.values())
         with self._cursor_kept():
             self._order = order
-        self.refresh()
         self.post_message(self.Sorted(self.sort))
-
-    def watch_placeholder(self) -> None:
-        """Draw the text that stands where there are no rows."""
-        self.refresh()
 
     # Cursor
 
@@ -385,15 +380,6 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._columns = self._fitting_columns()
         self._resize_virtual()
         self._keep_cursor()
-        self.refresh()
-
-    def on_focus(self) -> None:
-        """Show the cursor as the focused one."""
-        self.refresh()
-
-    def on_blur(self) -> None:
-        """Show the cursor as one without focus."""
-        self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """Draw one row of the screen: the header, a job, or nothing."""

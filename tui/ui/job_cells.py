@@ -139,8 +139,9 @@ def _backend(row: JobRow, context: CellContext, width: int) -> Text:
     return Text(word, STYLES.faint if context.dimmed else STYLES.muted)
 
 
-def _replicas(row: JobRow, context: CellContext, _width: int) -> Text:
-    figure = f"{row.running}/{row.wanted}" if row.wanted else ""
+def _replicas(row: JobRow, context: CellContext, width: int) -> Text:
+    # What is left of a figure that is cut must not look like another one.
+    figure = cut(f"{row.running}/{row.wanted}", width, context.glyphs.cut) if row.wanted else ""
     return Text(figure, STYLES.faint if context.dimmed else STYLES.muted, justify="right")
 
 

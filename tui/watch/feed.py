@@ -74,7 +74,8 @@ class JobWatcher(JobWatchingThread):
             # An answer about this job is taken, also where it was asked for once more meanwhile.
             described, logs = caller.call(lambda: self._read(handle), self._limit, lambda: self._handle != handle)
         except CallDroppedError:
-            return 0.0
+            # Whoever looks at another job wakes this thread.
+            return None
         except NoAnswerError as error:
             self._posted = ""
             self._post(JobDescribed(handle, None, error=f"{backend}: {error}"))

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.dashboard import screen_text, until
 from support.launching import model_of
 from support.slurm_commands import FIELD, RECORD
 
-from torchx_tui.backends.history.launch_record import LaunchOrigin
+from torchx_tui.backends.api import DescribeAppResponse
+from torchx_tui.backends.history.launch_record import LaunchOrigin, LaunchRecord
 from torchx_tui.components import build_app
+from torchx_tui.specs import AppState
+from torchx_tui.tui.job.continuation import find_continuation, resume_argument
 from torchx_tui.tui.job.menu import ActionsDialog, EndingDialog
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.job.sooner import SoonerDialog
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.screen import LaunchScreen
+from torchx_tui.tui.rows import JobRow
 
 SCRIPT = "#!/bin/sh\n#SBATCH --time=2:00:00\nsrun hostname\n"
 ME = {"UserName": "root", "Name": "train"}
@@ -182,3 +187,51 @@ async def test_a_job_that_goes_on_after_this_one(app, launched) -> None:
         await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.editor.form.rows, "the form")
         typed = {one.name: one.text for one in model_of(app.screen) if one.origin == "typed"}
         assert typed == {"dependency": "afterany:7", "resume": launched}
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["lr", "resume_from"], "resume_from"),
+        (["checkpoint", "init_ckpt", "Resume"], "Resume"),
+        (["checkpoint", "load_checkpoint"], "load_checkpoint"),
+        (["checkpoint_dir", "lr", "from-ckpt"], "from-ckpt"),
+        (["checkpoint_dir", "checkpoint"], "checkpoint"),
+        (["ckpt_dir", "CKPT"], "CKPT"),
+        (["lr", "checkpoint_dir"], ""),
+        ([], ""),
+    ],
+)
+def test_the_argument_of_a_checkpoint_is_found_by_its_name(names, found) -> None:
+    assert resume_argument(names) == found
+
+
+UNNAMED = "checkpoint-20: no argument is named for it"
+
+
+@pytest.mark.parametrize(
+    ("state", "component", "has_checkpoint", "dependency", "words"),
+    [
+        (
+            AppState.RUNNING,
+            "utils.echo",
+            True,
+            {"dependency": "afterany:7"},
+            UNNAMED,
+        ),
+        (AppState.FAILED, "", True, {}, UNNAMED),
+        (AppState.FAILED, "gone.py:job", False, {}, "no checkpoint was found in its folder or its logs"),
+    ],
+)
+def test_a_continuation_without_a_checkpoint(tmp_path, state, component, has_checkpoint, dependency, words) -> None:
+    if has_checkpoint:
+        (tmp_path / "checkpoint-20").mkdir()
+    described = DescribeAppResponse("7", state, log_dir=str(tmp_path))
+    told = []
+    runner = SimpleNamespace(describe=lambda _: described, replica_log=None)
+    app = SimpleNamespace(runner=runner, post_from_thread=told.append)
+    row = JobRow("slurm://torchx/7", "slurm", "7", state)
+    record = LaunchRecord("1", 0.0, "slurm", "torchx", {}, component=component)
+    assert find_continuation(app, row, record) == dependency  # type: ignore[arg-type]
+    assert told[0].text.endswith(words)
+    assert len(told) == 1

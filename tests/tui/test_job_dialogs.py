@@ -1,0 +1,125 @@
+"""What the dialogs about jobs say, and what they answer with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.canned import NOW, busy_scheduler
+from support.dashboard import make_app, until
+from textual.pilot import Pilot
+from textual.widgets import Button
+
+from torchx_tui.backends.types import Finding
+from torchx_tui.specs import AppState
+from torchx_tui.tui.format import clock
+from torchx_tui.tui.job.dialogs import CancelDialog, ConfirmDialog, DeleteDialog, QuitDialog, ResultsDialog
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.rows import JobRow
+from torchx_tui.tui.ui.dialog import TEXT_WIDTH, Dialog
+
+LONG = "x" * 100
+ROW = JobRow(
+    "local_cwd://torchx/train-zq2wmx7v5hkdfd", "local_cwd", "train-zq2wmx7v5hkdfd", AppState.RUNNING, running=1,
+    wanted=2, submitted_at=NOW - 60, started_at=NOW - 50,
+)  # fmt: skip
+
+
+async def asked(pilot: Pilot[Any], dialog: Dialog[Any], answers: list[Any]) -> list[str]:
+    """Open a dialog; return its lines."""
+    app: Any = pilot.app
+    await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the table")
+    app.push_screen(dialog, answers.append)
+    await until(pilot, lambda: app.screen is dialog and dialog.query(Button), "the dialog")
+    return [line.plain.rstrip() for line in dialog.lines()]
+
+
+def buttons(dialog: Dialog[Any]) -> list[str]:
+    return [str(button.label) for button in dialog.query(Button)]
+
+
+@pytest.fixture
+def app(tmp_path):
+    return make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
+
+
+async def test_quitting_asks_what_becomes_of_the_jobs(app):
+    handles = [f"local_cwd://torchx/train-{number}" for number in range(10)]
+    names = [handle.rpartition("/")[2] for handle in handles]
+    warning = Finding(
+        "warning", "jobs end with the session", "`loginctl enable-linger`, once for each machine, as root"
+    )
+    answers: list[str | None] = []
+    ways = [["y"], ["k"], ["enter"], ["right", "enter"], ["escape"]]
+    async with app.run_test(size=(120, 40)) as pilot:
+        for count, way in zip((10, 8, 1, 1, 1), ways, strict=True):
+            dialog = QuitDialog(handles[:count], [warning] if count == 10 else [])
+            lines = await asked(pilot, dialog, answers)
+            assert lines[0] == f"{count} job{'s' * (count > 1)} launched here, still running on this machine:"
+            listed = [*names[: min(count, 8)], *(["and 2 more"] if count == 10 else [])]
+            told = ["", *listed, "", "Kept jobs continue without the terminal and are found again."]
+            helps = ["What helps: `loginctl enable-linger`, once for each machine,", "as root"]
+            warned = ["But jobs end with the session.", *helps] if count == 10 else []
+            assert lines[1:] == [*told, *warned, ""]
+            assert buttons(dialog) == ["Keep running", "y Cancel them"]
+            await pilot.press(*way)
+            await until(pilot, lambda: isinstance(app.screen, JobsScreen), "an answer")
+    assert answers == ["cancel", "keep", "keep", "cancel", None]
+
+
+@pytest.mark.parametrize(
+    ("kind", "verb", "keep", "confirm", "last"),
+    [
+        (
+            CancelDialog,
+            "Cancel",
+            "Keep running",
+            "y Cancel the job",
+            "The job stays listed as Cancelled, logs are kept.",
+        ),
+        (DeleteDialog, "Delete", "Keep", "y Delete", "Logs and history of it are removed. This cannot be undone."),
+    ],
+)
+async def test_jobs_are_shown_before_anything_ends(app, kind, verb, keep, confirm, last):
+    answers: list[bool | None] = []
+    async with app.run_test(size=(120, 40)) as pilot:
+        dialog: ConfirmDialog = kind([replace(ROW, app_id=LONG)])
+        await asked(pilot, dialog, answers)
+        await until(pilot, lambda: last in [line.plain for line in dialog.lines()], "what becomes of the logs")
+        lines = [line.plain for line in dialog.lines()]
+        since = f"since {clock(NOW - 50, NOW)}"
+        facts = [f"state      ● Running   1m, {since}", "where      local", "replicas   1 of 2 running", ""]
+        assert lines[:6] == ["x" * (TEXT_WIDTH - 1) + "…", "", *facts]
+        assert lines[-3:] == [last, f"$ torchx {verb.lower()} {ROW.handle}", ""]
+        assert (dialog.heading(), buttons(dialog)) == (f"{verb} this job?", [keep, confirm])
+        # Both buttons answer, and the key does.
+        for way in (["enter"], ["right", "enter"], ["y"], ["escape"]):
+            await pilot.press(*way)
+            await until(pilot, lambda: isinstance(app.screen, JobsScreen), "an answer")
+            await asked(pilot, kind([ROW]), answers)
+        assert answers == [False, True, True, None]
+        await pilot.press("escape")
+        dialog = kind([ROW, replace(ROW, app_id=LONG, state=AppState.FAILED), *[ROW] * 8])
+        lines = await asked(pilot, dialog, answers)
+        assert lines[:2] == [f"● Running     {ROW.name}", f"✗ Failed      {'x' * (TEXT_WIDTH - 15)}…"]
+        assert lines[7:10] == [f"● Running     {ROW.name}", "and 2 more", ""]
+        assert dialog.heading() == f"{verb} 10 jobs?"
+
+
+async def test_results_stand_with_those_that_failed_first(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        results = [("good", ""), (LONG, "why " * 60), ("bad", "exit 1"), *[("fine", "")] * 40]
+        dialog = ResultsDialog(results)
+        await asked(pilot, dialog, [])
+        reason = f"    {'why ' * 14}".rstrip()
+        failed = [f"✗ {'x' * (TEXT_WIDTH - 3)}…", reason, reason, "✗ bad", "    exit 1"]
+        assert [line.plain for line in dialog._results()] == [*failed, "✓ good", *["✓ fine"] * 40, ""]
+        assert (dialog.heading(), buttons(dialog)) == ("2 of 43 jobs failed", ["Close"])
+        await pilot.press("j", "j")
+        assert dialog.query_one("#dialog-results").scroll_offset.y == 2
+        await pilot.press("k")
+        assert dialog.query_one("#dialog-results").scroll_offset.y == 1
+        # Nothing but the button takes the focus.
+        await pilot.press("tab")
+        assert dialog.focused is dialog.query(Button).first()
