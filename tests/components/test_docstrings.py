@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from support.component_files import ComponentFile
 
+from torchx_tui.components import read_component
 from torchx_tui.components.docstrings import Docstring, first_sentence, read_docstring
 
 
@@ -45,3 +47,9 @@ def test_the_parts_of_a_docstring() -> None:
     )
     assert read_docstring(None) == Docstring("", "", {})
     assert read_docstring("Alone.") == Docstring("Alone.", "", {})
+
+
+def test_a_component_may_stand_in_any_statement_of_a_module(component_file: ComponentFile) -> None:
+    names = ["try", "except", "else", "finally"]
+    component_file.write("".join(f'{name}:\n    def {name}_(a) -> AppDef:\n        "Do."\n' for name in names))
+    assert all(read_component(component_file.name(f"{name}_")).summary == "Do." for name in names)

@@ -22,6 +22,7 @@ from torchx_tui.specs import (
     Workspace,
     appdef_to_dict,
     get_named_resources,
+    named_resources,
 )
 
 TEXTS = st.one_of(st.text(max_size=10), st.text("ab=,;:'\"\\ \n{}[]#~*&", max_size=10))
@@ -225,6 +226,14 @@ def test_a_text_that_is_not_valid_says_what_is_wanted(field: str, text: str, wor
         changed(Role("r", "", entrypoint="x"), **{field: text})
     assert (caught.value.role, caught.value.field) == ("r", field)
     assert words in caught.value.reason
+
+
+def test_a_named_resource_is_not_checked_before_all_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(named_resources, "is_loaded", False)
+    assert check_role_field("resource", "gpu.smal") == ""
+    assert "whole number" in check_role_field("gpu", "0.5")
+    monkeypatch.setattr(named_resources, "is_loaded", True)
+    assert "gpu.small" in check_role_field("resource", "gpu.smal")
 
 
 def test_roles_and_fields_that_are_not_there_are_listed() -> None:
