@@ -30,8 +30,8 @@ def help_formatter(prog: str) -> argparse.HelpFormatter:
 
 def terminal_width() -> int:
     """Return the columns of the terminal, at most 120; 80 where there is none."""
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns):
+    columns = os.environ.get("COLUMNS")
+    if columns and columns.isdecimal() and int(columns):
         return int(columns)
     try:
         return min(_WIDEST, os.get_terminal_size(sys.stdout.fileno()).columns or 80)
@@ -111,17 +111,15 @@ def add_dashboard_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-mouse", action="store_true", help="do not use the mouse")
 
 
-def _command_of(argv: Sequence[str]) -> str:
-    """Return the subcommand of a command line, empty where that has none or a mistake before it."""
-    from . import COMMANDS
-
+def _command_of(argv: Sequence[str]) -> list[str]:
+    """Return the word of a command line that should be its subcommand, if there is one."""
     words = iter(argv)
     for word in words:
         if word in _WITH_VALUE:
             next(words, None)
         elif not word.startswith("-"):
-            return word if word in COMMANDS else ""
-    return ""
+            return [word]
+    return []
 
 
 def _frames(text: str) -> int:
@@ -153,7 +151,7 @@ def _main(given: Sequence[str]) -> int:
 
         complete(build_parser(), os.environ)
     # Without arguments no parser is made: argparse is 8 ms of the first paint.
-    return run_arguments(build_parser([_command_of(given)]).parse_args(given, Arguments()) if given else Arguments())
+    return run_arguments(build_parser(_command_of(given)).parse_args(given, Arguments()) if given else Arguments())
 
 
 def run_arguments(arguments: Any) -> int:

@@ -7,6 +7,7 @@ import fcntl
 import io
 import logging
 import os
+import re
 import resource
 import struct
 import subprocess
@@ -18,11 +19,14 @@ import pytest
 from support.command import Command
 from support.waiting import PATIENCE
 
+from torchx_tui import __version__
 from torchx_tui.backends.runner import Runner
+from torchx_tui.cli import COMMANDS
 from torchx_tui.cli import main as cli
 from torchx_tui.cli.torchx_command import TuiCommand
 from torchx_tui.settings.config import Settings, ThemeName
 from torchx_tui.specs import ConfigError
+from torchx_tui.specs.files import state_folder
 
 
 def given(*arguments: str) -> Settings:
@@ -239,13 +243,138 @@ def test_a_command_that_is_interrupted_says_nothing(command: Command, monkeypatc
 
 def test_the_dashboard_as_a_command_of_torchx(command: Command, dashboard, monkeypatch):
     """It has the same options; what TorchX logs to the terminal is kept off it."""
-    monkeypatch.setattr(logging.root, "handlers", [logging.StreamHandler()])
     parser = argparse.ArgumentParser()
     made = TuiCommand()
     made.add_arguments(parser)
     assert parser.description.startswith("Open the dashboard")
     take_terminal(monkeypatch)
-    with pytest.raises(SystemExit):
-        made.run(parser.parse_args(["--read-only", "--no-mouse"]))
+    with monkeypatch.context() as of_torchx:
+        of_torchx.setattr(logging.root, "handlers", handlers := [logging.StreamHandler()])
+        with pytest.raises(SystemExit):
+            made.run(parser.parse_args(["--read-only", "--no-mouse"]))
     assert (dashboard["settings"].read_only, dashboard["mouse"], dashboard["code"]) == (True, False, 0)
-    assert logging.root.handlers == []
+    assert handlers == []
+
+
+@pytest.mark.parametrize("option", [("--profile", ""), ("--theme", "torchx-light"), ("--fps", "60"), ("--ascii",), ()])
+def test_options_may_stand_before_a_command(command: Command, option):
+    ended = command(*option, "list", "-s", "local_cwd", "--json")
+    assert (ended.code, ended.out) == (0, "[]\n")
+
+
+@pytest.mark.parametrize("words", [("nope",), ("--fps", "60", "nope"), ("--read",), ("--fps",)])
+def test_what_is_no_command_and_no_option_is_refused(command: Command, words):
+    ended = command(*words)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("usage: torchx-tui ")
+
+
+def test_the_version(command: Command):
+    assert command("--version").out == f"torchx-tui {__version__}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_begins_with_what_it_does(command: Command, name):
+    words = COMMANDS[name][1]
+    helped = " ".join(command(name, "--help").out.split())
+    assert f" {words[0].upper()}{words[1:]}. " in helped
+    assert words in " ".join(command("--help").out.split())
+
+
+def test_the_process_ends_with_the_code_of_its_command(command: Command, monkeypatch):
+    ended = []
+    monkeypatch.setattr(cli, "leave", ended.append)
+    monkeypatch.setattr(sys, "argv", ["torchx-tui", "lint", "none.py"])
+    assert cli.main() == 2
+    assert ended == [2]
+    assert cli.main(["builtins"]) == 0
+    assert ended == [2]
+
+
+@pytest.mark.parametrize("end", ["main()", "sys.exit(main(sys.argv[1:]))"])
+def test_a_reader_that_has_gone_is_no_fault(end):
+    """Nor at the interpreter's own end, where a caller of the function comes to it."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    program = f"import sys; from torchx_tui.cli.main import main; {end}"
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "builtins", "--json"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_what_is_wrong_with_the_config_is_logged(command: Command, own_home, caplog):
+    assert command("list", "-s", "local_cwd").code == 0
+    assert "torchx_tui.cli.main" not in caplog.text
+    config = own_home / "config" / "torchx-tui" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("nope = 1\n")
+    assert "nope is not a setting" in command("list", "-s", "local_cwd").err
+    (record,) = [record for record in caplog.records if record.name == "torchx_tui.cli.main"]
+    assert (record.levelname, "nope is not a setting" in record.message) == ("WARNING", True)
+
+
+def test_details_are_logged_where_they_are_asked_for(command: Command, monkeypatch):
+    told = []
+    monkeypatch.setattr(cli, "_log_to_file", told.append)
+    command("builtins")
+    command("--debug", "builtins")
+    assert told == [False, True]
+
+
+@pytest.fixture
+def log(own_home, monkeypatch):
+    """The log file's path; the loggers of this process are as before afterwards."""
+    monkeypatch.setattr(logging, "raiseExceptions", logging.raiseExceptions)
+    level = logging.root.level
+    yield state_folder() / "torchx-tui.log"
+    for handler in log_handlers():
+        logging.root.removeHandler(handler)
+        handler.close()
+    logging.root.setLevel(level)
+    logging.captureWarnings(False)
+
+
+def log_handlers() -> list[logging.Handler]:
+    """Return the handlers that are not of the tests."""
+    return [one for one in logging.root.handlers if type(one) in (logging.FileHandler, logging.NullHandler)]
+
+
+def test_the_log_file(log):
+    cli._log_to_file(False)
+    cli._log_to_file(False)
+    (handler,) = log_handlers()
+    logging.getLogger("torchx_tui.x").info("HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz0123456789")
+    logging.getLogger("torchx_tui.x").debug("a detail")
+    (line,) = log.read_text().splitlines()
+    assert re.fullmatch(rf"[-0-9]+ [:,0-9]+ {os.getpid()} INFO torchx_tui\.x HF_TOKEN=\S+", line)
+    assert "abcdefghij" not in line
+    assert log.stat().st_mode & 0o777 == 0o600
+    cli._log_to_file(True)
+    assert handler not in log_handlers()
+    logging.getLogger("torchx_tui.x").debug("a detail")
+    assert log.read_text().count("a detail") == 1
+
+
+@pytest.mark.parametrize(("size", "is_put_aside"), [(5_000_000, False), (5_000_001, True)])
+def test_a_large_log_file_is_put_aside(log, size, is_put_aside):
+    log.parent.mkdir(parents=True)
+    log.touch()
+    os.truncate(log, size)
+    cli._log_to_file(False)
+    assert log.with_name("torchx-tui.log.1").exists() == is_put_aside
+    assert log.stat().st_size == (0 if is_put_aside else size)
+
+
+def test_a_log_that_is_no_file_is_not_waited_for(log):
+    log.parent.mkdir(parents=True)
+    os.mkfifo(log)
+    cli._log_to_file(False)
+    logging.getLogger("torchx_tui.x").error("nobody reads this")
+    assert len(log_handlers()) == 1

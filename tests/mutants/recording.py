@@ -27,6 +27,7 @@ _SETTINGS = """[run]
 data_file = {data}
 parallel = true
 sigterm = true
+patch = _exit
 source = {sources}
 context = ${{PYTEST_CURRENT_TEST-}}
 """
