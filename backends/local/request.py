@@ -262,7 +262,7 @@ def _commands(request: PopenRequest) -> Iterable[Finding]:
     for role, params in request.role_params.items():
         param = params[0]
         command, cwd = param.args[0], param.cwd or os.curdir
-        path = os.pathsep.join(part for part in (param.env.get("PATH", ""), inherited) if part)
+        path = os.pathsep.join(part for part in (param.env["PATH"], inherited) if part)
         if not Path(cwd).is_dir():
             yield Finding("error", f"{role}: the working folder {cwd} does not exist", "create it, or start elsewhere")
             continue

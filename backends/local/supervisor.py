@@ -158,10 +158,8 @@ class Watch:
             data = os.read(self.file, 1 << 16)
         except OSError:
             return set()
-        watches = set()
-        while data:  # struct inotify_event: int wd, uint32 mask, cookie, len, char name[len]
-            watches.add(int.from_bytes(data[:4], sys.byteorder, signed=True))
-            data = data[16 + int.from_bytes(data[12:16], sys.byteorder) :]
+        # struct inotify_event: int wd, uint32 mask, cookie, len; it has a name only where a folder is watched
+        watches = {int.from_bytes(data[at : at + 4], sys.byteorder, signed=True) for at in range(0, len(data), 16)}
         return {number for watch, number in self._numbers.items() if watch in watches or -1 in watches}  # -1: overflow
 
 

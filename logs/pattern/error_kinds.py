@@ -102,7 +102,7 @@ def _any_of(patterns: Sequence[str]) -> Pattern:
 
 
 def _checked(pattern: str) -> str:
-    parse_pattern(pattern, regex=True, ignore_case=False)
+    parse_pattern(pattern, regex=True)
     return pattern
 
 

@@ -222,7 +222,6 @@ class FileReplacedError(Exception):
     """
 
     def __init__(self, *, cut: bool) -> None:
-        super().__init__("cut" if cut else "replaced")
         self.cut = cut
 
 

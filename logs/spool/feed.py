@@ -124,11 +124,11 @@ class SpoolFeed:
             with self._lock:
                 self._stream = stream
             if self._stop.is_set():
-                return True
+                return False
             for record in stream:
                 self._report_reconnected()
                 if not self._store(record, stream.cursor):
-                    return True
+                    return False
             is_complete = stream.is_complete
         except Exception as error:
             if not _is_permanent(error):
@@ -160,7 +160,7 @@ class SpoolFeed:
     def _handle_error(self, error: Exception) -> bool:
         """Report a stream that is lost for long; return whether it will not come back."""
         if self._stop.is_set():
-            return True
+            return False
         _log.debug("the log of %s broke off", self._spool.name, exc_info=True)
         now = time.monotonic()
         if self._lost_at is None:

@@ -103,12 +103,12 @@ def _apply_code(style: SgrStyle, code: int) -> SgrStyle:
 
 
 def _semicolon_color(rest: list[str]) -> tuple[int | None, int]:
-    """Parse ``5;n`` or ``2;r;g;b``; return the colour and the number of its parameters."""
+    """Parse ``5;n`` or ``2;r;g;b``, at most four parameters; return the colour and the number of its parameters."""
     kind = _number(rest[0]) if rest else -1
     if kind == 5:
-        return _palette_color(rest[1:2]), 2
+        return _palette_color(rest[1:]), 2
     if kind == 2:
-        return _rgb(rest[1:4]), 4
+        return _rgb(rest[1:]), 4
     return None, len(rest)
 
 
@@ -121,7 +121,7 @@ def _apply_colon_group(style: SgrStyle, group: str) -> SgrStyle:
     if code not in (38, 48, 58):
         return style
     if kind == 5:
-        return _with_color(style, code, _palette_color(parts[2:3]))
+        return _with_color(style, code, _palette_color(parts[2:]))
     if kind == 2:
         return _with_color(style, code, _rgb(parts[3:6] if len(parts) >= 6 else parts[2:5]))
     return style

@@ -318,13 +318,10 @@ class Search(LogThread):
         """Return a line's number in the log itself."""
         if not isinstance(self._shown, FilteredLog):
             return line
-        first, end, *_ = self._shown.bounds()
-        if first <= line < end:
-            # It may be dropped just now.
-            with suppress(IndexError):
-                return self._shown.original(line)
+        with suppress(IndexError):
+            return self._shown.original(line)
         bounds = self._log.bounds()
-        return bounds.first - (not forward) if line < first else bounds.end - (not forward)
+        return (bounds.first if line < self._shown.bounds().first else bounds.end) - (not forward)
 
     def _is_asked_anew(self) -> bool:
         return self._stop.is_set() or self._question is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -138,8 +139,9 @@ def test_the_settings_add_to_the_table(tmp_path: Path) -> None:
     failure = explain_failure([zero.log], 0, extra_patterns=["^PANIC"])
     assert failure.cause is not None
     assert failure.cause.text == "PANIC: no coffee"
-    with pytest.raises(PatternError, match="not a regular expression"):
-        error_pattern(["("])
+    for faulty in ("(", "a)|(?:b"):
+        with pytest.raises(PatternError, match=f"^{re.escape(faulty)} is not a regular expression"):
+            error_pattern([faulty])
 
 
 @pytest.mark.parametrize(
@@ -164,6 +166,7 @@ def test_the_settings_add_to_the_table(tmp_path: Path) -> None:
         ("step 14870 loss 1.6120", None),
         ("0 errors, no warning", None),
         ("INFO: the room of errors", None),
+        ("an error, but a fatal error is written otherwise", None),
     ],
 )  # fmt: skip
 def test_the_kinds_of_errors(line: str, kind: str | None) -> None:

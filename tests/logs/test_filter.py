@@ -135,6 +135,18 @@ def test_the_last_kept_page_is_known_before_the_rest(tmp_path: Path) -> None:
     assert log.original(-1) == -100
 
 
+def test_older_lines_are_filtered_until_as_many_are_kept_as_are_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "combined.log"
+    path.write_bytes(b"ERROR first\n" + b"plain\n" * 100_000 + b"ERROR last\n")
+    log = FilteredLog(MergedLog([ReplicaLog("r", 0, combined=path)]), [Rule(parse_pattern("ERROR"))])
+    log.open()
+    assert log.read_older(PATIENCE, 1)
+    assert kept(log) == [b"ERROR last"]
+    assert not log.log.bounds().complete
+    assert not log.read_older(PATIENCE, 2)
+    assert kept(log) == [b"ERROR first", b"ERROR last"]
+
+
 def test_a_filtered_log_is_followed_in_the_place_of_the_log(tmp_path: Path) -> None:
     path = tmp_path / "combined.log"
     path.write_bytes(b"ERROR 1\nplain\n")

@@ -146,3 +146,5 @@ def test_many_files_are_followed_in_order(tmp_path: Path) -> None:
 
 def test_looks_are_frequent_while_lines_come_and_rare_later() -> None:
     assert poll_interval(0) <= 0.02 < poll_interval(5) <= 0.05 < poll_interval(30) <= 0.1 < poll_interval(100) <= 0.2
+    for quiet in (2, 10, 60):
+        assert poll_interval(quiet - 0.01) < poll_interval(quiet) == poll_interval(quiet * 2)

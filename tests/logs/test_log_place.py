@@ -45,8 +45,10 @@ def test_messages_that_were_read_before_are_passed_over() -> None:
     assert place.left == 0
     assert place.is_new(times[-1])
     assert place.cursor == TimeCursor(cursor.nanoseconds, cursor.seen + 1)
+    assert place.is_new(times[-1] - 5)
+    assert place.latest == times[-1]
     other = LogPlace(cursor)
     other.skip_missing()
     assert other.is_new(times[-1])
-    assert LogPlace(None).cursor is None
+    assert (LogPlace(None).cursor, LogPlace(None).latest) == (None, -1)
     assert LogPlace(cursor).cursor == cursor

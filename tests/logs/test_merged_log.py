@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 import tracemalloc
@@ -18,6 +20,7 @@ from torchx_tui.logs.source import file_source as source
 from torchx_tui.logs.source import replica_reader
 from torchx_tui.logs.source.log_file import LogFile
 from torchx_tui.logs.source.replica_log import ReplicaLog
+from torchx_tui.logs.spool.spool_file import SpoolFile
 from torchx_tui.logs.view import line_index, merge
 from torchx_tui.logs.view.merge import MergedLog
 
@@ -148,8 +151,8 @@ def test_lines_have_stream_and_time(tmp_path: Path) -> None:
 
 
 def test_carriage_return_and_line_feed_end_a_line(tmp_path: Path) -> None:
-    (tmp_path / "c").write_bytes(b"a\r\nb\r\r\n\nc")
-    assert read_all(opened(ReplicaLog("r", 0, combined=tmp_path / "c"))) == [b"a", b"b", b"", b"c"]
+    (tmp_path / "c").write_bytes(b"a\r\nb\r\r\n\n1 it\r2")
+    assert read_all(opened(ReplicaLog("r", 0, combined=tmp_path / "c"))) == [b"a", b"b", b"", b"1 it\r2"]
 
 
 def test_a_huge_line_is_capped_and_a_progress_bar_shows_its_last_state(tmp_path: Path) -> None:
@@ -179,6 +182,13 @@ def test_what_the_supervisor_could_not_derive_follows(tmp_path: Path) -> None:
         os.utime(path, (1, 1))
     assert read_all(opened(writer.log)) == [b"a", b"b", b"c", b"d"]
     assert read_all(opened(writer.log, stream="stderr")) == [b"b", b"d"]
+
+
+def test_a_single_byte_that_no_combined_file_has_is_shown(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path)
+    writer.write(b"a", "o", derive=False)
+    os.utime(writer.folder / "stdout.log", (1, 1))
+    assert read_all(opened(writer.log)) == [b"a"]
 
 
 def test_a_supervisor_that_dies_while_we_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,6 +245,52 @@ def test_plain_files_without_a_combined_one(tmp_path: Path) -> None:
     assert read_all(log) == [b"o1", b"e1", b"o2"]
     assert read_all(opened(replica, stream="stderr")) == [b"e1"]
     assert [line.stream for line in log.lines(-2, 3)] == ["o", "e", "o"]
+
+
+def test_a_log_that_is_not_open_has_no_lines(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path)
+    writer.write(b"first\n")
+    log = MergedLog([writer.log])
+    assert not log.read_older(1)
+    assert log.lines(-1, 1) == []
+    log.open()
+    assert read_all(log) == [b"first"]
+
+
+_READ_WITHOUT_STDIN = """
+import os, sys
+from pathlib import Path
+from torchx_tui.logs.source.log_file import LogFile
+os.close(0)
+file = LogFile(Path(sys.argv[1]))
+print(file.read(0, 2), file.read(2, 9)[:3], file.opened_size(), file.stored_end(0, 1 << 20) < 1 << 20)
+file.close()
+print(file.read(0, 9), file.opened_size(), os.open(sys.argv[1], os.O_RDONLY))
+"""
+
+
+def test_a_log_is_read_where_the_standard_input_is_closed(tmp_path: Path) -> None:
+    (tmp_path / "out").write_bytes(b"a\nb\n")
+    os.truncate(tmp_path / "out", 1 << 20)
+    ran = subprocess.run(
+        [sys.executable, "-c", _READ_WITHOUT_STDIN, str(tmp_path / "out")], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.splitlines() == [r"b'a\n' b'b\n\x00' 1048576 True", "b'' 0 0"]
+
+
+def test_reads_that_give_less_than_was_asked_for_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As network file systems give, and one read of more than 2 GB."""
+    (tmp_path / "out").write_bytes(b"0123456789" * 3)
+    read = os.pread
+    monkeypatch.setattr(os, "pread", lambda descriptor, size, start: read(descriptor, min(size, 7), start))
+    spooled = SpoolFile(tmp_path / "spooled")
+    spooled.append(b"0123456789" * 3)
+    for file in (LogFile(tmp_path / "out"), spooled):
+        assert file.read(0, 100) == b"0123456789" * 3
+        assert file.read(5, 20) == b"56789012345678901234"
+        assert file.read(30, 5) == b""
+        file.close()
+    spooled.finish()
 
 
 def test_files_that_come_later(tmp_path: Path) -> None:
@@ -326,10 +382,12 @@ def test_memory_does_not_grow_with_lines(tmp_path: Path) -> None:
 def test_a_flood_of_one_replica_leaves_room_for_the_others(tmp_path: Path) -> None:
     writers = [LogWriter(tmp_path, replica) for replica in range(2)]
     log = opened(*(writer.log for writer in writers))
-    writers[0].write(b"flood\n" * 2_000_000, at=1)
+    writers[0].write(b"fifteen letters\n" * 700_000, at=1)
     writers[1].write(b"quiet\n", at=2)
     _, more = log.poll()
     assert more
+    # One look takes 4 MiB of a file.
+    assert log.bounds().end == (4 << 20) // 16 + 1
     last = log.lines(log.bounds().end - 1, 1)[0]
     assert (last.replica, last.data) == (1, b"quiet")
 

@@ -12,7 +12,7 @@ from wcwidth import wcwidth
 
 from torchx_tui.logs.text.sanitize import SafeLine, format_size, plain, sanitize
 from torchx_tui.logs.text.sgr import RGB, SgrStyle
-from torchx_tui.logs.text.shown import LINE_CAP, has_long_line, shown_block, shown_text
+from torchx_tui.logs.text.shown import LINE_CAP, Block, Rendering, has_long_line, shown_block, shown_text
 
 _BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -82,6 +82,12 @@ def test_printable_text_is_kept_as_it_is(text: str) -> None:
         ("abc\u202edef\u2066".encode(), "abcdef"),
         ("a\u00a0b\u3000c".encode(), "a\u00a0b  c".replace("\u00a0", " ")),
         (b"bell\x07 nul\x00", "bell nul"),
+        ("\rae\u0301b".encode(), "ae\u0301b"),
+        ("\ra\x1b[1me\x1b[m\u0301b".encode(), "ae\u0301b"),
+        ("\rab\b\u0301".encode(), "a\u0301b"),
+        ("\r你\u0301a".encode(), "你\u0301a"),
+        ("\r\u0301a".encode(), "a"),
+        (b"\ra" + "\u0301".encode() * 9, "a" + "\u0301" * 4),
     ],
 )
 def test_a_line_reads_as_on_a_terminal(data: bytes, text: str) -> None:
@@ -142,11 +148,28 @@ def test_the_cursor_goes_no_further_than_twice_the_limit() -> None:
     assert sanitize(b"\t" * 5 + b"ab", limit=10) == SafeLine(" " * 20)
     assert sanitize("\t\t\t你".encode(), limit=10) == SafeLine(" " * 20)
     assert sanitize("\t\tabc你".encode(), limit=10) == SafeLine(" " * 16 + "abc ")
+    assert sanitize("\t\tééé".encode(), limit=9) == SafeLine(" " * 16 + "éé")
 
 
 def test_a_cap_parts_no_character() -> None:
     assert sanitize("你你你".encode(), limit=4).text == "你 [+6 B]"
     assert sanitize("你你你".encode(), limit=9).text == "你你你"
+
+
+@pytest.mark.parametrize(
+    ("data", "has_long"),
+    [
+        (b"", False),
+        (b"x" * LINE_CAP, False),
+        (b"x" * (LINE_CAP + 1), True),
+        (b"\n" + b"x" * LINE_CAP, False),
+        (b"\n" + b"x" * LINE_CAP + b"\n" + b"x" * LINE_CAP, False),
+        (b"\n" + b"x" * LINE_CAP + b"\n" + b"x" * (LINE_CAP + 1), True),
+        (b"x\n" * LINE_CAP, False),
+    ],
+)
+def test_a_line_that_is_longer_than_what_is_shown(data: bytes, has_long: bool) -> None:
+    assert has_long_line(data) is has_long
 
 
 @given(st.lists(_HOSTILE, max_size=6), st.booleans())
@@ -155,6 +178,25 @@ def test_a_block_is_shown_as_its_lines_are(lines: list[bytes], has_long: bool) -
     shown = b"\n".join(shown_text(line).encode() for line in lines)
     assert shown_block(b"\n".join(lines)) == shown
     assert has_long_line(b"\n".join(lines)) == has_long
+
+
+@pytest.mark.parametrize(
+    ("data", "known", "found"),
+    [
+        (b"a\nb\n", Rendering.UNEDITED, Rendering.PLAIN),
+        (b"a\tb\n", Rendering.UNEDITED, Rendering.CHANGED),
+        ("é\n".encode(), Rendering.UNEDITED, Rendering.CHANGED),
+        (b"x" * LINE_CAP + b"\n", Rendering.UNEDITED, Rendering.PLAIN),
+        (b"x" * (LINE_CAP + 1) + b"\n", Rendering.UNEDITED, Rendering.CHANGED),
+        (b"a\rb\n", Rendering.EDITED, Rendering.EDITED),
+        (b"a\n", Rendering.EDITED, Rendering.EDITED),
+    ],
+)
+def test_how_a_block_is_shown_is_known_once_it_was(data: bytes, known: Rendering, found: Rendering) -> None:
+    block = Block(data, data.count(b"\n"), known)
+    shown = block.shown()
+    assert block.rendering is found
+    assert shown == block.shown() == shown_block(data)
 
 
 @pytest.mark.parametrize(

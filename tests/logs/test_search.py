@@ -183,6 +183,48 @@ def test_what_is_marked_is_what_python_finds(typed: tuple[str, bool]) -> None:
         assert found == want
 
 
+@pytest.mark.parametrize("failure", [None, OSError, AttributeError, TypeError])
+def test_a_text_is_found_with_and_without_the_c_library(
+    monkeypatch: pytest.MonkeyPatch, failure: type[Exception] | None
+) -> None:
+    def refuse(_: object) -> object:
+        raise failure or OSError
+
+    if failure is not None:
+        monkeypatch.setattr(scanner.ctypes, "CDLL", refuse)
+    scanner._memmem.cache_clear()
+    find = scanner.finder(b"a text in a text", b"text")
+    assert [find(start) for start in (0, 2, 3, 12, 13)] == [2, 2, 12, 12, -1]
+    assert scanner.finder(b"", b"text")(0) == -1
+    scanner._memmem.cache_clear()
+
+
+def test_a_match_of_nothing_is_not_marked() -> None:
+    for text in ("a*", "a*(?!x)", r"(b?)\1a*"):
+        for line in ("baab", "báab"):
+            spans = parse_pattern(text, regex=True).spans(line)
+            assert spans
+            assert all(start < end for start, end in spans)
+
+
+def test_a_sample_is_from_all_over_the_log(tmp_path: Path) -> None:
+    assert take_sample(written(tmp_path, b"")) == b""
+    writer = LogWriter(tmp_path)
+    log = opened(writer.log)
+    for number in range(12):
+        writer.write(b"line %d\n" % number, at=1000 + number)
+        drain(log)
+        assert take_sample(log) == b"".join(b"line %d\n" % n for n in range(number + 1))
+    log.drop_before(5)
+    assert take_sample(log) == b"".join(b"line %d\n" % n for n in range(5, 12))
+    writer.write(b"".join(b"%7d\n" % n for n in range(1 << 20)), at=2000)
+    drain(log)
+    sample = take_sample(log)
+    assert 100_000 < len(sample) < 200_000
+    parts = {int(line) >> 17 for line in sample.splitlines() if line.strip().isdigit()}
+    assert parts == set(range(8))
+
+
 @pytest.mark.parametrize(
     ("text", "regex", "folds"),
     [("error", False, True), ("Error", False, False), ("12", False, False), (r"\S+\W", True, True),
@@ -264,13 +306,24 @@ def test_a_search_of_what_a_filter_left_counts_in_its_lines(tmp_path: Path) -> N
     while kept.read_older(1):
         pass
     search = Search(kept, parse_pattern("99$", regex=True))
-    answers: list[int | None] = []
-    search.find(kept.bounds().first, True, answers.append)
     search.start()
-    wait_for(lambda: search.state.complete and bool(answers))
+    wait_for(lambda: search.state.complete)
     assert search.state.found == 10
-    assert answers[0] is not None
-    assert kept.lines(answers[0], 1)[0].data == b"keep line 99"
+    first, end, *_ = kept.bounds()
+    for line, forward, found in (
+        (first, True, b"keep line 99"),
+        (first - 1, True, b"keep line 99"),
+        (first - 1, False, None),
+        (first + 49, True, b"keep line 99"),
+        (first + 50, True, b"keep line 199"),
+        (end - 1, True, b"keep line 999"),
+        (end, False, b"keep line 999"),
+        (end, True, None),
+    ):
+        answers: list[int | None] = []
+        search.find(line, forward, answers.append)
+        wait_for(lambda answers=answers: bool(answers))
+        assert [None if at is None else kept.lines(at, 1)[0].data for at in answers] == [found]
     search.close()
     assert search.join(PATIENCE)
 

@@ -115,6 +115,8 @@ def test_what_follows_a_color_counts() -> None:
     assert apply_sgr(PLAIN, "38;5;9;1") == SgrStyle(fg=9, bold=True)
     assert apply_sgr(PLAIN, "38;2;1;2;3;4") == SgrStyle(fg=RGB | 0x010203, underline=True)
     assert apply_sgr(PLAIN, "58;5;9;1") == SgrStyle(bold=True)
+    # Of a colour of an unknown kind four parameters are passed over.
+    assert apply_sgr(PLAIN, "38;3;4;4;4;1") == SgrStyle(bold=True)
 
 
 def test_of_very_many_parameters_the_first_count() -> None:

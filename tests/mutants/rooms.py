@@ -82,7 +82,7 @@ SAME = {
     ),
     "logs/pattern/engine.py: f._compiled.finditer(text, timeout=MARK_LIMIT_S, concurrent=True):  ->  "
     "f._compiled.finditer(text, timeout=MARK_LIMIT_S, concurrent=False):": "only other threads run less often",
-    "logs/text/shown.py: _CSI = re.compile(b'\\x1b\\[(?:[0-?]*[ -/]*[@-JL-~]|0?K)')  ->  _CSI = re.compile(b'')": (
+    r"logs/text/shown.py: _CSI = re.compile(b'\\x1b\\[(?:[0-?]*[ -/]*[@-JL-~]|0?K)')  ->  _CSI = re.compile(b'')": (
         "the slow way shows the same"
     ),
     "logs/spool/spools.py: shlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}\"  ->  "
@@ -96,5 +96,18 @@ SAME = {
     "tui/jobs/card.py: self._job_name = ''  ->  pass": "the card is drawn, and fits its title, only once it has a job",
     "tui/jobs/table.py: if number < len(cells) - 1:  ->  if number <= len(cells) - 1:": (
         "a row is filled with blanks and cut at its width"
+    ),
+    "logs/view/scanner.py: self._dense_left -= 1  ->  self._dense_left -= 2": "both ways find the same lines",
+    "logs/source/chunks.py: while len(queue) > 1 and queue[1].start <= size:  ->  while len(queue) > 1 and queue[1].start < size:": (
+        "one more that has ended is passed over by the next call"
+    ),
+    "logs/source/chunks.py: while len(queue) > 1 and queue[1].start <= size:  ->  while len(queue) > 2 and queue[1].start <= size:": (
+        "one more that has ended is passed over by each call"
+    ),
+    "logs/spool/spool_file.py: while data and len(data) < size and (more := os.pread(descriptor, size - len(data), st  ->  while data and len(data) <= size and (more := os.pread(descriptor, size - len(data), st": (
+        "of no bytes none are read"
+    ),
+    "logs/source/log_file.py: while data and len(data) < size and (more := os.pread(descriptor, size - len(data), st  ->  while data and len(data) <= size and (more := os.pread(descriptor, size - len(data), st": (
+        "of no bytes none are read"
     ),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -99,7 +100,21 @@ def test_an_unsupervised_app_is_cancelled(local: Local) -> None:
     run = local.ended(app_id)
     assert run.state == AppState.CANCELLED
     assert not job_processes(run.job_id, set())
-    assert '"final_state": "CANCELLED"' in (run.folder / "SUCCESS").read_text()
+    success = json.loads((run.folder / "SUCCESS").read_text())
+    assert list(success) == ["app_id", "log_dir", "final_state", "roles", "last_updated"]
+    assert (success["app_id"], success["log_dir"], success["final_state"]) == (app_id, str(run.folder), "CANCELLED")
+    assert success["roles"] == {
+        "r": [
+            {
+                "replica_id": number,
+                "pid": state["replicas"][number]["pid"],
+                "exitcode": None,
+                **{name: str(run.folder / "r" / f"{number}" / f"{name}.log") for name in ("stdout", "stderr")},
+                "error_file": str(run.folder / "r" / f"{number}" / "error.json"),
+            }
+            for number in range(2)
+        ]
+    }
 
 
 def test_the_supervisor_and_its_replicas_are_killed(local: Local) -> None:

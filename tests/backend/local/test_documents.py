@@ -12,23 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from support.waiting import wait_until
 
-from torchx_tui.backends.local import request
+from torchx_tui.backends.local import record
 from torchx_tui.backends.local.describe import describe_run, list_run, replica_state, why
-from torchx_tui.backends.local.environment import (
-    count_gpus,
-    launcher_environment,
-    replica_environment,
-    role_path,
-    visible_devices,
-)
 from torchx_tui.backends.local.record import FORMAT, Run, read_document, read_run
 from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.backends.local.torchx import record as of_torchx
 from torchx_tui.backends.local.torchx.processes import JobProcess
-from torchx_tui.specs import AppDef, AppState, Resource, Role
+from torchx_tui.specs import AppState
+from torchx_tui.specs.files import user_name
 from torchx_tui.specs.processes import boot_id
 
 NOBODY = 1 << 22  # no process has this number
@@ -292,7 +287,10 @@ def test_an_app_that_is_not_supervised_any_more(make: Make) -> None:
     lives = entry(pid=os.getpid(), pid_started=started(os.getpid()))
     run = make(lives, entry(1), **before)
     assert (run.supervised, run.over, run.state, run.notes) == (False, False, AppState.RUNNING, ["unsupervised"])
+    assert run.reason == "its supervisor was killed: how its replicas end will not be known"
     assert [replica_state(run, one) for one in run.replicas] == [AppState.RUNNING, AppState.UNKNOWN]
+    # It was killed just before it could write that it had started them.
+    assert make(lives, **{**before, "state": "SUBMITTED"}).state is AppState.RUNNING
     lost = make(entry(), **before)
     assert (lost.over, lost.state) == (True, AppState.UNKNOWN)
     assert lost.reason == "its supervisor was killed: how its replicas ended is not known"
@@ -318,104 +316,41 @@ def test_the_last_sign_of_an_app_that_was_lost_is_its_end(make: Make, tmp_path: 
     assert list_run(make(entry(), heartbeat=800.0, **before)).finished_at == pytest.approx(time.time(), abs=100)
 
 
-# The environment
-
-
-def test_the_text_before_path() -> None:
-    given = {"PATH": "/role:"}
-    assert role_path(given, ["/extra"], "/cwd", True) == "/cwd:/extra:/role"
-    assert role_path(given, ["/extra"], "/cwd", False) == "/extra:/role:/cwd"
-    assert role_path({}, [], None, True) == ""
-
-
-def test_what_a_launch_adds_comes_before_what_is_inherited() -> None:
-    assert replica_environment({"PATH": "/b"}, {"PATH": "/a", "X": "1"}) == {
-        "PATH": "/a:/b",
-        "X": "1",
-        "PYTHONUNBUFFERED": "x",
-    }
-    assert replica_environment({"PATH": "/b", "PYTHONUNBUFFERED": ""}, {"PATH": ""}) == {"PATH": ""}
-
-
-def test_a_job_does_not_inherit_the_job_that_this_process_is_part_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TORCHX_JOB_ID", "TORCHELASTIC_ERROR_FILE", "PET_LOG_DIR", "KEPT"):
-        monkeypatch.setenv(name, "x")
-    folder = str(Path(sys.executable).parent)
-    monkeypatch.setenv("PATH", "/a:/b")
-    env = launcher_environment()
-    assert set(env) & {"TORCHX_JOB_ID", "TORCHELASTIC_ERROR_FILE", "PET_LOG_DIR", "KEPT"} == {"KEPT"}
-    assert env["PATH"] == f"/a:/b:{folder}"
-    monkeypatch.setenv("PATH", f"{folder}:/a")
-    assert launcher_environment()["PATH"] == f"{folder}:/a"
-    monkeypatch.setenv("PATH", "")
-    assert launcher_environment()["PATH"] == f"{os.defpath}:{folder}"
-
-
-def write_program(folder: Path, name: str, text: str) -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
-    (folder / name).chmod(0o755)
-
-
-def test_gpus_are_counted_until_some_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "bin"
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-    assert count_gpus() == 0
-    write_program(folder, "nvidia-smi", "echo no driver; exit 9")
-    assert count_gpus() == 0
-    write_program(folder, "nvidia-smi", '[ "$1" = -L ] && printf "GPU 0: A\\n  MIG 1g: x\\nGPU 1: A\\n"')
-    assert count_gpus() == 2
-    write_program(folder, "nvidia-smi", "exit 9")
-    assert count_gpus() == 2
-    monkeypatch.setenv("PATH", "/none")
-    assert count_gpus() == 0
-
-
-def test_gpus_are_dealt_out_in_order_or_not_at_all() -> None:
-    roles = [
-        Role(name, "", num_replicas=count, resource=Resource(1, gpu, 1))
-        for name, count, gpu in (("a", 2, 1), ("b", 1, 0), ("c", 1, 2), ("d", 1, -1))
-    ]
-    dealt = {"a": ["0", "1"], "c": ["2,3"]}
-    assert visible_devices(AppDef("x", roles), 4) == dealt
-    assert visible_devices(AppDef("x", roles), 3) == {}
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request, "logout_findings", list)
-    (machine,) = request.machine_findings(tmp_path / "a" / "b")
-    assert machine.level == "ok"
-    assert machine.what.startswith(f"this machine: {os.cpu_count()} cpu, ")
-    asked: list[object] = []
-    monkeypatch.setattr(os, "access", lambda path, mode: asked.append((path, mode)))
-    _, fault = request.machine_findings(tmp_path / "a" / "b")
-    assert (fault.level, fault.what) == ("error", f"{tmp_path} cannot be written")
-    assert fault.hint == "set XDG_STATE_HOME to a folder that can"
-    assert asked == [(tmp_path, os.W_OK)]
-
-
-@pytest.mark.parametrize(("available", "words"), [(0, "this machine has none"), (1, "this machine has 1"), (2, "")])
-def test_more_gpus_than_there_are(monkeypatch: pytest.MonkeyPatch, available: int, words: str) -> None:
-    monkeypatch.setattr(request, "count_gpus", lambda: available)
-    app = AppDef("x", [Role("r", "", num_replicas=2, resource=Resource(1, 1, 1))])
-    found = list(request._gpus(app))
-    assert [one.level for one in found] == (["warning"] if words else [])
-    assert all(one.what == f"2 gpu asked for, {words}" and one.hint for one in found)
-
-
 # What is known of a job of TorchX
 
 
 def test_a_document_of_a_job_that_runs() -> None:
-    made = of_torchx.new_document("job-x1y2z3w4v5u6t", "local_cwd://s/job-x1y2z3w4v5u6t", Path("/logs"), 5.0)
+    made = of_torchx.new_document("job-xk3v9q0w7zb2d", "local_cwd://s/job-xk3v9q0w7zb2d", Path("/logs"), 5.0)
     made["replicas"] = [of_torchx.new_replica(Path("/logs"), ("r", 2))]
     read = json.loads(json.dumps(made))
-    assert (read["state"], read["timeline"], read["torchx_folder"]) == ("RUNNING", [["RUNNING", 5.0]], "/logs")
-    assert (read["submitted_at"], read["started_at"], read["finished_at"]) == (5.0, 5.0, None)
-    (replica,) = read["replicas"]
-    assert (replica["role"], replica["id"], replica["gone"], replica["pid"]) == ("r", 2, True, None)
-    assert replica["error_file"] == "/logs/r/2/error.json"
-    assert of_torchx.new_replica(None, ("r", 0))["error_file"] is None
+    unknown = dict.fromkeys(("pid", "pid_started", "exit_code", "started_at", "finished_at"))
+    (replica,) = read.pop("replicas")
+    assert replica == {"role": "r", "id": 2, "gone": True, **unknown, "error_file": "/logs/r/2/error.json"}
+    assert read == {
+        "format": FORMAT,
+        "app_id": "job-xk3v9q0w7zb2d",
+        "name": "job",
+        "job_id": "local_cwd://s/job-xk3v9q0w7zb2d",
+        "user": user_name(),
+        "host": os.uname().nodename,
+        "torchx_folder": "/logs",
+        "log_dir": "/logs",
+        "state": "RUNNING",
+        "submitted_at": 5.0,
+        "started_at": 5.0,
+        "finished_at": None,
+        "cancel": None,
+        "timeline": [["RUNNING", 5.0]],
+        "waits_for": [],
+        "notes": [],
+        "app": {},
+        "cfg": {},
+    }
+    process = JobProcess(7, "9", 7, 1, 3.5, "", "")
+    leader = {**unknown, "pid": 7, "pid_started": "9", "started_at": 3.5}
+    assert of_torchx.new_replica(None, ("r", 0), process) == {
+        **leader, "role": "r", "id": 0, "gone": False, "error_file": None
+    }  # fmt: skip
     assert of_torchx.new_document("a", "", None, 5.0)["log_dir"] == ""
 
 
@@ -435,6 +370,7 @@ def test_the_end_of_a_job(final: str, state: str) -> None:
         ("r", 1, None, None),
     ]
     assert {one["finished_at"] for one in after["replicas"]} == {9.0}
+    assert of_torchx.final_document(before, {**success, "last_updated": 0})["finished_at"] == 0.0
     for odd in (-1, 2**40, "nan"):
         with pytest.raises(ValueError, match="no time"):
             of_torchx.final_document(before, {**success, "last_updated": odd})
@@ -497,6 +433,11 @@ def test_a_replica_that_was_written_by_hand_has_words_too(make: Make) -> None:
     replica = {"role": "r", "id": 0, "pid": None, "pid_started": None, "exit_code": None}
     run = make({**replica, "not_started": [errno.EACCES, "x", ""]}, state="FAILED")
     assert why(run) == "cannot start : it is not an executable file"
+
+
+def test_when_the_machine_started() -> None:
+    # With a minute for a clock that was set since.
+    assert record._booted_at() == pytest.approx(psutil.boot_time() + 60, abs=10)
 
 
 def test_an_app_whose_processes_end_while_its_supervisor_lives_is_over_before_long(make: Make) -> None:

@@ -201,6 +201,18 @@ def test_combined_log_by_hand(tmp_path: Path) -> None:
     assert Path(files["combined"]).read_bytes() == b"a\nE\nbnew\n"
 
 
+def test_what_came_before_there_was_a_combined_log_is_in_it(tmp_path: Path) -> None:
+    from torchx_tui.backends.local.supervisor import CombinedLog
+
+    files = {name: str(tmp_path / f"{name}.log") for name in ("stdout", "stderr", "combined")}
+    Path(files["stdout"]).write_bytes(b"out\n")
+    Path(files["stderr"]).write_bytes(b"err\n")
+    assert CombinedLog(files, 0o600).copy() == float("inf")
+    assert Path(files["combined"]).read_bytes() == b"out\nerr\n"
+    records = [line.split() for line in (tmp_path / "combined.index").read_text().splitlines()]
+    assert [(start, letter) for start, _, letter in records] == [("0", "o"), ("4", "e")]
+
+
 def test_lines_of_both_streams_are_put_together() -> None:
     lines = LineAssembler()
     assert lines.add(Record(b"a", 1.0, "o")) == []

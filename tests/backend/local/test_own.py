@@ -14,7 +14,7 @@ from backend.local.support import Local
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.local.scheduler import LocalScheduler
-from torchx_tui.specs import AppState
+from torchx_tui.specs import AppState, SchedulerError
 
 _LAUNCHER = (
     "import sys, time\n"
@@ -63,6 +63,25 @@ def test_own_apps(local: Local) -> None:
     assert local.ended(second).state == AppState.CANCELLED
     assert local.scheduler.own_app_ids() == []
     assert not local.run(first).over
+
+
+@pytest.mark.parametrize("failure", [SchedulerError("refused"), OSError("no room")], ids=repr)
+def test_one_that_cannot_be_ended_holds_up_no_other(
+    local: Local, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    first, second = local.start("sleep 60"), local.start("sleep 60")
+    cancel = local.scheduler.cancel
+
+    def refuse(app_id: str) -> None:
+        if app_id == first:
+            raise failure
+        cancel(app_id)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(local.scheduler, "cancel", refuse)
+        local.scheduler.end_own()
+    assert local.ended(second).state == AppState.CANCELLED
+    assert local.scheduler.own_app_ids() == [first]
 
 
 def test_close_puts_signals_back_and_ends_nothing(tmp_path: Path, local: Local) -> None:

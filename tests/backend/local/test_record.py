@@ -141,6 +141,33 @@ def test_a_damaged_state_file_costs_that_app_alone(local: Local, damage: Callabl
     assert not local.scheduler.exists(hurt)
 
 
+def test_a_state_file_that_cannot_be_read_now_ends_no_app(local: Local) -> None:
+    app_id = local.start("exit 0")
+    path = local.ended(app_id).folder / "state.json"
+    kept = path.rename(path.with_name("kept"))
+    path.symlink_to(path)
+    (row,) = local.scheduler.list()
+    words = f"its state cannot be read: Too many levels of symbolic links: {path}"
+    assert (row.app_id, row.state, row.msg) == (app_id, AppState.UNKNOWN, words)
+    assert not local.run(app_id).over
+    with pytest.raises(SchedulerError, match="cannot be cancelled: its state cannot be read"):
+        local.scheduler.cancel(app_id)
+    kept.rename(path)
+    assert local.run(app_id).state == AppState.SUCCEEDED
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "5", '{"folder": 5}', '{"folder": null}'])
+def test_a_damaged_record_costs_its_app_alone(local: Local, text: str) -> None:
+    app_id = local.start("exit 0")
+    local.ended(app_id)
+    record = local.root / "runs" / f"{app_id}.json"
+    assert json.loads(record.read_text()) == {"format": supervisor.FORMAT, "folder": str(local.run(app_id).folder)}
+    record.with_name("hurt-1.json").write_text(text)
+    assert [row.app_id for row in local.scheduler.list()] == [app_id]
+    assert not local.scheduler.exists("hurt-1")
+    local.scheduler.prune()
+
+
 def test_a_missing_folder_is_no_app(local: Local) -> None:
     app_id = local.start("exit 0")
     run = local.ended(app_id)
@@ -161,6 +188,11 @@ def test_odd_ids_are_no_apps(local: Local) -> None:
         (40, "40 s"),
         (59, "59 s"),
         (60, "1 min"),
+        (119, "1 min"),
+        (120, "2 min"),
+        (7199, "119 min"),
+        (172_799, "47 h"),
+        (172_800, "2 d"),
         (3600, "60 min"),
         (7200, "2 h"),
         (90000, "25 h"),

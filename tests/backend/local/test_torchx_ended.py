@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from torchx_tui.backends.local.record import read_document
+from torchx_tui.backends.local.torchx import jobs
 from torchx_tui.backends.local.torchx.jobs import FinishedJobs, Seen, ended_run, read_success
 from torchx_tui.backends.local.torchx.record import new_document, new_replica
 from torchx_tui.backends.types import BY_TORCHX
@@ -47,24 +48,24 @@ def test_a_job_as_its_record_says(tmp_path: Path) -> None:
     assert (replica["role"], replica["id"], replica["pid"], replica["exit_code"]) == ("r", 0, 7, 0)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"success": "{"},
-        {"success": "[]"},
-        {"app_id": "other"},
-        {"final_state": "JOGGING"},
-        {"final_state": None},
-        {"last_updated": "soon"},
-        {"last_updated": None},
-        {"last_updated": 1e300},
-        {"roles": []},
-        {"roles": {"r": [None]}},
-        {"roles": {"r": [{**ROW, "replica_id": None}]}},
-        {"roles": {"r": [{**ROW, "exitcode": float("inf")}]}},
-        {"state": True},
-    ],
-)
+NO_RECORDS: list[dict[str, Any]] = [
+    {"success": "{"},
+    {"success": "[]"},
+    {"app_id": "other"},
+    {"final_state": "JOGGING"},
+    {"final_state": None},
+    {"last_updated": "soon"},
+    {"last_updated": None},
+    {"last_updated": 1e300},
+    {"roles": []},
+    {"roles": {"r": [None]}},
+    {"roles": {"r": [{**ROW, "replica_id": None}]}},
+    {"roles": {"r": [{**ROW, "exitcode": float("inf")}]}},
+    {"roles": {"r": [{}]}},
+]
+
+
+@pytest.mark.parametrize("changes", [*NO_RECORDS, {"state": True}])
 def test_what_is_no_record_is_passed_over(tmp_path: Path, changes: dict[str, Any]) -> None:
     write(tmp_path / "session" / "job-1", **changes)
     write(tmp_path / "session" / "job-2")
@@ -98,6 +99,32 @@ def test_of_two_of_a_name_the_newer_counts(tmp_path: Path) -> None:
         folder = write(tmp_path / f"session-{number}" / "job-1", final_state=state)
         os.utime(folder / "SUCCESS", (number * 100.0, number * 100.0))
     assert look(tmp_path)["job-1"].state is AppState.FAILED
+
+
+def test_of_very_many_the_latest_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    monkeypatch.setattr(jobs, "MOST_FINISHED", 4)
+    monkeypatch.setattr(jobs, "_MOST_SESSIONS", 2)
+
+    def add(session: int, number: int) -> None:
+        folder = write(tmp_path / f"session-{session}" / f"job-{session}-{number}")
+        os.utime(folder / "SUCCESS", (1000.0 * session + number,) * 2)
+        os.utime(folder.parent, (1000.0 * session,) * 2)
+
+    for session, number in ((3, 1), (3, 2), (1, 1), (1, 2)):
+        add(session, number)
+    assert list(look(tmp_path)) == ["job-3-2", "job-3-1", "job-1-2", "job-1-1"]
+    assert caplog.messages == []
+    add(2, 1)
+    assert list(look(tmp_path)) == ["job-3-2", "job-3-1", "job-2-1"]
+    assert caplog.messages == [f"{tmp_path}: 1 folders are not taken for sessions"]
+    caplog.clear()
+    for number in (2, 3):
+        add(2, number)
+    assert list(look(tmp_path)) == ["job-3-2", "job-3-1", "job-2-3", "job-2-2"]
+    assert "1 older jobs of TorchX are left out" in caplog.messages
 
 
 # A job that was seen while it lived
@@ -140,6 +167,12 @@ def test_its_launcher_has_a_moment_to_write_it(tmp_path: Path) -> None:
     told = {"app_id": "job-1", "final_state": "FAILED", "last_updated": 900.0, "roles": {"r": [ROW]}}
     (folder / "SUCCESS").write_text(json.dumps(told))
     assert ended_run(known).state is AppState.FAILED
+
+
+@pytest.mark.parametrize("changes", NO_RECORDS)
+def test_a_record_that_is_none_yet_is_waited_for(tmp_path: Path, changes: dict[str, Any]) -> None:
+    known = seen(write(tmp_path / "session" / "job-1", **changes), launched=True)
+    assert ended_run(known).state is AppState.RUNNING
 
 
 def test_why_nothing_says_how_it_ended(tmp_path: Path) -> None:

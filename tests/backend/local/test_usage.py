@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from backend.local.support import Local
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.local.record import Run
+from torchx_tui.backends.local.usage import UsageSampler
 from torchx_tui.backends.types import ReplicaUsage
 from torchx_tui.specs import AppDef, AppState, Role
+from torchx_tui.specs.processes import read_process
 
 MEGABYTE = 1 << 20
 # A child of the replica works and holds 200 MB, as the workers of torchrun do.
@@ -57,6 +63,28 @@ def test_a_quiet_replica_uses_next_to_nothing(local: Local) -> None:
     assert (usage.gpus, usage.gpu, usage.gpu_memory) == (0, None, None)
 
 
+def test_the_memory_of_a_replica_is_that_of_its_processes() -> None:
+    with subprocess.Popen(["sh", "-c", "sleep 300 & echo $!; wait"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pids = [process.pid, int(process.stdout.readline())]
+        try:
+            found = read_process(process.pid)
+            assert found is not None
+            entry = {"role": "r", "id": 3, "pid": process.pid, "pid_started": found.start, "exit_code": None}
+            run, sampler = Run("job-1", Path("/none"), {"replicas": [entry, {**entry, "exit_code": 0}]}), UsageSampler()
+
+            def is_exact() -> bool:
+                (usage,) = sampler.sample(run)
+                assert (usage.role, usage.replica) == ("r", 3)
+                return usage.memory == sum(psutil.Process(pid).memory_info().rss for pid in pids)
+
+            # The system may take some from them at any time.
+            wait_until(is_exact, "the memory of both")
+        finally:
+            os.kill(pids[1], signal.SIGKILL)
+            process.kill()
+
+
 @pytest.fixture
 def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Return a function that lets ``nvidia-smi`` give recorded answers."""
@@ -97,6 +125,23 @@ def test_gpus_are_told_by_the_processes_on_them(local: Local, nvidia_smi) -> Non
     assert usage.gpu == pytest.approx(1.09)
     assert usage.gpu_memory == 70512 * MEGABYTE
     assert usage.gpu_memory_total == 2 * 81920 * MEGABYTE
+
+
+def test_an_nvidia_smi_that_fails_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = read_process(os.getpid())
+    assert mine is not None
+    entry = {"role": "r", "id": 0, "pid": mine.pid, "pid_started": mine.start, "exit_code": None}
+    program = tmp_path / "nvidia-smi"
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    answers = []
+    for code in (0, 9):
+        program.write_text(
+            f'#!/bin/sh\ncase "$1" in *apps*) echo "{mine.pid}, A, 5";; *) echo "A, 50, 7";; esac; exit {code}\n'
+        )
+        program.chmod(0o755)
+        (usage,) = UsageSampler().sample(Run("job-1", Path("/none"), {"replicas": [entry]}))
+        answers.append((usage.gpus, usage.gpu, usage.gpu_memory, usage.gpu_memory_total))
+    assert answers == [(1, 0.5, 5 * MEGABYTE, 7 * MEGABYTE), (0, None, None, None)]
 
 
 @pytest.mark.parametrize("answer", ["", "No devices were found", "a, b, c, d, e", "\x00\xff"])

@@ -1,0 +1,59 @@
+"""Commands beside a replica of this machine: what they are given, and when there are none."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchx_tui.backends.local.beside import run_beside_replica
+from torchx_tui.backends.local.record import Run
+from torchx_tui.backends.shared.bounded_command import REPLICA_PID
+from torchx_tui.specs import SchedulerError
+from torchx_tui.specs.processes import read_process
+
+
+@pytest.fixture
+def replica() -> Iterator[dict[str, Any]]:
+    """Return a replica that runs, as a state file has it."""
+    process = subprocess.Popen(["sleep", "300"])
+    found = read_process(process.pid)
+    assert found is not None
+    yield {"role": "r", "id": 0, "pid": process.pid, "pid_started": found.start, "exit_code": None}
+    process.kill()
+    process.wait()
+
+
+def beside(replica: dict[str, Any], script: str, **of_run: Any) -> Any:
+    run = Run("job-1", Path("/none"), {"replicas": [replica], "host": "node7"}, **of_run)
+    return run_beside_replica(run, "r", 0, ["sh", "-c", script], 60.0)
+
+
+def test_a_command_knows_its_replica(replica: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INHERITED", "yes")
+    monkeypatch.setenv("TORCHX_JOB_ID", "of this process")
+    answer = beside(replica, f'echo "${REPLICA_PID} $INHERITED ${{TORCHX_JOB_ID-none}}"; pwd')
+    assert (answer.code, answer.out.decode()) == (0, f"{replica['pid']} yes none\n/\n")
+
+
+@pytest.mark.parametrize(
+    ("of_replica", "of_run", "words"),
+    [
+        ({"exit_code": 0}, {}, "r/0 of job-1 is not running"),
+        ({"pid_started": "1"}, {}, "r/0 of job-1 is not running"),
+        ({}, {"here": False}, "r/0 of job-1 runs on node7: run it there"),
+    ],
+)
+def test_there_is_none_where_the_replica_is_not(
+    replica: dict[str, Any], of_replica: dict[str, Any], of_run: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(SchedulerError, match=words):
+        beside({**replica, **of_replica}, "true", **of_run)
+
+
+def test_one_that_prints_without_end_is_stopped(replica: dict[str, Any]) -> None:
+    with pytest.raises(SchedulerError, match="sh printed more than 64 MB and was stopped"):
+        beside(replica, "exec cat /dev/zero")

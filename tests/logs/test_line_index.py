@@ -1,0 +1,51 @@
+"""Which segments share a row of the index."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from torchx_tui.logs.source.segment import LogSegment
+from torchx_tui.logs.text.shown import Rendering
+from torchx_tui.logs.view.line_index import SegmentTable
+
+FIRST = LogSegment(1, 10, 14, 2, 5.0, "o", rendering=Rendering.UNEDITED)
+SECOND = LogSegment(1, 14, 20, 1, 5.05, "o", rendering=Rendering.EDITED)
+
+
+def joined(first: LogSegment, second: LogSegment, backwards: bool) -> tuple[bool, SegmentTable]:
+    """Add two segments in either order; return whether they share a row, and the table."""
+    table = SegmentTable()
+    table.add(second if backwards else first)
+    return table.precede(first, 10) if backwards else table.follow(second, 10), table
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_segments_that_follow_each_other_closely_share_a_row(backwards: bool) -> None:
+    shared, table = joined(FIRST, SECOND, backwards)
+    assert (shared, table.end, table.lines) == (True, 1, 3)
+    assert table.row(0) == (1, 10, 20, 3, Rendering.EDITED)
+    assert table.origin(0) == (5.0, "o")
+    assert (table.first_at(5.0), table.first_at(5.06)) == (0, None)
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"end": 21},
+        {"start": 15},
+        {"file": 2},
+        {"stream": "e"},
+        {"time": None},
+        {"time": 4.9},
+        {"time": 5.11},
+    ],
+    ids=repr,
+)
+def test_others_have_rows_of_their_own(changes: dict[str, Any], backwards: bool) -> None:
+    shared, table = joined(FIRST, replace(SECOND, **changes), backwards)
+    assert (shared, table.end) == (False, 1)
+    assert table.lines == (replace(SECOND, **changes) if backwards else FIRST).lines
