@@ -47,6 +47,7 @@ async def test_columns_are_chosen_ordered_and_kept(scheduler, tmp_path):
         assert header(screen) == ["STATE", "NAME", "ON", "REPL", "PROGRESS", "ETA", "METRIC", "↓AGE"]
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, ColumnsDialog))
+        assert isinstance(app.screen, ColumnsDialog)
         listed = [row.plain for row in app.screen.rows()]
         assert listed[0] == "[x] STATE       the job's state"
         assert listed[-1] == "[ ] HANDLE      scheduler://session/app"
