@@ -198,8 +198,7 @@ def run_pytest(own: Path, arguments: list[str], plugin: object, report: Path | N
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.chdir(ROOT)
-    # An engine that runs for tests is found by its socket, which is in the usual folder.
-    os.environ.setdefault("DOCKER_TEST_SOCK", str(Path(tempfile.gettempdir(), "torchx-tui-docker.sock")))
+    os.environ.update({name: value for name, value in _services(own).items() if not os.environ.get(name)})
     tempfile.tempdir = None
     (own / "home").mkdir()
     prefix = KEPT / "compiled"
@@ -218,3 +217,23 @@ def run_pytest(own: Path, arguments: list[str], plugin: object, report: Path | N
     )
     options.append("--hypothesis-profile=mutants")
     return int(pytest.main([*options, *arguments], plugins=[plugin]))
+
+
+def _services(own: Path) -> dict[str, str]:
+    """Return how the services that run for tests are found from where there is another home and another /tmp."""
+    folder = Path(tempfile.gettempdir())
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    found = {
+        "DOCKER_TEST_SOCK": str(folder / "torchx-tui-docker.sock"),
+        "KUBERNETES_TEST_CACHE": str(Path(cache, "torchx-tui-tests", "kubernetes")),
+    }
+    kubernetes, slurm = folder / "torchx-tui-kubernetes", folder / "torchx-tui-slurm"
+    if (kubernetes / "run" / "kubelet.pid").exists():
+        # Its processes, which have other numbers in here, are not looked for beside this copy.
+        copy = own / "cluster" / "pki" / "admin.kubeconfig"
+        copy.parent.mkdir(parents=True)
+        shutil.copyfile(kubernetes / "pki" / copy.name, copy)
+        found["KUBERNETES_TEST_KUBECONFIG"] = str(copy)
+    if (slurm / "run" / "slurmctld.pid").exists():
+        found["SLURM_CONF"] = str(slurm / "etc" / "slurm.conf")
+    return found
