@@ -1,17 +1,20 @@
-"""Where a log says that its container was started again: by times that a busy engine notes late."""
+"""Where a log says that its container was started again, by times that an engine notes late; and logs that it withholds."""
 
 from __future__ import annotations
 
 import itertools
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import Any
 
+import docker.errors
 import pytest
 
 from torchx_tui.backends.docker import log_stream
 from torchx_tui.backends.docker.log_stream import DockerLogStream
 from torchx_tui.logs.source.stream import TimeCursor
+from torchx_tui.specs import LogUnreadableError
 
 # Seconds into a minute, and what was printed.
 Lines = list[tuple[float, str]]
@@ -45,6 +48,9 @@ class Recorded:
         answer = [b"".join(line for second, line in self.log if second >= since), b""]
         return SimpleNamespace(read=lambda: answer.pop(0), close=lambda: None, shut=lambda: None)
 
+    def translate_errors(self, _app_id: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def read(self, cursor: TimeCursor | None = None, most: int = 1000) -> tuple[list[str], TimeCursor | None]:
         """Return what a reader gets, and where it is then."""
         reading = DockerLogStream(self, "app", "worker", 0, cursor=cursor, together=0)  # type: ignore[arg-type]
@@ -76,3 +82,31 @@ def test_no_line_is_lost_where_a_reader_stops_at_the_words(monkeypatch: pytest.M
     texts, cursor = engine.read(cursor, most=1)
     assert texts == [AGAIN]
     assert engine.read(cursor)[0][-2:] == ["two", "three"]
+
+
+def test_what_is_printed_on_a_terminal_is_stdout(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Recorded(monkeypatch, {"StartedAt": stamp(0), "FinishedAt": stamp(10)}, [(1, "one"), (2, "two")])
+    reading = DockerLogStream(engine, "app", "worker", 0, together=0)  # type: ignore[arg-type]
+    assert [(record.stream, record.data.decode().strip()) for record in reading] == [("o", "one"), ("o", "two")]
+
+
+@pytest.mark.parametrize(
+    ("driver", "answer", "error", "words"),
+    [
+        ("none", "no", LogUnreadableError, "log driver is none, which keeps nothing"),
+        ("syslog", "configured logging driver does not support reading", LogUnreadableError, "log driver is syslog"),
+        ("json-file", "it is broken", docker.errors.APIError, "it is broken"),
+    ],
+)
+def test_a_log_that_the_engine_does_not_give(
+    monkeypatch: pytest.MonkeyPatch, driver: str, answer: str, error: type[Exception], words: str
+) -> None:
+    engine = Recorded(monkeypatch, {"StartedAt": stamp(0)}, [])
+    engine.found["HostConfig"] = {"LogConfig": {"Type": driver}}
+
+    def refuse(*_: object) -> None:
+        raise docker.errors.APIError(answer)
+
+    monkeypatch.setattr(log_stream, "ask", refuse)
+    with pytest.raises(error, match=words):
+        engine.read()

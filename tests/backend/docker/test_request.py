@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from torchx_tui import __version__
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.app_def import read_app_def
 from torchx_tui.backends.docker.request import image_names
@@ -18,6 +19,7 @@ from torchx_tui.backends.docker.scheduler import DockerJob, DockerScheduler
 from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.backends.shared.secrets import MASK
 from torchx_tui.specs import AppDef, AppDefError, BindMount, DeviceMount, Resource, Role, VolumeMount
+from torchx_tui.specs.files import user_name
 
 
 def job(*roles: Role, name: str = "job", **cfg: Any) -> DockerJob:
@@ -34,12 +36,20 @@ def role(name: str = "worker", **changes: Any) -> Role:
 def test_labels_tell_of_the_app_and_the_replica() -> None:
     made = job(role("a"), role("b", num_replicas=2))
     first, _, last = (one.kwargs["labels"] for one in made.containers)
-    assert (last[labels.APP_ID], last[labels.ROLE_NAME], last[labels.REPLICA_ID]) == (made.app_id, "b", "1")
-    assert (last[labels.SESSION], last[labels.REPLICAS], last[labels.ROLE_INDEX]) == ("mine", "3", "1")
-    assert last[labels.APP_NAME] == "job"
+    # Containers of earlier releases have these as well.
+    assert last == {
+        "torchx.pytorch.org/version": __version__,
+        "torchx.pytorch.org/app-id": made.app_id,
+        "torchx.pytorch.org/role-name": "b",
+        "torchx.pytorch.org/replica-id": "1",
+        "torchx-tui/app-name": "job",
+        "torchx-tui/session": "mine",
+        "torchx-tui/user": user_name(),
+        "torchx-tui/replicas": "3",
+        "torchx-tui/role-index": "1",
+    }
     # Once an app: the engine sends labels with every list.
-    assert labels.APP_DEF in first
-    assert labels.APP_DEF not in last
+    assert first.keys() - last.keys() == {"torchx-tui/app-def"}
 
 
 def test_the_app_def_comes_back_from_its_label() -> None:
@@ -121,6 +131,42 @@ def test_the_text_is_yaml_with_the_commands_and_no_secrets() -> None:
     lines = data["docker_run"].splitlines()
     assert len(lines) == 2
     assert all(line.startswith("docker run --detach --name") for line in lines)
+
+
+def test_the_text_says_all_that_a_container_is_made_with() -> None:
+    given = role(
+        env={"A": "x y"},
+        resource=Resource(cpu=2, gpu=1, memMB=64),
+        max_retries=3,
+        port_map={"tb": 6006},
+        mounts=[BindMount("/a", "/b", True), VolumeMount("v", "/c"), DeviceMount("/dev/fuse", "/dev/fuse", "r")],
+    )
+    made = job(given, privileged=True, env={"B": "c"})
+    (container,) = yaml.safe_load(str(made))["containers"]
+    name = f"{made.app_id}-worker-0"
+    assert container.pop("labels")["torchx-tui/app-def"].endswith(" bytes of JSON>")
+    assert container == {
+        "image": "busybox:local",
+        "command": ["sh", "-c", "exit 0"],
+        "name": name,
+        "environment": {"A": "x y", "B": "c", "TORCHX_IMAGE": "busybox:local", "TORCHX_RANK0_HOST": name},
+        "hostname": name,
+        "privileged": True,
+        "network": "torchx",
+        "mounts": [
+            {"Target": "/b", "Source": "/a", "Type": "bind", "ReadOnly": True},
+            {"Target": "/c", "Source": "v", "Type": "volume", "ReadOnly": False},
+        ],
+        "devices": ["/dev/fuse:/dev/fuse:r"],
+        "ports": {"6006/tcp": ["127.0.0.1", None]},
+        "restart_policy": {"Name": "on-failure", "MaximumRetryCount": 3},
+        "mem_limit": "64m",
+        "shm_size": "64m",
+        "nano_cpus": 2_000_000_000,
+        "device_requests": [
+            {"Driver": "", "Count": 1, "DeviceIDs": [], "Capabilities": [["compute", "utility"]], "Options": {}}
+        ],
+    }
 
 
 def test_the_command_makes_the_same_container(docker_engine: str, tmp_path: Path) -> None:
