@@ -1,4 +1,4 @@
-"""Where a log says that its container was started again, by times that an engine notes late; and logs that it withholds."""
+"""Where a log says that its container was started again; and logs that an engine withholds."""
 
 from __future__ import annotations
 
