@@ -38,6 +38,7 @@ def test_everything_about_an_app(docker: Docker) -> None:
     assert before - 1 <= described.submitted_at <= time.time()
     assert [(status.role, len(status.replicas)) for status in described.roles_statuses] == [("a", 1), ("b", 2)]
     assert described.metadata["team"] == "x"
+    assert described.image == "busybox:local"
     assert described.metadata["image of a"].startswith("sha256:")
     replica = described.roles_statuses[1].replicas[1]
     container = docker.containers(app_id)[0]

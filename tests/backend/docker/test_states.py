@@ -9,7 +9,14 @@ import pytest
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.describe import published_ports
 from torchx_tui.backends.docker.listing import KnownTimes
-from torchx_tui.backends.docker.states import health, replica_state, seconds_since_exit, state_of, summarize
+from torchx_tui.backends.docker.states import (
+    health,
+    replica_reason,
+    replica_state,
+    seconds_since_exit,
+    state_of,
+    summarize,
+)
 from torchx_tui.backends.types import PublishedPort
 from torchx_tui.specs import AppState, Role
 
@@ -116,6 +123,32 @@ def test_health() -> None:
     assert health(container("running", "Up 3 seconds (health: starting)")) == "starting"
     assert health(container("running", "Up 3 seconds (unhealthy)")) == "unhealthy"
     assert health(container("running", "Up 3 seconds")) == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({"Status": "created", "Error": "no such\x1b[31m file"}, "not started: no such file"),
+        ({"Status": "exited", "ExitCode": 127, "Error": "it broke"}, "exit 127: it broke"),
+        (
+            {"Status": "exited", "ExitCode": 137, "OOMKilled": True},
+            "out of memory: killed at its limit of 64 MB (exit 137)",
+        ),
+        ({"Status": "running", "Running": True, "OOMKilled": True}, ""),
+        ({"Status": "restarting", "ExitCode": 1}, "starts again after exit 1"),
+        ({"Status": "paused", "Paused": True}, "paused: `docker unpause` resumes it"),
+        ({"Status": "exited", "ExitCode": 3}, "exit 3"),
+        (
+            {"Status": "exited", "ExitCode": 255},
+            "exit 255: its own exit code, or the engine was killed while it ran",
+        ),
+        ({"Status": "exited", "ExitCode": 0}, ""),
+        ({"Status": "running", "Running": True}, ""),
+    ],
+)
+def test_a_replicas_reason(state: dict[str, Any], words: str) -> None:
+    assert replica_reason({"State": state, "HostConfig": {"Memory": 64 << 20}}) == words
+    assert replica_reason({"State": state}) == words.replace(" at its limit of 64 MB", "")
 
 
 def test_a_port_on_two_addresses_is_one() -> None:
