@@ -186,8 +186,7 @@ def _put_charts(activity: Activity, series: Sequence[Series], smoothing: float) 
 
     if line := _progress_line(activity):
         put(line)
-    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
-    options = Options(smoothing, ascii=not encoding.startswith("utf"))
+    options = Options(smoothing, ascii=not str(sys.stdout.encoding).lower().startswith("utf"))
     width = min(_WIDEST_CHART, terminal_width())
     for metric in series:
         log = wants_log(metric)
