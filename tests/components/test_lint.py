@@ -118,8 +118,9 @@ def test_what_is_no_text_is_not_python(tmp_path: Path) -> None:
     for text in ("(" * 1000 + ")" * 1000, "1" + "+1" * 100_000, "-" * 100_000 + "1"):
         path.write_text(text)
         (fault,) = validate(str(path), "f")
-        assert (fault.name, fault.line, fault.char) == ("TorchXValidator", 0, 0)
-        assert "nested" in fault.description
+        assert (fault.name, "nested" in fault.description) == ("TorchXValidator", True)
+        # Python says where there are too many brackets.
+        assert text.startswith("(") or (fault.line, fault.char) == (0, 0)
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:
